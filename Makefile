@@ -1,0 +1,66 @@
+# `make` builds the program; `make help` lists the rest. Nothing is installed outside the build folder
+# and the cache folder (setup/toolchain.py), except Debian's libraries when they are missing.
+
+PYTHON := $(shell command -v python3)
+ENV := $(shell $(PYTHON) setup/toolchain.py --print-env)
+ifeq ($(ENV),)
+$(error python3 (3.11 or newer) is needed first on PATH: its words, if any, are above)
+endif
+TEST_PACKAGES := $(shell $(PYTHON) setup/toolchain.py --print-tests)
+JOBS ?= $(shell $(PYTHON) setup/toolchain.py --print-jobs)
+SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh' ':!build')
+
+export PATH := $(ENV)/bin:$(PATH)
+export CMAKE_PREFIX_PATH := $(ENV)/site-packages/torch
+export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
+
+# $(call configure,PRESET): only when not yet done, or done with another toolchain, whose paths the
+# CMake cache would otherwise keep.
+configure = @grep -qsF "$(ENV)/" build/$(1)/CMakeCache.txt && test -f build/$(1)/build.ninja || \
+  { echo "[configure] build/$(1)"; cmake --fresh --preset $(1) -DPython3_EXECUTABLE="$(ENV)/bin/python" \
+    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON; }
+compile = @echo "[build] compiling $(2) with $(JOBS) jobs (about $(3) minutes the first time)"; \
+  cmake --build build/$(1) -j $(JOBS)
+
+.NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
+.PHONY: build setup setup-tests data run test asan format tidy clean help
+
+build: setup  ## the program, build/release/ladder (the default)
+	$(call configure,release)
+	$(call compile,release,the program,4) --target ladder
+
+setup:  ## Debian's libraries and the private environment with LibTorch
+	@$(PYTHON) setup/toolchain.py
+
+setup-tests:  ## the same, and the packages that only the tests import
+	@$(PYTHON) setup/toolchain.py --tests
+
+data: setup  ## GPT-2's vocabulary and the default text
+	@$(PYTHON) setup/data.py
+
+run: build data  ## build, then `ladder ablate $(ARGS)`
+	build/release/ladder ablate $(ARGS)
+
+test: setup-tests data  ## build everything and run every test
+	$(call configure,release)
+	$(call compile,release,the program and its tests,10)
+	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset release --output-on-failure --no-tests=error
+
+asan: setup-tests data  ## the file readers' tests under AddressSanitizer
+	$(call configure,asan)
+	$(call compile,asan,with sanitizers,10)
+	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset asan --output-on-failure --no-tests=error
+
+format:  ## clang-format over the sources
+	@command -v clang-format > /dev/null || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
+	clang-format -i $(SOURCES)
+
+tidy: build  ## clang-tidy over the sources
+	@command -v clang-tidy > /dev/null || { echo "clang-tidy is missing: sudo apt-get install clang-tidy"; exit 2; }
+	clang-tidy -p build/release --quiet $(filter %.cpp,$(SOURCES))
+
+clean:  ## remove the build folder (the cache folder stays)
+	rm -rf build
+
+help:  ## this list
+	@sed -nE 's/^([a-z-]+):.*  ## (.*)/  make \1|\2/p' Makefile | column -t -s '|'

@@ -1,0 +1,32 @@
+// The one handler of errors: what the user gave and cannot be used ends with exit status 2, everything else with 1.
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "ablations/commands.h"
+
+int main(int argc, char** argv) {
+  const auto fail = [](const char* message, int status) {
+    std::fflush(stdout);
+    fmt::print(stderr, "ladder: {}\n", message);
+    return status;
+  };
+  try {
+    return ablations::run_command_line(argc, argv);
+  } catch (const std::invalid_argument& error) {
+    return fail(error.what(), 2);
+  } catch (const std::system_error& error) {
+    return fail(error.what(), 2);
+  } catch (const c10::Error& error) {
+    return fail(error.what_without_backtrace(), 1);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", 1);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 1);
+  }
+}

@@ -1,0 +1,176 @@
+#include "ablations/optimizations.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using harness::Machine;
+using namespace model;
+
+namespace {
+
+std::string nowhere(const Recipe&, const Machine&) { return ""; }
+
+std::string needs_cuda(const Recipe&, const Machine& machine) { return machine.gpu ? "" : machine.no_gpu_reason; }
+
+std::string needs_ampere(const Recipe&, const Machine& machine) {
+  if (!machine.gpu) return machine.no_gpu_reason;
+  if (machine.gpu->compute_capability < 80) return machine.gpu->name + " is older than compute capability 8.0";
+  return "";
+}
+
+std::string cpu_only(const Recipe& recipe, const Machine&) {
+  return recipe.device == Device::cpu ? "" : "an optimization of steps on the CPU";
+}
+
+std::string bf16_obstacle(const Recipe& recipe, const Machine& machine) {
+  if (recipe.device == Device::cuda) return needs_ampere(recipe, machine);
+  if (machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16")) return "";
+  return "this CPU has neither avx512_bf16 nor amx_bf16";
+}
+
+// The fastest fused attention the device has for the recipe's types.
+Attention fastest_attention(const Recipe& recipe, const Machine& machine) {
+  if (recipe.device == Device::cpu) return Attention::flash;
+  if (recipe.autocast == Autocast::off) return Attention::efficient;  // the others want 16 bits
+  const int capability = machine.gpu ? machine.gpu->compute_capability : 0;
+  return capability >= 90 ? Attention::cudnn : Attention::flash;  // cuDNN has kernels for Hopper; ATen's flash is Ampere's
+}
+
+// To the next multiple of 128: 50257 -> 50304.
+int64_t padded(int64_t rows) { return (rows + 127) / 128 * 128; }
+
+}  // namespace
+
+const std::vector<Optimization>& registry() {
+  static const std::vector<Optimization> optimizations{
+      {.name = "gpu",
+       .title = "GPU",
+       .summary = "Weights, optimizer state and activations live on the GPU and every operation runs there. Arithmetic stays "
+                  "full float32.",
+       .needs = {},
+       .excludes = {},
+       .loss_tolerance = 1e-3,
+       .edit = [](Recipe& r, const Machine&) { r.device = Device::cuda; },
+       .obstacle = needs_cuda},
+      {.name = "memory",
+       .title = "keep host memory",
+       .summary = "The C library keeps the memory of freed tensors instead of handing it back to the kernel, which would zero it "
+                  "and fault it in again page by page at the next step. Results do not change by a bit.",
+       .needs = {},
+       .excludes = {},
+       .loss_tolerance = 1e-6,
+       .edit = [](Recipe& r, const Machine&) { r.host_memory = HostMemory::keep; },
+       .obstacle = cpu_only},
+      {.name = "onednn",
+       .title = "oneDNN products",
+       .summary = "Matrix products of float32 tensors go to oneDNN instead of MKL (ATen's matmul precision \"medium\"). Whether "
+                  "they stay float32 or become bfloat16 is the CPU's affair: the fingerprint tells.",
+       .needs = {},
+       .excludes = {"tf32"},
+       .loss_tolerance = 2e-2,
+       .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::medium; },
+       .obstacle = cpu_only},
+      {.name = "tf32",
+       .title = "TF32",
+       .summary = "Matrix products of float32 tensors run on tensor cores, which read 10 bits of the mantissa and add up in "
+                  "float32. Nothing else changes type.",
+       .needs = {"gpu"},
+       .excludes = {"onednn"},
+       .loss_tolerance = 1e-2,
+       .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; },
+       .obstacle = needs_ampere},
+      {.name = "bf16",
+       .title = "bf16 autocast",
+       .summary = "Matrix products and attention read and write bfloat16: half the bytes and faster arithmetic. Weights, loss and "
+                  "optimizer stay float32.",
+       .needs = {},
+       .excludes = {"fp16"},
+       .loss_tolerance = 5e-2,
+       .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::bf16; },
+       .obstacle = bf16_obstacle},
+      {.name = "fp16",
+       .title = "fp16 autocast",
+       .summary = "As bf16, with float16: more mantissa, less range. The loss is scaled so that small gradients do not vanish, and "
+                  "a step whose gradients overflow is skipped.",
+       .needs = {"gpu"},
+       .excludes = {"bf16"},
+       .loss_tolerance = 5e-2,
+       .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::fp16; },
+       .obstacle = needs_cuda},
+      {.name = "graph",
+       .title = "graph capture",
+       .summary = "The whole step is recorded once as a CUDA graph and replayed with a single launch. The kernels are the same; the "
+                  "gaps between them go.",
+       .needs = {"gpu"},
+       .excludes = {},
+       .loss_tolerance = 1e-3,
+       .edit = [](Recipe& r, const Machine&) { r.execution = Execution::graph; },
+       .obstacle = needs_cuda},
+      {.name = "flash",
+       .title = "flash attention",
+       .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays more the longer "
+                  "the context is.",
+       .needs = {},
+       .excludes = {},
+       .loss_tolerance = 1e-3,
+       .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); },
+       .obstacle = nowhere},
+      {.name = "vocab",
+       .title = "vocabulary 50304",
+       .summary = "The embedding gets 47 rows that no token uses, so that its matrix products divide evenly into tiles. The loss "
+                  "at the start rises by ln(50304/50257) = 0.0009, because the softmax has 47 more terms.",
+       .needs = {},
+       .excludes = {},
+       .loss_tolerance = 1e-3,
+       .edit = [](Recipe& r, const Machine&) { r.vocabulary_rows = padded(r.vocabulary_rows); },
+       .obstacle = nowhere},
+      {.name = "foreach",
+       .title = "foreach AdamW",
+       .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves kernel launches. The "
+                  "arithmetic is the same.",
+       .needs = {},
+       .excludes = {"fused_adamw"},
+       .loss_tolerance = 1e-3,
+       .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::foreach; },
+       .obstacle = nowhere},
+      {.name = "fused_adamw",
+       .title = "fused AdamW",
+       .summary = "One operation per parameter group reads gradient, moments and weight once and writes them once. Clipping the "
+                  "gradients happens in the same pass.",
+       .needs = {},
+       .excludes = {},
+       .loss_tolerance = 1e-3,
+       .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::fused; },
+       .obstacle = nowhere},
+  };
+  return optimizations;
+}
+
+bool Optimization::is_on(const Recipe& recipe, const Machine& machine) const {
+  Recipe edited = recipe;
+  edit(edited, machine);
+  return edited == recipe;
+}
+
+const Optimization* find_optimization(const std::string& name) {
+  for (const Optimization& optimization : registry()) {
+    if (optimization.name == name) return &optimization;
+  }
+  return nullptr;
+}
+
+std::string title_after_proof(const Optimization& optimization, const nlohmann::json& observations) {
+  if (optimization.name == "onednn") {
+    const std::string precision = observations.at("fingerprint").at("float32").at("precision");
+    return precision == "float32" ? "oneDNN float32 products" : fmt::format("oneDNN {} products", precision);
+  }
+  if (optimization.name == "flash" && observations.contains("backward_nodes")) {
+    const auto& nodes = observations.at("backward_nodes");
+    if (nodes.contains("ScaledDotProductCudnnAttentionBackward0")) return "flash attention (cuDNN)";
+    if (nodes.contains("ScaledDotProductEfficientAttentionBackward0")) return "flash attention (memory-efficient)";
+  }
+  return optimization.title;
+}
+
+}  // namespace ablations

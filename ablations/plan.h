@@ -1,0 +1,48 @@
+// The plan of a study: which recipes, which runs, in which order. Written before the first run and never changed; a study is
+// resumed by reading it again.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ablations/ladder.h"
+#include "harness/json_file.h"
+
+namespace ablations {
+
+struct PlannedRun {
+  std::string id;  // "r2-03-bf16": repeat 2, rung 3
+  size_t rung;
+  int64_t repeat;
+};
+
+struct Plan {
+  std::string id, created;  // created: UTC, ISO 8601
+  std::string ladder_name, ladder_title;
+  std::string model;
+  int64_t B = 1, T = 1, accumulation = 1;
+  uint64_t seed = 1;
+  int64_t threads = 1;
+  std::string data, vocabulary;  // files
+  int64_t warmup_steps = 0, timed_steps = 1, repeats = 1;
+  uint64_t order_seed = 0;
+  double run_limit_s = 600;
+  std::vector<Rung> rungs;
+  size_t reference = 0;
+  std::vector<PlannedRun> runs;  // in the order in which they are made
+};
+
+// Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows shuffled
+// with order_seed: over 2n repeats (n for even n) every rung comes equally often at every place and after every other one.
+std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repeats, uint64_t order_seed);
+
+harness::Json to_json(const Plan& plan);
+// Throws std::invalid_argument where the document contradicts itself; `where` begins the message.
+Plan plan_from_json(const harness::Json& json, const std::string& where);
+
+// "2026-11-21T11:05:00Z"
+std::string utc_now();
+
+}  // namespace ablations

@@ -1,0 +1,177 @@
+#include "ablations/proof.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+namespace {
+
+using Json = nlohmann::json;
+using namespace model;
+
+int64_t count(const Json& counts, const std::string& name) { return counts.value(name, int64_t{0}); }
+
+int64_t count_starting_with(const Json& counts, const std::string& prefix) {
+  int64_t sum = 0;
+  if (!counts.is_object()) return sum;
+  for (const auto& [name, value] : counts.items()) {
+    if (name.starts_with(prefix)) sum += value.get<int64_t>();
+  }
+  return sum;
+}
+
+std::string describe(const Json& fingerprint) {
+  const Json& kernel = fingerprint.at("kernel");
+  return fmt::format("error {:.1e}, {}{}", fingerprint.at("relative_error").get<double>(),
+                     fingerprint.at("precision").get<std::string>(),
+                     kernel.is_null() ? "" : ", by " + kernel.get<std::string>());
+}
+
+Proof device(const Recipe& recipe, const RunFacts& facts) {
+  const std::string found = facts.observations.at("parameters_device");
+  const std::string wanted = recipe.device == Device::cuda ? "cuda" : "cpu";
+  return {"device", found.starts_with(wanted), "parameters on " + wanted, "parameters on " + found};
+}
+
+Proof host_memory(const Recipe& recipe, const RunFacts& facts) {
+  const int64_t refaults = facts.observations.at("refault").at("faults");
+  const std::string observed =
+      fmt::format("{} faults for 64 MiB allocated again; {:.0f} faults per step", refaults, facts.page_faults_per_step);
+  if (recipe.host_memory == HostMemory::release) {
+    // 32 faults is 64 MiB in huge pages.
+    return {"host_memory", refaults >= 32, "64 MiB freed and allocated again fault in anew (32 faults or more)", observed};
+  }
+  const double most = 0.01 * static_cast<double>(facts.peak_bytes) / 4096.0;
+  return {"host_memory", refaults <= 8 && facts.page_faults_per_step <= most,
+          fmt::format("64 MiB freed and allocated again stay mapped (at most 8 faults); a step faults in at most 1 % of the "
+                      "process's pages ({:.0f})",
+                      most),
+          observed};
+}
+
+Proof matmul_precision(const Recipe& recipe, const RunFacts& facts) {
+  const Json& fingerprint = facts.observations.at("fingerprint").at("float32");
+  const std::string read_back = facts.observations.at("matmul_precision");
+  const std::string precision = fingerprint.at("precision");
+  const std::string kernel = fingerprint.at("kernel").is_null() ? "" : fingerprint.at("kernel").get<std::string>();
+  const std::string observed = fmt::format("ATen says {}; float32 product: {}", read_back, describe(fingerprint));
+  switch (recipe.matmul_precision) {
+    case MatmulPrecision::highest:
+      return {"matmul_precision", read_back == "highest" && precision == "float32",
+              "ATen says highest; a float32 product has float32's error", observed};
+    case MatmulPrecision::high:
+      return {"matmul_precision", read_back == "high" && precision == "tf32 or float16",
+              "ATen says high; a float32 product has TF32's error", observed};
+    case MatmulPrecision::medium:
+      return {"matmul_precision", read_back == "medium" && kernel.starts_with("onednn matmul"),
+              "ATen says medium; a float32 product is oneDNN's (its error tells in which precision)", observed};
+  }
+  return {"matmul_precision", false, "", observed};
+}
+
+Proof autocast(const Recipe& recipe, const RunFacts& facts) {
+  const Json& fingerprint = facts.observations.at("fingerprint").at("autocast");
+  const std::string precision = fingerprint.at("precision");
+  const std::string dtype = facts.observations.at("logits").at("dtype");
+  const Json& products = facts.observations.at("matrix_products");
+  const int64_t low = count_starting_with(products, "onednn matmul bf16") + count_starting_with(products, "onednn matmul f16") +
+                      count_starting_with(products, "onednn inner_product bf16") +
+                      count_starting_with(products, "mkl gemm_bf16");
+  std::string observed = fmt::format("logits {}; product under autocast: {}", dtype, describe(fingerprint));
+  if (!products.is_null()) observed += fmt::format("; {} low-precision products in a step", low);
+  switch (recipe.autocast) {
+    case Autocast::off:
+      return {"autocast", dtype == "Float" && low == 0, "logits Float; no low-precision product in a step", observed};
+    case Autocast::bf16:
+      return {"autocast", dtype == "BFloat16" && precision == "bfloat16" && (products.is_null() || low > 0),
+              "logits BFloat16; a product under autocast has bfloat16's error; a step makes low-precision products", observed};
+    case Autocast::fp16:
+      return {"autocast", dtype == "Half" && precision == "tf32 or float16",
+              "logits Half; a product under autocast has float16's error", observed};
+  }
+  return {"autocast", false, "", observed};
+}
+
+Proof attention(const Recipe& recipe, const RunFacts& facts) {
+  const Json& nodes = facts.observations.at("backward_nodes");
+  std::string found;
+  int64_t fused = 0;
+  for (const auto& [name, calls] : nodes.items()) {
+    const bool is_fused = name.find("Attention") != std::string::npos;
+    if (is_fused) fused += calls.get<int64_t>();
+    if (is_fused || name == "SoftmaxBackward0") found += fmt::format("{}{} {}", found.empty() ? "" : ", ", calls.get<int64_t>(), name);
+  }
+  if (found.empty()) found = "no attention node";
+  if (recipe.execution == Execution::graph && nodes.empty()) {
+    return {"attention", true, "the graph was captured from the forward pass that eager steps ran",
+            "replayed: no autograd node in a step; the implementation is forced, others are disabled"};
+  }
+  if (recipe.attention == Attention::manual || recipe.attention == Attention::math) {
+    return {"attention", count(nodes, "SoftmaxBackward0") == facts.n_layer && fused == 0,
+            fmt::format("{} softmax nodes, no fused attention", facts.n_layer), found};
+  }
+  const bool cpu = recipe.device == Device::cpu;
+  const std::string node = recipe.attention == Attention::efficient ? "ScaledDotProductEfficientAttentionBackward0"
+                           : recipe.attention == Attention::cudnn   ? "ScaledDotProductCudnnAttentionBackward0"
+                           : cpu                                    ? "ScaledDotProductFlashAttentionForCpuBackward0"
+                                                                    : "ScaledDotProductFlashAttentionBackward0";
+  return {"attention", count(nodes, node) == facts.n_layer && count(nodes, "SoftmaxBackward0") == 0,
+          fmt::format("{} {}, no softmax node", facts.n_layer, node), found};
+}
+
+Proof execution(const Recipe& recipe, const RunFacts& facts) {
+  const Json& operations = facts.observations.at("operations");
+  const int64_t model_operations = operations.at("forward").get<int64_t>() + operations.at("backward").get<int64_t>();
+  const std::string observed = fmt::format("{} operations dispatched in a step, {} of them in forward and backward",
+                                           operations.at("total").get<int64_t>(), model_operations);
+  if (recipe.execution == Execution::eager) {
+    return {"execution", model_operations > 0, "forward and backward are dispatched operation by operation", observed};
+  }
+  return {"execution", model_operations == 0, "a step dispatches nothing of forward and backward: it replays", observed};
+}
+
+Proof vocabulary_rows(const Recipe& recipe, const RunFacts& facts) {
+  const int64_t columns = facts.observations.at("logits").at("columns");
+  return {"vocabulary_rows", columns == recipe.vocabulary_rows, fmt::format("{} columns of logits", recipe.vocabulary_rows),
+          fmt::format("{} columns of logits", columns)};
+}
+
+Proof optimizer(const Recipe& recipe, const RunFacts& facts) {
+  const Json& operations = facts.observations.at("update_operations");
+  const int64_t fused = count(operations, "aten::_fused_adamw_");
+  const int64_t foreach = count(operations, "aten::_foreach_addcdiv_");
+  const int64_t single = count(operations, "aten::addcdiv_");
+  const std::string observed = fmt::format("{} _fused_adamw_, {} _foreach_addcdiv_, {} addcdiv_ in an update", fused, foreach, single);
+  if (recipe.execution == Execution::graph && fused + foreach + single == 0) {
+    return {"optimizer", true, "the graph was captured from this optimizer's eager steps", "replayed: " + observed};
+  }
+  switch (recipe.optimizer) {
+    case Optimizer::loop:
+      return {"optimizer", fused == 0 && foreach == 0 && single > 2, "one addcdiv_ per tensor, nothing fused", observed};
+    case Optimizer::foreach:
+      return {"optimizer", fused == 0 && foreach == 2, "one _foreach_addcdiv_ per parameter group, nothing fused", observed};
+    case Optimizer::fused:
+      return {"optimizer", fused == 2 && foreach == 0 && single == 0, "one _fused_adamw_ per parameter group, nothing else", observed};
+  }
+  return {"optimizer", false, "", observed};
+}
+
+}  // namespace
+
+std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {
+  std::vector<Proof> proofs;
+  for (const auto& proof : {device, host_memory, matmul_precision, autocast, attention, execution, vocabulary_rows, optimizer}) {
+    if (proof == host_memory && recipe.device == Device::cuda) continue;  // a step's tensors are not in host memory
+    proofs.push_back(proof(recipe, facts));
+  }
+  return proofs;
+}
+
+Json to_json(const std::vector<Proof>& proofs) {
+  Json list = Json::array();
+  for (const Proof& proof : proofs) {
+    list.push_back({{"field", proof.field}, {"passed", proof.passed}, {"expected", proof.expected}, {"observed", proof.observed}});
+  }
+  return list;
+}
+
+}  // namespace ablations

@@ -1,0 +1,164 @@
+#include "ablations/runner.h"
+
+#include <cerrno>
+#include <csignal>
+#include <stdexcept>
+#include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "ablations/run.h"
+#include "ablations/terminal.h"
+#include "harness/json_file.h"
+#include "harness/process.h"
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::ChildResult;
+using harness::Json;
+
+namespace {
+
+// Held by the runner that works in a folder; the kernel lets go of it however the runner ends.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), folder.string());
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(fd_);
+      throw std::invalid_argument(fmt::format("{}: another runner is at work in this folder", folder.string()));
+    }
+  }
+  ~FolderLock() { ::close(fd_); }
+  FolderLock(const FolderLock&) = delete;  // one owner
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+std::string last_line(const fs::path& log) {
+  try {
+    std::string text = harness::read_file(log, size_t{16} << 20);
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    std::string line = text.substr(text.find_last_of('\n') + 1);
+    for (char& c : line) {
+      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+    }
+    return line.substr(0, 300);
+  } catch (const std::invalid_argument&) {
+    return "";
+  }
+}
+
+// Empty when the record is this run's and whole; else what is wrong with it.
+std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run) {
+  if (record.at("status") != "ok") return "it says that it failed";
+  if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
+  if (record.at("recipe") != model::to_json(plan.rungs[run.rung].recipe)) return "its recipe is not the planned one";
+  const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
+  for (const char* series : {"step_ms", "loss", "page_faults"}) {
+    if (record.at("timing").at(series).size() != steps) {
+      return fmt::format("{} values of {}, {} planned", record.at("timing").at(series).size(), series, steps);
+    }
+  }
+  return "";
+}
+
+bool has_succeeded(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
+  const fs::path file = record_file(folder, run.id);
+  if (!fs::exists(file)) return false;
+  try {
+    return fault_of(harness::read_json(file, "record"), plan, run).empty();
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+// The child's record, or one that says why there is none.
+Json result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan, const PlannedRun& run) {
+  const auto failed = [&](const char* kind, const std::string& message) {
+    return failed_record(run.id, kind, message, child.seconds);
+  };
+  switch (child.end) {
+    case ChildResult::End::timed_out: return failed("timeout", child.describe(plan.run_limit_s));
+    case ChildResult::End::not_started: return failed("spawn", child.describe(plan.run_limit_s));
+    case ChildResult::End::signaled: {
+      const char* hint = child.code == SIGKILL ? "; the kernel does this when memory runs out" : "";
+      return failed("signal", child.describe(plan.run_limit_s) + hint);
+    }
+    default: break;
+  }
+  if (!child.succeeded()) {
+    const std::string line = last_line(log);
+    return failed("exit", child.describe(plan.run_limit_s) + (line.empty() ? "" : ": " + line));
+  }
+  try {
+    Json record = harness::read_json(written, "record");
+    const std::string fault = fault_of(record, plan, run);
+    if (fault.empty()) return record;
+    return failed("rubbish", "its record does not fit the plan: " + fault);
+  } catch (const std::invalid_argument& error) {
+    return failed("rubbish", fmt::format("it left no valid record: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+fs::path record_file(const fs::path& folder, const std::string& run_id) { return folder / "records" / (run_id + ".json"); }
+
+void create_study(const Plan& plan, const fs::path& folder) {
+  if (fs::exists(folder / "plan.json")) {
+    throw std::invalid_argument(
+        fmt::format("{}: holds a study already; --resume completes it, or name another folder with --out", folder.string()));
+  }
+  fs::create_directories(folder / "records");
+  fs::create_directories(folder / "logs");
+  harness::write_json(folder / "plan.json", to_json(plan), "plan");
+}
+
+Plan open_study(const fs::path& folder) {
+  const fs::path file = folder / "plan.json";
+  if (!fs::exists(file)) throw std::invalid_argument(fmt::format("{}: holds no study (no plan.json)", folder.string()));
+  return plan_from_json(harness::read_json(file, "plan"), file.string());
+}
+
+Outcome carry_out(const Plan& plan, const fs::path& folder, const fs::path& program) {
+  const FolderLock lock(folder);
+  std::vector<PlannedRun> missing;
+  for (const PlannedRun& run : plan.runs) {
+    if (!has_succeeded(folder, plan, run)) missing.push_back(run);
+  }
+  harness::catch_interrupts();
+  Progress progress(plan, missing.size());
+  Outcome outcome = Outcome::complete;
+  for (const PlannedRun& run : missing) {
+    const fs::path written = folder / "records" / (run.id + ".child.tmp");
+    const fs::path log = folder / "logs" / (run.id + ".log");
+    fs::remove(written);
+    progress.begin(run);
+    const ChildResult child = harness::run_child(
+        {.argv = {program.string(), "run", "--plan", (folder / "plan.json").string(), "--run", run.id, "--record",
+                  written.string(), "--report-steps-to-parent"},
+         .log = log,
+         .limit_s = plan.run_limit_s,
+         .on_line = [&](std::string_view line) { progress.step(line); }});
+    if (child.end == ChildResult::End::interrupted) {
+      fs::remove(written);
+      progress.interrupted();
+      return Outcome::interrupted;
+    }
+    const Json record = result_record(child, written, log, plan, run);
+    harness::write_json(record_file(folder, run.id), record, "record");
+    fs::remove(written);
+    if (record.at("status") != "ok") outcome = Outcome::some_failed;
+    progress.end(run, record);
+  }
+  return outcome;
+}
+
+}  // namespace ablations

@@ -1,0 +1,39 @@
+// What a study looks like on a terminal: progress while it runs, the table when it is done. Plain text when piped.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "ablations/plan.h"
+
+namespace ablations {
+
+// On a terminal one line that is rewritten: bar, run, step, time left. Elsewhere a line for each run that has ended.
+// Written to standard error.
+class Progress {
+ public:
+  Progress(const Plan& plan, size_t runs);
+  void begin(const PlannedRun& run);
+  void step(std::string_view line);  // "7 11": 7 of 11 steps are done
+  void end(const PlannedRun& run, const harness::Json& record);
+  void interrupted();
+
+ private:
+  void draw(int64_t step, int64_t steps) const;
+
+  const Plan& plan_;
+  size_t runs_, done_ = 0;
+  bool terminal_;
+  std::string current_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// The ladder as a table, at most 80 columns wide, with the reason in place of numbers where a rung has none, and the
+// sentences that belong to it: device, interval, warnings.
+std::string study_table(const harness::Json& study);
+
+// "1,493" "61.2" "0.84": three significant digits or more.
+std::string number(double value);
+
+}  // namespace ablations

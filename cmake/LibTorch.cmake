@@ -1,0 +1,56 @@
+# LibTorch and CUDA's run-time library as imported targets: ladder::torch.
+#
+# Torch's own package file is not used: it enables the CUDA language and puts libcuda's stub on the link line, so that the
+# program would not start on a machine without a driver. A wheel (site-packages/torch), a LibTorch archive with a CUDA
+# toolkit beside it, and a system installation all work through CMAKE_PREFIX_PATH; the wheel's CUDA headers and libraries
+# lie in site-packages/nvidia/cu13 and are found from there.
+
+set(LADDER_TORCH_VERSION 2.11)
+
+find_path(TORCH_INCLUDE_DIR ATen/ATen.h PATH_SUFFIXES include)
+if(NOT TORCH_INCLUDE_DIR)
+  message(FATAL_ERROR "LibTorch ${LADDER_TORCH_VERSION} not found under CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH}.\n"
+    "`make build` installs it; or pass -DCMAKE_PREFIX_PATH=<site-packages>/torch or an unpacked LibTorch archive.")
+endif()
+file(STRINGS ${TORCH_INCLUDE_DIR}/torch/headeronly/version.h version_lines REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
+string(REGEX MATCHALL "[0-9]+" version_numbers "${version_lines}")
+list(JOIN version_numbers . torch_version)
+if(NOT torch_version STREQUAL LADDER_TORCH_VERSION)
+  message(FATAL_ERROR "LibTorch ${torch_version} in ${TORCH_INCLUDE_DIR}; this project is written for ${LADDER_TORCH_VERSION}.")
+endif()
+
+cmake_path(GET TORCH_INCLUDE_DIR PARENT_PATH torch_root)
+cmake_path(GET torch_root PARENT_PATH site_packages)
+set(wheel_cuda ${site_packages}/nvidia/cu13)
+
+foreach(library c10 torch_cpu c10_cuda torch_cuda torch)
+  find_library(LIB_${library} ${library} PATHS ${torch_root}/lib NO_DEFAULT_PATH)
+  if(NOT LIB_${library})
+    message(FATAL_ERROR "lib${library}.so not found in ${torch_root}/lib: a LibTorch built for CUDA 13 is needed "
+      "(it runs on machines without a GPU, too).")
+  endif()
+endforeach()
+find_path(CUDART_INCLUDE_DIR cuda_runtime_api.h HINTS ${wheel_cuda}/include ${CUDAToolkit_ROOT}/include
+  /usr/local/cuda/include $ENV{CUDA_HOME}/include)
+find_library(LIB_cudart NAMES cudart libcudart.so.13
+  HINTS ${wheel_cuda}/lib ${torch_root}/lib ${CUDAToolkit_ROOT}/lib64 /usr/local/cuda/lib64 $ENV{CUDA_HOME}/lib64)
+if(NOT CUDART_INCLUDE_DIR OR NOT LIB_cudart)
+  message(FATAL_ERROR "CUDA 13 headers or libcudart not found; a toolkit is named with -DCUDAToolkit_ROOT=<folder>.")
+endif()
+
+add_library(ladder_torch INTERFACE)
+add_library(ladder::torch ALIAS ladder_torch)
+# The wheel ships headers of other libraries (fmt, nlohmann), whose compiled part it keeps to itself: searched last, so that
+# the system's are found first.
+target_compile_options(ladder_torch INTERFACE "SHELL:-idirafter ${TORCH_INCLUDE_DIR}"
+  "SHELL:-idirafter ${TORCH_INCLUDE_DIR}/torch/csrc/api/include" "SHELL:-idirafter ${CUDART_INCLUDE_DIR}")
+# Nothing refers to libtorch_cuda by name, but loading it registers the CUDA backend.
+target_link_libraries(ladder_torch INTERFACE
+  ${LIB_torch_cpu} ${LIB_c10} ${LIB_c10_cuda} ${LIB_cudart}
+  -Wl,--push-state,--no-as-needed ${LIB_torch_cuda} -Wl,--pop-state)
+target_link_options(ladder_torch INTERFACE -Wl,--disable-new-dtags)
+foreach(library ${LIB_torch_cpu} ${LIB_cudart})
+  cmake_path(GET library PARENT_PATH folder)
+  list(APPEND LADDER_LIBRARY_FOLDERS ${folder})
+endforeach()
+message(STATUS "LibTorch ${torch_version}: ${torch_root}; CUDA run-time library: ${LIB_cudart}")

@@ -1,0 +1,29 @@
+// The clock: warm-up and timed steps of a workload, each with its own time.
+//
+// On a GPU a pair of events brackets every step on its stream and the host waits only before the first timed step and after
+// the last, so the queue never runs dry; the host's own clock over the whole window stands beside it, because events alone
+// do not see a device that idles between two steps.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "harness/workload.h"
+
+namespace harness {
+
+struct Timing {
+  int64_t warmup_steps = 0;
+  std::vector<double> step_ms;       // warm-up steps first
+  std::vector<int64_t> page_faults;  // minor faults of the process during each step
+  double window_ms = 0;              // host clock over the timed steps
+  std::optional<double> device_ms;   // sum of the timed steps' event times; none on a CPU
+};
+
+// on_step is called after each step was done (CPU) or enqueued (GPU), with how many there have been.
+Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
+               const std::function<void(int64_t)>& on_step = [](int64_t) {});
+
+}  // namespace harness

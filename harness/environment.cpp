@@ -1,0 +1,158 @@
+#include "harness/environment.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <torch/headeronly/version.h>
+
+#include "version.h"
+
+namespace harness {
+namespace {
+
+std::string first_line(const char* file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string version_text(int version) {
+  return version <= 0 ? "" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+Cpu look_at_cpu() {
+  Cpu cpu;
+  std::ifstream stream("/proc/cpuinfo");
+  for (std::string line; std::getline(stream, line);) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string value = line.substr(colon + 2);
+    if (line.starts_with("model name")) cpu.model = value;
+    if (!line.starts_with("flags")) continue;
+    std::istringstream flags(value);
+    for (std::string flag; flags >> flag;) {
+      for (const char* relevant : {"avx2", "avx512f", "avx512_bf16", "amx_bf16", "amx_fp16"}) {
+        if (flag == relevant) cpu.features.push_back(flag);
+      }
+    }
+    break;
+  }
+  cpu_set_t allowed;
+  cpu.logical_cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  return cpu;
+}
+
+Machine look() {
+  Machine machine{.cpu = look_at_cpu()};
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    machine.no_gpu_reason =
+        fmt::format("no CUDA device ({})", error != cudaSuccess ? cudaGetErrorString(error) : "none is visible");
+    return machine;
+  }
+  cudaDeviceProp properties{};
+  if (const cudaError_t failed = cudaGetDeviceProperties(&properties, 0); failed != cudaSuccess) {
+    machine.no_gpu_reason = fmt::format("CUDA device 0 does not answer ({})", cudaGetErrorString(failed));
+    return machine;
+  }
+  machine.gpu = Gpu{.name = properties.name,
+                    .compute_capability = properties.major * 10 + properties.minor,
+                    .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem)};
+  return machine;
+}
+
+std::array<double, 3> load_average() {
+  std::array<double, 3> load{};
+  if (getloadavg(load.data(), 3) != 3) load = {};
+  return load;
+}
+
+}  // namespace
+
+bool Cpu::has(const std::string& feature) const {
+  return std::find(features.begin(), features.end(), feature) != features.end();
+}
+
+const Machine& this_machine() {
+  static const Machine machine = look();
+  return machine;
+}
+
+nlohmann::json environment() {
+  const Machine& machine = this_machine();
+  const auto load = load_average();
+  utsname system{};
+  uname(&system);
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  nlohmann::json gpu;
+  if (machine.gpu) {
+    gpu = {{"name", machine.gpu->name},
+           {"compute_capability", machine.gpu->compute_capability},
+           {"memory_bytes", machine.gpu->memory_bytes}};
+  }
+  const auto text_or_null = [](const std::string& text) { return text.empty() ? nlohmann::json() : nlohmann::json(text); };
+  return {
+      {"cpu", {{"model", machine.cpu.model}, {"logical_cores", machine.cpu.logical_cores}, {"features", machine.cpu.features}}},
+      {"gpu", gpu},
+      {"no_gpu_reason", text_or_null(machine.no_gpu_reason)},
+      {"driver_cuda", text_or_null(version_text(driver))},
+      {"cuda", text_or_null(version_text(runtime))},
+      {"cudnn", machine.gpu ? nlohmann::json(at::detail::getCUDAHooks().versionRuntimeCuDNN()) : nlohmann::json()},
+      {"torch", TORCH_VERSION},
+      {"mkl", first_line_of(at::get_mkl_version())},
+      {"onednn", first_line_of(at::get_mkldnn_version())},
+      {"torch_cpu_capability", at::get_cpu_capability()},
+      {"compiler", __VERSION__},
+      {"compiler_flags", LADDER_COMPILER_FLAGS},
+      {"git_commit", LADDER_GIT_COMMIT},
+      {"git_dirty", LADDER_GIT_DIRTY != 0},
+      {"threads", at::get_num_threads()},
+      {"governor", text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
+      {"transparent_huge_pages", text_or_null(first_line("/sys/kernel/mm/transparent_hugepage/enabled"))},
+      {"load_average", load},
+      {"kernel", fmt::format("{} {}", system.sysname, system.release)},
+  };
+}
+
+std::vector<std::string> disturbances() {
+  std::vector<std::string> lines;
+  const Machine& machine = this_machine();
+  if (const double load = load_average()[0]; load > 0.25 * machine.cpu.logical_cores) {
+    lines.push_back(fmt::format("load average {:.2f} on {} cores: other work is running; stop it, or wait a minute", load,
+                                machine.cpu.logical_cores));
+  }
+  const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  if (!governor.empty() && governor != "performance") {
+    lines.push_back(fmt::format("frequency governor \"{}\": clocks follow the load; \"performance\" is steadier "
+                                "(cpupower frequency-set -g performance)",
+                                governor));
+  }
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string line; std::getline(meminfo, line);) {
+    long long kib = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %lld kB", &kib) == 1 && kib < 6LL * 1024 * 1024) {
+      lines.push_back(fmt::format("{:.1f} GiB of memory available: a step of gpt2-124m at B=1 T=256 wants about 4",
+                                  static_cast<double>(kib) / (1024.0 * 1024.0)));
+    }
+  }
+  return lines;
+}
+
+}  // namespace harness

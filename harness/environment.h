@@ -1,0 +1,41 @@
+// The machine and the software a number was measured on, and what about them makes numbers doubtful.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace harness {
+
+struct Cpu {
+  std::string model;
+  int logical_cores = 0;            // that this process may use
+  std::vector<std::string> features;  // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, amx_fp16
+  [[nodiscard]] bool has(const std::string& feature) const;
+};
+
+struct Gpu {
+  std::string name;
+  int compute_capability = 0;  // 90 for 9.0
+  int64_t memory_bytes = 0;
+};
+
+struct Machine {
+  Cpu cpu;
+  std::optional<Gpu> gpu;
+  std::string no_gpu_reason;  // in words, when there is no usable CUDA device
+};
+
+// Looks once and remembers. Without a driver the CUDA part says so; it does not throw.
+const Machine& this_machine();
+
+// Everything that goes into a record: CPU and GPU, driver, CUDA, cuDNN, torch, compiler and flags, git commit, threads,
+// frequency governor, load average, kernel.
+nlohmann::json environment();
+
+// One line for each thing that disturbs measurements now: load, governor, few cores, memory short.
+std::vector<std::string> disturbances();
+
+}  // namespace harness

@@ -1,0 +1,152 @@
+#include "harness/process.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace harness {
+namespace {
+
+std::atomic<bool> interrupt_seen{false};
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;  // closes once
+  Descriptor& operator=(const Descriptor&) = delete;
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Hands complete lines on and keeps the rest.
+void take_lines(std::string& pending, const std::function<void(std::string_view)>& on_line) {
+  size_t begin = 0;
+  for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    on_line(std::string_view(pending).substr(begin, end - begin));
+  }
+  pending.erase(0, begin);
+  if (pending.size() > 4096) pending.clear();  // not a line of ours
+}
+
+}  // namespace
+
+std::string ChildResult::describe(double limit_s) const {
+  switch (end) {
+    case End::exited: return fmt::format("ended with exit status {}", code);
+    case End::signaled: return fmt::format("killed by signal {} ({})", code, strsignal(code));
+    case End::timed_out: return fmt::format("ran past its limit of {:g} s and was killed", limit_s);
+    case End::not_started: return fmt::format("could not be started: {}", std::strerror(code));
+    case End::interrupted: return "interrupted";
+  }
+  return "";
+}
+
+ChildResult run_child(const ChildOptions& options) {
+  const Descriptor log(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (log.get() < 0) throw std::system_error(errno, std::generic_category(), options.log.string() + ": cannot be written");
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  const Descriptor reader(ends[0]);
+  Descriptor writer(ends[1]);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, log.get(), 1);
+  posix_spawn_file_actions_adddup2(&actions, log.get(), 2);
+  posix_spawn_file_actions_adddup2(&actions, writer.get(), 3);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+
+  std::vector<char*> argv;
+  for (const std::string& argument : options.argv) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  writer.close();
+  if (error != 0) return {.end = ChildResult::End::not_started, .code = error, .seconds = seconds()};
+
+  ChildResult result{.end = ChildResult::End::exited};
+  std::string pending;
+  std::array<char, 4096> buffer{};
+  bool reading = true, stopped = false;
+  int status = 0;
+  while (true) {
+    // The child may end without closing the pipe (a process of its own may hold it), so its end is asked for, too.
+    pollfd event{.fd = reader.get(), .events = POLLIN, .revents = 0};
+    ::poll(&event, reading ? 1 : 0, 50);
+    if (reading && event.revents != 0) {
+      const ssize_t count = ::read(reader.get(), buffer.data(), buffer.size());
+      if (count > 0) {
+        pending.append(buffer.data(), static_cast<size_t>(count));
+        take_lines(pending, options.on_line);
+      } else if (count == 0) {
+        reading = false;
+      }
+    }
+    if (::waitpid(pid, &status, WNOHANG) == pid) break;
+    if (!stopped && (seconds() > options.limit_s || interrupted())) {
+      stopped = true;
+      result.end = interrupted() ? ChildResult::End::interrupted : ChildResult::End::timed_out;
+      ::kill(-pid, SIGKILL);
+    }
+  }
+  ::kill(-pid, SIGKILL);  // whatever it left behind
+  result.seconds = seconds();
+  if (stopped) return result;
+  if (WIFSIGNALED(status)) {
+    result.end = ChildResult::End::signaled;
+    result.code = WTERMSIG(status);
+  } else {
+    result.code = WEXITSTATUS(status);
+  }
+  return result;
+}
+
+void catch_interrupts() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { interrupt_seen = true; };
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() { return interrupt_seen; }
+
+void die_with_parent() {
+  const pid_t parent = ::getppid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::raise(SIGKILL);  // it ended before the call
+}
+
+}  // namespace harness

@@ -1,0 +1,41 @@
+// One child process: started without a shell, watched, and ended with everything it started.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace harness {
+
+struct ChildResult {
+  enum class End { exited, signaled, timed_out, not_started, interrupted } end;
+  int code = 0;  // exit status, signal number, or errno
+  double seconds = 0;
+
+  [[nodiscard]] bool succeeded() const { return end == End::exited && code == 0; }
+  // "killed by signal 9 (Killed)", "ran past its limit of 60 s", ...
+  [[nodiscard]] std::string describe(double limit_s) const;
+};
+
+struct ChildOptions {
+  std::vector<std::string> argv;  // argv[0]: path of the program
+  std::filesystem::path log;      // standard output and error go there
+  double limit_s = 600;
+  // Lines that the child writes to file descriptor 3, without their newline.
+  std::function<void(std::string_view)> on_line = [](std::string_view) {};
+};
+
+// Returns when the child has ended, or was killed at its limit or at an interrupt (below). Its standard input is empty; it
+// leads a process group of its own, which is killed with it. Throws std::system_error where the log cannot be opened.
+ChildResult run_child(const ChildOptions& options);
+
+// From here on SIGINT and SIGTERM only set a flag: run_child sees it, ends its child and returns End::interrupted.
+void catch_interrupts();
+bool interrupted();
+
+// In a child: die with the parent, however that ends.
+void die_with_parent();
+
+}  // namespace harness

@@ -1,0 +1,29 @@
+// Causal attention twice: with its T x T matrix written out, and through scaled_dot_product_attention. Which implementation
+// the latter takes is SdpaScope's business (precision.h).
+#include <cmath>
+#include <limits>
+
+#include "model/ops.h"
+
+namespace model {
+
+using at::Tensor;
+
+decltype(Ops::attention) manual_attention() {
+  return [future = Tensor()](const Tensor& q, const Tensor& k, const Tensor& v) mutable {
+    const int64_t T = q.size(2);
+    if (!future.defined() || future.size(0) != T) future = at::ones({T, T}, q.options().dtype(at::kBool)).triu(1);
+    const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(3)));
+    const Tensor scores = at::matmul(q, k.transpose(-2, -1)) * scale;  // (B, NH, T, T)
+    const Tensor causal = scores.masked_fill(future, -std::numeric_limits<float>::infinity());
+    return at::matmul(at::softmax(causal, -1), v);
+  };
+}
+
+decltype(Ops::attention) sdpa_attention() {
+  return [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return at::scaled_dot_product_attention(q, k, v, /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
+  };
+}
+
+}  // namespace model

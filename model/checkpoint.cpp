@@ -1,0 +1,83 @@
+#include "model/checkpoint.h"
+
+#include <set>
+#include <stdexcept>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "model/safetensors.h"
+
+namespace model {
+
+using at::Tensor;
+
+namespace {
+
+const std::string prefix = "transformer.";
+
+bool is_conv1d(const std::string& name) {
+  for (const char* layer : {"c_attn.weight", "c_proj.weight", "c_fc.weight"}) {
+    if (name.ends_with(layer)) return true;
+  }
+  return false;
+}
+
+// Causal-mask buffers of older files and the tied head hold nothing of their own.
+bool is_redundant(const std::string& name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name == "lm_head.weight";
+}
+
+}  // namespace
+
+void load_weights(GPT2& model, const std::filesystem::path& file) {
+  std::map<std::string, Tensor> tensors;
+  for (auto& [name, tensor] : read_safetensors(file)) {
+    tensors[name.starts_with(prefix) ? name.substr(prefix.size()) : name] = tensor;
+  }
+  const at::NoGradGuard no_grad;
+  for (const Parameter& parameter : model.parameters()) {
+    const auto found = tensors.find(parameter.name);
+    if (found == tensors.end()) {
+      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is missing", file.string(), parameter.name));
+    }
+    if (!at::isFloatingType(found->second.scalar_type())) {
+      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" holds {}; floating point is expected", file.string(),
+                                              parameter.name, at::toString(found->second.scalar_type())));
+    }
+    Tensor source = found->second;
+    if (is_conv1d(parameter.name) && source.dim() == 2) source = source.t();
+    Tensor target = parameter.tensor;
+    if (parameter.name == "wte.weight") target = target.narrow(0, 0, model.config().vocabulary);
+    if (source.sizes() != target.sizes()) {
+      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" has shape ({}); {} needs ({})", file.string(), parameter.name,
+                                              fmt::join(source.sizes(), ", "), model.config().name,
+                                              fmt::join(target.sizes(), ", ")));
+    }
+    target.copy_(source);
+    tensors.erase(found);
+  }
+  for (const auto& [name, tensor] : tensors) {
+    if (!is_redundant(name)) {
+      throw std::invalid_argument(
+          fmt::format("{}: tensor \"{}\" is not a weight of {}", file.string(), name, model.config().name));
+    }
+  }
+}
+
+std::map<std::string, Tensor> hugging_face_layout(const GPT2& model, bool gradients) {
+  std::map<std::string, Tensor> tensors;
+  for (const Parameter& parameter : model.parameters()) {
+    Tensor tensor = (gradients ? parameter.tensor.grad() : parameter.tensor).detach();
+    if (parameter.name == "wte.weight") tensor = tensor.narrow(0, 0, model.config().vocabulary);
+    tensors[prefix + parameter.name] = is_conv1d(parameter.name) ? tensor.t() : tensor;
+  }
+  return tensors;
+}
+
+void save_weights(const GPT2& model, const std::filesystem::path& file) {
+  write_safetensors(file, hugging_face_layout(model), {{"format", "pt"}});
+}
+
+}  // namespace model

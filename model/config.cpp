@@ -1,0 +1,48 @@
+#include "model/config.h"
+
+#include <array>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace model {
+namespace {
+
+// `tiny` keeps the real vocabulary, so that it reads the same token files and pads to the same rows.
+const std::array<Config, 5> presets{{
+    {"gpt2-124m", 12, 12, 768, 1024},
+    {"gpt2-355m", 24, 16, 1024, 1024},
+    {"gpt2-774m", 36, 20, 1280, 1024},
+    {"gpt2-1558m", 48, 25, 1600, 1024},
+    {"tiny", 2, 2, 32, 64},
+}};
+
+}  // namespace
+
+int64_t Config::parameters() const {
+  const int64_t C = n_embd;
+  const int64_t layer_norm = 2 * C;
+  const int64_t attention = C * 3 * C + 3 * C + C * C + C;
+  const int64_t mlp = C * 4 * C + 4 * C + 4 * C * C + C;
+  return vocabulary * C + n_positions * C + n_layer * (2 * layer_norm + attention + mlp) + layer_norm;
+}
+
+double Config::flops_per_token(int64_t T) const {
+  return 6.0 * static_cast<double>(parameters()) + 6.0 * static_cast<double>(n_layer * n_embd * T);
+}
+
+Config preset(const std::string& name) {
+  for (const Config& config : presets) {
+    if (config.name == name) return config;
+  }
+  throw std::invalid_argument(fmt::format("unknown model \"{}\"; known are {}", name, fmt::join(preset_names(), ", ")));
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Config& config : presets) names.push_back(config.name);
+  return names;
+}
+
+}  // namespace model

@@ -1,0 +1,32 @@
+// The sizes of GPT-2. Everything that is fixed about the model stands here or in gpt2.cpp; nothing here is a recipe's to change.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace model {
+
+struct Config {
+  std::string name;
+  int64_t n_layer;
+  int64_t n_head;
+  int64_t n_embd;           // C
+  int64_t n_positions;      // largest T
+  int64_t vocabulary = 50257;  // V, without padding
+  static constexpr double layer_norm_eps = 1e-5;
+  static constexpr double init_std = 0.02;
+
+  // Trainable parameters, embedding and head counted once, padding rows not at all.
+  [[nodiscard]] int64_t parameters() const;
+
+  // FLOPs of forward and backward for one token in a context of T: 6 N + 6 L C T, the causal count of llm.c (N all
+  // parameters); multiplications and additions of matrix products only.
+  [[nodiscard]] double flops_per_token(int64_t T) const;
+};
+
+// gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m, tiny. Throws std::invalid_argument with the names there are.
+Config preset(const std::string& name);
+std::vector<std::string> preset_names();
+
+}  // namespace model

@@ -1,0 +1,230 @@
+// File descriptors rather than streams: a stream on a folder opens without complaint, and only a descriptor can fsync.
+// The surprising thing: a cached token file is trusted only after decoding it gives the text back, which costs
+// milliseconds and makes checksums and locks unnecessary.
+#include "model/data.h"
+
+#include "model/sha256.h"
+#include "model/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <system_error>
+
+namespace model {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "token files are read and written in the machine's order");
+
+constexpr int32_t kMagic = 20240520;
+constexpr int32_t kVersion = 1;
+using Header = std::array<int32_t, 256>;
+
+[[noreturn]] void throw_errno(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+std::string sha256_of(const std::vector<uint16_t>& tokens) {
+  return sha256_hex({reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(uint16_t)});
+}
+
+// Vigna's generator, https://prng.di.unimi.it/splitmix64.c, first number for this seed.
+uint64_t splitmix64(uint64_t seed) {
+  uint64_t z = seed + 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
+}  // namespace
+
+InputFile::InputFile(const std::filesystem::path& path)
+    : name_(path.string()), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  struct stat status {};
+  std::string why;
+  if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
+    why = std::generic_category().message(errno);
+  } else if (!S_ISREG(status.st_mode)) {
+    why = "is not a regular file; only regular files are read";
+  }
+  if (!why.empty()) {
+    if (descriptor_ >= 0) close(descriptor_);
+    throw std::invalid_argument(fmt::format("{}: {}", name_, why));
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() { close(descriptor_); }
+
+void InputFile::read(void* bytes, size_t count) {
+  for (char* at = static_cast<char*>(bytes); count > 0;) {
+    const ssize_t got = ::read(descriptor_, at, count);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      const std::string why = got == 0 ? "the file ended" : std::generic_category().message(errno);
+      throw std::invalid_argument(fmt::format("{}: {} with {} bytes still to read", name_, why, count));
+    }
+    at += got;
+    count -= static_cast<size_t>(got);
+  }
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
+  std::random_device random;
+  temporary_ += fmt::format(".{:08x}{:08x}.tmp", random(), random());
+  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw_errno("cannot write " + temporary_.string());
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* bytes, size_t count) {
+  for (const char* at = static_cast<const char*>(bytes); count > 0;) {
+    const ssize_t put = ::write(descriptor_, at, count);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw_errno("cannot write " + temporary_.string());
+    at += put;
+    count -= static_cast<size_t>(put);
+  }
+}
+
+void AtomicFile::commit() {
+  if (fsync(descriptor_) != 0) throw_errno("cannot write " + temporary_.string());
+  if (close(std::exchange(descriptor_, -1)) != 0) throw_errno("cannot write " + temporary_.string());
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) throw_errno("cannot write " + path_.string());
+  temporary_.clear();
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  InputFile file(path);
+  std::string bytes(file.size(), '\0');
+  file.read(bytes.data(), bytes.size());
+  return bytes;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text.substr(0, 60)) {
+    const bool plain = c >= 0x20 && c < 0x7f;
+    if (c == '"' || c == '\\') out += '\\';
+    out += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return out + (text.size() > 60 ? "...\"" : "\"");
+}
+
+TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(fmt::format("{}: {}", path.string(), why));
+  };
+  if (vocabulary < 1 || vocabulary > 65536) refuse(fmt::format("vocabulary of {}; allowed are 1..65536", vocabulary));
+  InputFile file(path);
+  Header header{};
+  if (file.size() < sizeof(header)) {
+    refuse(fmt::format("{} bytes; a token file has a header of {}", file.size(), sizeof(header)));
+  }
+  file.read(header.data(), sizeof(header));
+  const auto [magic, version, count] = std::array<int32_t, 3>{header[0], header[1], header[2]};
+  if (magic != kMagic) refuse(fmt::format("magic number {}; a token file begins with {}", magic, kMagic));
+  if (version != kVersion) refuse(fmt::format("version {}; {} is read", version, kVersion));
+  const uint64_t stored = file.size() - sizeof(header);
+  if (count < 0 || static_cast<uint64_t>(count) * sizeof(uint16_t) != stored) {
+    refuse(fmt::format("{} tokens in the header, {} bytes after it; 2 bytes for each token are needed", count, stored));
+  }
+  TokenStream stream{std::vector<uint16_t>(static_cast<size_t>(count)), path.string(), ""};
+  file.read(stream.tokens.data(), stored);
+  const auto bad = std::ranges::find_if(stream.tokens, [&](uint16_t token) { return token >= vocabulary; });
+  if (bad != stream.tokens.end()) {
+    refuse(
+        fmt::format("token {} at position {}; allowed are 0..{}", *bad, bad - stream.tokens.begin(), vocabulary - 1));
+  }
+  stream.sha256 = sha256_of(stream.tokens);
+  return stream;
+}
+
+void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> tokens) {
+  constexpr int32_t most = std::numeric_limits<int32_t>::max();
+  if (tokens.size() > static_cast<size_t>(most)) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} tokens; at most {} fit into a token file", path.string(), tokens.size(), most));
+  }
+  const Header header = {kMagic, kVersion, static_cast<int32_t>(tokens.size())};
+  AtomicFile file(path);
+  file.write(header.data(), sizeof(header));
+  file.write(tokens.data(), tokens.size_bytes());
+  file.commit();
+}
+
+TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::filesystem::path& vocabulary_path,
+                           const std::filesystem::path& cache_folder) {
+  const std::string text = read_file(text_path);
+  Sha256 key;
+  key.update(text);
+  key.update(read_file(vocabulary_path));
+  const std::filesystem::path cache = cache_folder / (key.hex().substr(0, 16) + ".bin");
+  const Tokenizer tokenizer = Tokenizer::load(vocabulary_path);
+  try {
+    TokenStream cached = load_tokens(cache, tokenizer.size());
+    cached.source = text_path.string();
+    if (tokenizer.decode(cached.tokens) == text) return cached;
+  } catch (const std::invalid_argument&) {
+    // absent or damaged: written below
+  }
+  TokenStream stream{{}, text_path.string(), ""};
+  try {
+    stream.tokens = tokenizer.encode(text);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", text_path.string(), error.what()));
+  }
+  stream.sha256 = sha256_of(stream.tokens);
+  std::filesystem::create_directories(cache_folder);
+  write_tokens(cache, stream.tokens);
+  return stream;
+}
+
+TokenStream tokens_of(const std::filesystem::path& path, const std::filesystem::path& vocabulary_path,
+                      const std::filesystem::path& cache_folder, int64_t vocabulary) {
+  if (path.extension() == ".bin") return load_tokens(path, vocabulary);
+  return tokens_of_text(path, vocabulary_path, cache_folder);
+}
+
+BatchLoader::BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed)
+    : tokens_(stream.tokens), B_(B), T_(T), window_(0) {
+  if (B < 1 || T < 1) {
+    throw std::invalid_argument(fmt::format("batch of {} x {} tokens; both must be at least 1", B, T));
+  }
+  const bool overflows = __builtin_mul_overflow(static_cast<size_t>(B), static_cast<size_t>(T), &window_);
+  if (overflows || tokens_.size() <= window_) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} tokens; a batch of {} x {} needs {} x {} + 1", stream.source, tokens_.size(), B, T, B, T));
+  }
+  const size_t windows = (tokens_.size() - 1) / window_;
+  if (seed != 0) position_ = splitmix64(seed) % windows * window_;
+}
+
+std::pair<at::Tensor, at::Tensor> BatchLoader::next() {
+  const auto window_at = [&](size_t first) {
+    at::Tensor window = at::empty({B_, T_}, at::kLong);
+    std::ranges::copy(tokens_.subspan(first, window_), window.mutable_data_ptr<int64_t>());
+    return window;
+  };
+  auto batch = std::pair(window_at(position_), window_at(position_ + 1));
+  position_ += window_;
+  if (tokens_.size() - position_ < window_ + 1) position_ = 0;
+  return batch;
+}
+
+}  // namespace model

@@ -1,0 +1,112 @@
+// Tokens and batches, and the whole-file reading and writing that the other file formats of this room share.
+// A token file is llm.c's: 256 little-endian int32 (magic 20240520, version 1, token count, the rest ignored), then the
+// tokens as uint16. The surprising thing: an int32 count caps a file at 2147483647 tokens.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace model {
+
+// A regular file open for reading from start to end.
+class InputFile {
+ public:
+  // Throws std::invalid_argument if `path` cannot be opened or is not a regular file.
+  explicit InputFile(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;  // owns a file descriptor
+  InputFile& operator=(const InputFile&) = delete;
+
+  // Bytes in the file when it was opened.
+  [[nodiscard]] uint64_t size() const { return size_; }
+
+  // The next `count` bytes; throws std::invalid_argument if there are fewer.
+  void read(void* bytes, size_t count);
+
+ private:
+  std::string name_;
+  int descriptor_;
+  uint64_t size_ = 0;
+};
+
+// A file that stands at `path` complete or not at all: written beside it under another name, then fsync and rename.
+// Everything here throws std::system_error naming the file.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();                           // without commit(), leaves `path` as it was and removes what was written
+  AtomicFile(const AtomicFile&) = delete;  // owns a file descriptor and a temporary file
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* bytes, size_t count);
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;  // empty once renamed
+  int descriptor_ = -1;
+};
+
+// All bytes of a regular file; throws std::invalid_argument if it cannot be read.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path);
+
+// `text` in double quotes for an error message of one line: at most 60 bytes, what is not printable ASCII as \xNN.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
+struct TokenStream {
+  std::vector<uint16_t> tokens;
+  std::string source;  // the file they came from: token file or text
+  std::string sha256;  // of the tokens as little-endian uint16, 64 hexadecimal digits
+};
+
+// Reads a token file. Throws std::invalid_argument for another magic or version, a count that does not match the file's
+// size, a token that is not below `vocabulary` (naming its position), and a `vocabulary` outside 1..65536.
+[[nodiscard]] TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary);
+
+// Writes a token file atomically. Throws std::system_error if it cannot be written, std::invalid_argument for more
+// tokens than the count can say.
+void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> tokens);
+
+// Tokens of a UTF-8 text under a vocabulary that Tokenizer::load reads. Kept in `cache_folder` (created if need be) as
+// <first 16 digits of the SHA-256 of text and vocabulary>.bin. A cache file counts only if its tokens decode to the
+// very text, so a damaged one is written anew. Throws std::invalid_argument for bad text or vocabulary,
+// std::system_error if the cache cannot be written.
+[[nodiscard]] TokenStream tokens_of_text(const std::filesystem::path& text_path,
+                                         const std::filesystem::path& vocabulary_path,
+                                         const std::filesystem::path& cache_folder);
+
+// Tokens of either kind of file: a token file (its name ends in .bin; the vocabulary file is not needed) or a text. Throws as
+// the two above.
+[[nodiscard]] TokenStream tokens_of(const std::filesystem::path& path, const std::filesystem::path& vocabulary_path,
+                                    const std::filesystem::path& cache_folder, int64_t vocabulary);
+
+// Consecutive windows of B*T tokens and, one token further on, their targets (as the loader of Karpathy's
+// build-nanogpt, train_gpt2.py). Goes back to the first token when fewer than B*T + 1 are left, so up to B*T tokens at
+// the end of the stream are never trained on, or other ones with another start.
+class BatchLoader {
+ public:
+  // Starts at token 0 for seed 0, else at window splitmix64(seed) % number of windows. `stream` must outlive the
+  // loader. Throws std::invalid_argument if B or T is below 1 or the stream has fewer than B*T + 1 tokens.
+  BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed);
+  BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t) = delete;  // would dangle
+
+  // inputs, targets: (B, T) int64 on the CPU, in memory of their own
+  [[nodiscard]] std::pair<at::Tensor, at::Tensor> next();
+
+ private:
+  std::span<const uint16_t> tokens_;
+  int64_t B_;
+  int64_t T_;
+  size_t window_;  // B*T
+  size_t position_ = 0;
+};
+
+}  // namespace model

@@ -1,0 +1,23 @@
+// How the operations of a step reach the device: one by one, or captured once as a CUDA graph and replayed.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "model/recipe.h"
+
+namespace model {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Runs the body, or replays what it did. The body reads and writes only tensors that stay where they are.
+  virtual void run(const std::function<void()>& body) = 0;
+};
+
+// before_capture: called right before the body is recorded; drops what warm-up left behind (gradients above all: the capture
+// must create them in the graph's own memory). A graph is captured at the fourth run, after three eager ones, and needs to
+// be used on one non-default CUDA stream throughout.
+std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_capture);
+
+}  // namespace model

@@ -1,0 +1,84 @@
+#include "model/gpt2.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+
+namespace model {
+
+using at::Tensor;
+
+GPT2::GPT2(const Config& config, int64_t vocabulary_rows, uint64_t seed, at::Device device) : config_(config) {
+  if (vocabulary_rows < config.vocabulary) {
+    throw std::invalid_argument(fmt::format("vocabulary_rows {} is less than the {} tokens of {}", vocabulary_rows,
+                                            config.vocabulary, config.name));
+  }
+  const int64_t C = config.n_embd;
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  const auto normal = [&](at::IntArrayRef shape, double std) { return at::empty(shape).normal_(0.0, std, generator); };
+
+  const double residual_std = Config::init_std / std::sqrt(2.0 * static_cast<double>(config.n_layer));
+  const auto layer_norm = [&](const std::string& name) {
+    return Affine{add(name + ".weight", at::ones({C}), device), add(name + ".bias", at::zeros({C}), device)};
+  };
+  const auto linear = [&](const std::string& name, int64_t in, int64_t out, double std) {
+    return Affine{add(name + ".weight", normal({out, in}, std), device), add(name + ".bias", at::zeros({out}), device)};
+  };
+
+  // Padding rows come from a generator of their own: the others must not change with them.
+  Tensor embedding = normal({config.vocabulary, C}, Config::init_std);
+  if (vocabulary_rows > config.vocabulary) {
+    at::Generator padding_generator = at::detail::createCPUGenerator(seed + 1);
+    embedding = at::cat({embedding, at::empty({vocabulary_rows - config.vocabulary, C})
+                                        .normal_(0.0, Config::init_std, padding_generator)});
+  }
+  wte_ = add("wte.weight", embedding, device);
+  wpe_ = add("wpe.weight", normal({config.n_positions, C}, Config::init_std), device);
+  for (int64_t layer = 0; layer < config.n_layer; ++layer) {
+    const std::string h = fmt::format("h.{}.", layer);
+    blocks_.push_back(Block{.ln_1 = layer_norm(h + "ln_1"),
+                            .c_attn = linear(h + "attn.c_attn", C, 3 * C, Config::init_std),
+                            .attn_proj = linear(h + "attn.c_proj", C, C, residual_std),
+                            .ln_2 = layer_norm(h + "ln_2"),
+                            .c_fc = linear(h + "mlp.c_fc", C, 4 * C, Config::init_std),
+                            .mlp_proj = linear(h + "mlp.c_proj", 4 * C, C, residual_std)});
+  }
+  ln_f_ = layer_norm("ln_f");
+}
+
+Tensor GPT2::add(const std::string& name, Tensor initial, at::Device device) {
+  Tensor parameter = initial.to(device).set_requires_grad(true);
+  parameters_.push_back({name, parameter});
+  return parameter;
+}
+
+Tensor GPT2::block(const Ops& ops, const Block& w, const Tensor& input) const {
+  const int64_t B = input.size(0), T = input.size(1), C = config_.n_embd, NH = config_.n_head;
+  const auto normalized = [&](const Affine& ln, const Tensor& x) {
+    return ops.layer_norm(x, ln.weight, ln.bias, Config::layer_norm_eps);
+  };
+
+  const Tensor qkv = ops.linear(normalized(w.ln_1, input), w.c_attn.weight, w.c_attn.bias);  // (B, T, 3C)
+  const auto heads = [&](const Tensor& x) { return x.view({B, T, NH, C / NH}).transpose(1, 2); };
+  const std::vector<Tensor> split = qkv.split(C, -1);
+  const Tensor attended = ops.attention(heads(split[0]), heads(split[1]), heads(split[2]));  // (B, NH, T, HS)
+  const Tensor joined = attended.transpose(1, 2).reshape({B, T, C});
+  const Tensor x = ops.residual(input, ops.linear(joined, w.attn_proj.weight, w.attn_proj.bias));
+
+  const Tensor hidden = ops.gelu(ops.linear(normalized(w.ln_2, x), w.c_fc.weight, w.c_fc.bias));  // (B, T, 4C)
+  return ops.residual(x, ops.linear(hidden, w.mlp_proj.weight, w.mlp_proj.bias));
+}
+
+Tensor GPT2::logits(const Ops& ops, const Tensor& tokens) const {
+  Tensor x = ops.embed(tokens, wte_, wpe_);  // (B, T, C)
+  for (const Block& weights : blocks_) x = block(ops, weights, x);
+  return ops.head(ops.layer_norm(x, ln_f_.weight, ln_f_.bias, Config::layer_norm_eps), wte_);
+}
+
+Tensor GPT2::loss(const Ops& ops, const Tensor& tokens, const Tensor& targets) const {
+  return ops.cross_entropy(logits(ops, tokens), targets);
+}
+
+}  // namespace model

@@ -1,0 +1,57 @@
+// GPT-2, written once against ops.h: pre-LayerNorm blocks, learned positions, embedding and head tied.
+//
+// Weights are held as torch's linear layers hold them, (out, in); Hugging Face's files hold them transposed (checkpoint.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "model/config.h"
+#include "model/ops.h"
+
+namespace model {
+
+struct Parameter {
+  std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"
+  at::Tensor tensor;
+};
+
+class GPT2 {
+ public:
+  // Weights drawn on the CPU from `seed` alone, so that they do not depend on device or padding, then moved. Normal(0, 0.02);
+  // projections back into the residual stream Normal(0, 0.02 / sqrt(2 n_layer)); biases 0, LayerNorm weights 1.
+  // vocabulary_rows >= config.vocabulary. Throws std::invalid_argument.
+  GPT2(const Config& config, int64_t vocabulary_rows, uint64_t seed, at::Device device);
+
+  // tokens (B, T) int64 -> (B, T, vocabulary_rows) in the autocast dtype
+  [[nodiscard]] at::Tensor logits(const Ops& ops, const at::Tensor& tokens) const;
+
+  // tokens, targets (B, T) int64 -> mean loss per token, 0-dim float32
+  [[nodiscard]] at::Tensor loss(const Ops& ops, const at::Tensor& tokens, const at::Tensor& targets) const;
+
+  [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] int64_t vocabulary_rows() const { return wte_.size(0); }
+  // The order is fixed: embeddings, then block by block, then the last LayerNorm. float32 leaves that require gradients.
+  [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+
+ private:
+  struct Affine {
+    at::Tensor weight, bias;
+  };
+  struct Block {
+    Affine ln_1, c_attn, attn_proj, ln_2, c_fc, mlp_proj;
+  };
+
+  at::Tensor add(const std::string& name, at::Tensor initial, at::Device device);
+  [[nodiscard]] at::Tensor block(const Ops& ops, const Block& weights, const at::Tensor& x) const;
+
+  Config config_;
+  std::vector<Parameter> parameters_;
+  at::Tensor wte_, wpe_;
+  std::vector<Block> blocks_;
+  Affine ln_f_;
+};
+
+}  // namespace model

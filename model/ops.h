@@ -1,0 +1,43 @@
+// The operations GPT-2 is made of, as a table that a recipe fills: gpt2.cpp calls through it and never asks which
+// implementation it got. B batch, T context, C channels, NH heads, HS = C / NH, V rows of the embedding.
+#pragma once
+
+#include <functional>
+
+#include <ATen/ATen.h>
+
+#include "model/recipe.h"
+
+namespace model {
+
+struct Ops {
+  using Tensor = at::Tensor;
+  // tokens (B, T) int64, wte (V, C), wpe (P, C) -> (B, T, C)
+  std::function<Tensor(const Tensor& tokens, const Tensor& wte, const Tensor& wpe)> embed;
+  // x (..., C), weight (C), bias (C) -> (..., C)
+  std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps)> layer_norm;
+  // x (..., in), weight (out, in), bias (out) -> (..., out)
+  std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias)> linear;
+  // q, k, v (B, NH, T, HS) -> (B, NH, T, HS), causal, scaled by 1 / sqrt(HS)
+  std::function<Tensor(const Tensor& q, const Tensor& k, const Tensor& v)> attention;
+  // tanh approximation of GELU
+  std::function<Tensor(const Tensor& x)> gelu;
+  // x (..., C) + y (..., C)
+  std::function<Tensor(const Tensor& x, const Tensor& y)> residual;
+  // x (B, T, C), wte (V, C) -> (B, T, V)
+  std::function<Tensor(const Tensor& x, const Tensor& wte)> head;
+  // logits (B, T, V), targets (B, T) int64 -> mean negative log-likelihood, 0-dim float32
+  std::function<Tensor(const Tensor& logits, const Tensor& targets)> cross_entropy;
+};
+
+// Plain ATen operations throughout; attention writes its T x T matrix out.
+Ops reference_ops();
+
+// The reference with what the recipe replaces.
+Ops ops_for(const Recipe& recipe);
+
+// attention.cpp. The first keeps its (T, T) mask from call to call.
+decltype(Ops::attention) manual_attention();
+decltype(Ops::attention) sdpa_attention();
+
+}  // namespace model

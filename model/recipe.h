@@ -1,0 +1,62 @@
+// How a step is executed, as one plain value. Every optimization of a ladder is an edit of this struct and of nothing else,
+// so two rungs differ exactly in the fields in which their recipes differ.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace model {
+
+enum class Device { cpu, cuda };
+
+// What the C library does with a freed tensor: `release` hands big blocks back to the kernel, which zeroes and faults them
+// in again at the next step; `keep` leaves them mapped.
+enum class HostMemory { release, keep };
+
+// at::Context's float32 matmul precision: full float32, TF32 (CUDA), or the CPU's oneDNN path.
+enum class MatmulPrecision { highest, high, medium };
+
+enum class Autocast { off, bf16, fp16 };
+
+// `manual` writes the T x T matrix out with plain operations; the others are the implementations of
+// scaled_dot_product_attention, of which exactly one is enabled.
+enum class Attention { manual, math, efficient, flash, cudnn };
+
+enum class Execution { eager, graph };
+
+// AdamW tensor by tensor, as operations on tensor lists, or as one fused operation per parameter group.
+enum class Optimizer { loop, foreach, fused };
+
+struct Recipe {
+  Device device = Device::cpu;
+  HostMemory host_memory = HostMemory::release;
+  MatmulPrecision matmul_precision = MatmulPrecision::highest;
+  Autocast autocast = Autocast::off;
+  Attention attention = Attention::manual;
+  Execution execution = Execution::eager;
+  int64_t vocabulary_rows = 50257;  // rows of the embedding; those beyond the vocabulary are padding
+  Optimizer optimizer = Optimizer::loop;
+
+  bool operator==(const Recipe&) const = default;
+};
+
+// All fields, always. Throws nothing.
+nlohmann::json to_json(const Recipe& recipe);
+
+// `fields` may hold any subset; the rest keeps the values of `base`. Throws std::invalid_argument naming the unknown field,
+// the wrong type or the value with what is allowed; `where` (a file, "--recipe") begins the message.
+Recipe recipe_from_json(const nlohmann::json& fields, const std::string& where, const Recipe& base = {});
+
+// {"field": [before, after]} for the fields that differ.
+nlohmann::json recipe_diff(const Recipe& before, const Recipe& after);
+
+// The value's name as it stands in JSON: "bf16".
+std::string_view name_of(Device value);
+std::string_view name_of(Autocast value);
+std::string_view name_of(Attention value);
+
+}  // namespace model

@@ -1,0 +1,25 @@
+// Tensors by name in a file: an own reader and writer of the safetensors format (8 bytes header length, JSON header,
+// data; https://github.com/huggingface/safetensors).
+// The surprising thing: everything the header says is checked against the file's size before memory is taken, with the
+// rules of the reference implementation: data without gaps, overlaps or bytes left over, no name twice.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace model {
+
+// All tensors of the file, on the CPU, contiguous, each in memory of its own. Dtypes: F32, F64, F16, BF16, I64, I32,
+// I16, U8, BOOL. Throws std::invalid_argument naming the file and what is wrong with it.
+[[nodiscard]] std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& path);
+
+// Writes strided tensors of the same dtypes from any device, one copy at a time in memory; atomic. `metadata` becomes
+// "__metadata__". Larger element types come first, so that every tensor is aligned for its type. Throws
+// std::invalid_argument for what the format cannot hold, std::system_error if the file cannot be written.
+void write_safetensors(const std::filesystem::path& path, const std::map<std::string, at::Tensor>& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace model

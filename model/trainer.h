@@ -1,0 +1,94 @@
+// One training step of GPT-2 under a recipe: data, forward, backward, clip, update. Knows no clock; whoever measures sees the
+// phases go by through `on_phase`.
+//
+// A step only enqueues work: on a GPU nothing here waits for the device, and losses are read after the last step.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include "model/data.h"
+#include "model/execution.h"
+#include "model/gpt2.h"
+#include "model/optimizer.h"
+#include "model/precision.h"
+#include "model/recipe.h"
+#include "model/schedule.h"
+
+namespace model {
+
+struct TrainerOptions {
+  int64_t B = 1;             // sequences per micro-step
+  int64_t T = 256;           // tokens per sequence, at most the model's positions
+  int64_t accumulation = 1;  // micro-steps per step
+  int64_t max_steps = 50;    // how many losses are kept
+  uint64_t seed = 1;         // weights and the place in the text where training begins
+  Schedule schedule = {};
+};
+
+class Trainer {
+ public:
+  // The token stream must outlive the trainer. Throws std::invalid_argument for sizes out of range or a recipe that
+  // contradicts itself, c10::Error where the device refuses.
+  Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens);
+
+  // One update. Throws std::out_of_range after max_steps.
+  void step();
+
+  // Waits for the device; the mean loss per token of every step so far.
+  [[nodiscard]] std::vector<double> losses() const;
+
+  // Waits for the device.
+  void synchronize() const;
+
+  // Steps that the gradient scaler skipped (fp16), 0 otherwise. Waits for the device.
+  [[nodiscard]] int64_t skipped_steps() const;
+
+  [[nodiscard]] int64_t tokens_per_step() const { return options_.B * options_.T * options_.accumulation; }
+  [[nodiscard]] const Recipe& recipe() const { return recipe_; }
+  [[nodiscard]] GPT2& model() { return model_; }
+  [[nodiscard]] Ops& ops() { return ops_; }
+
+  // The forward pass alone, exactly as a step does it, on the last batch: for looking at what it is made of.
+  [[nodiscard]] at::Tensor forward_logits();
+  [[nodiscard]] at::Tensor forward_loss();
+
+  // Called with "data", "forward", "backward", "clip", "update" as each begins and "" at the end of a step. Not called from
+  // replayed graphs.
+  std::function<void(std::string_view phase)> on_phase = [](std::string_view) {};
+
+ private:
+  // fp16 gradients: loss times `scale`, halved when a gradient overflows, doubled after 2000 steps without.
+  struct GradientScaler {
+    at::Tensor scale, growth_tracker, found_inf, skipped;
+  };
+
+  void load_batches();
+  void run_step();
+  [[nodiscard]] at::Tensor micro_loss(size_t micro_step);
+
+  Recipe recipe_;
+  TrainerOptions options_;
+  at::Device device_;
+  std::optional<c10::cuda::CUDAStreamGuard> stream_;  // graph capture is refused on the default stream
+  MatmulPrecisionScope matmul_precision_;
+  SdpaScope sdpa_;
+  GPT2 model_;
+  Ops ops_;
+  AdamW optimizer_;
+  BatchLoader loader_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<GradientScaler> scaler_;
+  std::vector<at::Tensor> inputs_, targets_;  // one (B, T) int64 pair per micro-step, overwritten every step
+  at::Tensor loss_;                           // 0-dim, the step's mean
+  at::Tensor losses_;                         // (max_steps) float32
+  int64_t step_ = 0;
+};
+
+}  // namespace model

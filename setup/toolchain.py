@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Makes everything the compiler needs: Debian's libraries and a private Python environment.
+
+LibTorch, nvcc, cmake and ninja come as Python packages, pinned by hash in requirements.txt, so the
+environment is a build tool here and nothing is installed into the user's own Python.
+The surprising thing: a folder counts only once its `.complete` stamp, written last, is there; one
+without a stamp is an interrupted set-up and is removed and made again.
+
+    setup/toolchain.py [--tests]     make what is missing (quick, and no network, when nothing is)
+    setup/toolchain.py --print-env   print the environment's path and do nothing else
+"""
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements.txt"
+TEST_REQUIREMENTS = ROOT / "requirements-test.txt"
+OLDEST_PYTHON = (3, 11)  # what requirements.txt is locked for
+DEBIAN_PACKAGES = [
+    "nlohmann-json3-dev", "libcli11-dev", "libfmt-dev", "libpcre2-dev", "libboost-math-dev",
+    "libvalijson-dev", "libgtest-dev", "libbenchmark-dev", "ccache",
+]
+GB = 10**9
+MEMORY_PER_JOB = 2 * GB  # one LibTorch source file at -O2, with room to spare
+
+
+class SetupError(Exception):
+    """One line for the user: what was found, what is needed, what to do. The exit status is 2."""
+
+
+def say(line):
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def step(number, what):
+    say(f"{number} {what}")
+    start = time.monotonic()
+    yield
+    say(f"{number} done in {time.monotonic() - start:.0f} s")
+
+
+def cache_folder():
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG rules say that a relative path here is to be ignored.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "gpt2-ladder"
+
+
+def key(requirements):
+    digest = hashlib.sha256(requirements.read_bytes())
+    digest.update("{}.{}".format(*sys.version_info).encode())
+    return digest.hexdigest()[:12]
+
+
+def environment():
+    return cache_folder() / f"toolchain-{key(REQUIREMENTS)}"
+
+
+def test_packages():
+    return cache_folder() / f"test-packages-{key(TEST_REQUIREMENTS)}"
+
+
+def is_complete(folder):
+    python = folder / "bin/python"  # a dangling link once the Python it was made with is gone
+    return (folder / ".complete").is_file() and (python.exists() or not python.is_symlink())
+
+
+def jobs():
+    """How many compilers at once: one per processor, unless memory holds fewer."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory // MEMORY_PER_JOB))
+
+
+# --- Debian packages -------------------------------------------------------------------------------
+
+def missing_debian_packages():
+    found = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *DEBIAN_PACKAGES],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.splitlines()
+    return [name for name in DEBIAN_PACKAGES if f"installed {name}" not in found]
+
+
+def root_prefix():
+    """The words before a command that make it run as root without asking, or None."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo"):
+        asked = subprocess.run(["sudo", "-n", "true"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        if asked.returncode == 0:
+            return ["sudo", "-n"]
+    return None
+
+
+def ensure_debian_packages(number):
+    if not (shutil.which("apt-get") and shutil.which("dpkg-query")):
+        say("This system has no apt-get: cmake will look for nlohmann-json, CLI11, fmt, pcre2, Boost.Math, "
+            "valijson, GoogleTest and Google Benchmark as they are; install those it misses, and ccache.")
+        return
+    missing = missing_debian_packages()
+    if not missing:
+        return
+    prefix = root_prefix()
+    if prefix is None:
+        raise SetupError("Debian packages are missing and this user cannot become root without a password; "
+                         f"type: sudo apt-get install --no-install-recommends {' '.join(missing)}")
+    with step(number, f"Debian packages: {' '.join(missing)}"):
+        apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
+        # A stale list of some other repository is no reason to stop: the install itself tells.
+        subprocess.run([*apt, "update"], stdout=sys.stderr, check=False)
+        install = [*apt, "install", "-y", "--no-install-recommends", *missing]
+        if subprocess.run(install, stdout=sys.stderr, check=False).returncode != 0:
+            raise SetupError("apt-get (its words are above) did not install the Debian packages "
+                             f"{' '.join(missing)}; install them, then run this again.")
+
+
+# --- Folders made once -----------------------------------------------------------------------------
+
+def ensure_folder(folder, number, what, gigabytes, make):
+    """Fills `folder` with make(lock), once, whoever else tries at the same time; the stamp comes last."""
+    if is_complete(folder):
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(folder.name + ".lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{number} another set-up is making {folder}; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if is_complete(folder):
+            return
+        if folder.exists():
+            say(f"{number} {folder} is from an interrupted set-up: removing it and starting again")
+            shutil.rmtree(folder)
+        free = shutil.disk_usage(folder.parent).free
+        if free < gigabytes * GB:
+            raise SetupError(f"{folder.parent} has {free / GB:.1f} GB free and the set-up needs {gigabytes} GB; "
+                             "free some, or set XDG_CACHE_HOME to a folder on a larger disk.")
+        with step(number, what):
+            make(lock)
+            (folder / ".complete").touch()
+
+
+def run_step(command, lock, **more_environment):
+    """Runs a step's program. It holds the lock too: a killed set-up's pip may outlive the set-up."""
+    done = subprocess.run(command, stdout=sys.stderr, pass_fds=[lock.fileno()], check=False,
+                          env={**os.environ, "PIP_USER": "0", **more_environment})
+    if done.returncode != 0:
+        raise SetupError(f"`{' '.join(map(str, command))}` failed with status {done.returncode} (its words are "
+                         "above); with the network or the package index back, run this again.")
+
+
+def pip_install(lock, temporary, *arguments):
+    """pip of the environment. Its downloads go to `temporary`, so that the disk that was checked takes them."""
+    temporary.mkdir()
+    run_step([environment() / "bin/python", "-I", "-m", "pip", "install", "--require-hashes",
+              "--only-binary", ":all:", "--disable-pip-version-check", *arguments], lock, TMPDIR=str(temporary))
+    shutil.rmtree(temporary)
+
+
+def make_environment(lock):
+    folder = environment()
+    # The base interpreter, so that an activated environment never becomes the parent of this one.
+    run_step([getattr(sys, "_base_executable", sys.executable), "-m", "venv", folder], lock)
+    pip_install(lock, folder / "tmp", "-r", REQUIREMENTS)
+    site_packages = folder / "lib/python{}.{}/site-packages".format(*sys.version_info)
+    (folder / "site-packages").symlink_to(site_packages.relative_to(folder))
+    link_cuda_libraries(site_packages / "nvidia/cu13")
+
+
+def link_cuda_libraries(toolkit):
+    """Adds the names a linker looks for, which the packages leave out: libX.so, and lib64."""
+    if not toolkit.is_dir():
+        return  # no CUDA packages for this system
+    for library in sorted((toolkit / "lib").iterdir()):
+        versioned = re.fullmatch(r"(lib.+\.so)\.[0-9.]+", library.name)
+        if versioned and not (toolkit / "lib" / versioned[1]).exists():
+            (toolkit / "lib" / versioned[1]).symlink_to(library.name)
+    if not (toolkit / "lib64").exists():
+        (toolkit / "lib64").symlink_to("lib")
+
+
+def make_test_packages(lock):
+    folder = test_packages()
+    folder.mkdir()
+    pip_install(lock, folder / "tmp", "--no-deps", "--target", folder, "-r", TEST_REQUIREMENTS)
+
+
+def check_python():
+    if sys.version_info < OLDEST_PYTHON:
+        raise SetupError("python3 is {}.{} and the locked packages need {}.{} or newer; put a newer python3 first "
+                         "on PATH.".format(*sys.version_info[:2], *OLDEST_PYTHON))
+    for module in ("venv", "ensurepip"):
+        if importlib.util.find_spec(module) is None:
+            raise SetupError(f"{sys.executable} has no module {module}, so it cannot make an environment; "
+                             "type: sudo apt-get install python3-venv")
+
+
+def ensure_all(with_tests):
+    steps = 3 if with_tests else 2
+    check_python()
+    ensure_debian_packages(f"[1/{steps}]")
+    ensure_folder(environment(), f"[2/{steps}]",
+                  f"private environment {environment()}: LibTorch, nvcc, cmake, ninja "
+                  "(2.6 GB to fetch, 5 GB unpacked, one to several minutes)", 11, make_environment)
+    if with_tests:
+        ensure_folder(test_packages(), "[3/3]", f"packages of the tests in {test_packages()}", 1, make_test_packages)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Makes everything the compiler needs.")
+    parser.add_argument("--tests", action="store_true", help="also the packages that only the tests import")
+    parser.add_argument("--print-env", action="store_true", help="only print the environment's path")
+    parser.add_argument("--print-tests", action="store_true", help="only print the path of the tests' packages")
+    parser.add_argument("--print-jobs", action="store_true", help="only print how many compilers fit this machine")
+    options = parser.parse_args(arguments)
+    printed = [(options.print_env, environment), (options.print_tests, test_packages), (options.print_jobs, jobs)]
+    try:
+        if any(wanted for wanted, _ in printed):
+            print(*(value() for wanted, value in printed if wanted), sep="\n")
+        else:
+            ensure_all(options.tests)
+    except (SetupError, OSError) as error:
+        say(f"setup/toolchain.py: {error}")
+        return 2
+    except KeyboardInterrupt:
+        say("setup/toolchain.py: interrupted; the next run starts the unfinished step again.")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+// The safetensors reader and writer: round trips, and one refusal for every rule of the format. Files are built from
+// header text here; exchange with the Python package is safetensors_test.py's.
+#include "model/safetensors.h"
+
+#include "model/data.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+#include <system_error>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string with_length(uint64_t length, const std::string& rest) {
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes + rest;
+}
+
+class SafetensorsTest : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string refusal_of_bytes(const std::string& bytes) const {
+    std::ofstream(file_, std::ios::binary) << bytes;
+    try {
+      (void)model::read_safetensors(file_);
+    } catch (const std::invalid_argument& error) {
+      const std::string message = error.what();
+      const std::string prefix = file_.string() + ": ";
+      if (message.find('\n') != std::string::npos) return "has several lines: " + message;
+      return message.starts_with(prefix) ? message.substr(prefix.size()) : "does not name the file: " + message;
+    }
+    return "accepted";
+  }
+
+  std::string refusal(const std::string& header, const std::string& data = "") const {
+    return refusal_of_bytes(with_length(header.size(), header + data));
+  }
+
+  // A header with the one tensor "t".
+  std::string refusal_of_tensor(const std::string& dtype, const std::string& shape, const std::string& offsets,
+                                const std::string& data = "") const {
+    return refusal(R"({"t":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", data);
+  }
+
+  const fs::path folder_ = fs::path(testing::TempDir()) / ("safetensors_test." + std::to_string(getpid()));
+  const fs::path file_ = folder_ / "file.safetensors";
+};
+
+TEST_F(SafetensorsTest, EveryDtypeComesBackBitForBit) {
+  std::map<std::string, at::Tensor> tensors;
+  const at::Tensor numbers = at::arange(-6, 6, at::kFloat).view({3, 4}) / 7;
+  for (const auto type :
+       {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kBool}) {
+    tensors.emplace(c10::toString(type), numbers.to(type));
+  }
+  tensors.emplace("Byte", at::arange(0, 255, at::kByte));
+  tensors.emplace("scalar", at::scalar_tensor(3.5));
+  tensors.emplace("empty", at::empty({2, 0, 3}));
+  tensors.emplace("transposed", numbers.t());
+  tensors.emplace("needs gradient", numbers.clone().requires_grad_());
+  tensors.emplace("not finite", at::full({1}, std::numeric_limits<double>::infinity(), at::kFloat));
+  tensors.emplace("\u00e9\"\\\n", at::ones({1}));
+  model::write_safetensors(file_, tensors, {{"format", "pt"}});
+  const auto read = model::read_safetensors(file_);
+  ASSERT_EQ(read.size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor& other = read.at(name);
+    EXPECT_EQ(other.scalar_type(), tensor.scalar_type()) << name;
+    EXPECT_EQ(other.sizes(), tensor.sizes()) << name;
+    EXPECT_TRUE(other.equal(tensor)) << name;
+    EXPECT_TRUE(other.is_contiguous() && !other.requires_grad()) << name;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "a temporary file was left behind";
+}
+
+TEST_F(SafetensorsTest, WritesExactlyTheFormat) {
+  model::write_safetensors(file_, {{"b", at::scalar_tensor(1.0F)}, {"a", at::ones({2}, at::kByte)}}, {{"k", "v"}});
+  const std::string header = R"({"__metadata__":{"k":"v"},"a":{"data_offsets":[4,6],"dtype":"U8","shape":[2]},)"
+                             R"("b":{"data_offsets":[0,4],"dtype":"F32","shape":[]}})";
+  const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
+  EXPECT_EQ(model::read_file(file_), with_length(padded.size(), padded + std::string("\0\0\x80\x3f\1\1", 6)));
+}
+
+TEST_F(SafetensorsTest, RefusesToWriteWhatTheFormatCannotHold) {
+  model::write_safetensors(file_, {{"t", at::ones({1})}});
+  const std::string before = model::read_file(file_);
+  EXPECT_THROW(model::write_safetensors(file_, {{"t", at::Tensor()}}), std::invalid_argument);
+  EXPECT_THROW(model::write_safetensors(file_, {{"t", at::ones({1}, at::kComplexFloat)}}), std::invalid_argument);
+  EXPECT_THROW(model::write_safetensors(file_, {{"t", at::ones({1}).to_sparse()}}), std::invalid_argument);
+  EXPECT_THROW(model::write_safetensors(file_, {{"t", at::empty({1}, at::kMeta)}}), std::invalid_argument);
+  EXPECT_THROW(model::write_safetensors(file_, {{"__metadata__", at::ones({1})}}), std::invalid_argument);
+  EXPECT_THROW(model::write_safetensors(file_, {{"\xff", at::ones({1})}}), std::invalid_argument);
+  EXPECT_EQ(model::read_file(file_), before);
+  EXPECT_THROW(model::write_safetensors(folder_ / "absent" / "file", {}), std::system_error);
+}
+
+TEST_F(SafetensorsTest, AcceptsWhatTheReferenceAccepts) {
+  EXPECT_EQ(refusal("{}"), "accepted");
+  EXPECT_EQ(refusal(R"({"__metadata__":{"a":"b"}}    )"), "accepted");
+  EXPECT_EQ(refusal_of_tensor(R"("F32")", "[2,0]", "[0,0]"), "accepted");
+  EXPECT_EQ(refusal_of_tensor(R"("BOOL")", "[2]", "[0,2]", std::string("\0\1", 2)), "accepted");
+}
+
+TEST_F(SafetensorsTest, RefusesLengthsBeyondTheFile) {
+  EXPECT_EQ(refusal_of_bytes(""), "0 bytes; at least 8 are needed");
+  EXPECT_EQ(refusal_of_bytes("1234567"), "7 bytes; at least 8 are needed");
+  EXPECT_EQ(refusal_of_bytes(with_length(3, "{}")), "a header of 3 bytes; at most 2 are allowed here");
+  EXPECT_EQ(refusal_of_bytes(with_length(~uint64_t{0}, "{}")),
+            "a header of 18446744073709551615 bytes; at most 2 are allowed here");
+  std::ofstream(file_, std::ios::binary) << with_length(100'000'001, "{");
+  fs::resize_file(file_, 200'000'000);  // a hole, not written to the disk
+  EXPECT_THROW((void)model::read_safetensors(file_), std::invalid_argument);
+  EXPECT_THROW((void)model::read_safetensors(folder_), std::invalid_argument);
+  EXPECT_THROW((void)model::read_safetensors(folder_ / "absent"), std::invalid_argument);
+}
+
+TEST_F(SafetensorsTest, RefusesHeadersThatAreNotOneJsonObject) {
+  EXPECT_EQ(refusal(""), "the header is not valid JSON at byte 1 of 0");
+  EXPECT_EQ(refusal("{"), "the header is not valid JSON at byte 2 of 1");
+  EXPECT_EQ(refusal("{}x"), "the header is not valid JSON at byte 3 of 3");
+  EXPECT_EQ(refusal("{\"\xff\":{}}"), "the header is not valid JSON at byte 3 of 8");
+  const std::string object = "the header must be a JSON object, from its first byte";
+  EXPECT_EQ(refusal("[]"), object);
+  EXPECT_EQ(refusal(" {}"), object);
+  EXPECT_EQ(refusal("1"), object);
+  EXPECT_EQ(refusal(R"({"t":1e999})"), "the header has a number that does not fit; lengths are below 2^63");
+  EXPECT_NE(refusal(std::string(100'000, '[')), "accepted");
+}
+
+TEST_F(SafetensorsTest, RefusesNamesThatComeTwice) {
+  const std::string entry = R"({"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  const std::string twice = "; each may come once";
+  EXPECT_EQ(refusal("{\"t\":" + entry + ",\"t\":" + entry + "}"), "the header has the name \"t\" twice" + twice);
+  EXPECT_EQ(refusal(R"({"t":{"dtype":"U8","dtype":"F32","shape":[0],"data_offsets":[0,0]}})"),
+            "the header has the name \"dtype\" twice" + twice);
+  EXPECT_EQ(refusal(R"({"__metadata__":{"a":"b","a":"b"}})"), "the header has the name \"a\" twice" + twice);
+  EXPECT_EQ(refusal("{\"t\":" + entry + ",\"u\":" + entry + "}"), "accepted");
+}
+
+TEST_F(SafetensorsTest, RefusesEntriesOfTheWrongTypes) {
+  const std::string fields = "tensor \"t\": its entry must be an object with dtype, shape and data_offsets";
+  EXPECT_EQ(refusal(R"({"t":[]})"), fields);
+  EXPECT_EQ(refusal(R"({"t":{"dtype":"U8","shape":[0]}})"), fields);
+  EXPECT_EQ(refusal_of_tensor("8", "[1]", "[0,1]", "x"), "tensor \"t\": dtype must be a string");
+  EXPECT_EQ(refusal_of_tensor(R"("F8_E4M3")", "[1]", "[0,1]", "x"),
+            "tensor \"t\": dtype \"F8_E4M3\"; allowed are F32, F64, F16, BF16, I64, I32, I16, U8, BOOL");
+  const std::string shape = "tensor \"t\": shape must hold whole numbers from 0 to 2^63 - 1";
+  for (const std::string bad : {"[-1]", "[1.0]", "[\"1\"]", "[null]", "[true]", "[[1]]", "[9223372036854775808]"}) {
+    EXPECT_EQ(refusal_of_tensor(R"("U8")", bad, "[0,1]", "x"), shape) << bad;
+  }
+  const std::string array = "tensor \"t\": shape must be an array of at most 64 numbers";
+  EXPECT_EQ(refusal_of_tensor(R"("U8")", "1", "[0,1]", "x"), array);
+  EXPECT_EQ(refusal_of_tensor(R"("U8")", "{\"a\":1}", "[0,1]", "x"), array);
+  std::string many = "[1";
+  for (int i = 0; i < 64; ++i) many += ",1";
+  EXPECT_EQ(refusal_of_tensor(R"("U8")", many + "]", "[0,1]", "x"), array);
+  const std::string offsets = "tensor \"t\": data_offsets must be two whole numbers from 0 on";
+  for (const std::string bad :
+       {"[0]", "[0,1,2]", "[-1,0]", "[0,1.0]", "1", "{\"a\":0,\"b\":1}", "[0,18446744073709551616]"}) {
+    EXPECT_EQ(refusal_of_tensor(R"("U8")", "[1]", bad, "x"), offsets) << bad;
+  }
+  EXPECT_EQ(refusal(R"({"__metadata__":{"a":1}})"), "__metadata__ must be an object of strings");
+  EXPECT_EQ(refusal(R"({"__metadata__":["a"]})"), "__metadata__ must be an object of strings");
+  EXPECT_EQ(refusal(R"({"__metadata__":null})"), "__metadata__ must be an object of strings");
+}
+
+TEST_F(SafetensorsTest, RefusesSizesThatDisagreeOrOverflow) {
+  EXPECT_EQ(refusal_of_tensor(R"("F32")", "[1]", "[0,5]", "xxxxx"),
+            "tensor \"t\": data_offsets 0 to 5; its shape and dtype need 4 bytes");
+  EXPECT_EQ(refusal_of_tensor(R"("U8")", "[1]", "[1,0]", "x"),
+            "tensor \"t\": data_offsets 1 to 0; its shape and dtype need 1 bytes");
+  const std::string large = "tensor \"t\": its shape is too large; at most 2^63 - 1 bytes";
+  EXPECT_EQ(refusal_of_tensor(R"("F32")", "[4611686018427387904,4]", "[0,0]"), large);  // 2^66 bytes, 0 modulo 2^64
+  EXPECT_EQ(refusal_of_tensor(R"("F32")", "[4611686018427387904]", "[0,0]"), large);
+  EXPECT_EQ(refusal_of_tensor(R"("U8")", "[0,4294967296,4294967296]", "[0,0]"), large);  // strides overflow
+  EXPECT_EQ(refusal_of_tensor(R"("U8")", "[1099511627776]", "[0,1099511627776]"),
+            "tensor \"t\": data_offsets 0 to 1099511627776; it must begin at 0 and end by 0");
+}
+
+TEST_F(SafetensorsTest, RefusesOverlapsHolesAndLeftovers) {
+  const auto two = [&](const std::string& first, const std::string& second, const std::string& data) {
+    return refusal(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":)" + first +
+                       R"(},"b":{"dtype":"U8","shape":[2],"data_offsets":)" + second + "}}",
+                   data);
+  };
+  EXPECT_EQ(two("[0,2]", "[2,4]", "wxyz"), "accepted");
+  EXPECT_EQ(two("[2,4]", "[0,2]", "wxyz"), "accepted");
+  EXPECT_EQ(model::read_safetensors(file_).at("a")[0].item<int>(), 'y');
+  EXPECT_EQ(two("[0,2]", "[1,3]", "xyz"), "tensor \"b\": data_offsets 1 to 3; it must begin at 2 and end by 3");
+  EXPECT_EQ(two("[0,2]", "[0,2]", "xy"), "tensor \"b\": data_offsets 0 to 2; it must begin at 2 and end by 2");
+  EXPECT_EQ(two("[0,2]", "[3,5]", "vwxyz"), "tensor \"b\": data_offsets 3 to 5; it must begin at 2 and end by 5");
+  EXPECT_EQ(two("[1,3]", "[3,5]", "vwxyz"), "tensor \"a\": data_offsets 1 to 3; it must begin at 0 and end by 5");
+  EXPECT_EQ(two("[0,2]", "[2,4]", "xyz"), "tensor \"b\": data_offsets 2 to 4; it must begin at 2 and end by 3");
+  EXPECT_EQ(two("[0,2]", "[2,4]", "vwxyz"), "5 bytes of data, of which tensors cover 4; they must cover all");
+  EXPECT_EQ(refusal("{}", "x"), "1 bytes of data, of which tensors cover 0; they must cover all");
+}
+
+TEST_F(SafetensorsTest, RefusesBoolsThatAreNeitherFalseNorTrue) {
+  EXPECT_EQ(refusal_of_tensor(R"("BOOL")", "[2]", "[0,2]", "\1\2"),
+            "tensor \"t\": a BOOL byte above 1; allowed are 0 and 1");
+}
+
+}  // namespace

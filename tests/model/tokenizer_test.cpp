@@ -1,0 +1,160 @@
+// Tokenizer against ids known from OpenAI's encoder, both vocabulary formats, and the refusals.
+// Comparison with tiktoken on large and nasty texts is tokenizer_test.py's. LADDER_TEST_VOCAB names gpt2.tiktoken,
+// LADDER_TEST_SHARED a folder with tinyshakespeare.txt and gpt2/vocab.bpe.
+#include "model/tokenizer.h"
+
+#include "model/data.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+using Ids = std::vector<uint16_t>;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+class TokenizerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (variable("LADDER_TEST_VOCAB").empty()) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+  }
+
+  void TearDown() override { std::filesystem::remove(scratch_); }
+
+  static const model::Tokenizer& tokenizer() {
+    static const model::Tokenizer loaded = model::Tokenizer::load(variable("LADDER_TEST_VOCAB"));
+    return loaded;
+  }
+
+  // The message with which a vocabulary file of these contents is refused.
+  std::string refusal(const std::string& contents) {
+    std::ofstream(scratch_, std::ios::binary) << contents;
+    try {
+      model::Tokenizer::load(scratch_);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  const std::filesystem::path scratch_ =
+      std::filesystem::path(testing::TempDir()) / ("tokenizer_test." + std::to_string(getpid()));
+};
+
+TEST_F(TokenizerTest, GivesTheIdsOfOpenAisEncoder) {
+  EXPECT_EQ(tokenizer().size(), 50257);
+  EXPECT_EQ(tokenizer().encode("Hello, I'm a language model,"), (Ids{15496, 11, 314, 1101, 257, 3303, 2746, 11}));
+  EXPECT_EQ(tokenizer().encode(""), Ids{});
+  EXPECT_EQ(tokenizer().encode("hello world"), (Ids{31373, 995}));
+  EXPECT_EQ(tokenizer().encode("\n\n\na"), (Ids{628, 198, 64}));  // the last white space stays with what follows
+  EXPECT_EQ(tokenizer().encode("a  b"), (Ids{64, 220, 275}));
+}
+
+TEST_F(TokenizerTest, EndOfTextIsOrdinaryTextWhenEncodingAndAWordWhenDecoding) {
+  const Ids ids = tokenizer().encode("<|endoftext|>");
+  EXPECT_EQ(ids, (Ids{27, 91, 437, 1659, 5239, 91, 29}));
+  EXPECT_EQ(tokenizer().decode(Ids{model::Tokenizer::end_of_text}), "<|endoftext|>");
+}
+
+TEST_F(TokenizerTest, WhiteSpaceLettersAndNumbersAreTiktokens) {
+  // Two of a character between "a  " and "b !", as tiktoken 0.14 encodes it. White space shares a piece with
+  // the spaces before it; U+180E is none, though PCRE2's \s says so, and U+31350 is a letter since Unicode 15.
+  const std::pair<std::string, Ids> expected[] = {
+      {"\u0085", {64, 220, 1587, 227, 126, 227, 65, 5145}},
+      {"\u00a0", {64, 220, 5624, 1849, 65, 5145}},
+      {"\u180e", {64, 220, 28053, 254, 236, 157, 254, 236, 65, 5145}},
+      {"\u2028", {64, 220, 564, 101, 447, 101, 65, 5145}},
+      {"\u200b", {64, 220, 20126, 9525, 65, 5145}},
+      {"\x1c", {64, 220, 220, 216, 216, 65, 5145}},
+      {"\x1f", {64, 220, 220, 219, 219, 65, 5145}},
+      {"\v", {64, 220, 220, 199, 199, 65, 5145}},
+      {"\u3000", {64, 220, 220, 5099, 222, 5099, 222, 65, 5145}},
+      {"\U00031350", {64, 220, 220, 172, 109, 235, 238, 172, 109, 235, 238, 65, 5145}},
+  };
+  for (const auto& [character, ids] : expected) {
+    EXPECT_EQ(tokenizer().encode("a  " + character + character + "b !"), ids) << model::in_quotes(character);
+  }
+}
+
+TEST_F(TokenizerTest, DecodeReversesEncode) {
+  std::string every;
+  for (char32_t code = 1; code < 0x800; ++code) {
+    if (code < 0x80) every += static_cast<char>(code);
+    if (code >= 0x80) every += {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
+  }
+  every += std::string("\0 a\0", 4) + "  \U0001f600\U0001f468\u200d\U0001f469 'll 're'S 'x  \n \n";
+  EXPECT_EQ(tokenizer().decode(tokenizer().encode(every)), every);
+}
+
+TEST_F(TokenizerTest, LongPiecesTakeNoQuadraticTime) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(tokenizer().encode(std::string(1'000'000, 'a')).size(), 250'000U);  // "aaaa" is a token
+  EXPECT_EQ(tokenizer().encode(std::string(1'000'000, ' ')).size(), 1'000'000U);
+  const std::string mixed = tokenizer().decode(tokenizer().encode(std::string(999'999, '\'') + "s"));
+  EXPECT_EQ(mixed.size(), 1'000'000U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));  // seconds even under a sanitizer
+}
+
+TEST_F(TokenizerTest, InvalidUtf8IsRefusedWithItsOffset) {
+  for (const std::string bad : {"\x80", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"}) {
+    try {
+      (void)tokenizer().encode("four" + bad + "x");
+      ADD_FAILURE() << "accepted";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_EQ(std::string(error.what()), "invalid UTF-8 at byte 4; text must be UTF-8");
+    }
+  }
+}
+
+TEST_F(TokenizerTest, DecodeRefusesUnknownIds) {
+  EXPECT_THROW((void)tokenizer().decode(Ids{1, 50257}), std::invalid_argument);
+}
+
+TEST_F(TokenizerTest, OpenAisMergeListGivesTheSameIds) {
+  const std::string shared = variable("LADDER_TEST_SHARED");
+  if (shared.empty()) GTEST_SKIP() << "LADDER_TEST_SHARED is not set";
+  const auto merges = model::Tokenizer::load(std::filesystem::path(shared) / "gpt2/vocab.bpe");
+  ASSERT_EQ(merges.size(), tokenizer().size());
+  for (uint16_t id = 0; id < merges.size(); ++id) {
+    ASSERT_EQ(merges.decode(Ids{id}), tokenizer().decode(Ids{id})) << "token " << id;
+  }
+  const std::string text = model::read_file(std::filesystem::path(shared) / "tinyshakespeare.txt");
+  const Ids ids = merges.encode(text);
+  EXPECT_EQ(ids.size(), 338025U);  // as nanoGPT's data/shakespeare counts it: 301966 + 36059
+  EXPECT_EQ(ids, tokenizer().encode(text));
+}
+
+TEST_F(TokenizerTest, RefusesVocabulariesThatAreNotGpt2s) {
+  const std::string good = model::read_file(variable("LADDER_TEST_VOCAB"));
+  const std::string file = scratch_.string();
+  EXPECT_EQ(refusal(good), "accepted");
+  EXPECT_EQ(refusal(""), file + ": line 0: the file ends after 0 ranks; 50256 are needed");
+  EXPECT_EQ(refusal(good + "IQ== 0\n"), file + ": line 50257: read rank 0 a second time; each may come once");
+  EXPECT_EQ(refusal(good + "IQ== 50256\n"), file + ": line 50257: read rank 50256; allowed are 0..50255");
+  EXPECT_EQ(refusal(good.substr(0, good.rfind('\n', good.size() - 2) + 1)),
+            file + ": line 50255: the file ends after 50255 ranks; 50256 are needed");
+  EXPECT_EQ(refusal("IQ== 0\nIQ== 1\n"), file + ": line 2: read a second rank for the token \"!\"; each may come once");
+  for (const std::string line :
+       {"IQ==", "IQ== ", "IQ== 1x", "IQ== -1", "IQ= 1", "I=Q= 1", " 1", "IQ== 1 ", "= 1", "*"}) {
+    EXPECT_TRUE(refusal("IQ== 0\n" + line + "\n").starts_with(file + ": line 2: read \"" + line)) << refusal(line);
+  }
+  EXPECT_TRUE(refusal("#version: 0.2\n\u0120 t\nxyz q\n").starts_with(file + ": line 3: read \"xyz q\"; a merge"));
+  EXPECT_TRUE(refusal("#version: 0.2\nh e\nh e\n").starts_with(file + ": line 3: read \"h e\", whose result"));
+  EXPECT_EQ(refusal("#version: 0.2\nh e\n"), file + ": line 2: the file ends after 1 merges; 50000 are needed");
+  EXPECT_THROW(model::Tokenizer::load(file + ".absent"), std::invalid_argument);
+  EXPECT_THROW(model::Tokenizer::load(testing::TempDir()), std::invalid_argument);
+}
+
+}  // namespace

@@ -1,0 +1,473 @@
+"""plots/render.py on made-up studies: structure and texts of what it writes, never pixels; and what it refuses.
+
+The builder's studies are checked against the study schema first, so that the tests cannot drift away from it.
+"""
+
+import copy
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "plots" / "render.py"
+SCHEMA = json.loads((ROOT / "results" / "schemas" / "study.v1.json").read_text())
+NAMES = ["report.md", "ladder.svg", "ladder.png", "ladder.vl.json"]
+
+sys.path.insert(0, str(ROOT / "plots"))
+import chart  # noqa: E402
+import render  # noqa: E402
+
+LADDER = [("plain fp32", 1512.0), ("bf16 autocast", 1013.0), ("SDPA attention", 760.0), ("vocab 50304", 702.0),
+          ("fused AdamW", 622.0), ("graph capture", 590.0), ("zero copy data", 579.0)]
+
+
+# ---- builder: made-up, schema-valid studies
+
+def rung(index, name, ms, previous, first, runs=5):
+    half = 0.01 if runs > 1 else None
+
+    def around(x, width=half):
+        return (None, None) if width is None else (x * (1 - width), x * (1 + width))
+
+    def ratio(base):
+        if base is None:
+            return None
+        lo, hi = around(base / ms)
+        return {"ratio": base / ms, "lo": lo, "hi": hi, "pairs": runs}
+
+    lo, hi = around(ms)
+    return {
+        "index": index, "optimization": None if index == 0 else name.split()[0].lower(), "title": name,
+        "summary": f"What {name} does. And why it helps.", "status": "measured", "reason": "",
+        "recipe": {"precision": "fp32", "attention": "math"},
+        "recipe_diff": {} if index == 0 else {"field_" + str(index): [False, True]}, "runs_ok": runs,
+        "ms_per_step": {"median": ms, "lo": lo, "hi": hi, "q1": ms * 0.99, "q3": ms * 1.01, "min": ms * 0.97, "max": ms * 1.2,
+                        "n": 20 * runs},
+        "tokens_per_s": {"median": 1024 / ms * 1000, "lo": None, "hi": None},
+        "speedup_first": ratio(first), "speedup_previous": ratio(previous),
+        "peak_memory_bytes": int((3.1 - 0.2 * (index % 7)) * 2**30), "page_faults_per_step": 12.0,
+        "guard": {"passed": True, "max_deviation": 0.0031, "tolerance": 0.02, "known_offset": 0.0, "steps": 20, "message": ""},
+        "proofs": [{"field": "attention", "passed": True, "expected": "the fused kernel", "observed": "1 launch per step"}],
+    }
+
+
+def without_number(study, index, status, reason):
+    study["rungs"][index].update(status=status, reason=reason, runs_ok=0, ms_per_step=None, tokens_per_s=None,
+                                 speedup_first=None, speedup_previous=None, peak_memory_bytes=None,
+                                 page_faults_per_step=None, guard=None, proofs=[])
+
+
+def make(ladder=LADDER, runs=5, device="cpu"):
+    rungs = [rung(i, name, ms, ladder[i - 1][1] if i else None, ladder[0][1] if i else None, runs)
+             for i, (name, ms) in enumerate(ladder)]
+    head = {"first": 0, "last": len(rungs) - 1, "speedup": rungs[-1]["speedup_first"]} if len(rungs) > 1 else None
+    return {
+        "kind": "study", "schema_version": 1, "id": "20260102-gpt2", "created": "2026-01-02T03:04:05Z",
+        "finished": "2026-01-02T04:04:05Z", "ladder": {"name": "gpt2", "title": "EXAMPLE DATA, not a measurement"},
+        "workload": {"model": "gpt2-124m", "parameters": 124439808, "batch": 4, "context": 256, "accumulation": 1,
+                     "tokens_per_step": 1024, "flops_per_step": 8.0e11, "seed": 1,
+                     "data": {"source": "shakespeare", "sha256": "ab" * 32, "tokens": 338025}},
+        "plan": {"repeats": runs, "warmup_steps": 5, "timed_steps": 20, "order_seed": 42, "runs_planned": runs * len(rungs),
+                 "runs_ok": runs * len(rungs)},
+        "device": {"kind": device, "name": "Example Processor 9000 @ 2.70GHz" if device == "cpu" else "NVIDIA Example"},
+        "statistics": {"center": "the median over runs of a run's median step", "interval": "bootstrap over runs, percentile",
+                       "confidence": 0.95},
+        "headline": head, "rungs": rungs,
+        "runs": [{"id": f"r{i}-{k}", "rung": i, "repeat": k, "position": i + k * len(rungs), "status": "ok", "reason": "",
+                  "median_ms": ms, "record": f"records/r{i}-{k}.json"} for i, (_, ms) in enumerate(ladder) for k in range(runs)],
+        "warnings": [], "environment": {"cpu": {"model": "Example", "cores": 8}, "torch": "2.11.0", "flags": ["a", "b"]},
+    }
+
+
+def mixed():
+    """Every status; rung 7 is slower than the one before it."""
+    names = ["plain fp32", "TF32", "bf16 autocast", "SDPA attention", "graph capture", "fused AdamW", "padded vocab",
+             "zero copy data", "channels last"]
+    times = [1512.0, 1512.0, 1013.0, 760.0, 760.0, 760.0, 760.0, 811.0, 811.0]
+    study = make(list(zip(names, times)))
+    without_number(study, 1, "not_applicable", "needs a CUDA device, this machine has none")
+    without_number(study, 4, "failed", "5 of 5 runs: killed by signal 9 (out of memory?)")
+    without_number(study, 5, "void", "losses leave the reference by 0.31 at step 12, tolerance 0.02")
+    without_number(study, 6, "unproven", "the fused kernel was not seen")
+    study["rungs"][6]["proofs"] = [{"field": "vocabulary", "passed": False, "expected": "50304 rows", "observed": "50257"}]
+    without_number(study, 8, "missing", "")
+    study["headline"]["last"] = 7
+    study["headline"]["speedup"] = study["rungs"][7]["speedup_first"]
+    study["runs"][20].update(status="failed", reason="killed by signal 9", median_ms=None)
+    study["finished"] = None
+    return study
+
+
+def valid(study):
+    jsonschema.Draft7Validator(SCHEMA).validate(study)
+    return study
+
+
+# ---- helpers
+
+WHISKER = f'stroke="{chart.INK}"'  # nothing else is drawn with an ink outline
+
+def run(source, folder, **kwargs):
+    return subprocess.run([sys.executable, str(SCRIPT), str(source), str(folder)], capture_output=True, text=True, timeout=300,
+                          **kwargs)
+
+
+def rendered(study, tmp_path):
+    """(report, SVG's texts, SVG's source, PNG's (width, height), spec) of a study that must render."""
+    source, folder = tmp_path / "study.json", tmp_path / "out"
+    source.write_text(json.dumps(valid(study)))
+    done = run(source, folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [str(folder / n) for n in NAMES]
+    assert sorted(os.listdir(folder)) == sorted(NAMES)
+    png = (folder / "ladder.png").read_bytes()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    svg = (folder / "ladder.svg").read_text()
+    texts = []  # a text of several lines is one element with a <tspan> each
+    for element in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"):
+        texts += [part.text or "" for part in (list(element) or [element])]
+    return ((folder / "report.md").read_text(), texts, svg, struct.unpack(">II", png[16:24]),
+            json.loads((folder / "ladder.vl.json").read_text()))
+
+
+def table(report, after="## The ladder"):
+    lines = report.split(after + "\n", 1)[1].lstrip("\n").split("\n\n", 1)[0].splitlines()
+    return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+def refused(done):
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1 and "Traceback" not in done.stderr
+    return done.stderr
+
+
+# ---- what is drawn
+
+def test_full_study(tmp_path):
+    report, texts, svg, (width, height), spec = rendered(make(), tmp_path)
+    assert spec["title"]["text"] == "2.61× faster: 1,512 → 579 ms per step"
+    assert spec["title"]["subtitle"] == [
+        "EXAMPLE DATA, not a measurement · gpt2-124m · B=4 T=256",
+        "Example Processor 9000 @ 2.70GHz · 2026-01-02 · CPU figures, not comparable with a GPU's",
+        "bars: median of 5 runs · whiskers: 95 % interval"]
+    for text in [spec["title"]["text"], *spec["title"]["subtitle"], "plain fp32", "1,512 ms", "ms per step", "peak GiB",
+                 *("+ " + name for name, _ in LADDER[1:])]:
+        assert text in texts
+    data = spec["data"]["values"]
+    assert [r["rung"] for r in data] == ["plain fp32"] + ["+ " + name for name, _ in LADDER[1:]]
+    assert [r["ms"] for r in data] == [ms for _, ms in LADDER]
+    assert (data[0]["step"], data[0]["total"]) == ("—", "—")
+    last = data[-1]
+    assert [last[k] for k in ("time", "step", "total", "tokens", "memory")] == ["579 ms", "1.02×", "2.61×", "1.77K", "1.9"]
+    assert (last["lo"], last["hi"]) == (579.0 * 0.99, 579.0 * 1.01)
+    # No bar's end, whisker or text leaves the plotting area, and the axis starts at 0.
+    axis = spec["layer"][1]["encoding"]["x"]["scale"]["domain"]
+    assert axis[0] == 0 and axis[1] > 1.1 * data[0]["hi"]
+    assert width > 1500 and height > 2 * 34 * len(LADDER)
+    rows = table(report)
+    assert len(rows) == len(LADDER)
+    assert rows[1] == ["+ bf16 autocast", "1,013 (1,003 – 1,023)", "1.49× (1.48× – 1.51×)", "**1.49×** (1.48× – 1.51×)", "1.01K",
+                       "2.9"]
+    assert rows[6][2:4] == ["1.02× (1.01× – 1.03×)", "**2.61×** (2.59× – 2.64×)"]
+    assert "**2.61× faster** (95 % interval 2.59× – 2.64×, 5 pairs of runs):" in report
+    assert "These are CPU figures" in report and "![" in report and "](ladder.svg)" in report
+    for section in ["## How to read this", "### 6. + zero copy data", "35 planned (5 per rung), 35 ok; order seed 42",
+                    "`cpu.model` | `Example`", "ladder ablate --ladder gpt2", "bootstrap over runs, percentile",
+                    "What SDPA attention does. And why it helps.", "| `field_3` | `false` | `true` |",
+                    "| `attention` | passed | the fused kernel | 1 launch per step |", "largest deviation 0.0031"]:
+        assert section in report, section
+
+
+def test_every_number_stands_in_the_study():
+    """Statistics that no arithmetic on the other fields can give must arrive as they stand."""
+    study = make()
+    study["rungs"][2]["speedup_previous"]["ratio"] = 7.77
+    study["rungs"][2]["speedup_first"]["ratio"] = 8.88
+    study["rungs"][2]["tokens_per_s"]["median"] = 9990.0
+    study["headline"]["speedup"].update(ratio=5.55, lo=5.44, hi=5.66)
+    data = chart.rows(valid(study))
+    assert (data[2]["step"], data[2]["total"], data[2]["tokens"]) == ("7.77×", "8.88×", "9.99K")
+    assert chart.title(study).startswith("5.55× faster: 1,512 → 579 ms")
+
+
+def test_gpu_figures_carry_no_cpu_remark(tmp_path):
+    report, texts, *_ = rendered(make(device="cuda"), tmp_path)
+    assert "CPU figures" not in report and not any("CPU" in t for t in texts)
+    assert "NVIDIA Example (CUDA GPU)" in report
+
+
+def test_every_status_without_a_number(tmp_path):
+    report, texts, svg, _, spec = rendered(mixed(), tmp_path)
+    data = spec["data"]["values"]
+    reasons = {1: "not applicable: needs a CUDA device, this machine has none",
+               4: "failed: 5 of 5 runs: killed by signal 9 (out of memory?)",
+               5: "void: losses leave the reference by 0.31 at step 12, tolerance 0.02",
+               6: "unproven: the fused kernel was not seen",
+               8: "not run yet"}
+    for i, row in enumerate(data):
+        assert row["reason"] == reasons.get(i, "")
+        if i in reasons:
+            assert row["ms"] is None and row["time"] == ""
+            assert [row[k] for k in ("step", "total", "tokens", "memory")] == ["—"] * 4
+            assert any(t.rstrip("…") and reasons[i].startswith(t.rstrip("…")) for t in texts), reasons[i]
+    rows = table(report)
+    assert [r[1] for r in rows][1] == "*" + reasons[1] + "*"
+    assert all(rows[i][2:] == ["—"] * 4 for i in reasons)
+    assert data[7]["slower"] and data[7]["time"] == "811 ms · slower" and data[7]["step_ink"] == chart.SLOWER_INK
+    assert not data[3]["slower"]
+    assert "orange: this step took longer" in spec["title"]["subtitle"][2]
+    assert rows[7][2].endswith("slower")
+    assert "unfinished: 45 of 45 runs" in spec["title"]["subtitle"][1] and "**Unfinished:**" in report
+    assert "| `vocabulary` | **not passed** | 50304 rows | 50257 |" in report
+    assert "| r4-0 | 4 | 0 | failed | killed by signal 9 |" in report
+
+
+def test_a_void_rung_never_shows_its_number():
+    study = make()
+    study["rungs"][3].update(status="void", reason="losses differ")
+    row = chart.rows(valid(study))[3]
+    assert row["ms"] is None and row["total"] == "—"
+    assert table(render.report(study))[3] == ["+ vocab 50304", "*void: losses differ*", "—", "—", "—", "—"]
+
+
+def test_not_measured_before_the_reference():
+    study = make()
+    without_number(study, 0, "not_measured", "before the reference")
+    study["headline"]["first"] = 1
+    assert chart.rows(valid(study))[0]["reason"] == "not measured: before the reference"
+    assert chart.title(study) == "2.61× faster: 1,013 → 579 ms per step"
+
+
+def test_single_run_has_no_whiskers(tmp_path):
+    report, texts, svg, _, spec = rendered(make(runs=1), tmp_path)
+    assert all(r["lo"] is None and r["hi"] is None for r in spec["data"]["values"])
+    assert "bars: a single run · no interval" in spec["title"]["subtitle"]
+    assert WHISKER not in svg
+    assert table(report)[1][1] == "1,013"
+    assert "(1 pair of runs, no interval)" in report
+
+
+def test_whiskers_stand_where_there_is_an_interval(tmp_path):
+    svg = rendered(make(), tmp_path)[2]
+    assert svg.count(WHISKER) == len(LADDER)
+
+
+def test_unclear_step_is_not_simply_called_slower():
+    study = make()
+    study["rungs"][3]["speedup_previous"].update(ratio=0.998, lo=0.99, hi=1.01)
+    row = chart.rows(valid(study))[3]
+    assert (row["step"], row["time"], row["step_ink"], row["slower"]) == ("0.998×", "702 ms · slower?", chart.GREY, True)
+    assert "grey ×: the interval includes 1, no clear change" in chart.spec(study)["title"]["subtitle"][2]
+    assert "slower" not in table(render.report(study))[3][2]
+
+
+def test_two_hundred_rungs(tmp_path):
+    study = make([(f"optimization number {i}", 2000.0 - 5 * i) for i in range(200)], runs=1)
+    report, texts, _, (_, height), spec = rendered(study, tmp_path)
+    assert len(spec["data"]["values"]) == len(table(report)) == 200
+    assert {"optimization number 0"} | {f"+ optimization number {i}" for i in range(1, 200)} <= set(texts)
+    assert height > 2 * 200 * 20
+
+
+def test_very_long_texts(tmp_path):
+    study = make()
+    study["rungs"][2]["title"] = "long name " * 40
+    without_number(study, 3, "failed", "very long reason " * 100)
+    study["device"]["name"] = "processor " * 50
+    study["warnings"] = ["throttled " * 90, "second"]
+    report, texts, _, (width, _), spec = rendered(study, tmp_path)
+    assert width < 2 * 1150
+    assert any(t.startswith("+ long name long name") and t.endswith("…") for t in texts)
+    assert any(t.startswith("failed: very long reason") and t.endswith("…") for t in texts)
+    assert ("long name " * 40).strip() in table(report)[2][0]
+    assert spec["title"]["subtitle"][-1].startswith("Warning: throttled") and "1 more" in spec["title"]["subtitle"][-1]
+    assert "\n- second\n" in report
+
+
+EVIL = "<script>alert(1)</script> a|b `c` \x1b[31mred\x07 \n# heading [x](javascript:y) **b** <!-- \ud800 \u202e @you"
+
+
+def test_markup_and_control_characters_stay_text(tmp_path):
+    study = make()
+    for r in study["rungs"]:
+        r["title"] = r["summary"] = r["reason"] = EVIL
+        r["recipe_diff"] = {EVIL: [EVIL, "\\|"]}
+        r["guard"]["message"] = EVIL
+        r["proofs"] = [{"field": EVIL, "passed": True, "expected": EVIL, "observed": "- " + EVIL}]
+    without_number(study, 3, "failed", EVIL)
+    study["ladder"] = {"name": "'; rm -rf / `x` #\n", "title": EVIL}
+    study["warnings"], study["environment"] = [EVIL, "1. one"], {EVIL: EVIL}
+    study["device"]["name"] = study["created"] = study["workload"]["model"] = EVIL
+    study["runs"][0].update(status="failed", reason=EVIL)
+    report, texts, svg, _, spec = rendered(study, tmp_path)
+    assert any(t.startswith("<script>alert(1)</script>") for t in texts)  # as text; ET would not find it as an element's text
+    assert "<script" not in svg
+    for text in (svg, report, json.dumps(spec, ensure_ascii=False)):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+    outside_code = re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", "", re.sub(r"(?s)```.*?```", "", report))
+    assert "<script" not in outside_code and "<!--" not in outside_code and "@you" not in outside_code
+    assert not re.search(r"(?<!\\)`c", outside_code) and not re.search(r"(?<!\\)\[x", outside_code)
+    assert not re.search(r"(?m)^# heading", report)
+    assert report.count("```") == 2
+    assert r"""ladder ablate --ladder ''"'"'; rm -rf / `x` #'""" in report
+    # Every table keeps its number of columns.
+    for block in re.findall(r"(?m)(?:^\|.*\n)+", report):
+        columns = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block.splitlines()}
+        assert len(columns) == 1, block
+
+
+def test_no_headline(tmp_path):
+    study = make([("plain fp32", 1512.0)])
+    report, texts, *_ = rendered(study, tmp_path)
+    assert "No valid speedup: only “plain fp32” has a number" in texts
+    assert "**No valid speedup: only “plain fp32” has a number.**" in report
+
+
+def test_no_number_at_all(tmp_path):
+    study = make(LADDER[:3])
+    for i in range(3):
+        without_number(study, i, "failed", "exit status 3")
+    study["headline"] = None
+    report, texts, *_, spec = rendered(study, tmp_path)
+    assert "No valid speedup: no rung has a number (failed: exit status 3)" in texts
+    assert "ms per step" not in texts and all(r["ms"] is None for r in spec["data"]["values"])
+
+
+def test_no_rungs(tmp_path):
+    study = make([])
+    assert "No valid speedup: no rung has a number" in rendered(study, tmp_path)[1]
+
+
+def test_slower_ladder_says_so(tmp_path):
+    study = make([("plain fp32", 579.0), ("bad idea", 640.0)])
+    report, _, _, _, spec = rendered(study, tmp_path)
+    assert spec["title"]["text"] == "Slower, 0.90× the speed: 579 → 640 ms per step"
+    assert "faster" not in report.split("## How")[0]
+    study["headline"]["speedup"].update(ratio=0.998, lo=0.98, hi=1.02)
+    assert chart.title(study).startswith("No clear change, 0.998×: 579 → 640 ms")
+
+
+def test_slower_colour_is_told_apart_without_colour():
+    def luminance(colour):
+        r, g, b = (int(colour[i:i + 2], 16) for i in (1, 3, 5))
+        return 0.299 * r + 0.587 * g + 0.114 * b
+
+    assert luminance(chart.SLOWER_BAR) - luminance(chart.BAR) > 60
+
+
+@pytest.mark.parametrize("show, value, text", [
+    (chart.count, 16384, "16.4K"), (chart.count, 999.6, "1.00K"), (chart.count, 999_600, "1.00M"), (chart.count, 5.123, "5.12"),
+    (chart.milliseconds, 1234.4, "1,234 ms"), (chart.milliseconds, 99.96, "100 ms"), (chart.milliseconds, 0.0579, "0.0579 ms"),
+    (chart.times, 1.0, "1.00×"), (chart.times, 0.998, "0.998×"), (chart.times, 9.999, "10.0×"), (chart.times, 123.4, "123×"),
+    (chart.times, 0.004, "0.004×"),
+])
+def test_formats(show, value, text):
+    assert show(value) == text
+
+
+def test_memory_has_one_unit_for_the_column():
+    study = make()
+    assert [r["memory"] for r in chart.rows(study)][:2] == ["3.1", "2.9"]
+    study["rungs"][1]["peak_memory_bytes"] = 2**29
+    assert [r["memory"] for r in chart.rows(study)][:2] == ["3.1", "0.5"]
+    study["rungs"][1]["peak_memory_bytes"] = None
+    for r in study["rungs"]:
+        r["peak_memory_bytes"] = r["peak_memory_bytes"] and r["peak_memory_bytes"] // 8
+    assert [r["memory"] for r in chart.rows(valid(study))][:3] == ["397", "—", "346"]
+    assert chart.memory(1, ("GiB", 2**30)) == "<0.1" and chart.memory(0, ("GiB", 2**30)) == "0.0"
+
+
+def test_spec_is_pure_and_repeatable():
+    study = mixed()
+    before = copy.deepcopy(study)
+    assert chart.spec(study) == chart.spec(study) and study == before
+
+
+# ---- what is refused
+
+@pytest.mark.parametrize("change, said", [
+    ({"schema_version": 2}, "schema_version is 2"), ({"schema_version": True}, "schema_version is true"),
+    ({"kind": "record"}, 'kind is "record"'), ({"rungs": None}, "does not follow"), ({"workload": {}}, "does not follow"),
+])
+def test_wrong_input_is_refused(tmp_path, change, said):
+    source, folder = tmp_path / "study.json", tmp_path / "out"
+    source.write_text(json.dumps({**make(), **change}))
+    assert said in refused(run(source, folder))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000,
+                                     b'{"kind": "study", "schema_version": NaN}'])
+def test_rubbish_is_refused(tmp_path, content):
+    source = tmp_path / "study.json"
+    source.write_bytes(content)
+    assert str(source) in refused(run(source, tmp_path / "out"))
+
+
+def test_numbers_json_cannot_hold_are_refused(tmp_path):
+    source = tmp_path / "study.json"
+    source.write_text(json.dumps(make()).replace("1512.0", "1e999"))
+    refused(run(source, tmp_path / "out"))
+
+
+def test_unreadable_file_and_wrong_usage(tmp_path):
+    assert "cannot be read" in refused(run(tmp_path / "none.json", tmp_path / "out"))
+    assert "cannot be read" in refused(run(tmp_path, tmp_path / "out"))
+    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True)
+    assert "usage" in refused(done)
+
+
+def test_unwritable_folder(tmp_path):
+    source = tmp_path / "study.json"
+    source.write_text(json.dumps(make()))
+    (tmp_path / "file").write_text("kept")
+    assert "cannot be written" in refused(run(source, tmp_path / "file"))
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_failure_leaves_nothing_half_written(tmp_path):
+    source, folder = tmp_path / "study.json", tmp_path / "out"
+    source.write_text(json.dumps(make()))
+    folder.mkdir()
+    for name in NAMES:
+        (folder / name).write_text("old")
+    source.write_text(json.dumps({**make(), "environment": 3, "plan": {}}))
+    refused(run(source, folder))
+    assert {n: (folder / n).read_text() for n in os.listdir(folder)} == dict.fromkeys(NAMES, "old")
+
+
+def test_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
+    """The third of four files cannot be written: none is replaced, no temporary file stays."""
+    (tmp_path / "report.md").write_text("old")
+    calls = []
+
+    def fsync(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(render.os, "fsync", fsync)
+    with pytest.raises(render.Refused, match="No space left"):
+        render.write(dict.fromkeys(NAMES, b"new"), tmp_path)
+    assert os.listdir(tmp_path) == ["report.md"] and (tmp_path / "report.md").read_text() == "old"
+
+
+def test_files_are_replaced_and_readable_by_others(tmp_path):
+    for name in NAMES:
+        (tmp_path / name).write_text("old")
+    old = os.umask(0o022)
+    try:
+        render.write(dict.fromkeys(NAMES, b"new"), tmp_path)
+    finally:
+        os.umask(old)
+    for name in NAMES:
+        assert (tmp_path / name).read_text() == "new" and (tmp_path / name).stat().st_mode & 0o777 == 0o644
