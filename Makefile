@@ -48,7 +48,7 @@ test: setup-tests data  ## build everything and run every test
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call configure,asan)
-	$(call compile,asan,with sanitizers,10)
+	$(call compile,asan,the readers' tests with sanitizers,4) --target reader_tests
 	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset asan --output-on-failure --no-tests=error
 
 format:  ## clang-format over the sources

@@ -324,7 +324,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
           {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name}}},
           {"statistics",
            {{"center", "median over runs of each run's median step"},
-            {"interval", "95 % expanded percentile bootstrap over runs, speedups paired within a repeat"},
+            {"interval", "95 % t interval with a bootstrapped standard error over runs, speedups paired within a repeat"},
             {"confidence", 0.95}}},
           {"headline", headline},
           {"rungs", rungs},

@@ -61,8 +61,11 @@ Machine look() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
-    machine.no_gpu_reason =
-        fmt::format("no CUDA device ({})", error != cudaSuccess ? cudaGetErrorString(error) : "none is visible");
+    int driver = 0;
+    const bool no_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
+    machine.no_gpu_reason = fmt::format("no CUDA device ({})", no_driver              ? "no NVIDIA driver"
+                                                               : error != cudaSuccess ? cudaGetErrorString(error)
+                                                                                      : "none is visible");
     return machine;
   }
   cudaDeviceProp properties{};

@@ -22,13 +22,14 @@ struct Estimate {
   int64_t n = 0;
 };
 
-// Median of `values` with the expanded percentile bootstrap interval (Hesterberg 2015, "What teachers should know about the
-// bootstrap", section 4): the percentile interval at level Phi(-sqrt(n/(n-1)) t_{n-1}), which makes up for the narrowness of
-// the plain one at small n. 10,000 resamples from a fixed seed: the same values give the same interval.
-// `values`: one per run, not empty.
+// Median of positive `values`, one per run, with a t interval whose standard error is bootstrapped, on the logarithms:
+// center times exp(+-t_{n-1} sqrt(n/(n-1)) SE), SE the standard deviation of the medians of 2,000 resamples (Hesterberg 2015,
+// "What teachers should know about the bootstrap", sections 4 and 5.1). Unlike a percentile interval it reaches beyond the
+// smallest and the largest run, without which two to five runs cannot cover 95 %; a test simulates its coverage. Resampling
+// starts from a fixed seed: the same values give the same interval. `values` not empty.
 Estimate median_with_interval(std::span<const double> values, double confidence = 0.95);
 
-// Ratio before/after from paired runs: exp of the median of ln(before / after), interval as above, on the logarithms.
+// Ratio before/after from paired runs: exp of the median of ln(before / after), interval as above.
 // Both spans have the same length, at least 1, and hold positive numbers; pair i is before[i], after[i].
 Estimate paired_ratio(std::span<const double> before, std::span<const double> after, double confidence = 0.95);
 

@@ -86,6 +86,17 @@ TEST_F(TokenizerTest, WhiteSpaceLettersAndNumbersAreTiktokens) {
   for (const auto& [character, ids] : expected) {
     EXPECT_EQ(tokenizer().encode("a  " + character + character + "b !"), ids) << model::in_quotes(character);
   }
+  // Two newlines are one token, 628, unless the second is cut off because what follows is not white space.
+  for (const std::string white : {"\u0085", "\u00a0", "\u2028", "\u3000", "\v"}) {
+    EXPECT_EQ(tokenizer().encode("\n\n" + white + "b").front(), 628) << model::in_quotes(white);
+  }
+  for (const std::string other : {"\u180e", "\u200b", "\ufeff", "\x1c", "\x1f"}) {
+    EXPECT_EQ(tokenizer().encode("\n\n" + other + "b").front(), 198) << model::in_quotes(other);
+  }
+  // After a letter or number 's is a piece of its own; after anything else the apostrophe is not.
+  EXPECT_EQ(tokenizer().encode("\U00031350's").back(), 338);
+  EXPECT_EQ(tokenizer().encode("\U0001e4f0's").back(), 338);
+  EXPECT_EQ(tokenizer().encode("\U0001f600's").back(), 82);
 }
 
 TEST_F(TokenizerTest, DecodeReversesEncode) {

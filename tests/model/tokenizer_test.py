@@ -91,8 +91,9 @@ def test_nasty_texts(assert_same, text: str) -> None:
     assert_same(text)
 
 
-def test_every_code_point_after_a_letter(assert_same) -> None:
-    assert_same("".join("a" + chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000))
+def test_every_code_point(assert_same) -> None:
+    """'s is a piece after letters and numbers only; two newlines are one token only before white space."""
+    assert_same("".join(chr(code) + "'s\n\n" for code in range(0x110000) if not 0xD800 <= code < 0xE000))
 
 
 def test_random_code_points(assert_same) -> None:

@@ -1,0 +1,117 @@
+"""What the whole-program tests share: the program, its environment, small ladder files, and processes found by their parent.
+
+LADDER names the program; $XDG_CACHE_HOME/gpt2-ladder/data holds vocabulary and text (`make data`). The program sees no GPU
+and a cache folder of the tests' own, so that the same tests pass everywhere and leave nothing behind.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    return os.environ.get("LADDER") or pytest.skip("LADDER is not set")
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory) -> dict[str, str]:
+    home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    data = home / "gpt2-ladder" / "data"
+    for name in ("gpt2.tiktoken", "shakespeare.txt"):
+        assert (data / name).is_file(), f"{data / name} is missing: `make data` fetches it"
+    cache = tmp_path_factory.mktemp("cache")
+    (cache / "gpt2-ladder").mkdir()
+    (cache / "gpt2-ladder" / "data").symlink_to(data)
+    return {**os.environ, "XDG_CACHE_HOME": str(cache), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture(scope="session")
+def ladder(program, environment, tmp_path_factory):
+    """ladder("run", "--model", "tiny", cwd=...): the finished process, its output as text."""
+    nowhere = tmp_path_factory.mktemp("cwd")
+
+    def run(*arguments, cwd=nowhere, **options) -> subprocess.CompletedProcess:
+        return subprocess.run([program, *map(str, arguments)], cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=options.pop("timeout", 120), **options)
+
+    return run
+
+
+@pytest.fixture
+def start(program, environment, tmp_path):
+    """As `ladder`, in the background; killed when the test ends."""
+    started = []
+
+    def run(*arguments, **options) -> subprocess.Popen:
+        started.append(subprocess.Popen([program, *map(str, arguments)], cwd=tmp_path, env=environment, text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options))
+        return started[-1]
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def ladder_document(**changes) -> dict:
+    """A ladder of three rungs that every machine can measure, and of one that none can without a GPU."""
+    return {"kind": "ladder", "schema_version": 1, "name": "small", "title": "Small", "start": {},
+            "rungs": ["gpu", "flash", "fused_adamw"], "workload": {"model": "tiny", "batch": 2, "context": 16},
+            "plan": {"repeats": 2, "warmup_steps": 1, "timed_steps": 3}, **changes}
+
+
+def write_json(path: pathlib.Path, document) -> pathlib.Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+def read_json(path: pathlib.Path):
+    return json.loads(path.read_text())
+
+
+def wait_for(condition, what: str, seconds: float = 120):
+    """The first true value of condition(). The limit is only there so that a broken program does not hang the tests."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.005)
+    pytest.fail(f"{what}: not within {seconds} s")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def child_of(parent: int, run_id: str = "") -> int:
+    """The `ladder run` child of a runner (of the run with that id), 0 when there is none."""
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if not entry.name.isdigit() or int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) != parent:
+                continue
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if words[1:2] == ["run"] and (not run_id or run_id in words):
+            return int(entry.name)
+    return 0
+
+
+def snapshot(folder: pathlib.Path) -> dict[str, tuple]:
+    """Everything below a folder, by what would change if it were written."""
+    entries = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        entries[str(path.relative_to(folder))] = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns)
+    return entries

@@ -1,0 +1,112 @@
+// Ladder files and the rungs they make on machines with and without a GPU.
+#include "ablations/ladder.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "harness/json_file.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace ablations;
+using harness::Json;
+using harness::Machine;
+
+const Machine cpu{.cpu = {.model = "test", .logical_cores = 2, .features = {"avx512_bf16"}}, .gpu = {}, .no_gpu_reason = "no CUDA device"};
+const Machine hopper{.cpu = cpu.cpu, .gpu = harness::Gpu{.name = "H200", .compute_capability = 90, .memory_bytes = 1}, .no_gpu_reason = ""};
+
+class LadderFile : public testing::Test {
+ protected:
+  fs::path file_ = fs::temp_directory_path() / ("ladder-test-" + std::to_string(::getpid()) + ".json");
+  void TearDown() override { fs::remove(file_); }
+
+  Ladder load(const std::vector<std::string>& rungs, const Json& more = Json::object()) {
+    Json json{{"kind", "ladder"}, {"schema_version", 1}, {"name", "test"}, {"title", "test"}, {"start", Json::object()}, {"rungs", rungs},
+              {"workload", {{"model", "tiny"}, {"batch", 1}, {"context", 8}}},
+              {"plan", {{"repeats", 1}, {"warmup_steps", 0}, {"timed_steps", 1}}}};
+    json.update(more);
+    std::ofstream(file_) << json.dump();
+    return load_ladder(file_.string());
+  }
+  std::string refusal(const std::vector<std::string>& rungs, const Json& more = Json::object()) {
+    try {
+      (void)load(rungs, more);
+    } catch (const std::invalid_argument& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(message.rfind(file_.string(), 0), 0U) << message;
+      return message;
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {
+  EXPECT_NE(refusal({"bf16", "warp"}).find("rungs[1] \"warp\": unknown optimization; known are gpu"), std::string::npos);
+  EXPECT_NE(refusal({"bf16", "bf16"}).find("rungs[1] \"bf16\": it is on already"), std::string::npos);
+  EXPECT_NE(refusal({"gpu", "bf16", "fp16"}).find("rungs[2] \"fp16\": cannot follow \"bf16\""), std::string::npos);
+  EXPECT_NE(refusal({"tf32"}).find("rungs[0] \"tf32\": needs \"gpu\""), std::string::npos);
+  EXPECT_NE(refusal({"fused_adamw", "foreach"}).find("cannot follow \"fused_adamw\""), std::string::npos);
+  EXPECT_EQ(refusal({"foreach", "fused_adamw"}), "accepted");
+  EXPECT_EQ(refusal({"graph"}, {{"start", {{"device", "cuda"}}}}), "accepted");
+  EXPECT_NE(refusal({"bf16"}, {{"reference", "gpu"}}).find("reference \"gpu\" is not one of its rungs"), std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"start", {{"autocast", "bf8"}}}}).find("start: recipe field \"autocast\""), std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"workload", {{"model", "gpt5"}, {"batch", 1}, {"context", 8}}}}).find("unknown model \"gpt5\""),
+            std::string::npos);
+}
+
+TEST_F(LadderFile, ShippedLaddersLoad) {
+  const auto names = ladder_names();
+  EXPECT_NE(std::find(names.begin(), names.end(), "gpt2"), names.end());
+  for (const std::string& name : names) EXPECT_EQ(load_ladder(name).name, name);
+  EXPECT_THROW((void)load_ladder("no-such"), std::invalid_argument);
+}
+
+TEST(Climb, EveryRungIsOneEditMore) {
+  const auto rungs = climb(load_ladder("gpt2-cpu"), cpu);
+  ASSERT_EQ(rungs.size(), 7U);
+  for (size_t i = 1; i < rungs.size(); ++i) {
+    EXPECT_EQ(rungs[i].status, Rung::Status::planned) << rungs[i].reason;
+    EXPECT_EQ(model::recipe_diff(rungs[i - 1].recipe, rungs[i].recipe).size(), 1U) << rungs[i].optimization;
+    EXPECT_EQ(rungs[i].applied.size(), i);
+  }
+  EXPECT_EQ(rungs.back().recipe.vocabulary_rows, 50304);
+  EXPECT_EQ(reference_rung(rungs), 0U);
+}
+
+TEST(Climb, WithoutAGpuItsRungsSayWhy) {
+  const auto rungs = climb(load_ladder("gpt2"), cpu);
+  for (const Rung& rung : rungs) {
+    const bool gpu_only = rung.optimization == "gpu" || rung.optimization == "tf32" || rung.optimization == "graph";
+    EXPECT_EQ(rung.status, gpu_only ? Rung::Status::not_applicable : Rung::Status::planned) << rung.optimization;
+    EXPECT_EQ(rung.reason, gpu_only ? "no CUDA device" : "");
+    EXPECT_EQ(rung.recipe.device, model::Device::cpu);
+  }
+}
+
+TEST(Climb, WithAGpuCountsFromIt) {
+  const auto rungs = climb(load_ladder("gpt2"), hopper);
+  EXPECT_EQ(rungs[0].status, Rung::Status::not_measured);
+  EXPECT_EQ(reference_rung(rungs), 1U);
+  for (size_t i = 1; i < rungs.size(); ++i) EXPECT_EQ(rungs[i].status, Rung::Status::planned) << rungs[i].reason;
+  EXPECT_EQ(rungs.back().recipe.attention, model::Attention::cudnn);
+  Machine ampere = hopper;
+  ampere.gpu->compute_capability = 80;
+  EXPECT_EQ(climb(load_ladder("gpt2"), ampere).back().recipe.attention, model::Attention::flash);
+  Machine turing = hopper;
+  turing.gpu->compute_capability = 75;
+  EXPECT_EQ(climb(load_ladder("gpt2"), turing)[2].status, Rung::Status::not_applicable);
+}
+
+TEST(Climb, ABf16RungNeedsACpuThatHasIt) {
+  Machine old = cpu;
+  old.cpu.features = {"avx2"};
+  const auto rungs = climb(load_ladder("gpt2-cpu"), old);
+  EXPECT_EQ(rungs[3].status, Rung::Status::not_applicable);
+  EXPECT_EQ(rungs[4].recipe.autocast, model::Autocast::off);
+}
+
+}  // namespace

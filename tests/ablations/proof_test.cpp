@@ -1,0 +1,147 @@
+// Every optimization of the CPU, on and switched off behind the recipe's back: the proof passes on the one and fails on the
+// other, with a real trainer.
+#include "ablations/proof.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+
+#include "ablations/observe.h"
+#include "ablations/optimizations.h"
+#include "harness/environment.h"
+#include "model/host_memory.h"
+#include "model/trainer.h"
+
+namespace {
+
+using namespace ablations;
+using namespace model;
+
+TokenStream text() {
+  TokenStream stream;
+  for (int i = 0; i < 2000; ++i) stream.tokens.push_back(static_cast<uint16_t>(i * 31 % 50257));
+  return stream;
+}
+
+// What a run of `recipe` is seen to do; `sabotage` comes between making the trainer and its steps.
+RunFacts facts(const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}) {
+  const TokenStream stream = text();
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 3}, stream);
+  sabotage(trainer);
+  trainer.step();
+  return {.observations = observe(trainer), .page_faults_per_step = 0, .peak_bytes = int64_t{1} << 30, .n_layer = 2};
+}
+
+const Proof& proof_of(const std::vector<Proof>& proofs, const std::string& field) {
+  for (const Proof& proof : proofs) {
+    if (proof.field == field) return proof;
+  }
+  throw std::runtime_error("no proof of " + field);
+}
+
+bool passes(const Recipe& recipe, const RunFacts& run, const std::string& field) {
+  const auto proofs = prove(recipe, run);
+  return proof_of(proofs, field).passed;
+}
+
+TEST(Proof, ThePlainRecipeIsProven) {
+  for (const Proof& proof : prove({}, facts({}))) EXPECT_TRUE(proof.passed) << proof.field << ": " << proof.observed;
+}
+
+TEST(Proof, KeptMemoryByItsFaults) {
+  const Recipe keep{.host_memory = HostMemory::keep};
+  EXPECT_FALSE(passes(keep, facts(keep), "host_memory"));  // mallopt was never called
+  apply_host_memory(HostMemory::keep);
+  const RunFacts kept = facts(keep);
+  EXPECT_TRUE(passes(keep, kept, "host_memory")) << proof_of(prove(keep, kept), "host_memory").observed;
+  EXPECT_FALSE(passes({}, kept, "host_memory"));
+  RunFacts faulting = kept;
+  faulting.page_faults_per_step = 100000;
+  EXPECT_FALSE(passes(keep, faulting, "host_memory"));
+}
+
+TEST(Proof, OneDnnByTheLibraryThatMultiplied) {
+  const Recipe medium{.matmul_precision = MatmulPrecision::medium};
+  EXPECT_TRUE(passes(medium, facts(medium), "matmul_precision"));
+  EXPECT_FALSE(passes(medium, facts(medium, [](Trainer&) { at::globalContext().setFloat32MatmulPrecision("highest"); }),
+                      "matmul_precision"));
+  // The flag alone: it reads "medium", but the product is MKL's.
+  RunFacts flag = facts({});
+  flag.observations["matmul_precision"] = "medium";
+  EXPECT_FALSE(passes(medium, flag, "matmul_precision"));
+}
+
+TEST(Proof, Bf16ByLogitsAndProducts) {
+  if (!harness::this_machine().cpu.has("avx512_bf16") && !harness::this_machine().cpu.has("amx_bf16")) {
+    GTEST_SKIP() << "this CPU has no bfloat16 products";
+  }
+  const Recipe bf16{.autocast = Autocast::bf16};
+  EXPECT_TRUE(passes(bf16, facts(bf16), "autocast"));
+  EXPECT_FALSE(passes({}, facts(bf16), "autocast"));
+  const auto without_autocast = [](Trainer& trainer) {
+    const auto head = trainer.ops().head, linear_free = head;
+    trainer.ops().head = [head](const at::Tensor& x, const at::Tensor& wte) {
+      const c10::impl::ExcludeDispatchKeyGuard off(c10::DispatchKeySet(c10::DispatchKey::AutocastCPU));
+      return head(x.to(at::kFloat), wte);
+    };
+  };
+  EXPECT_FALSE(passes(bf16, facts(bf16, without_autocast), "autocast"));
+}
+
+TEST(Proof, FlashByItsNodeInTheGraph) {
+  const Recipe flash{.attention = Attention::flash};
+  EXPECT_TRUE(passes(flash, facts(flash), "attention"));
+  EXPECT_FALSE(passes(flash, facts(flash, [](Trainer& trainer) { trainer.ops().attention = manual_attention(); }), "attention"));
+  EXPECT_FALSE(passes({}, facts(flash), "attention"));
+  // One layer of two falls back.
+  const auto half = [](Trainer& trainer) {
+    trainer.ops().attention = [n = 0](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) mutable {
+      return ++n % 2 == 0 ? manual_attention()(q, k, v) : sdpa_attention()(q, k, v);
+    };
+  };
+  EXPECT_FALSE(passes(flash, facts(flash, half), "attention"));
+}
+
+TEST(Proof, PaddingByTheLogitsColumns) {
+  const Recipe padded{.vocabulary_rows = 50304};
+  EXPECT_TRUE(passes(padded, facts(padded), "vocabulary_rows"));
+  EXPECT_FALSE(passes(padded, facts({}), "vocabulary_rows"));
+}
+
+TEST(Proof, OptimizersByTheirOperations) {
+  const std::array kinds{Optimizer::loop, Optimizer::foreach, Optimizer::fused};
+  for (const Optimizer really : kinds) {
+    const RunFacts run = facts({.optimizer = really});
+    for (const Optimizer claimed : kinds) {
+      EXPECT_EQ(passes({.optimizer = claimed}, run, "optimizer"), really == claimed)
+          << static_cast<int>(really) << " " << static_cast<int>(claimed);
+    }
+  }
+}
+
+TEST(Proof, DeviceAndExecutionAreSeenNotBelieved) {
+  const RunFacts run = facts({});
+  EXPECT_FALSE(passes({.device = Device::cuda}, run, "device"));
+  EXPECT_FALSE(passes({.execution = Execution::graph}, run, "execution"));
+  EXPECT_TRUE(passes({}, run, "execution"));
+}
+
+TEST(Precision, IsReadOffTheError) {
+  EXPECT_EQ(precision_of(4e-7), "float32");
+  EXPECT_EQ(precision_of(3e-4), "tf32 or float16");
+  EXPECT_EQ(precision_of(2.9e-3), "bfloat16");
+  EXPECT_EQ(precision_of(0.5), "less");
+  EXPECT_EQ(precision_of(std::nan("")), "less");
+  // Against products of factors that were really rounded.
+  at::manual_seed(5);
+  const at::Tensor a = at::randn({512, 512}), b = at::randn({512, 512});
+  const at::Tensor exact = at::matmul(a.to(at::kDouble), b.to(at::kDouble));
+  const auto error = [&](at::ScalarType type) {
+    const at::Tensor product = at::matmul(a.to(type).to(at::kDouble), b.to(type).to(at::kDouble));
+    return ((product - exact).norm() / exact.norm()).item<double>();
+  };
+  EXPECT_EQ(precision_of(error(at::kBFloat16)), "bfloat16");
+  EXPECT_EQ(precision_of(error(at::kHalf)), "tf32 or float16");
+}
+
+}  // namespace

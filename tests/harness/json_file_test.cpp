@@ -1,0 +1,115 @@
+// JSON documents: what is refused and how, and that files are written whole or not at all.
+#include "harness/json_file.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+class JsonFile : public testing::Test {
+ protected:
+  fs::path folder_ = fs::temp_directory_path() / ("json-test-" + std::to_string(::getpid()));
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string refusal(const std::string& content, std::string_view kind = "ladder") {
+    const fs::path file = folder_ / "document.json";
+    std::ofstream(file, std::ios::binary) << content;
+    try {
+      (void)harness::read_json(file, kind);
+    } catch (const std::invalid_argument& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(message.rfind(file.string() + ": ", 0), 0U) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+      return message;
+    }
+    return "accepted";
+  }
+};
+
+const char* const ladder = R"({"kind": "ladder", "schema_version": 1, "name": "x", "title": "x", "start": {}, "rungs": ["bf16"],
+  "workload": {"model": "tiny", "batch": 1, "context": 8}, "plan": {"repeats": 1, "warmup_steps": 0, "timed_steps": 1}})";
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = ladder;
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+TEST_F(JsonFile, ReadsAValidDocument) { EXPECT_EQ(refusal(ladder), "accepted"); }
+
+TEST_F(JsonFile, NamesTheFieldThatIsWrong) {
+  EXPECT_NE(refusal(with("\"batch\": 1", "\"batch\": \"1\"")).find("batch"), std::string::npos);
+  EXPECT_NE(refusal(with("\"batch\": 1", "\"batch\": 0")).find("batch"), std::string::npos);
+  EXPECT_NE(refusal(with("\"title\": \"x\"", "\"titel\": \"x\"")).find("tit"), std::string::npos);
+  EXPECT_NE(refusal(with("\"rungs\": [\"bf16\"]", "\"rungs\": [1]")).find("rungs"), std::string::npos);
+  EXPECT_NE(refusal(with("\"schema_version\": 1", "\"schema_version\": 2")).find("reads version 1"), std::string::npos);
+  EXPECT_NE(refusal(ladder, "record").find("not a record"), std::string::npos);
+  EXPECT_NE(refusal("[]").find("not a ladder"), std::string::npos);
+  EXPECT_NE(refusal("3").find("not a ladder"), std::string::npos);
+}
+
+TEST_F(JsonFile, RefusesWhatIsNotJson) {
+  EXPECT_NE(refusal("").find("not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal(std::string(ladder).substr(0, 100)).find("not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("{\"kind\": NaN}").find("not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal(with("\"name\": \"x\"", "\"name\": \"x\", \"name\": \"y\"")).find("stands twice"), std::string::npos);
+  EXPECT_NE(refusal(std::string(100000, '[')).find("nested deeper"), std::string::npos);
+  EXPECT_NE(refusal(std::string("\xff\xfe\0x", 4)).find("not valid JSON"), std::string::npos);
+}
+
+TEST_F(JsonFile, RefusesWhatIsNoFileOrTooBig) {
+  EXPECT_THROW((void)harness::read_json(folder_ / "absent.json", "ladder"), std::invalid_argument);
+  EXPECT_THROW((void)harness::read_json(folder_, "ladder"), std::invalid_argument);
+  const fs::path big = folder_ / "big.json";
+  std::ofstream(big) << "{";
+  fs::resize_file(big, uintmax_t{1} << 33);  // sparse
+  EXPECT_THROW((void)harness::read_json(big, "ladder"), std::invalid_argument);
+}
+
+TEST_F(JsonFile, MutatedDocumentsAreReadOrRefused) {
+  uint64_t state = 1;
+  const auto random = [&] { return (state = state * 6364136223846793005ULL + 1442695040888963407ULL) >> 33; };
+  int accepted = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = ladder;
+    for (uint64_t changes = 1 + random() % 4; changes > 0 && !text.empty(); --changes) {
+      const size_t place = random() % text.size();
+      switch (random() % 4) {
+        case 0: text[place] = static_cast<char>(random()); break;
+        case 1: text.erase(place, random() % 8); break;
+        case 2: text.insert(place, std::string(text, random() % text.size(), random() % 16)); break;
+        default: text.resize(place + 1); break;
+      }
+    }
+    accepted += refusal(text) == "accepted" ? 1 : 0;  // anything but std::invalid_argument ends the test
+  }
+  EXPECT_LT(accepted, 1500);
+}
+
+TEST_F(JsonFile, WritesWholeOrNotAtAll) {
+  const fs::path file = folder_ / "out.json";
+  harness::write_file(file, "first");
+  EXPECT_THROW(harness::write_json(file, Json{{"kind", "ladder"}}, "ladder"), std::invalid_argument);
+  EXPECT_EQ(harness::read_file(file, 100), "first");
+  EXPECT_THROW(harness::write_file(folder_ / "no" / "such", "x"), std::system_error);
+  EXPECT_THROW(harness::write_file(folder_, "x"), std::system_error);  // a folder stands there
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder_)) ++files;
+  EXPECT_EQ(files, 1U);  // no temporary file is left
+}
+
+TEST(FiniteOrNull, KeepsNanOutOfJson) {
+  EXPECT_TRUE(harness::finite_or_null(std::nan("")).is_null());
+  EXPECT_TRUE(harness::finite_or_null(INFINITY).is_null());
+  EXPECT_EQ(harness::finite_or_null(1.5), 1.5);
+}
+
+}  // namespace

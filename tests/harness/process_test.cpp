@@ -1,0 +1,88 @@
+// Children that end well, badly, too late, or not at all.
+#include "harness/process.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+using harness::ChildResult;
+
+class Process : public testing::Test {
+ protected:
+  fs::path folder_ = fs::temp_directory_path() / ("process-test-" + std::to_string(::getpid()));
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  ChildResult shell(const std::string& script, double limit_s = 20) {
+    return harness::run_child({.argv = {"/bin/sh", "-c", script},
+                               .log = folder_ / "log",
+                               .limit_s = limit_s,
+                               .on_line = [this](std::string_view line) { lines_.emplace_back(line); }});
+  }
+  std::string log() const {
+    std::ifstream stream(folder_ / "log");
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  std::vector<std::string> lines_;
+};
+
+TEST_F(Process, ReportsExitStatusOutputAndLines) {
+  const ChildResult result = shell("echo out; echo err >&2; echo 'step 1' >&3; echo 'step 2' >&3; cat; exit 7");
+  EXPECT_EQ(result.end, ChildResult::End::exited);
+  EXPECT_EQ(result.code, 7);
+  EXPECT_FALSE(result.succeeded());
+  EXPECT_EQ(log(), "out\nerr\n");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"step 1", "step 2"}));
+  EXPECT_TRUE(shell("true").succeeded());
+}
+
+TEST_F(Process, ReportsTheSignalThatKilledIt) {
+  const ChildResult result = shell("kill -SEGV $$");
+  EXPECT_EQ(result.end, ChildResult::End::signaled);
+  EXPECT_EQ(result.code, SIGSEGV);
+  EXPECT_NE(result.describe(1).find("signal 11"), std::string::npos);
+}
+
+TEST_F(Process, KillsAtTheLimitWithEverythingItStarted) {
+  const ChildResult result = shell("sleep 300 & echo $! > " + (folder_ / "pid").string() + "; wait", 0.5);
+  EXPECT_EQ(result.end, ChildResult::End::timed_out);
+  std::ifstream stream(folder_ / "pid");
+  pid_t grandchild = 0;
+  ASSERT_TRUE(stream >> grandchild);
+  bool gone = false;
+  for (int i = 0; i < 100 && !gone; ++i) {
+    std::ifstream stat("/proc/" + std::to_string(grandchild) + "/stat");
+    std::string content;
+    std::getline(stat, content);
+    gone = content.empty() || content.find(") Z") != std::string::npos;  // an orphan may wait to be reaped
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_TRUE(gone);
+}
+
+TEST_F(Process, DoesNotWaitForADaemonThatHoldsThePipe) {
+  const ChildResult result = shell("(sleep 300) & exit 0", 10);
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_LT(result.seconds, 9);
+}
+
+TEST_F(Process, SaysThatAProgramCannotBeStarted) {
+  const ChildResult result = harness::run_child({.argv = {"/no/such/program"}, .log = folder_ / "log"});
+  EXPECT_EQ(result.end, ChildResult::End::not_started);
+  EXPECT_NE(result.describe(1).find("No such file"), std::string::npos);
+}
+
+TEST_F(Process, PassesArgumentsAsTheyAre) {
+  const ChildResult result = harness::run_child({.argv = {"/bin/echo", "a b", "$HOME", "';rm'"}, .log = folder_ / "log"});
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_EQ(log(), "a b $HOME ';rm'\n");
+}
+
+}  // namespace

@@ -1,0 +1,185 @@
+// The fixed model: sizes, initial weights, the two ways of attention, the schedule, weights in and out.
+#include "model/gpt2.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "model/checkpoint.h"
+#include "model/precision.h"
+#include "model/safetensors.h"
+#include "model/schedule.h"
+
+namespace {
+
+using at::Tensor;
+using namespace model;
+
+const Tensor& parameter(const GPT2& gpt2, const std::string& name) {
+  for (const Parameter& candidate : gpt2.parameters()) {
+    if (candidate.name == name) return candidate.tensor;
+  }
+  throw std::runtime_error("no parameter " + name);
+}
+
+Tensor some_tokens(int64_t B, int64_t T) {
+  return at::arange(B * T, at::kLong).mul(7919).remainder(50257).view({B, T});
+}
+
+TEST(Gpt2, PresetsHaveThePublishedSizes) {
+  EXPECT_EQ(preset("gpt2-124m").parameters(), 124439808);
+  EXPECT_EQ(preset("gpt2-355m").parameters(), 354823168);
+  EXPECT_EQ(preset("gpt2-774m").parameters(), 774030080);
+  EXPECT_EQ(preset("gpt2-1558m").parameters(), 1557611200);
+  EXPECT_THROW((void)preset("gpt3"), std::invalid_argument);
+  // llm.c's count for T=1024 with its padded vocabulary is 803.5 MFLOP per token; without the 47 padding rows a little less.
+  EXPECT_NEAR(preset("gpt2-124m").flops_per_token(1024) / 1e6, 803.5 - 6 * 47 * 768 / 1e6, 0.5);
+}
+
+TEST(Gpt2, ParametersAreCountedAsTheyAreMade) {
+  const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
+  int64_t count = 0;
+  for (const Parameter& p : gpt2.parameters()) count += p.tensor.numel();
+  EXPECT_EQ(count, preset("tiny").parameters());
+}
+
+TEST(Gpt2, InitialWeightsHaveTheirStandardDeviations) {
+  const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
+  const auto std_of = [&](const char* name) { return parameter(gpt2, name).std().item<double>(); };
+  EXPECT_NEAR(std_of("wte.weight"), 0.02, 0.0002);
+  EXPECT_NEAR(std_of("h.0.attn.c_attn.weight"), 0.02, 0.001);
+  EXPECT_NEAR(std_of("h.1.attn.c_proj.weight"), 0.02 / std::sqrt(4.0), 0.001);
+  EXPECT_NEAR(std_of("h.1.mlp.c_proj.weight"), 0.02 / std::sqrt(4.0), 0.0005);
+  EXPECT_TRUE(parameter(gpt2, "ln_f.weight").eq(1).all().item<bool>());
+  EXPECT_TRUE(parameter(gpt2, "h.0.mlp.c_fc.bias").eq(0).all().item<bool>());
+}
+
+TEST(Gpt2, PaddingChangesNoOtherWeightAndRaisesTheFirstLossByAKnownAmount) {
+  const at::NoGradGuard no_grad;
+  const GPT2 plain(preset("tiny"), 50257, 1, at::kCPU);
+  const GPT2 padded(preset("tiny"), 50304, 1, at::kCPU);
+  for (const Parameter& p : plain.parameters()) {
+    const Tensor other = parameter(padded, p.name).narrow(0, 0, p.tensor.size(0));
+    EXPECT_TRUE(at::equal(p.tensor, other)) << p.name;
+  }
+  const Ops ops = reference_ops();
+  const Tensor tokens = some_tokens(4, 33);
+  const Tensor x = tokens.narrow(1, 0, 32), y = tokens.narrow(1, 1, 32);
+  const double difference = padded.loss(ops, x, y).item<double>() - plain.loss(ops, x, y).item<double>();
+  EXPECT_NEAR(difference, std::log(50304.0 / 50257.0), 2e-5);
+  EXPECT_THROW(GPT2(preset("tiny"), 50000, 1, at::kCPU), std::invalid_argument);
+}
+
+TEST(Gpt2, FirstLossIsThatOfGuessing) {
+  const at::NoGradGuard no_grad;
+  const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
+  const Tensor tokens = some_tokens(4, 33);
+  const double loss = gpt2.loss(reference_ops(), tokens.narrow(1, 0, 32), tokens.narrow(1, 1, 32)).item<double>();
+  EXPECT_NEAR(loss, std::log(50257.0), 0.05);
+}
+
+TEST(Gpt2, AttentionIsCausal) {
+  const at::NoGradGuard no_grad;
+  const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
+  for (const Attention attention : {Attention::manual, Attention::flash}) {
+    const SdpaScope scope(attention);
+    const Ops ops = ops_for({.attention = attention});
+    const Tensor tokens = some_tokens(1, 32);
+    Tensor changed = tokens.clone();
+    changed[0][20] = 5;
+    const Tensor before = gpt2.logits(ops, tokens), after = gpt2.logits(ops, changed);
+    EXPECT_TRUE(at::equal(before.narrow(1, 0, 20), after.narrow(1, 0, 20)));
+    EXPECT_GT((before - after).narrow(1, 20, 1).abs().max().item<double>(), 1e-4);
+  }
+}
+
+TEST(Gpt2, FusedAttentionComputesWhatTheMatrixDoes) {
+  at::manual_seed(1);
+  const auto leaf = [] { return at::randn({2, 3, 17, 8}, at::kDouble).requires_grad_(true); };
+  const Tensor q = leaf(), k = leaf(), v = leaf();
+  const Tensor weight = at::randn({2, 3, 17, 8}, at::kDouble);
+  const auto run = [&](Attention attention) {
+    const SdpaScope scope(attention);
+    for (const Tensor& t : {q, k, v}) t.mutable_grad() = Tensor();
+    const Tensor out = ops_for({.attention = attention}).attention(q, k, v);
+    (out * weight).sum().backward();
+    return std::vector<Tensor>{out.detach(), q.grad().clone(), k.grad().clone(), v.grad().clone()};
+  };
+  const auto manual = run(Attention::manual), flash = run(Attention::flash);
+  for (size_t i = 0; i < manual.size(); ++i) {
+    EXPECT_LT(((manual[i] - flash[i]).norm() / manual[i].norm()).item<double>(), 1e-12) << i;
+  }
+}
+
+TEST(Schedule, WarmsUpThenFallsToATenth) {
+  const Schedule schedule{.peak = 1.0, .floor = 0.1, .warmup_steps = 4, .decay_steps = 14};
+  EXPECT_DOUBLE_EQ(schedule.at(0), 0.25);
+  EXPECT_DOUBLE_EQ(schedule.at(3), 1.0);
+  EXPECT_DOUBLE_EQ(schedule.at(4), 1.0);
+  EXPECT_NEAR(schedule.at(9), 0.55, 1e-12);
+  EXPECT_DOUBLE_EQ(schedule.at(14), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.at(1000), 0.1);
+}
+
+class Checkpoint : public testing::Test {
+ protected:
+  std::filesystem::path file_ =
+      std::filesystem::temp_directory_path() / ("checkpoint-test-" + std::to_string(::getpid()) + ".safetensors");
+  void TearDown() override { std::filesystem::remove(file_); }
+
+  std::string refusal(GPT2& gpt2) const {
+    try {
+      load_weights(gpt2, file_);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(Checkpoint, RoundTripsAndLeavesPaddingOut) {
+  const GPT2 source(preset("tiny"), 50304, 1, at::kCPU);
+  save_weights(source, file_);
+  const auto tensors = read_safetensors(file_);
+  EXPECT_EQ(tensors.at("transformer.wte.weight").size(0), 50257);
+  EXPECT_EQ(tensors.at("transformer.h.0.mlp.c_fc.weight").sizes(), (at::IntArrayRef{32, 128}));  // Conv1D: (in, out)
+  GPT2 target(preset("tiny"), 50304, 2, at::kCPU);
+  const Tensor padding = parameter(target, "wte.weight").narrow(0, 50257, 47).clone();
+  load_weights(target, file_);
+  for (const Parameter& p : source.parameters()) {
+    const int64_t rows = std::min<int64_t>(p.tensor.size(0), 50257);
+    EXPECT_TRUE(at::equal(p.tensor.narrow(0, 0, rows), parameter(target, p.name).narrow(0, 0, rows))) << p.name;
+  }
+  EXPECT_TRUE(at::equal(parameter(target, "wte.weight").narrow(0, 50257, 47), padding));
+}
+
+TEST_F(Checkpoint, NamesWhatDoesNotFit) {
+  GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
+  auto tensors = hugging_face_layout(gpt2);
+  auto without = tensors;
+  without.erase("transformer.ln_f.bias");
+  write_safetensors(file_, without);
+  EXPECT_NE(refusal(gpt2).find("\"ln_f.bias\" is missing"), std::string::npos);
+  auto other_shape = tensors;
+  other_shape["transformer.ln_f.bias"] = at::zeros({33});
+  write_safetensors(file_, other_shape);
+  EXPECT_NE(refusal(gpt2).find("has shape (33); tiny needs (32)"), std::string::npos);
+  auto other_type = tensors;
+  other_type["transformer.ln_f.bias"] = at::zeros({32}, at::kLong);
+  write_safetensors(file_, other_type);
+  EXPECT_NE(refusal(gpt2).find("floating point is expected"), std::string::npos);
+  auto unknown = tensors;
+  unknown["transformer.h.9.ln_1.bias"] = at::zeros({32});
+  write_safetensors(file_, unknown);
+  EXPECT_NE(refusal(gpt2).find("is not a weight of tiny"), std::string::npos);
+  auto with_buffers = tensors;
+  with_buffers["transformer.h.0.attn.bias"] = at::ones({1, 1, 64, 64}, at::kBool);
+  with_buffers["lm_head.weight"] = tensors["transformer.wte.weight"];
+  write_safetensors(file_, with_buffers);
+  EXPECT_EQ(refusal(gpt2), "accepted");
+}
+
+}  // namespace

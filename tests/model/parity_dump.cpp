@@ -1,0 +1,100 @@
+// Runs GPT-2 under a recipe and writes down what test_parity.py compares with transformers: `parity_dump REQUEST`.
+//
+// REQUEST is a JSON object: model (a preset), weights, tokens, B, T, accumulation, steps, recipe, out, save (the
+// weights after the last step); optionally warmup_steps and decay_steps of the schedule. The tensors of `out` are named
+// where they are made. Training starts at the first token. float32 recipes only.
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <nlohmann/json.hpp>
+
+#include "model/checkpoint.h"
+#include "model/data.h"
+#include "model/safetensors.h"
+#include "model/trainer.h"
+
+namespace {
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+// Before the first step: logits (B, T, vocabulary_rows) and loss of the first batch, every parameter's gradient, and
+// the rows of the embedding that no weight file holds.
+void add_first_batch(Tensors& out, model::Trainer& trainer, const at::Tensor& inputs, const at::Tensor& targets) {
+  const model::GPT2& gpt2 = trainer.model();
+  const at::Tensor& wte = gpt2.parameters().front().tensor;
+  const at::Tensor logits = gpt2.logits(trainer.ops(), inputs.to(wte.device()));
+  const at::Tensor loss = gpt2.loss(trainer.ops(), inputs.to(wte.device()), targets.to(wte.device()));
+  loss.backward();
+  out["logits"] = logits.detach();
+  out["loss"] = loss.detach();
+  for (const auto& [name, gradient] : model::hugging_face_layout(gpt2, /*gradients=*/true)) {
+    out["gradient." + name] = gradient;
+  }
+  out["padding"] = wte.detach().slice(0, gpt2.config().vocabulary).clone();
+}
+
+void run(const nlohmann::json& request) {
+  const auto path = [&](const char* name) { return std::filesystem::path(request.at(name).get<std::string>()); };
+  const model::Config config = model::preset(request.at("model"));
+  const model::Recipe recipe = model::recipe_from_json(request.at("recipe"), "parity_dump");
+  const int64_t steps = request.at("steps");
+  model::TrainerOptions options{.B = request.at("B"),
+                                .T = request.at("T"),
+                                .accumulation = request.at("accumulation"),
+                                .max_steps = steps,
+                                .seed = 0};
+  options.schedule.warmup_steps = request.value("warmup_steps", options.schedule.warmup_steps);
+  options.schedule.decay_steps = request.value("decay_steps", options.schedule.decay_steps);
+
+  const model::TokenStream tokens = model::load_tokens(path("tokens"), config.vocabulary);
+  model::Trainer trainer(config, recipe, options, tokens);
+  model::load_weights(trainer.model(), path("weights"));
+
+  Tensors out;
+  model::BatchLoader loader(tokens, options.B, options.T, options.seed);
+  std::vector<at::Tensor> inputs, targets;
+  for (int64_t i = 0; i < steps * options.accumulation; ++i) {
+    auto [input, target] = loader.next();
+    inputs.push_back(std::move(input));
+    targets.push_back(std::move(target));
+  }
+  out["inputs"] = at::stack(inputs);  // (steps * accumulation, B, T)
+  out["targets"] = at::stack(targets);
+  add_first_batch(out, trainer, inputs.front(), targets.front());
+
+  std::vector<double> learning_rates;
+  for (int64_t step = 0; step < steps; ++step) {
+    learning_rates.push_back(options.schedule.at(step));
+    trainer.step();
+  }
+  out["learning_rates"] = at::tensor(learning_rates, at::kDouble);  // (steps)
+  out["losses"] = at::tensor(trainer.losses(), at::kDouble);        // (steps)
+  out["final_logits"] = trainer.forward_logits().detach();          // of the last step's first batch
+  model::write_safetensors(path("out"), out);
+  model::save_weights(trainer.model(), path("save"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: parity_dump REQUEST\n";
+    return 2;
+  }
+  try {
+    at::set_num_threads(2);
+    run(nlohmann::json::parse(argv[1]));
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,61 @@
+// Scopes put back what they found.
+#include "model/precision.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace model;
+
+TEST(MatmulPrecisionScope, SetsAndRestores) {
+  auto& context = at::globalContext();
+  ASSERT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
+  {
+    const MatmulPrecisionScope outer(MatmulPrecision::medium);
+    EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::MEDIUM);
+    {
+      const MatmulPrecisionScope inner(MatmulPrecision::highest);
+      EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
+    }
+    EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::MEDIUM);
+  }
+  EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
+}
+
+TEST(AutocastScope, CastsInsideRestoresOutsideAndForgetsWeights) {
+  const at::Tensor a = at::randn({8, 8});
+  at::Tensor weight = at::randn({8, 8}).requires_grad_(true);
+  {
+    const AutocastScope scope(at::kCPU, Autocast::bf16);
+    EXPECT_EQ(at::matmul(a, weight).scalar_type(), at::kBFloat16);
+    {
+      const AutocastScope off(at::kCPU, Autocast::off);
+      EXPECT_EQ(at::matmul(a, weight).scalar_type(), at::kFloat);
+    }
+    EXPECT_EQ(at::matmul(a, weight).scalar_type(), at::kBFloat16);
+  }
+  EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+  EXPECT_EQ(at::matmul(a, weight).scalar_type(), at::kFloat);
+  // A copy of the weight kept from the first scope would give the product of the old weight.
+  weight.data().zero_();
+  const AutocastScope scope(at::kCPU, Autocast::bf16);
+  EXPECT_EQ(at::matmul(a, weight).abs().max().item<float>(), 0.0F);
+}
+
+TEST(SdpaScope, EnablesExactlyOneAndRestores) {
+  auto& context = at::globalContext();
+  const bool flash = context.userEnabledFlashSDP(), math = context.userEnabledMathSDP();
+  {
+    const SdpaScope scope(Attention::flash);
+    EXPECT_TRUE(context.userEnabledFlashSDP());
+    EXPECT_FALSE(context.userEnabledMathSDP());
+    EXPECT_FALSE(context.userEnabledMemEfficientSDP());
+    EXPECT_FALSE(context.userEnabledCuDNNSDP());
+  }
+  EXPECT_EQ(context.userEnabledFlashSDP(), flash);
+  EXPECT_EQ(context.userEnabledMathSDP(), math);
+}
+
+}  // namespace

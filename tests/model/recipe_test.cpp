@@ -1,0 +1,46 @@
+// Recipes as values: JSON there and back, edits, and what is refused.
+#include "model/recipe.h"
+
+#include <gtest/gtest.h>
+
+using model::Recipe;
+
+TEST(Recipe, SurvivesJson) {
+  Recipe recipe;
+  recipe.autocast = model::Autocast::bf16;
+  recipe.attention = model::Attention::cudnn;
+  recipe.vocabulary_rows = 50304;
+  EXPECT_EQ(model::recipe_from_json(model::to_json(recipe), "here"), recipe);
+  EXPECT_EQ(model::recipe_from_json(nlohmann::json::object(), "here", recipe), recipe);
+}
+
+TEST(Recipe, TakesASubsetOfFields) {
+  const Recipe recipe = model::recipe_from_json({{"optimizer", "fused"}}, "here");
+  Recipe expected;
+  expected.optimizer = model::Optimizer::fused;
+  EXPECT_EQ(recipe, expected);
+}
+
+TEST(Recipe, DiffNamesWhatChanged) {
+  Recipe after;
+  after.optimizer = model::Optimizer::fused;
+  EXPECT_EQ(model::recipe_diff({}, after), (nlohmann::json{{"optimizer", {"loop", "fused"}}}));
+  EXPECT_TRUE(model::recipe_diff(after, after).empty());
+}
+
+TEST(Recipe, RefusesWhatItDoesNotKnow) {
+  const auto message = [](const nlohmann::json& json) -> std::string {
+    try {
+      (void)model::recipe_from_json(json, "file.json");
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_NE(message({{"colour", "red"}}).find("file.json: unknown recipe field \"colour\""), std::string::npos);
+  EXPECT_NE(message({{"autocast", "bf8"}}).find("one of off, bf16, fp16"), std::string::npos);
+  EXPECT_NE(message({{"autocast", 3}}).find("\"autocast\": 3 is not allowed"), std::string::npos);
+  EXPECT_NE(message({{"vocabulary_rows", -1}}).find("a whole number from 1"), std::string::npos);
+  EXPECT_NE(message({{"vocabulary_rows", 1.5}}).find("1.5 is not allowed"), std::string::npos);
+  EXPECT_NE(message(nlohmann::json::array()).find("a recipe is a JSON object"), std::string::npos);
+}
