@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <stdexcept>
@@ -19,6 +20,7 @@
 #include "ablations/run.h"
 #include "ablations/runner.h"
 #include "ablations/terminal.h"
+#include "files/files.h"
 #include "harness/environment.h"
 #include "harness/process.h"
 #include "harness/resources.h"
@@ -160,7 +162,7 @@ int render_report(const fs::path& study, const fs::path& out) {
                                                   out.string()},
                                          .log = log,
                                          .limit_s = 300});
-  std::string output = harness::read_file(log, size_t{1} << 20);
+  std::string output = files::read_file(log, size_t{1} << 20);
   if (child.succeeded()) {
     fs::remove(log);
     fmt::print("{}", output);
@@ -256,7 +258,7 @@ RunOptions run_options(const WorkloadFlags& flags, const RunFlags& run) {
   if (!run.recipe.empty()) {
     const bool inline_json = run.recipe.front() == '{';
     const std::string where = inline_json ? "--recipe" : run.recipe;
-    const std::string text = inline_json ? run.recipe : harness::read_file(run.recipe, size_t{1} << 20);
+    const std::string text = inline_json ? run.recipe : files::read_file(run.recipe, size_t{1} << 20);
     options.recipe = model::recipe_from_json(harness::parse_json(text, where), where);
   } else if (!run.rung.empty()) {
     const std::string name = !run.ladder.empty() ? run.ladder : harness::this_machine().gpu ? "gpt2" : "gpt2-cpu";
@@ -360,14 +362,12 @@ int doctor(bool json) {
              environment.at("cuda").is_null() ? "?" : environment.at("cuda").get<std::string>(),
              environment.at("driver_cuda").is_null() ? "none" : environment.at("driver_cuda").get<std::string>(),
              environment.at("onednn").get<std::string>());
-  std::string restricted = "no NVIDIA driver is loaded";
-  try {
-    const std::string parameters = harness::read_file("/proc/driver/nvidia/params", 1 << 20);
-    restricted = parameters.find("RmProfilingAdminOnly: 0") != std::string::npos
-                     ? "permitted for everybody"
-                     : "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
-  } catch (const std::invalid_argument&) {  // no such file: no driver
-  }
+  std::ifstream driver("/proc/driver/nvidia/params");
+  const std::string parameters(std::istreambuf_iterator<char>(driver), {});
+  const char* const restricted =
+      parameters.empty()                                                      ? "no NVIDIA driver is loaded"
+      : parameters.find("RmProfilingAdminOnly: 0") != std::string::npos ? "permitted for everybody"
+                                                                        : "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
   fmt::print("counters {}\n", restricted);
   fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
                                   ? harness::cache_folder().string() + "/data"

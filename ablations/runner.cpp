@@ -12,6 +12,7 @@
 
 #include "ablations/run.h"
 #include "ablations/terminal.h"
+#include "files/files.h"
 #include "harness/json_file.h"
 #include "harness/process.h"
 
@@ -43,7 +44,7 @@ class FolderLock {
 
 std::string last_line(const fs::path& log) {
   try {
-    std::string text = harness::read_file(log, size_t{16} << 20);
+    std::string text = files::read_file(log, size_t{16} << 20);
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
     std::string line = text.substr(text.find_last_of('\n') + 1);
     for (char& c : line) {

@@ -19,12 +19,9 @@ Json read_json(const std::filesystem::path& file, std::string_view kind);
 Json parse_json(std::string_view text, const std::string& where);
 void check_schema(const Json& document, std::string_view kind, const std::string& where);
 
-// Checks the schema, then writes beside the file, flushes to disk and renames. Throws std::system_error naming the file.
+// Checks the schema first. Throws std::invalid_argument for a document that does not follow it, std::system_error where the
+// file cannot be written.
 void write_json(const std::filesystem::path& file, const Json& document, std::string_view kind);
-void write_file(const std::filesystem::path& file, std::string_view content);
-
-// The whole content. Throws std::invalid_argument where it cannot be read or is larger than `limit` bytes.
-std::string read_file(const std::filesystem::path& file, size_t limit);
 
 // A number, or null where it is not finite: JSON has no NaN.
 Json finite_or_null(double value);

@@ -1,7 +1,8 @@
-// File descriptors rather than streams: a stream on a folder opens without complaint, and only a descriptor can fsync.
 // The surprising thing: a cached token file is trusted only after decoding it gives the text back, which costs
 // milliseconds and makes checksums and locks unnecessary.
 #include "model/data.h"
+
+#include "files/files.h"
 
 #include "model/sha256.h"
 #include "model/tokenizer.h"
@@ -31,10 +32,6 @@ constexpr int32_t kMagic = 20240520;
 constexpr int32_t kVersion = 1;
 using Header = std::array<int32_t, 256>;
 
-[[noreturn]] void throw_errno(const std::string& what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 std::string sha256_of(const std::vector<uint16_t>& tokens) {
   return sha256_hex({reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(uint16_t)});
 }
@@ -49,89 +46,12 @@ uint64_t splitmix64(uint64_t seed) {
 
 }  // namespace
 
-InputFile::InputFile(const std::filesystem::path& path)
-    : name_(path.string()), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  struct stat status {};
-  std::string why;
-  if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
-    why = std::generic_category().message(errno);
-  } else if (!S_ISREG(status.st_mode)) {
-    why = "is not a regular file; only regular files are read";
-  }
-  if (!why.empty()) {
-    if (descriptor_ >= 0) close(descriptor_);
-    throw std::invalid_argument(fmt::format("{}: {}", name_, why));
-  }
-  size_ = static_cast<uint64_t>(status.st_size);
-}
-
-InputFile::~InputFile() { close(descriptor_); }
-
-void InputFile::read(void* bytes, size_t count) {
-  for (char* at = static_cast<char*>(bytes); count > 0;) {
-    const ssize_t got = ::read(descriptor_, at, count);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const std::string why = got == 0 ? "the file ended" : std::generic_category().message(errno);
-      throw std::invalid_argument(fmt::format("{}: {} with {} bytes still to read", name_, why, count));
-    }
-    at += got;
-    count -= static_cast<size_t>(got);
-  }
-}
-
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
-  std::random_device random;
-  temporary_ += fmt::format(".{:08x}{:08x}.tmp", random(), random());
-  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw_errno("cannot write " + temporary_.string());
-}
-
-AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-  if (!temporary_.empty()) unlink(temporary_.c_str());
-}
-
-void AtomicFile::write(const void* bytes, size_t count) {
-  for (const char* at = static_cast<const char*>(bytes); count > 0;) {
-    const ssize_t put = ::write(descriptor_, at, count);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw_errno("cannot write " + temporary_.string());
-    at += put;
-    count -= static_cast<size_t>(put);
-  }
-}
-
-void AtomicFile::commit() {
-  if (fsync(descriptor_) != 0) throw_errno("cannot write " + temporary_.string());
-  if (close(std::exchange(descriptor_, -1)) != 0) throw_errno("cannot write " + temporary_.string());
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) throw_errno("cannot write " + path_.string());
-  temporary_.clear();
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  InputFile file(path);
-  std::string bytes(file.size(), '\0');
-  file.read(bytes.data(), bytes.size());
-  return bytes;
-}
-
-std::string in_quotes(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text.substr(0, 60)) {
-    const bool plain = c >= 0x20 && c < 0x7f;
-    if (c == '"' || c == '\\') out += '\\';
-    out += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  }
-  return out + (text.size() > 60 ? "...\"" : "\"");
-}
-
 TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary) {
   const auto refuse = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("{}: {}", path.string(), why));
   };
   if (vocabulary < 1 || vocabulary > 65536) refuse(fmt::format("vocabulary of {}; allowed are 1..65536", vocabulary));
-  InputFile file(path);
+  files::InputFile file(path);
   Header header{};
   if (file.size() < sizeof(header)) {
     refuse(fmt::format("{} bytes; a token file has a header of {}", file.size(), sizeof(header)));
@@ -162,7 +82,7 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
         fmt::format("{}: {} tokens; at most {} fit into a token file", path.string(), tokens.size(), most));
   }
   const Header header = {kMagic, kVersion, static_cast<int32_t>(tokens.size())};
-  AtomicFile file(path);
+  files::AtomicFile file(path);
   file.write(header.data(), sizeof(header));
   file.write(tokens.data(), tokens.size_bytes());
   file.commit();
@@ -170,10 +90,10 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
 
 TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::filesystem::path& vocabulary_path,
                            const std::filesystem::path& cache_folder) {
-  const std::string text = read_file(text_path);
+  const std::string text = files::read_file(text_path);
   Sha256 key;
   key.update(text);
-  key.update(read_file(vocabulary_path));
+  key.update(files::read_file(vocabulary_path));
   const std::filesystem::path cache = cache_folder / (key.hex().substr(0, 16) + ".bin");
   const Tokenizer tokenizer = Tokenizer::load(vocabulary_path);
   try {

@@ -1,4 +1,4 @@
-// Tokens and batches, and the whole-file reading and writing that the other file formats of this room share.
+// Tokens and batches.
 // A token file is llm.c's: 256 little-endian int32 (magic 20240520, version 1, token count, the rest ignored), then the
 // tokens as uint16. The surprising thing: an int32 count caps a file at 2147483647 tokens.
 #pragma once
@@ -15,51 +15,6 @@
 #include <vector>
 
 namespace model {
-
-// A regular file open for reading from start to end.
-class InputFile {
- public:
-  // Throws std::invalid_argument if `path` cannot be opened or is not a regular file.
-  explicit InputFile(const std::filesystem::path& path);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;  // owns a file descriptor
-  InputFile& operator=(const InputFile&) = delete;
-
-  // Bytes in the file when it was opened.
-  [[nodiscard]] uint64_t size() const { return size_; }
-
-  // The next `count` bytes; throws std::invalid_argument if there are fewer.
-  void read(void* bytes, size_t count);
-
- private:
-  std::string name_;
-  int descriptor_;
-  uint64_t size_ = 0;
-};
-
-// A file that stands at `path` complete or not at all: written beside it under another name, then fsync and rename.
-// Everything here throws std::system_error naming the file.
-class AtomicFile {
- public:
-  explicit AtomicFile(const std::filesystem::path& path);
-  ~AtomicFile();                           // without commit(), leaves `path` as it was and removes what was written
-  AtomicFile(const AtomicFile&) = delete;  // owns a file descriptor and a temporary file
-  AtomicFile& operator=(const AtomicFile&) = delete;
-
-  void write(const void* bytes, size_t count);
-  void commit();
-
- private:
-  std::filesystem::path path_;
-  std::filesystem::path temporary_;  // empty once renamed
-  int descriptor_ = -1;
-};
-
-// All bytes of a regular file; throws std::invalid_argument if it cannot be read.
-[[nodiscard]] std::string read_file(const std::filesystem::path& path);
-
-// `text` in double quotes for an error message of one line: at most 60 bytes, what is not printable ASCII as \xNN.
-[[nodiscard]] std::string in_quotes(std::string_view text);
 
 struct TokenStream {
   std::vector<uint16_t> tokens;

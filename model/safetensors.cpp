@@ -4,7 +4,8 @@
 // behaviour in C++.
 #include "model/safetensors.h"
 
-#include "model/data.h"
+#include "files/files.h"
+
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -61,7 +62,7 @@ json parse_header(const std::filesystem::path& path, const std::string& header) 
     if (event == json::parse_event_t::key) {
       const auto& name = parsed.get_ref<const std::string&>();
       if (!open_objects.back().insert(name).second) {
-        refuse(path, fmt::format("the header has the name {} twice; each may come once", in_quotes(name)));
+        refuse(path, fmt::format("the header has the name {} twice; each may come once", files::in_quotes(name)));
       }
     }
     return true;
@@ -87,7 +88,7 @@ uint64_t byte_count(const std::filesystem::path& path, const Entry& entry) {
   for (const int64_t extent : entry.shape) {
     is_empty |= extent == 0;
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes)) {
-      refuse(path, fmt::format("tensor {}: its shape is too large; at most 2^63 - 1 bytes", in_quotes(entry.name)));
+      refuse(path, fmt::format("tensor {}: its shape is too large; at most 2^63 - 1 bytes", files::in_quotes(entry.name)));
     }
   }
   return is_empty ? 0 : static_cast<uint64_t>(bytes);
@@ -95,7 +96,7 @@ uint64_t byte_count(const std::filesystem::path& path, const Entry& entry) {
 
 Entry parse_entry(const std::filesystem::path& path, const std::string& name, const json& fields) {
   const auto refuse_entry = [&](const std::string& why) {
-    refuse(path, fmt::format("tensor {}: {}", in_quotes(name), why));
+    refuse(path, fmt::format("tensor {}: {}", files::in_quotes(name), why));
   };
   if (!fields.is_object() || !fields.contains("dtype") || !fields.contains("shape") ||
       !fields.contains("data_offsets")) {
@@ -108,7 +109,7 @@ Entry parse_entry(const std::filesystem::path& path, const std::string& name, co
   const auto& spelled = dtype.get_ref<const std::string&>();
   const auto* known = std::ranges::find(kDtypes, std::string_view(spelled), &decltype(kDtypes)::value_type::first);
   if (known == kDtypes.end()) {
-    refuse_entry(fmt::format("dtype {}; allowed are F32, F64, F16, BF16, I64, I32, I16, U8, BOOL", in_quotes(spelled)));
+    refuse_entry(fmt::format("dtype {}; allowed are F32, F64, F16, BF16, I64, I32, I16, U8, BOOL", files::in_quotes(spelled)));
   }
   Entry entry{name, known->second, {}, 0, 0};
   if (!shape.is_array() || shape.size() > kMostDimensions) {
@@ -154,7 +155,7 @@ std::vector<Entry> parse_entries(const std::filesystem::path& path, const json& 
   for (const Entry& entry : entries) {
     if (entry.begin != covered || entry.end > data_size) {
       refuse(path, fmt::format("tensor {}: data_offsets {} to {}; it must begin at {} and end by {}",
-                               in_quotes(entry.name), entry.begin, entry.end, covered, data_size));
+                               files::in_quotes(entry.name), entry.begin, entry.end, covered, data_size));
     }
     covered = entry.end;
   }
@@ -167,7 +168,7 @@ std::vector<Entry> parse_entries(const std::filesystem::path& path, const json& 
 }  // namespace
 
 std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& path) {
-  InputFile file(path);
+  files::InputFile file(path);
   uint64_t header_size = 0;
   if (file.size() < sizeof(header_size)) refuse(path, fmt::format("{} bytes; at least 8 are needed", file.size()));
   file.read(&header_size, sizeof(header_size));
@@ -186,7 +187,7 @@ std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& 
     auto* const bytes = static_cast<uint8_t*>(tensor.mutable_data_ptr());
     file.read(bytes, size);
     if (entry.type == at::kBool && std::any_of(bytes, bytes + size, [](uint8_t byte) { return byte > 1; })) {
-      refuse(path, fmt::format("tensor {}: a BOOL byte above 1; allowed are 0 and 1", in_quotes(entry.name)));
+      refuse(path, fmt::format("tensor {}: a BOOL byte above 1; allowed are 0 and 1", files::in_quotes(entry.name)));
     }
     tensors.emplace(entry.name, std::move(tensor));
   }
@@ -201,7 +202,7 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
   for (const auto& [name, tensor] : ordered) {
     if (name == kMetadata) refuse(path, "a tensor cannot be named __metadata__");
     if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_meta() || tensor.is_quantized()) {
-      refuse(path, fmt::format("tensor {}: only plain strided tensors can be written", in_quotes(name)));
+      refuse(path, fmt::format("tensor {}: only plain strided tensors can be written", files::in_quotes(name)));
     }
   }
   std::ranges::stable_sort(ordered, std::greater<>(), [](const auto& item) { return item.second.element_size(); });
@@ -210,7 +211,7 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
     const auto* known = std::ranges::find(kDtypes, tensor.scalar_type(), &decltype(kDtypes)::value_type::second);
     if (known == kDtypes.end()) {
       refuse(path, fmt::format("tensor {}: dtype {}; allowed are F32, F64, F16, BF16, I64, I32, I16, U8, BOOL",
-                               in_quotes(name), c10::toString(tensor.scalar_type())));
+                               files::in_quotes(name), c10::toString(tensor.scalar_type())));
     }
     const size_t end = offset + tensor.numel() * tensor.element_size();
     header[name] = {{"dtype", known->first}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, end}}};
@@ -227,7 +228,7 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
   if (header_size > kLongestHeader) {
     refuse(path, fmt::format("a header of {} bytes; at most {} are allowed", header_size, kLongestHeader));
   }
-  AtomicFile file(path);
+  files::AtomicFile file(path);
   file.write(&header_size, sizeof(header_size));
   file.write(text.data(), text.size());
   for (const auto& [name, tensor] : ordered) {

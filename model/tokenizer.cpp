@@ -4,7 +4,8 @@
 // and adds the letters and digits that came between (found by asking both about every code point).
 #include "model/tokenizer.h"
 
-#include "model/data.h"
+#include "files/files.h"
+
 
 #include <fmt/format.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -171,12 +172,12 @@ std::vector<std::string> read_merges(Lines& lines) {
     const auto right = bytes_of_stand_ins(line.substr(std::min(space + 1, line.size())), table);
     if (!left || !right || !known.contains(*left) || !known.contains(*right)) {
       lines.refuse(
-          fmt::format("read {}; a merge is two tokens of earlier lines with a space between", in_quotes(line)));
+          fmt::format("read {}; a merge is two tokens of earlier lines with a space between", files::in_quotes(line)));
     }
     tokens.push_back(*left + *right);
     if (!known.insert(tokens.back()).second) {
       lines.refuse(
-          fmt::format("read {}, whose result an earlier line already gives; each may come once", in_quotes(line)));
+          fmt::format("read {}, whose result an earlier line already gives; each may come once", files::in_quotes(line)));
     }
   }
   if (tokens.size() != kRanks) {
@@ -197,12 +198,12 @@ std::vector<std::string> read_ranks(Lines& lines) {
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
     if (!token || error != std::errc() || stop != digits.data() + digits.size()) {
       lines.refuse(fmt::format(
-          "read {}; allowed are vocab.bpe (first line \"#version...\") and lines of \"base64 rank\"", in_quotes(line)));
+          "read {}; allowed are vocab.bpe (first line \"#version...\") and lines of \"base64 rank\"", files::in_quotes(line)));
     }
     if (rank >= kRanks) lines.refuse(fmt::format("read rank {}; allowed are 0..{}", rank, kRanks - 1));
     if (!tokens[rank].empty()) lines.refuse(fmt::format("read rank {} a second time; each may come once", rank));
     if (!known.insert(*token).second) {
-      lines.refuse(fmt::format("read a second rank for the token {}; each may come once", in_quotes(*token)));
+      lines.refuse(fmt::format("read a second rank for the token {}; each may come once", files::in_quotes(*token)));
     }
     tokens[rank] = *token;
   }
@@ -227,7 +228,7 @@ struct Candidate {
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
-  const std::string text = read_file(vocabulary);
+  const std::string text = files::read_file(vocabulary);
   Lines lines(text, vocabulary.string());
   return Tokenizer(text.starts_with("#version") ? read_merges(lines) : read_ranks(lines));
 }

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "files/files.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,11 +98,11 @@ TEST_F(JsonFile, MutatedDocumentsAreReadOrRefused) {
 
 TEST_F(JsonFile, WritesWholeOrNotAtAll) {
   const fs::path file = folder_ / "out.json";
-  harness::write_file(file, "first");
+  files::write_file(file, "first");
   EXPECT_THROW(harness::write_json(file, Json{{"kind", "ladder"}}, "ladder"), std::invalid_argument);
-  EXPECT_EQ(harness::read_file(file, 100), "first");
-  EXPECT_THROW(harness::write_file(folder_ / "no" / "such", "x"), std::system_error);
-  EXPECT_THROW(harness::write_file(folder_, "x"), std::system_error);  // a folder stands there
+  EXPECT_EQ(files::read_file(file, 100), "first");
+  EXPECT_THROW(files::write_file(folder_ / "no" / "such", "x"), std::system_error);
+  EXPECT_THROW(files::write_file(folder_, "x"), std::system_error);  // a folder stands there
   size_t files = 0;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder_)) ++files;
   EXPECT_EQ(files, 1U);  // no temporary file is left

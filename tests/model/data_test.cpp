@@ -1,5 +1,6 @@
 // SHA-256, token files, the cache of tokenised texts, and batches. The token files are built here byte by byte, so that
 // reader and writer cannot agree on a wrong format.
+#include "files/files.h"
 #include "model/data.h"
 
 #include "model/sha256.h"
@@ -92,7 +93,7 @@ TEST_F(DataTest, ReadsAndWritesLlmCsFormat) {
   EXPECT_EQ(stream.source, (folder_ / "tokens.bin").string());
   EXPECT_EQ(stream.sha256, model::sha256_hex(std::string("\x01\x00\x02\x00\x50\xc4", 6)));
   model::write_tokens(folder_ / "copy.bin", stream.tokens);
-  EXPECT_EQ(model::read_file(folder_ / "copy.bin"), bytes);
+  EXPECT_EQ(files::read_file(folder_ / "copy.bin"), bytes);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2) << "a temporary file was left behind";
 }
 
@@ -117,10 +118,10 @@ TEST_F(DataTest, RefusesWhatIsNotATokenFile) {
 TEST_F(DataTest, AWriteThatFailsLeavesTheOldFile) {
   const fs::path old = file("old", "contents");
   {
-    model::AtomicFile unfinished(old);
+    files::AtomicFile unfinished(old);
     unfinished.write("new", 3);
   }
-  EXPECT_EQ(model::read_file(old), "contents");
+  EXPECT_EQ(files::read_file(old), "contents");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
   EXPECT_THROW(model::write_tokens(folder_ / "absent" / "tokens.bin", {}), std::system_error);
   EXPECT_THROW(model::write_tokens(folder_, {}), std::system_error);  // a folder stands where the file should
@@ -128,8 +129,8 @@ TEST_F(DataTest, AWriteThatFailsLeavesTheOldFile) {
 }
 
 TEST_F(DataTest, QuotesFitOneLine) {
-  EXPECT_EQ(model::in_quotes("a\n\"\\\xff"), R"("a\x0a\"\\\xff")");
-  EXPECT_EQ(model::in_quotes(std::string(61, 'a')), "\"" + std::string(60, 'a') + "...\"");
+  EXPECT_EQ(files::in_quotes("a\n\"\\\xff"), R"("a\x0a\"\\\xff")");
+  EXPECT_EQ(files::in_quotes(std::string(61, 'a')), "\"" + std::string(60, 'a') + "...\"");
 }
 
 TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
@@ -141,9 +142,9 @@ TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
   EXPECT_EQ(first.tokens, (std::vector<uint16_t>{31373, 995}));
   EXPECT_EQ(first.source, text.string());
   EXPECT_EQ(first.sha256, model::sha256_hex(std::string("\x8d\x7a\xe3\x03", 4)));
-  const std::string key = model::sha256_hex("hello world" + model::read_file(vocabulary)).substr(0, 16);
+  const std::string key = model::sha256_hex("hello world" + files::read_file(vocabulary)).substr(0, 16);
   const fs::path cached = cache / (key + ".bin");
-  const std::string good = model::read_file(cached);
+  const std::string good = files::read_file(cached);
   const auto written = fs::last_write_time(cached) - std::chrono::hours(1);
   fs::last_write_time(cached, written);
   EXPECT_EQ(model::tokens_of_text(text, vocabulary, cache).tokens, first.tokens);
@@ -156,7 +157,7 @@ TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
     const auto again = model::tokens_of_text(text, vocabulary, cache);
     EXPECT_EQ(again.tokens, first.tokens);
     EXPECT_EQ(again.sha256, first.sha256);
-    EXPECT_EQ(model::read_file(cached), good);
+    EXPECT_EQ(files::read_file(cached), good);
   }
   try {
     (void)model::tokens_of_text(file("bad.txt", "ab\xff"), vocabulary, cache);

@@ -1,6 +1,7 @@
 // Damaged files for every reader: a reader must succeed or throw std::invalid_argument with one line, nothing else.
 // Worth most under the address and undefined-behaviour sanitizers. The mutations come from a fixed seed, and a failure
 // names seed and round, so it can be repeated. The vocabulary is made here: 256 bytes and 50000 pairs of them.
+#include "files/files.h"
 #include "model/data.h"
 #include "model/safetensors.h"
 #include "model/tokenizer.h"
@@ -154,7 +155,7 @@ TEST_F(ReadersMutationTest, Safetensors) {
   model::write_safetensors(file_,
                            {{"a", at::ones({2, 3})}, {"b", at::ones({4}, at::kBool)}, {"c", at::scalar_tensor(1.0)}},
                            {{"format", "pt"}});
-  const std::string good = model::read_file(file_);
+  const std::string good = files::read_file(file_);
   run(good, 1, 3000, [](const fs::path& path) {
     for (const auto& [name, tensor] : model::read_safetensors(path)) (void)tensor.sum().item<double>();
   });
@@ -163,7 +164,7 @@ TEST_F(ReadersMutationTest, Safetensors) {
 TEST_F(ReadersMutationTest, TokenFile) {
   const std::vector<uint16_t> tokens = {1, 2, 3, 500, 50256, 7, 8, 9};
   model::write_tokens(file_, tokens);
-  run(model::read_file(file_), 2, 3000, [](const fs::path& path) {
+  run(files::read_file(file_), 2, 3000, [](const fs::path& path) {
     const auto stream = model::load_tokens(path, 50257);
     (void)model::BatchLoader(stream, 1, 4, 5).next();
   });
@@ -181,7 +182,7 @@ TEST_F(ReadersMutationTest, Text) {
   const auto tokenizer = model::Tokenizer::load(write(rank_file()));
   const std::string good = "It's\u00a0 1st \u2028 \u4e2d\u6587 \U0001f600\n\n  '\u2019ll x\x1c\t";
   run(good, 5, 3000, [&](const fs::path& path) {
-    const std::string text = model::read_file(path);
+    const std::string text = files::read_file(path);
     EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
   });
 }
@@ -194,7 +195,7 @@ TEST_F(ReadersMutationTest, CachedTokens) {
   const fs::path cache = folder_ / "cache";
   const auto right = model::tokens_of_text(text, vocabulary, cache).tokens;
   const fs::path cached = fs::directory_iterator(cache)->path();
-  const std::string good = model::read_file(cached);
+  const std::string good = files::read_file(cached);
   Random random(6);
   for (int round = 0; round < 40; ++round) {
     std::ofstream(cached, std::ios::binary) << mutate(good, random);

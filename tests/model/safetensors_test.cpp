@@ -1,5 +1,6 @@
 // The safetensors reader and writer: round trips, and one refusal for every rule of the format. Files are built from
 // header text here; exchange with the Python package is safetensors_test.py's.
+#include "files/files.h"
 #include "model/safetensors.h"
 
 #include "model/data.h"
@@ -89,19 +90,19 @@ TEST_F(SafetensorsTest, WritesExactlyTheFormat) {
   const std::string header = R"({"__metadata__":{"k":"v"},"a":{"data_offsets":[4,6],"dtype":"U8","shape":[2]},)"
                              R"("b":{"data_offsets":[0,4],"dtype":"F32","shape":[]}})";
   const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
-  EXPECT_EQ(model::read_file(file_), with_length(padded.size(), padded + std::string("\0\0\x80\x3f\1\1", 6)));
+  EXPECT_EQ(files::read_file(file_), with_length(padded.size(), padded + std::string("\0\0\x80\x3f\1\1", 6)));
 }
 
 TEST_F(SafetensorsTest, RefusesToWriteWhatTheFormatCannotHold) {
   model::write_safetensors(file_, {{"t", at::ones({1})}});
-  const std::string before = model::read_file(file_);
+  const std::string before = files::read_file(file_);
   EXPECT_THROW(model::write_safetensors(file_, {{"t", at::Tensor()}}), std::invalid_argument);
   EXPECT_THROW(model::write_safetensors(file_, {{"t", at::ones({1}, at::kComplexFloat)}}), std::invalid_argument);
   EXPECT_THROW(model::write_safetensors(file_, {{"t", at::ones({1}).to_sparse()}}), std::invalid_argument);
   EXPECT_THROW(model::write_safetensors(file_, {{"t", at::empty({1}, at::kMeta)}}), std::invalid_argument);
   EXPECT_THROW(model::write_safetensors(file_, {{"__metadata__", at::ones({1})}}), std::invalid_argument);
   EXPECT_THROW(model::write_safetensors(file_, {{"\xff", at::ones({1})}}), std::invalid_argument);
-  EXPECT_EQ(model::read_file(file_), before);
+  EXPECT_EQ(files::read_file(file_), before);
   EXPECT_THROW(model::write_safetensors(folder_ / "absent" / "file", {}), std::system_error);
 }
 

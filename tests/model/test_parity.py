@@ -1,10 +1,10 @@
 """The model, its gradients and ten optimizer steps against Hugging Face's transformers and torch.optim.AdamW.
 
-PARITY_DUMP names the helper program (parity_dump.cpp), which trains under one recipe and writes down what happened. The
-same happens here in transformers, from the same random weights and the same token file, and each test compares one thing.
-Weights are drawn so that a mistake shows: no bias is zero, no two tensors are alike, attention is far from uniform, and
-embeddings are so small that LayerNorm's epsilon matters. Padding rows of the vocabulary are given to transformers as rows
-of a larger vocabulary.
+PARITY_DUMP names the helper program (parity_dump.cpp), which trains under one recipe and writes down what happened.
+The same happens here in transformers, from the same random weights and the same token file; each test compares one
+thing. Weights are drawn so that a mistake shows: no bias is zero, no two tensors are alike, attention is far from
+uniform, and embeddings are so small that LayerNorm's epsilon matters. Padding rows of the vocabulary are given to
+transformers as rows of a larger vocabulary.
 """
 
 import copy
@@ -45,8 +45,9 @@ class Case:
 
     def __str__(self) -> str:
         name = f"{self.model}-{self.B}x{self.T}-{self.attention}-{self.optimizer}"
-        more = (self.accumulation > 1) * f"-accumulation{self.accumulation}" + (self.rows > VOCABULARY) * f"-{self.rows}"
-        return name + more + (f"-schedule{self.schedule[0]},{self.schedule[1]}" if self.schedule else "")
+        name += f"-accumulation{self.accumulation}" if self.accumulation > 1 else ""
+        name += f"-{self.rows}" if self.rows > VOCABULARY else ""
+        return name + (f"-schedule{self.schedule[0]},{self.schedule[1]}" if self.schedule else "")
 
 
 CASES = [
@@ -86,7 +87,7 @@ def random_model(size: str) -> "transformers.GPT2LMHeadModel":
             elif parameter.dim() == 1:
                 parameter.normal_(1.0, 0.1)
             elif ".wte." in name or ".wpe." in name:
-                parameter.normal_(0.0, 0.05)
+                parameter.normal_(0.0, 0.3 * parameter.shape[1] ** -0.5)
             else:
                 parameter.normal_(0.0, parameter.shape[0] ** -0.5)  # Conv1D: (in, out)
     return model
@@ -121,7 +122,7 @@ def random_tokens(case: Case) -> np.ndarray:
 
 
 def batches(case: Case, tokens: np.ndarray) -> list[tuple["torch.Tensor", "torch.Tensor"]]:
-    """Inputs and targets of every micro-step: consecutive windows of B * T tokens, from the start again after the last."""
+    """Inputs and targets of every micro-step: windows of B * T tokens in a row, from the start again after the last."""
     window = case.B * case.T
     windows = (len(tokens) - 1) // window
     starts = [i % windows * window for i in range(STEPS * case.accumulation)]
@@ -177,12 +178,13 @@ def reference(case: Case, model: "transformers.GPT2LMHeadModel", data: list) -> 
     loss.backward()
     gradients = tensors_of(model, lambda parameter: parameter.grad)
     losses = train(model, case, data)
-    return {"logits": logits, "loss": loss.item(), "gradients": gradients, "losses": losses, "trained": tensors_of(model)}
+    trained = tensors_of(model)
+    return {"logits": logits, "loss": loss.item(), "gradients": gradients, "losses": losses, "trained": trained}
 
 
 @pytest.fixture(scope="module")
 def kept() -> dict:
-    """The last model and the last reference, each with what it was made for: most cases share them with their neighbours."""
+    """The last model and the last reference, each with what it was made for: neighbouring cases share them."""
     torch.set_num_threads(2)
     return {}
 
@@ -196,19 +198,19 @@ def both(request: pytest.FixtureRequest, kept: dict):
         kept.update(size=case.model, model=random_model(case.model), same=None)
     model = kept["model"]
     tokens = random_tokens(case)
-    with tempfile.TemporaryDirectory() as name:  # up to 2 GB, which tmp_path would keep
-        folder = pathlib.Path(name)
+    with tempfile.TemporaryDirectory() as path:  # up to 2 GB, which tmp_path would keep
+        folder = pathlib.Path(path)
         write_token_file(folder / "tokens.bin", tokens)
         safetensors_torch.save_file(tensors_of(model), folder / "weights.safetensors", metadata={"format": "pt"})
         recipe = {"attention": case.attention, "optimizer": case.optimizer, "vocabulary_rows": case.rows}
-        files = {"weights": "weights.safetensors", "tokens": "tokens.bin", "out": "out.safetensors", "save": "saved.safetensors"}
+        files = {name: f"{name}.safetensors" for name in ("weights", "out", "save")} | {"tokens": "tokens.bin"}
         sizes = {"model": case.model, "B": case.B, "T": case.T, "accumulation": case.accumulation, "steps": STEPS}
         schedule = dict(zip(("warmup_steps", "decay_steps"), case.schedule or ()))
         command = [program, json.dumps({**files, **sizes, **schedule, "recipe": recipe})]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         ours = safetensors_torch.load_file(folder / "out.safetensors")
-        saved = safetensors_torch.load_file(folder / "saved.safetensors")
+        saved = safetensors_torch.load_file(folder / "save.safetensors")
 
     padding = ours["padding"]
     assert padding.shape == (case.rows - VOCABULARY, SIZES[case.model]["n_embd"])

@@ -1,6 +1,7 @@
 // Tokenizer against ids known from OpenAI's encoder, both vocabulary formats, and the refusals.
 // Comparison with tiktoken on large and nasty texts is tokenizer_test.py's. LADDER_TEST_VOCAB names gpt2.tiktoken,
 // LADDER_TEST_SHARED a folder with tinyshakespeare.txt and gpt2/vocab.bpe.
+#include "files/files.h"
 #include "model/tokenizer.h"
 
 #include "model/data.h"
@@ -84,14 +85,14 @@ TEST_F(TokenizerTest, WhiteSpaceLettersAndNumbersAreTiktokens) {
       {"\U00031350", {64, 220, 220, 172, 109, 235, 238, 172, 109, 235, 238, 65, 5145}},
   };
   for (const auto& [character, ids] : expected) {
-    EXPECT_EQ(tokenizer().encode("a  " + character + character + "b !"), ids) << model::in_quotes(character);
+    EXPECT_EQ(tokenizer().encode("a  " + character + character + "b !"), ids) << files::in_quotes(character);
   }
   // Two newlines are one token, 628, unless the second is cut off because what follows is not white space.
   for (const std::string white : {"\u0085", "\u00a0", "\u2028", "\u3000", "\v"}) {
-    EXPECT_EQ(tokenizer().encode("\n\n" + white + "b").front(), 628) << model::in_quotes(white);
+    EXPECT_EQ(tokenizer().encode("\n\n" + white + "b").front(), 628) << files::in_quotes(white);
   }
   for (const std::string other : {"\u180e", "\u200b", "\ufeff", "\x1c", "\x1f"}) {
-    EXPECT_EQ(tokenizer().encode("\n\n" + other + "b").front(), 198) << model::in_quotes(other);
+    EXPECT_EQ(tokenizer().encode("\n\n" + other + "b").front(), 198) << files::in_quotes(other);
   }
   // After a letter or number 's is a piece of its own; after anything else the apostrophe is not.
   EXPECT_EQ(tokenizer().encode("\U00031350's").back(), 338);
@@ -141,14 +142,14 @@ TEST_F(TokenizerTest, OpenAisMergeListGivesTheSameIds) {
   for (uint16_t id = 0; id < merges.size(); ++id) {
     ASSERT_EQ(merges.decode(Ids{id}), tokenizer().decode(Ids{id})) << "token " << id;
   }
-  const std::string text = model::read_file(std::filesystem::path(shared) / "tinyshakespeare.txt");
+  const std::string text = files::read_file(std::filesystem::path(shared) / "tinyshakespeare.txt");
   const Ids ids = merges.encode(text);
   EXPECT_EQ(ids.size(), 338025U);  // as nanoGPT's data/shakespeare counts it: 301966 + 36059
   EXPECT_EQ(ids, tokenizer().encode(text));
 }
 
 TEST_F(TokenizerTest, RefusesVocabulariesThatAreNotGpt2s) {
-  const std::string good = model::read_file(variable("LADDER_TEST_VOCAB"));
+  const std::string good = files::read_file(variable("LADDER_TEST_VOCAB"));
   const std::string file = scratch_.string();
   EXPECT_EQ(refusal(good), "accepted");
   EXPECT_EQ(refusal(""), file + ": line 0: the file ends after 0 ranks; 50256 are needed");

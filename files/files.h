@@ -1,0 +1,61 @@
+// Files read from start to end, and files written whole or not at all: what every file format of the program goes through.
+// Input that cannot be used throws std::invalid_argument, output that cannot be written std::system_error; both name the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace files {
+
+// A regular file open for reading from start to end.
+class InputFile {
+ public:
+  // Throws std::invalid_argument if `path` cannot be opened or is not a regular file.
+  explicit InputFile(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;  // owns a file descriptor
+  InputFile& operator=(const InputFile&) = delete;
+
+  // Bytes in the file when it was opened.
+  [[nodiscard]] uint64_t size() const { return size_; }
+
+  // The next `count` bytes; throws std::invalid_argument if there are fewer.
+  void read(void* bytes, size_t count);
+
+ private:
+  std::string name_;
+  int descriptor_;
+  uint64_t size_ = 0;
+};
+
+// A file that stands at `path` complete or not at all: written beside it under another name, then fsync and rename.
+// Everything here throws std::system_error naming the file.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();                           // without commit(), leaves `path` as it was and removes what was written
+  AtomicFile(const AtomicFile&) = delete;  // owns a file descriptor and a temporary file
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* bytes, size_t count);
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;  // empty once renamed
+  int descriptor_ = -1;
+};
+
+// All bytes of a regular file; throws std::invalid_argument if it cannot be read or has more than `limit` bytes.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path, uint64_t limit = UINT64_MAX);
+
+// Writes a file whole or not at all. Throws std::system_error naming it.
+void write_file(const std::filesystem::path& path, std::string_view content);
+
+// `text` in double quotes for an error message of one line: at most 60 bytes, what is not printable ASCII as \xNN.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
+}  // namespace files
