@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,10 @@ RunData run_data(const Json& record) {
   const auto warmup = timing.at("warmup_steps").get<int64_t>();
   const auto all_ms = timing.at("step_ms").get<std::vector<double>>();
   const auto faults = timing.at("page_faults").get<std::vector<double>>();
+  if (warmup >= std::ssize(all_ms) || faults.size() != all_ms.size()) {
+    throw std::invalid_argument(fmt::format("record of run {}: {} steps of warm-up among {} times and {} counts of faults",
+                                            record.at("id").dump(), warmup, all_ms.size(), faults.size()));
+  }
   run.timed_ms.assign(all_ms.begin() + warmup, all_ms.end());
   run.median_ms = harness::median(run.timed_ms);
   run.page_faults_per_step = harness::median(std::vector<double>(faults.begin() + warmup, faults.end()));

@@ -8,12 +8,16 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "ablations/commands.h"
+#include "ablations/command_line.h"
 
 int main(int argc, char** argv) {
   const auto fail = [](const char* message, int status) {
+    std::string line = message;
+    for (char& c : line) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+    }
     std::fflush(stdout);
-    fmt::print(stderr, "ladder: {}\n", message);
+    fmt::print(stderr, "ladder: {}\n", line);
     return status;
   };
   try {

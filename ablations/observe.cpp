@@ -1,6 +1,7 @@
 #include "ablations/observe.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -94,7 +95,7 @@ Json observe(model::Trainer& trainer) {
   };
   const auto on_phase = trainer.on_phase;
   Json operations = Json::object(), update_operations, backward_nodes, products;
-  {
+  const auto logged_step = [&](const std::function<void(const harness::OperationLog&)>& take) {
     harness::OperationLog log;
     trainer.on_phase = [&](std::string_view phase) { log.begin_phase(phase); };
     if (on_cpu) {
@@ -103,22 +104,32 @@ Json observe(model::Trainer& trainer) {
       trainer.step();
       trainer.synchronize();
     }
+    take(log);
+  };
+  const auto take_operations = [&](const harness::OperationLog& log) {
     for (const char* phase : {"data", "forward", "backward", "clip", "update"}) {
       int64_t count = 0;
       for (const auto& [name, calls] : log.operations(phase)) count += calls;
       operations[phase] = count;
     }
     operations["total"] = log.total();
+  };
+  const auto take_makeup = [&](const harness::OperationLog& log) {
     update_operations = log.operations("update");
     backward_nodes = log.backward_nodes();
+  };
+  if (recipe.execution == model::Execution::graph) {
+    logged_step(take_operations);
+    trainer.recapture();
+    logged_step(take_makeup);
+  } else {
+    logged_step([&](const harness::OperationLog& log) {
+      take_operations(log);
+      take_makeup(log);
+    });
   }
   trainer.on_phase = on_phase;
   trainer.ops().head = head;
-  if (logits.is_null()) {  // a replayed graph calls nothing: look at the forward pass it was made from
-    const at::NoGradGuard no_grad;
-    const Tensor result = trainer.forward_logits();
-    logits = {{"dtype", at::toString(result.scalar_type())}, {"columns", result.size(-1)}};
-  }
 
   const at::Float32MatmulPrecision precision = at::globalContext().float32MatmulPrecision();
   return {{"parameters_device", trainer.model().parameters().front().tensor.device().str()},

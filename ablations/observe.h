@@ -8,7 +8,8 @@
 
 namespace ablations {
 
-// Takes one untimed step of the trainer (so one more than the timed ones must be allowed for) and a few small products.
+// Takes untimed steps of the trainer, at most `observed_steps`, and a few small products. A graph is first replayed, which
+// shows what a step dispatches, then captured again, which shows what it is made of.
 //   parameters_device      "cpu", "cuda:0"
 //   matmul_precision       read back from ATen
 //   fingerprint            {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product against float64
@@ -18,6 +19,7 @@ namespace ablations {
 //   matrix_products        {library call: count} of the step; null on a GPU
 //   refault                {bytes, faults}: page faults when 64 MiB are freed and allocated again
 //   skipped_steps          by the gradient scaler
+inline constexpr int64_t observed_steps = 2;
 nlohmann::json observe(model::Trainer& trainer);
 
 // By mantissa bits: "float32", "tf32 or float16", "bfloat16", "less", from the relative error (Frobenius norms) of a product of

@@ -81,7 +81,6 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
   const model::Config config = model::preset(options.model);
   const model::TokenStream tokens =
       model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary);
-  constexpr int64_t observed_steps = 1;
   model::Trainer trainer(config, options.recipe,
                          {.B = options.B,
                           .T = options.T,

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -42,6 +43,23 @@ class FolderLock {
   int fd_;
 };
 
+// Where a child writes its record: gone when the run is over, however it ends.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(fs::path path) : path_(std::move(path)) { remove(); }
+  ~TemporaryFile() { remove(); }
+  TemporaryFile(const TemporaryFile&) = delete;  // one owner
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  void remove() const {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  fs::path path_;
+};
+
 std::string last_line(const fs::path& log) {
   try {
     std::string text = files::read_file(log, size_t{16} << 20);
@@ -61,6 +79,7 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
   if (record.at("status") != "ok") return "it says that it failed";
   if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
   if (record.at("recipe") != model::to_json(plan.rungs[run.rung].recipe)) return "its recipe is not the planned one";
+  if (record.at("timing").at("warmup_steps") != plan.warmup_steps) return "its steps of warm-up are not the planned ones";
   const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
   for (const char* series : {"step_ms", "loss", "page_faults"}) {
     if (record.at("timing").at(series).size() != steps) {
@@ -117,8 +136,7 @@ void create_study(const Plan& plan, const fs::path& folder) {
     throw std::invalid_argument(
         fmt::format("{}: holds a study already; --resume completes it, or name another folder with --out", folder.string()));
   }
-  fs::create_directories(folder / "records");
-  fs::create_directories(folder / "logs");
+  fs::create_directories(folder);
   harness::write_json(folder / "plan.json", to_json(plan), "plan");
 }
 
@@ -130,6 +148,7 @@ Plan open_study(const fs::path& folder) {
 
 Outcome carry_out(const Plan& plan, const fs::path& folder, const fs::path& program) {
   const FolderLock lock(folder);
+  for (const char* part : {"records", "logs"}) fs::create_directories(folder / part);
   std::vector<PlannedRun> missing;
   for (const PlannedRun& run : plan.runs) {
     if (!has_succeeded(folder, plan, run)) missing.push_back(run);
@@ -138,24 +157,21 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const fs::path& prog
   Progress progress(plan, missing.size());
   Outcome outcome = Outcome::complete;
   for (const PlannedRun& run : missing) {
-    const fs::path written = folder / "records" / (run.id + ".child.tmp");
+    const TemporaryFile written(folder / "records" / (run.id + ".child.tmp"));
     const fs::path log = folder / "logs" / (run.id + ".log");
-    fs::remove(written);
     progress.begin(run);
     const ChildResult child = harness::run_child(
         {.argv = {program.string(), "run", "--plan", (folder / "plan.json").string(), "--run", run.id, "--record",
-                  written.string(), "--report-steps-to-parent"},
+                  written.path().string(), "--report-steps-to-parent"},
          .log = log,
          .limit_s = plan.run_limit_s,
          .on_line = [&](std::string_view line) { progress.step(line); }});
     if (child.end == ChildResult::End::interrupted) {
-      fs::remove(written);
       progress.interrupted();
       return Outcome::interrupted;
     }
-    const Json record = result_record(child, written, log, plan, run);
+    const Json record = result_record(child, written.path(), log, plan, run);
     harness::write_json(record_file(folder, run.id), record, "record");
-    fs::remove(written);
     if (record.at("status") != "ok") outcome = Outcome::some_failed;
     progress.end(run, record);
   }

@@ -63,6 +63,9 @@ Json parse_json(std::string_view text, const std::string& where) {
   } catch (const Json::exception& error) {
     std::string message = error.what();
     if (const auto end = message.find("] "); end != std::string::npos) message = message.substr(end + 2);
+    for (char& c : message) {  // it quotes the text, whatever that is
+      if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+    }
     throw std::invalid_argument(fmt::format("{}: not valid JSON: {}", where, message));
   }
 }

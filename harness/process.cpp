@@ -23,6 +23,8 @@ namespace {
 
 std::atomic<bool> interrupt_seen{false};
 
+constexpr int lines_fd = 3;  // of the child: the pipe whose only reader is the parent
+
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -75,7 +77,7 @@ ChildResult run_child(const ChildOptions& options) {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, log.get(), 1);
   posix_spawn_file_actions_adddup2(&actions, log.get(), 2);
-  posix_spawn_file_actions_adddup2(&actions, writer.get(), 3);
+  posix_spawn_file_actions_adddup2(&actions, writer.get(), lines_fd);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -144,9 +146,10 @@ void catch_interrupts() {
 bool interrupted() { return interrupt_seen; }
 
 void die_with_parent() {
-  const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::raise(SIGKILL);  // it ended before the call
+  // It may have ended before the call, while this process was being loaded: then nobody reads the pipe.
+  pollfd pipe{.fd = lines_fd, .events = 0, .revents = 0};
+  if (::poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0) ::raise(SIGKILL);
 }
 
 }  // namespace harness

@@ -35,7 +35,7 @@ ChildResult run_child(const ChildOptions& options);
 void catch_interrupts();
 bool interrupted();
 
-// In a child: die with the parent, however that ends.
+// In a child that run_child started: die with the parent, however that ends.
 void die_with_parent();
 
 }  // namespace harness

@@ -32,6 +32,8 @@ class CapturedGraph : public Executor {
     graph_->replay();
   }
 
+  void recapture() override { graph_.reset(); }
+
  private:
   static constexpr int warm_up_runs = 3;  // cuBLAS handles and workspaces, attention plans, module loading
 

@@ -13,6 +13,8 @@ class Executor {
   virtual ~Executor() = default;
   // Runs the body, or replays what it did. The body reads and writes only tensors that stay where they are.
   virtual void run(const std::function<void()>& body) = 0;
+  // Drops what was captured: the next run captures again.
+  virtual void recapture() {}
 };
 
 // before_capture: called right before the body is recorded; drops what warm-up left behind (gradients above all: the capture

@@ -84,11 +84,9 @@ Tensor Trainer::micro_loss(size_t micro_step) {
   return model_.loss(ops_, inputs_[micro_step], targets_[micro_step]);
 }
 
-Tensor Trainer::forward_loss() { return micro_loss(0); }
-
-Tensor Trainer::forward_logits() {
+Tensor Trainer::forward_logits(const Tensor& tokens) const {
   const AutocastScope autocast(device_.type(), recipe_.autocast);
-  return model_.logits(ops_, inputs_[0]);
+  return model_.logits(ops_, tokens.to(device_));
 }
 
 void Trainer::run_step() {

@@ -55,9 +55,11 @@ class Trainer {
   [[nodiscard]] GPT2& model() { return model_; }
   [[nodiscard]] Ops& ops() { return ops_; }
 
-  // The forward pass alone, exactly as a step does it, on the last batch: for looking at what it is made of.
-  [[nodiscard]] at::Tensor forward_logits();
-  [[nodiscard]] at::Tensor forward_loss();
+  // The forward pass as a step does it, on tokens (B, T) int64 -> (B, T, rows), without a loss.
+  [[nodiscard]] at::Tensor forward_logits(const at::Tensor& tokens) const;
+
+  // The next step dispatches its operations once more, into a new graph; where steps are eager they always do.
+  void recapture() { executor_->recapture(); }
 
   // Called with "data", "forward", "backward", "clip", "update" as each begins and "" at the end of a step. Not called from
   // replayed graphs.

@@ -52,6 +52,7 @@ class Analysis : public testing::Test {
              .reference = 0, .runs = {}};
     plan_.runs = interleave(plan_.rungs, plan_.repeats, 1);
     create_study(plan_, folder_);
+    fs::create_directories(folder_ / "records");
     for (const PlannedRun& run : plan_.runs) {
       write(run, good(run, 100.0 / std::pow(2.0, static_cast<double>(run.rung)) * (1.0 + 0.1 * static_cast<double>(run.repeat))));
     }

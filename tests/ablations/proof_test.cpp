@@ -26,7 +26,7 @@ TokenStream text() {
 // What a run of `recipe` is seen to do; `sabotage` comes between making the trainer and its steps.
 RunFacts facts(const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}) {
   const TokenStream stream = text();
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 3}, stream);
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream);
   sabotage(trainer);
   trainer.step();
   return {.observations = observe(trainer), .page_faults_per_step = 0, .peak_bytes = int64_t{1} << 30, .n_layer = 2};

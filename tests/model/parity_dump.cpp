@@ -3,6 +3,15 @@
 // REQUEST is a JSON object: model (a preset), weights, tokens, B, T, accumulation, steps, recipe, out, save (the
 // weights after the last step); optionally warmup_steps and decay_steps of the schedule. The tensors of `out` are named
 // where they are made. Training starts at the first token. float32 recipes only.
+#include "model/checkpoint.h"
+#include "model/data.h"
+#include "model/safetensors.h"
+#include "model/trainer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -11,15 +20,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <nlohmann/json.hpp>
-
-#include "model/checkpoint.h"
-#include "model/data.h"
-#include "model/safetensors.h"
-#include "model/trainer.h"
 
 namespace {
 
@@ -30,10 +30,9 @@ using Tensors = std::map<std::string, at::Tensor>;
 void add_first_batch(Tensors& out, model::Trainer& trainer, const at::Tensor& inputs, const at::Tensor& targets) {
   const model::GPT2& gpt2 = trainer.model();
   const at::Tensor& wte = gpt2.parameters().front().tensor;
-  const at::Tensor logits = gpt2.logits(trainer.ops(), inputs.to(wte.device()));
   const at::Tensor loss = gpt2.loss(trainer.ops(), inputs.to(wte.device()), targets.to(wte.device()));
   loss.backward();
-  out["logits"] = logits.detach();
+  out["logits"] = trainer.forward_logits(inputs).detach();
   out["loss"] = loss.detach();
   for (const auto& [name, gradient] : model::hugging_face_layout(gpt2, /*gradients=*/true)) {
     out["gradient." + name] = gradient;
@@ -75,9 +74,9 @@ void run(const nlohmann::json& request) {
     learning_rates.push_back(options.schedule.at(step));
     trainer.step();
   }
-  out["learning_rates"] = at::tensor(learning_rates, at::kDouble);  // (steps)
-  out["losses"] = at::tensor(trainer.losses(), at::kDouble);        // (steps)
-  out["final_logits"] = trainer.forward_logits().detach();          // of the last step's first batch
+  out["learning_rates"] = at::tensor(learning_rates, at::kDouble);        // (steps)
+  out["losses"] = at::tensor(trainer.losses(), at::kDouble);              // (steps)
+  out["final_logits"] = trainer.forward_logits(inputs.front()).detach();  // of the first batch again
   model::write_safetensors(path("out"), out);
   model::save_weights(trainer.model(), path("save"));
 }

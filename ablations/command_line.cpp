@@ -1,0 +1,163 @@
+#include "ablations/command_line.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/headeronly/version.h>
+
+#include "ablations/commands.h"
+#include "ablations/ladder.h"
+#include "files/files.h"
+#include "harness/json_file.h"
+#include "model/config.h"
+
+namespace ablations {
+namespace {
+
+using harness::Json;
+
+// Numbers are read as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
+void add_number(CLI::App* app, const std::string& names, int64_t& value, const std::string& help, int64_t least, int64_t most) {
+  app->add_option_function<std::string>(
+         names,
+         [&value, names, least, most](const std::string& text) {
+           try {
+             size_t used = 0;
+             value = std::stoll(text, &used);
+             if (used == text.size() && value >= least && value <= most) return;
+           } catch (const std::exception&) {  // not a number, or none that fits
+           }
+           const std::string name = names.substr(names.find("--"));
+           throw std::invalid_argument(fmt::format("{} {} is not allowed; a whole number from {} to {} is", name, text, least, most));
+         },
+         help)
+      ->type_name("N");
+}
+
+// A name, a file or a document: not empty, and UTF-8, because the records carry it.
+CLI::Option* add_text(CLI::App* app, const std::string& names, std::string& value, const std::string& help, const char* type) {
+  const auto fault = [](const std::string& text) -> std::string {
+    if (text.empty()) return "must not be empty";
+    try {
+      (void)Json(text).dump();
+    } catch (const Json::type_error&) {
+      return files::in_quotes(text) + " is not UTF-8";
+    }
+    return "";
+  };
+  return app->add_option(names, value, help)->type_name(type)->check(CLI::Validator(fault, ""));
+}
+
+constexpr int64_t most_steps = 100000, most_sequences = 1 << 16;
+
+void add_workload_flags(CLI::App* app, WorkloadFlags& flags, const std::string& default_from) {
+  add_text(app, "--model", flags.model, fmt::format("{} (default: {})", fmt::join(model::preset_names(), ", "), default_from), "NAME");
+  add_number(app, "-B,--batch", flags.B, "sequences per micro-step", 1, most_sequences);
+  add_number(app, "-T,--context", flags.T, "tokens per sequence, at most the model's positions (gpt2-*: 1024)", 1, 1 << 20);
+  add_number(app, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
+  add_number(app, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
+  add_number(app, "--warmup", flags.warmup, "untimed steps before them", 0, most_steps);
+  add_number(app, "--seed", flags.seed, "weights and place in the text (default 1)", 0, INT64_MAX);
+  add_number(app, "--threads", flags.threads, "CPU threads (default: one for each core)", 1, 4096);
+  add_text(app, "--data", flags.data, "a UTF-8 text, or a token file (.bin, llm.c's format)", "FILE");
+  add_text(app, "--vocab", flags.vocabulary, "vocab.bpe or gpt2.tiktoken, to read texts with", "FILE");
+}
+
+constexpr const char* workload_flags[] = {"--model", "--batch",  "--context", "--accumulation", "--steps",
+                                          "--warmup", "--seed", "--threads", "--data",         "--vocab"};
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app("Which optimization bought what, on this machine, training GPT-2: measured, proven, drawn.\n"
+               "Start with `ladder doctor`, then `ladder ablate`.");
+  app.name("ladder");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("ladder, torch {}", TORCH_VERSION));
+  std::function<int()> command;
+
+  {
+    auto* sub = app.add_subcommand("doctor", "what this machine can measure, and what to fix");
+    auto json = std::make_shared<bool>(false);
+    sub->add_flag("--json", *json, "for programs");
+    sub->callback([&command, json] { command = [json] { return doctor(*json); }; });
+  }
+  {
+    auto flags = std::make_shared<AblateFlags>();
+    auto* sub = app.add_subcommand("ablate", "measure a ladder: one fresh process for each run, a table and a report at the end");
+    add_text(sub, "--ladder", flags->ladder,
+             fmt::format("{}, or a file (default: gpt2 with a GPU, gpt2-cpu without)", fmt::join(ladder_names(), ", ")), "NAME");
+    add_text(sub, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
+    sub->add_flag("--resume", flags->resume, "make only the runs that the study in --out lacks");
+    add_number(sub, "--repeats", flags->repeats, "runs of each rung", 1, 1000);
+    add_number(sub, "--order-seed", flags->order_seed, "of the interleaved order (default: a new one, recorded)", 0, INT64_MAX);
+    add_number(sub, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+    add_workload_flags(sub, flags->workload, "the ladder's");
+    sub->add_flag("--json", flags->json, "print the study, draw nothing");
+    sub->callback([&command, flags, sub] {
+      if (flags->resume && flags->out.empty()) throw std::invalid_argument("--resume needs --out, the folder of the study");
+      if (flags->resume && sub->count_all() > (flags->json ? 3U : 2U) + 1) {
+        throw std::invalid_argument("--resume goes on with the plan in --out; other flags would change it and are not allowed");
+      }
+      command = [flags] { return ablate(*flags); };
+    });
+  }
+  {
+    auto flags = std::make_shared<RunFlags>();
+    auto* sub = app.add_subcommand("run", "one run in this process, with its proofs");
+    auto* recipe = add_text(sub, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
+    auto* rung = add_text(sub, "--rung", flags->rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
+    add_text(sub, "--ladder", flags->ladder, "where --rung is looked up", "NAME")->needs(rung);
+    auto* plan = add_text(sub, "--plan", flags->plan, "a study's plan.json", "FILE");
+    plan->needs(add_text(sub, "--run", flags->run_id, "a run of --plan, by its id", "ID")->needs(plan));
+    recipe->excludes(rung)->excludes(plan);
+    rung->excludes(plan);
+    add_text(sub, "--record", flags->record, "write the record here", "FILE");
+    sub->add_flag("--json", flags->json, "print the record");
+    sub->add_flag("--report-steps-to-parent", flags->report_steps)->group("");
+    add_workload_flags(sub, flags->workload, "gpt2-124m, or the ladder's");
+    for (const char* flag : workload_flags) plan->excludes(sub->get_option(flag));  // the plan says it
+    sub->callback([&command, flags] { command = [flags] { return run(*flags); }; });
+  }
+  {
+    auto flags = std::make_shared<ReportFlags>();
+    auto* sub = app.add_subcommand("report", "draw a study again: report.md, ladder.svg, ladder.png");
+    add_text(sub, "study", flags->study, "folder of a study", "FOLDER")->required();
+    add_text(sub, "--out", flags->out, "folder to draw into (default: the study's)", "FOLDER");
+    sub->callback([&command, flags] { command = [flags] { return report(*flags); }; });
+  }
+  {
+    auto flags = std::make_shared<TrainFlags>();
+    auto* sub = app.add_subcommand("train", "train, and save the weights for Hugging Face");
+    add_text(sub, "--recipe", flags->recipe, "JSON file, or JSON", "FILE|JSON");
+    add_text(sub, "--weights", flags->weights, "start from these (safetensors, GPT-2 names)", "FILE");
+    add_text(sub, "--save", flags->save, "write the weights here at the end", "FILE");
+    sub->add_flag("--json", flags->json, "print the losses only");
+    add_workload_flags(sub, flags->workload, "gpt2-124m");
+    sub->callback([&command, flags] { command = [flags] { return train(*flags); }; });
+  }
+  {
+    auto flags = std::make_shared<TokenizeFlags>();
+    auto* sub = app.add_subcommand("tokenize", "turn a text into a token file");
+    add_text(sub, "--data", flags->data, "UTF-8 text", "FILE")->required();
+    add_text(sub, "--vocab", flags->vocabulary, "vocab.bpe or gpt2.tiktoken", "FILE");
+    add_text(sub, "--out", flags->out, "token file (llm.c's format)", "FILE")->required();
+    sub->callback([&command, flags] { command = [flags] { return tokenize(*flags); }; });
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    fmt::print(stderr, "ladder: {}\n`ladder --help` and `ladder COMMAND --help` say what there is.\n", error.what());
+    return 2;
+  }
+  return command();
+}
+
+}  // namespace ablations

@@ -1,0 +1,66 @@
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ablations/commands.h"
+#include "ablations/ladder.h"
+#include "harness/environment.h"
+#include "harness/json_file.h"
+#include "harness/resources.h"
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+int doctor(bool json) {
+  const harness::Machine& machine = harness::this_machine();
+  const Json environment = harness::environment();
+  const auto notes = harness::disturbances();
+  if (json) {
+    fmt::print("{}\n", Json{{"environment", environment}, {"notes", notes}}.dump(1));
+    return 0;
+  }
+  fmt::print("CPU      {}, {} cores{}{}\n", machine.cpu.model, machine.cpu.logical_cores, machine.cpu.features.empty() ? "" : ": ",
+             fmt::join(machine.cpu.features, " "));
+  if (machine.gpu) {
+    fmt::print("GPU      {}, compute capability {:.1f}, {:.1f} GiB\n", machine.gpu->name,
+               machine.gpu->compute_capability / 10.0, static_cast<double>(machine.gpu->memory_bytes) / (1024.0 * 1024.0 * 1024.0));
+  } else {
+    fmt::print("GPU      none: {}\n", machine.no_gpu_reason);
+  }
+  fmt::print("software torch {}, CUDA {}, driver for CUDA {}, {}\n", environment.at("torch").get<std::string>(),
+             environment.at("cuda").is_null() ? "?" : environment.at("cuda").get<std::string>(),
+             environment.at("driver_cuda").is_null() ? "none" : environment.at("driver_cuda").get<std::string>(),
+             environment.at("onednn").get<std::string>());
+  std::ifstream driver("/proc/driver/nvidia/params");
+  const std::string parameters(std::istreambuf_iterator<char>(driver), {});
+  const char* const restricted =
+      parameters.empty()                                                      ? "no NVIDIA driver is loaded"
+      : parameters.find("RmProfilingAdminOnly: 0") != std::string::npos ? "permitted for everybody"
+                                                                        : "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
+  fmt::print("counters {}\n", restricted);
+  fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
+                                  ? harness::cache_folder().string() + "/data"
+                                  : "the default text or vocabulary is missing: `make data` fetches them");
+  for (const std::string& name : ladder_names()) {
+    const Ladder ladder = load_ladder(name);
+    fmt::print("\nladder {} ({}, B={} T={})\n", name, ladder.model, ladder.B, ladder.T);
+    for (const Rung& rung : climb(ladder, machine)) {
+      const std::string shown = rung.optimization.empty() ? "start" : rung.optimization;
+      fmt::print("  {:<12} {}\n", shown,
+                 rung.status == Rung::Status::planned          ? "can be measured"
+                 : rung.status == Rung::Status::not_measured   ? "not measured: " + rung.reason
+                                                               : "not applicable here: " + rung.reason);
+    }
+  }
+  fmt::print("\n");
+  for (const std::string& note : notes) fmt::print("to fix: {}\n", note);
+  if (notes.empty()) fmt::print("nothing disturbs measurements right now\n");
+  return 0;
+}
+
+}  // namespace ablations
