@@ -1,17 +1,17 @@
 #include "ablations/analysis.h"
 
+#include "ablations/runner.h"
+#include "harness/environment.h"
+#include "harness/stats.h"
+#include "model/config.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <stdexcept>
-
-#include <fmt/format.h>
-
-#include "ablations/runner.h"
-#include "harness/environment.h"
-#include "harness/stats.h"
-#include "model/config.h"
 
 namespace ablations {
 
@@ -37,8 +37,9 @@ RunData run_data(const Json& record) {
   const auto all_ms = timing.at("step_ms").get<std::vector<double>>();
   const auto faults = timing.at("page_faults").get<std::vector<double>>();
   if (warmup >= std::ssize(all_ms) || faults.size() != all_ms.size()) {
-    throw std::invalid_argument(fmt::format("record of run {}: {} steps of warm-up among {} times and {} counts of faults",
-                                            record.at("id").dump(), warmup, all_ms.size(), faults.size()));
+    throw std::invalid_argument(
+        fmt::format("record of run {}: {} steps of warm-up among {} times and {} counts of faults",
+                    record.at("id").dump(), warmup, all_ms.size(), faults.size()));
   }
   run.timed_ms.assign(all_ms.begin() + warmup, all_ms.end());
   run.median_ms = harness::median(run.timed_ms);
@@ -78,7 +79,8 @@ Json ms_per_step(const RunsByRepeat& runs) {
 
 Json tokens_per_s(const Json& ms, int64_t tokens_per_step) {
   const auto rate = [&](const Json& milliseconds) {
-    return milliseconds.is_null() ? Json() : Json(1000.0 * static_cast<double>(tokens_per_step) / milliseconds.get<double>());
+    return milliseconds.is_null() ? Json()
+                                  : Json(1000.0 * static_cast<double>(tokens_per_step) / milliseconds.get<double>());
   };
   return {{"median", rate(ms.at("median"))}, {"lo", rate(ms.at("hi"))}, {"hi", rate(ms.at("lo"))}};
 }
@@ -99,12 +101,9 @@ Json speedup(const RunsByRepeat& before, const RunsByRepeat& after) {
 }
 
 Json to_json(const Guard& guard) {
-  return {{"passed", guard.passed},
-          {"max_deviation", guard.max_deviation ? Json(*guard.max_deviation) : Json()},
-          {"tolerance", guard.tolerance},
-          {"known_offset", guard.known_offset},
-          {"steps", guard.steps},
-          {"message", guard.message}};
+  return {{"passed", guard.passed},       {"max_deviation", guard.max_deviation ? Json(*guard.max_deviation) : Json()},
+          {"tolerance", guard.tolerance}, {"known_offset", guard.known_offset},
+          {"steps", guard.steps},         {"message", guard.message}};
 }
 
 // The worst run's verdict.
@@ -137,7 +136,6 @@ Json combined_proofs(const RunsByRepeat& runs) {
   return combined;
 }
 
-
 void judge(const Plan& plan, size_t index, const std::vector<RunsByRepeat>& runs_of, Json& rung) {
   const RunsByRepeat& runs = runs_of[index];
   rung["proofs"] = combined_proofs(runs);
@@ -165,9 +163,14 @@ void judge(const Plan& plan, size_t index, const std::vector<RunsByRepeat>& runs
 
 }  // namespace
 
-Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance, double known_offset) {
-  Guard result{.passed = true, .max_deviation = 0.0, .tolerance = tolerance, .known_offset = known_offset,
-               .steps = static_cast<int64_t>(losses.size()), .message = ""};
+Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
+            double known_offset) {
+  Guard result{.passed = true,
+               .max_deviation = 0.0,
+               .tolerance = tolerance,
+               .known_offset = known_offset,
+               .steps = static_cast<int64_t>(losses.size()),
+               .message = ""};
   for (size_t i = 0; i < losses.size() && i < reference.size(); ++i) {
     if (!std::isfinite(losses[i]) || !std::isfinite(reference[i])) {
       result.passed = false;
@@ -181,8 +184,8 @@ Guard guard(const std::vector<double>& losses, const std::vector<double>& refere
     result.max_deviation = deviation;
     if (deviation > tolerance) {
       result.passed = false;
-      result.message = fmt::format("step {} has loss {:.4f}, the reference {:.4f}: {:.4f} nats apart, {:g} allowed", i + 1,
-                                   losses[i], reference[i], deviation, tolerance);
+      result.message = fmt::format("step {} has loss {:.4f}, the reference {:.4f}: {:.4f} nats apart, {:g} allowed",
+                                   i + 1, losses[i], reference[i], deviation, tolerance);
     }
   }
   return result;
@@ -197,8 +200,8 @@ Json analyse(const Plan& plan, const fs::path& folder) {
   for (size_t position = 0; position < plan.runs.size(); ++position) {
     const PlannedRun& run = plan.runs[position];
     const fs::path file = record_file(folder, run.id);
-    Json entry{{"id", run.id},      {"rung", run.rung},     {"repeat", run.repeat}, {"position", position},
-               {"status", "missing"}, {"reason", ""}, {"median_ms", nullptr}, {"record", nullptr}};
+    Json entry{{"id", run.id},        {"rung", run.rung}, {"repeat", run.repeat}, {"position", position},
+               {"status", "missing"}, {"reason", ""},     {"median_ms", nullptr}, {"record", nullptr}};
     if (fs::exists(file)) {
       const Json record = harness::read_json(file, "record");
       entry["record"] = fs::relative(file, folder).string();
@@ -273,7 +276,8 @@ Json analyse(const Plan& plan, const fs::path& folder) {
         faults.push_back(run.page_faults_per_step);
         peak = std::max(peak, run.peak_bytes);
         if (run.losses != data.begin()->second.losses && rung.recipe.device == model::Device::cpu) {
-          warnings.push_back(fmt::format("rung {} \"{}\": repeats of the same recipe and seed have different losses", i, rung.title));
+          warnings.push_back(
+              fmt::format("rung {} \"{}\": repeats of the same recipe and seed have different losses", i, rung.title));
         }
       }
       if (json["status"] != "unproven") {
@@ -308,34 +312,36 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       cuda && !environment.at("gpu").is_null()
           ? environment.at("gpu").at("name").get<std::string>()
           : fmt::format("{}, {} threads", cpu.at("model").get<std::string>(), environment.at("threads").get<int64_t>());
-  if (const double load = environment.at("load_average").at(0).get<double>(); load > 1.5 * cpu.at("logical_cores").get<double>()) {
+  if (const double load = environment.at("load_average").at(0).get<double>();
+      load > 1.5 * cpu.at("logical_cores").get<double>()) {
     warnings.push_back(fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load,
                                    cpu.at("logical_cores").get<int>()));
   }
-  return {{"kind", "study"},
-          {"schema_version", 1},
-          {"id", plan.id},
-          {"created", plan.created},
-          {"finished", runs_ok == static_cast<int64_t>(plan.runs.size()) ? Json(finished) : Json()},
-          {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
-          {"workload", workload},
-          {"plan",
-           {{"repeats", plan.repeats},
-            {"warmup_steps", plan.warmup_steps},
-            {"timed_steps", plan.timed_steps},
-            {"order_seed", plan.order_seed},
-            {"runs_planned", plan.runs.size()},
-            {"runs_ok", runs_ok}}},
-          {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name}}},
-          {"statistics",
-           {{"center", "median over runs of each run's median step"},
-            {"interval", "95 % t interval with a bootstrapped standard error over runs, speedups paired within a repeat"},
-            {"confidence", 0.95}}},
-          {"headline", headline},
-          {"rungs", rungs},
-          {"runs", runs},
-          {"warnings", warnings},
-          {"environment", environment}};
+  return {
+      {"kind", "study"},
+      {"schema_version", 1},
+      {"id", plan.id},
+      {"created", plan.created},
+      {"finished", runs_ok == static_cast<int64_t>(plan.runs.size()) ? Json(finished) : Json()},
+      {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
+      {"workload", workload},
+      {"plan",
+       {{"repeats", plan.repeats},
+        {"warmup_steps", plan.warmup_steps},
+        {"timed_steps", plan.timed_steps},
+        {"order_seed", plan.order_seed},
+        {"runs_planned", plan.runs.size()},
+        {"runs_ok", runs_ok}}},
+      {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name}}},
+      {"statistics",
+       {{"center", "median over runs of each run's median step"},
+        {"interval", "95 % t interval with a bootstrapped standard error over runs, speedups paired within a repeat"},
+        {"confidence", 0.95}}},
+      {"headline", headline},
+      {"rungs", rungs},
+      {"runs", runs},
+      {"warnings", warnings},
+      {"environment", environment}};
 }
 
 }  // namespace ablations

@@ -1,20 +1,20 @@
 #include "ablations/command_line.h"
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <stdexcept>
+#include "ablations/commands.h"
+#include "ablations/ladder.h"
+#include "files/files.h"
+#include "harness/json_file.h"
+#include "model/config.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/headeronly/version.h>
 
-#include "ablations/commands.h"
-#include "ablations/ladder.h"
-#include "files/files.h"
-#include "harness/json_file.h"
-#include "model/config.h"
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
 
 namespace ablations {
 namespace {
@@ -22,7 +22,8 @@ namespace {
 using harness::Json;
 
 // Numbers are read as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
-void add_number(CLI::App* app, const std::string& names, int64_t& value, const std::string& help, int64_t least, int64_t most) {
+void add_number(CLI::App* app, const std::string& names, int64_t& value, const std::string& help, int64_t least,
+                int64_t most) {
   app->add_option_function<std::string>(
          names,
          [&value, names, least, most](const std::string& text) {
@@ -33,14 +34,16 @@ void add_number(CLI::App* app, const std::string& names, int64_t& value, const s
            } catch (const std::exception&) {  // not a number, or none that fits
            }
            const std::string name = names.substr(names.find("--"));
-           throw std::invalid_argument(fmt::format("{} {} is not allowed; a whole number from {} to {} is", name, text, least, most));
+           throw std::invalid_argument(
+               fmt::format("{} {} is not allowed; a whole number from {} to {} is", name, text, least, most));
          },
          help)
       ->type_name("N");
 }
 
 // A name, a file or a document: not empty, and UTF-8, because the records carry it.
-CLI::Option* add_text(CLI::App* app, const std::string& names, std::string& value, const std::string& help, const char* type) {
+CLI::Option* add_text(CLI::App* app, const std::string& names, std::string& value, const std::string& help,
+                      const char* type) {
   const auto fault = [](const std::string& text) -> std::string {
     if (text.empty()) return "must not be empty";
     try {
@@ -56,9 +59,11 @@ CLI::Option* add_text(CLI::App* app, const std::string& names, std::string& valu
 constexpr int64_t most_steps = 100000, most_sequences = 1 << 16;
 
 void add_workload_flags(CLI::App* app, WorkloadFlags& flags, const std::string& default_from) {
-  add_text(app, "--model", flags.model, fmt::format("{} (default: {})", fmt::join(model::preset_names(), ", "), default_from), "NAME");
+  add_text(app, "--model", flags.model,
+           fmt::format("{} (default: {})", fmt::join(model::preset_names(), ", "), default_from), "NAME");
   add_number(app, "-B,--batch", flags.B, "sequences per micro-step", 1, most_sequences);
-  add_number(app, "-T,--context", flags.T, "tokens per sequence, at most the model's positions (gpt2-*: 1024)", 1, 1 << 20);
+  add_number(app, "-T,--context", flags.T, "tokens per sequence, at most the model's positions (gpt2-*: 1024)", 1,
+             1 << 20);
   add_number(app, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
   add_number(app, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
   add_number(app, "--warmup", flags.warmup, "untimed steps before them", 0, most_steps);
@@ -68,14 +73,15 @@ void add_workload_flags(CLI::App* app, WorkloadFlags& flags, const std::string& 
   add_text(app, "--vocab", flags.vocabulary, "vocab.bpe or gpt2.tiktoken, to read texts with", "FILE");
 }
 
-constexpr const char* workload_flags[] = {"--model", "--batch",  "--context", "--accumulation", "--steps",
-                                          "--warmup", "--seed", "--threads", "--data",         "--vocab"};
+constexpr const char* workload_flags[] = {"--model",  "--batch", "--context", "--accumulation", "--steps",
+                                          "--warmup", "--seed",  "--threads", "--data",         "--vocab"};
 
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  CLI::App app("Which optimization bought what, on this machine, training GPT-2: measured, proven, drawn.\n"
-               "Start with `ladder doctor`, then `ladder ablate`.");
+  CLI::App app(
+      "Which optimization bought what, on this machine, training GPT-2: measured, proven, drawn.\n"
+      "Start with `ladder doctor`, then `ladder ablate`.");
   app.name("ladder");
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("ladder, torch {}", TORCH_VERSION));
@@ -89,20 +95,25 @@ int run_command_line(int argc, char** argv) {
   }
   {
     auto flags = std::make_shared<AblateFlags>();
-    auto* sub = app.add_subcommand("ablate", "measure a ladder: one fresh process for each run, a table and a report at the end");
+    auto* sub = app.add_subcommand("ablate",
+                                   "measure a ladder: one fresh process for each run, a table and a report at the end");
     add_text(sub, "--ladder", flags->ladder,
-             fmt::format("{}, or a file (default: gpt2 with a GPU, gpt2-cpu without)", fmt::join(ladder_names(), ", ")), "NAME");
+             fmt::format("{}, or a file (default: gpt2 with a GPU, gpt2-cpu without)", fmt::join(ladder_names(), ", ")),
+             "NAME");
     add_text(sub, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
     sub->add_flag("--resume", flags->resume, "make only the runs that the study in --out lacks");
     add_number(sub, "--repeats", flags->repeats, "runs of each rung", 1, 1000);
-    add_number(sub, "--order-seed", flags->order_seed, "of the interleaved order (default: a new one, recorded)", 0, INT64_MAX);
+    add_number(sub, "--order-seed", flags->order_seed, "of the interleaved order (default: a new one, recorded)", 0,
+               INT64_MAX);
     add_number(sub, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
     add_workload_flags(sub, flags->workload, "the ladder's");
     sub->add_flag("--json", flags->json, "print the study, draw nothing");
     sub->callback([&command, flags, sub] {
-      if (flags->resume && flags->out.empty()) throw std::invalid_argument("--resume needs --out, the folder of the study");
+      if (flags->resume && flags->out.empty())
+        throw std::invalid_argument("--resume needs --out, the folder of the study");
       if (flags->resume && sub->count_all() > (flags->json ? 3U : 2U) + 1) {
-        throw std::invalid_argument("--resume goes on with the plan in --out; other flags would change it and are not allowed");
+        throw std::invalid_argument(
+            "--resume goes on with the plan in --out; other flags would change it and are not allowed");
       }
       command = [flags] { return ablate(*flags); };
     });
@@ -110,7 +121,8 @@ int run_command_line(int argc, char** argv) {
   {
     auto flags = std::make_shared<RunFlags>();
     auto* sub = app.add_subcommand("run", "one run in this process, with its proofs");
-    auto* recipe = add_text(sub, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
+    auto* recipe =
+        add_text(sub, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
     auto* rung = add_text(sub, "--rung", flags->rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
     add_text(sub, "--ladder", flags->ladder, "where --rung is looked up", "NAME")->needs(rung);
     auto* plan = add_text(sub, "--plan", flags->plan, "a study's plan.json", "FILE");

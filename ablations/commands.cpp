@@ -1,15 +1,5 @@
 #include "ablations/commands.h"
 
-#include <chrono>
-#include <cstdio>
-#include <random>
-#include <stdexcept>
-
-#include <ATen/Parallel.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
-
 #include "ablations/analysis.h"
 #include "ablations/ladder.h"
 #include "ablations/plan.h"
@@ -25,6 +15,16 @@
 #include "model/data.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <stdexcept>
 
 namespace ablations {
 
@@ -47,17 +47,18 @@ void check_recipe(const model::Recipe& recipe, const model::Config& config) {
   if (recipe.device == model::Device::cuda && !harness::this_machine().gpu) {
     throw std::invalid_argument("recipe: device cuda is not to be had here: " + harness::this_machine().no_gpu_reason);
   }
-  const bool cuda_kernels = recipe.attention == model::Attention::efficient || recipe.attention == model::Attention::cudnn;
+  const bool cuda_kernels =
+      recipe.attention == model::Attention::efficient || recipe.attention == model::Attention::cudnn;
   if (recipe.device == model::Device::cpu && cuda_kernels) {
-    throw std::invalid_argument(
-        fmt::format("recipe: attention {} needs device cuda; a CPU has manual, math, flash", model::name_of(recipe.attention)));
+    throw std::invalid_argument(fmt::format("recipe: attention {} needs device cuda; a CPU has manual, math, flash",
+                                            model::name_of(recipe.attention)));
   }
   if (recipe.device == model::Device::cpu && recipe.execution == model::Execution::graph) {
     throw std::invalid_argument("recipe: execution graph needs device cuda");
   }
   if (recipe.vocabulary_rows < config.vocabulary) {
-    throw std::invalid_argument(fmt::format("recipe: vocabulary_rows {} is not allowed; {} or more are", recipe.vocabulary_rows,
-                                            config.vocabulary));
+    throw std::invalid_argument(fmt::format("recipe: vocabulary_rows {} is not allowed; {} or more are",
+                                            recipe.vocabulary_rows, config.vocabulary));
   }
 }
 
@@ -77,7 +78,8 @@ void check_workload(const Plan& plan) {
 void check_can_write(const char* flag, const fs::path& file) {
   const fs::path folder = fs::absolute(file).parent_path();
   if (!fs::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0) {
-    throw std::invalid_argument(fmt::format("{} {}: the folder {} cannot be written", flag, file.string(), folder.string()));
+    throw std::invalid_argument(
+        fmt::format("{} {}: the folder {} cannot be written", flag, file.string(), folder.string()));
   }
   if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
 }
@@ -85,8 +87,9 @@ void check_can_write(const char* flag, const fs::path& file) {
 fs::path data_file(const WorkloadFlags& flags) {
   if (!flags.data.empty()) return fs::absolute(flags.data);
   if (!fs::exists(default_text())) {
-    throw std::invalid_argument(fmt::format("the default text is not there ({}): `make data` fetches it, or name yours with --data",
-                                            default_text().string()));
+    throw std::invalid_argument(
+        fmt::format("the default text is not there ({}): `make data` fetches it, or name yours with --data",
+                    default_text().string()));
   }
   return default_text();
 }
@@ -137,8 +140,8 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   if (plan.runs.empty()) {
-    throw std::invalid_argument(fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder_name,
-                                            plan.rungs.front().reason));
+    throw std::invalid_argument(
+        fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder_name, plan.rungs.front().reason));
   }
   check_workload(plan);
   return plan;
@@ -148,19 +151,21 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
 int render_report(const fs::path& study, const fs::path& out) {
   const char* python = std::getenv("LADDER_PYTHON");
   const fs::path log = out / "report.log";
-  const auto child = harness::run_child({.argv = {python != nullptr ? python : LADDER_PYTHON,
-                                                  (harness::resource_root() / "plots" / "render.py").string(), study.string(),
-                                                  out.string()},
-                                         .log = log,
-                                         .limit_s = 300});
+  const auto child = harness::run_child(
+      {.argv = {python != nullptr ? python : LADDER_PYTHON, (harness::resource_root() / "plots" / "render.py").string(),
+                study.string(), out.string()},
+       .log = log,
+       .limit_s = 300});
   std::string output = files::read_file(log, size_t{1} << 20);
   if (child.succeeded()) {
     fs::remove(log);
     fmt::print("{}", output);
     return 0;
   }
-  fmt::print(stderr, "{}ladder: the report was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
-             output, python != nullptr ? python : LADDER_PYTHON, child.describe(300));
+  fmt::print(
+      stderr,
+      "{}ladder: the report was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
+      output, python != nullptr ? python : LADDER_PYTHON, child.describe(300));
   return child.end == harness::ChildResult::End::exited ? child.code : 1;
 }
 
@@ -220,7 +225,8 @@ RunOptions run_options(const RunFlags& run) {
       if (known.back() == run.rung) chosen = &rung;
     }
     if (chosen == nullptr) {
-      throw std::invalid_argument(fmt::format("--rung {}: ladder {} has {}", run.rung, ladder.name, fmt::join(known, ", ")));
+      throw std::invalid_argument(
+          fmt::format("--rung {}: ladder {} has {}", run.rung, ladder.name, fmt::join(known, ", ")));
     }
     if (chosen->status == Rung::Status::not_applicable) {
       throw std::invalid_argument(fmt::format("--rung {}: not applicable here: {}", run.rung, chosen->reason));
@@ -264,14 +270,14 @@ int ablate(const AblateFlags& flags) {
     if (out.empty()) out = fs::path("studies") / plan.id;
     if (flags.ladder.empty()) {
       fmt::print(stderr, "ladder {}: {}\n", name,
-                 harness::this_machine().gpu
-                     ? "there is a CUDA device, " + harness::this_machine().gpu->name
-                     : harness::this_machine().no_gpu_reason + ", so this measures what the CPU can do; CPU figures only");
+                 harness::this_machine().gpu ? "there is a CUDA device, " + harness::this_machine().gpu->name
+                                             : harness::this_machine().no_gpu_reason +
+                                                   ", so this measures what the CPU can do; CPU figures only");
     }
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
-    fmt::print(stderr, "{} runs of {} steps into {} (order seed {})\n", plan.runs.size(), plan.warmup_steps + plan.timed_steps,
-               out.string(), plan.order_seed);
+    fmt::print(stderr, "{} runs of {} steps into {} (order seed {})\n", plan.runs.size(),
+               plan.warmup_steps + plan.timed_steps, out.string(), plan.order_seed);
   }
   // Not by its name: a build may put another program there while the study runs.
   const Outcome outcome = carry_out(plan, out, fmt::format("/proc/{}/exe", ::getpid()));
@@ -309,9 +315,9 @@ int run(const RunFlags& flags) {
     fmt::print("{}\n", record.dump(1));
   } else {
     const Json& summary = record.at("summary");
-    fmt::print("{} B={} T={}: median {} ms/step [{} - {}] over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n", options.model,
-               options.B, options.T, number(summary.at("median_ms")), number(summary.at("min_ms")), number(summary.at("max_ms")),
-               summary.at("n").get<int64_t>(), number(summary.at("tokens_per_s")),
+    fmt::print("{} B={} T={}: median {} ms/step [{} - {}] over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
+               options.model, options.B, options.T, number(summary.at("median_ms")), number(summary.at("min_ms")),
+               number(summary.at("max_ms")), summary.at("n").get<int64_t>(), number(summary.at("tokens_per_s")),
                record.at("memory").at("peak_bytes").get<double>() / (1024.0 * 1024.0 * 1024.0),
                record.at("timing").at("loss").back().dump());
   }
@@ -345,10 +351,15 @@ int train(const TrainFlags& flags) {
   at::set_num_threads(static_cast<int>(options.threads));
   const model::TokenStream tokens =
       model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary);
-  model::Trainer trainer(config, options.recipe,
-                         {.B = options.B, .T = options.T, .accumulation = options.accumulation, .max_steps = steps, .seed = options.seed,
-                          .schedule = {.warmup_steps = std::min<int64_t>(10, steps), .decay_steps = std::max<int64_t>(steps, 11)}},
-                         tokens);
+  model::Trainer trainer(
+      config, options.recipe,
+      {.B = options.B,
+       .T = options.T,
+       .accumulation = options.accumulation,
+       .max_steps = steps,
+       .seed = options.seed,
+       .schedule = {.warmup_steps = std::min<int64_t>(10, steps), .decay_steps = std::max<int64_t>(steps, 11)}},
+      tokens);
   if (!flags.weights.empty()) model::load_weights(trainer.model(), flags.weights);
   for (int64_t step = 0; step < steps; ++step) {
     const auto start = std::chrono::steady_clock::now();
@@ -356,8 +367,8 @@ int train(const TrainFlags& flags) {
     if (flags.json) continue;
     trainer.synchronize();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("step {:>5}  loss {:.4f}  {} ms  {} tokens/s\n", step + 1, trainer.losses().back(), number(seconds * 1e3),
-               number(static_cast<double>(trainer.tokens_per_step()) / seconds));
+    fmt::print("step {:>5}  loss {:.4f}  {} ms  {} tokens/s\n", step + 1, trainer.losses().back(),
+               number(seconds * 1e3), number(static_cast<double>(trainer.tokens_per_step()) / seconds));
     std::fflush(stdout);
   }
   if (flags.json) {

@@ -1,5 +1,5 @@
-// The commands, as the command line calls them. Each returns its exit status and throws std::invalid_argument for input that
-// cannot be used.
+// The commands, as the command line calls them. Each returns its exit status and throws std::invalid_argument for input
+// that cannot be used.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,15 @@
-#include <cstdio>
-#include <fstream>
-#include <iterator>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "ablations/commands.h"
 #include "ablations/ladder.h"
 #include "harness/environment.h"
 #include "harness/json_file.h"
 #include "harness/resources.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
 
 namespace ablations {
 
@@ -24,11 +24,12 @@ int doctor(bool json) {
     fmt::print("{}\n", Json{{"environment", environment}, {"notes", notes}}.dump(1));
     return 0;
   }
-  fmt::print("CPU      {}, {} cores{}{}\n", machine.cpu.model, machine.cpu.logical_cores, machine.cpu.features.empty() ? "" : ": ",
-             fmt::join(machine.cpu.features, " "));
+  fmt::print("CPU      {}, {} cores{}{}\n", machine.cpu.model, machine.cpu.logical_cores,
+             machine.cpu.features.empty() ? "" : ": ", fmt::join(machine.cpu.features, " "));
   if (machine.gpu) {
     fmt::print("GPU      {}, compute capability {:.1f}, {:.1f} GiB\n", machine.gpu->name,
-               machine.gpu->compute_capability / 10.0, static_cast<double>(machine.gpu->memory_bytes) / (1024.0 * 1024.0 * 1024.0));
+               machine.gpu->compute_capability / 10.0,
+               static_cast<double>(machine.gpu->memory_bytes) / (1024.0 * 1024.0 * 1024.0));
   } else {
     fmt::print("GPU      none: {}\n", machine.no_gpu_reason);
   }
@@ -39,9 +40,10 @@ int doctor(bool json) {
   std::ifstream driver("/proc/driver/nvidia/params");
   const std::string parameters(std::istreambuf_iterator<char>(driver), {});
   const char* const restricted =
-      parameters.empty()                                                      ? "no NVIDIA driver is loaded"
-      : parameters.find("RmProfilingAdminOnly: 0") != std::string::npos ? "permitted for everybody"
-                                                                        : "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
+      parameters.empty() ? "no NVIDIA driver is loaded"
+      : parameters.find("RmProfilingAdminOnly: 0") != std::string::npos
+          ? "permitted for everybody"
+          : "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
   fmt::print("counters {}\n", restricted);
   fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
                                   ? harness::cache_folder().string() + "/data"
@@ -52,9 +54,9 @@ int doctor(bool json) {
     for (const Rung& rung : climb(ladder, machine)) {
       const std::string shown = rung.optimization.empty() ? "start" : rung.optimization;
       fmt::print("  {:<12} {}\n", shown,
-                 rung.status == Rung::Status::planned          ? "can be measured"
-                 : rung.status == Rung::Status::not_measured   ? "not measured: " + rung.reason
-                                                               : "not applicable here: " + rung.reason);
+                 rung.status == Rung::Status::planned        ? "can be measured"
+                 : rung.status == Rung::Status::not_measured ? "not measured: " + rung.reason
+                                                             : "not applicable here: " + rung.reason);
     }
   }
   fmt::print("\n");

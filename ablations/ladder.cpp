@@ -1,15 +1,15 @@
 #include "ablations/ladder.h"
 
-#include <algorithm>
-#include <set>
-#include <stdexcept>
+#include "harness/json_file.h"
+#include "harness/resources.h"
+#include "model/config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "harness/json_file.h"
-#include "harness/resources.h"
-#include "model/config.h"
+#include <algorithm>
+#include <set>
+#include <stdexcept>
 
 namespace ablations {
 
@@ -35,7 +35,8 @@ void check_order(const Ladder& ladder, const std::string& where) {
       throw std::invalid_argument(
           fmt::format("{}: unknown optimization; known are {}", field, fmt::join(optimization_names(), ", ")));
     }
-    if (before.contains(name)) throw std::invalid_argument(fmt::format("{}: it is on already; each may stand once", field));
+    if (before.contains(name))
+      throw std::invalid_argument(fmt::format("{}: it is on already; each may stand once", field));
     for (const std::string& other : optimization->excludes) {
       if (before.contains(other)) throw std::invalid_argument(fmt::format("{}: cannot follow \"{}\"", field, other));
     }
@@ -45,8 +46,8 @@ void check_order(const Ladder& ladder, const std::string& where) {
     before.insert(name);
   }
   if (!ladder.reference.empty() && !before.contains(ladder.reference)) {
-    throw std::invalid_argument(fmt::format("{}: reference \"{}\" is not one of its rungs ({})", where, ladder.reference,
-                                            fmt::join(ladder.rungs, ", ")));
+    throw std::invalid_argument(fmt::format("{}: reference \"{}\" is not one of its rungs ({})", where,
+                                            ladder.reference, fmt::join(ladder.rungs, ", ")));
   }
 }
 
@@ -66,8 +67,9 @@ Ladder load_ladder(const std::string& name_or_file) {
   if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
     file = name_or_file;
   } else if (!fs::exists(file)) {
-    throw std::invalid_argument(fmt::format("--ladder {}: no such ladder; there are {}, or give the path of a JSON file",
-                                            name_or_file, fmt::join(ladder_names(), ", ")));
+    throw std::invalid_argument(
+        fmt::format("--ladder {}: no such ladder; there are {}, or give the path of a JSON file", name_or_file,
+                    fmt::join(ladder_names(), ", ")));
   }
   const harness::Json json = harness::read_json(file, "ladder");
   const std::string where = file.string();

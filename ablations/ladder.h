@@ -1,13 +1,13 @@
 // A ladder file and the rungs it makes on a machine: rung 0 is the start, rung k the recipe after the first k edits.
 #pragma once
 
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "ablations/optimizations.h"
 #include "harness/environment.h"
 #include "model/recipe.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -21,8 +21,9 @@ struct Ladder {
   int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
 };
 
-// `name_or_file`: a ladder that comes with the program ("gpt2-cpu") or the path of a file. Throws std::invalid_argument with
-// the file, the field and what is allowed: syntax, schema, unknown or repeated optimizations, conflicts, missing needs.
+// `name_or_file`: a ladder that comes with the program ("gpt2-cpu") or the path of a file. Throws std::invalid_argument
+// with the file, the field and what is allowed: syntax, schema, unknown or repeated optimizations, conflicts, missing
+// needs.
 Ladder load_ladder(const std::string& name_or_file);
 
 // Names of the ladders that come with the program.
@@ -30,16 +31,16 @@ std::vector<std::string> ladder_names();
 
 struct Rung {
   enum class Status { planned, not_applicable, not_measured };
-  std::string optimization;          // empty: the start
+  std::string optimization;  // empty: the start
   std::string title;
   std::vector<std::string> applied;  // optimizations on at this rung, in order
   model::Recipe recipe;
   Status status = Status::planned;
-  std::string reason;                // why it is not planned
+  std::string reason;  // why it is not planned
 };
 
-// Edits that this machine cannot have are skipped, with the reason, and the rungs above go on without them. Rungs below the
-// reference are not measured where the reference applies.
+// Edits that this machine cannot have are skipped, with the reason, and the rungs above go on without them. Rungs below
+// the reference are not measured where the reference applies.
 std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine);
 
 // Index of the rung from which speedups count.

@@ -1,14 +1,14 @@
 // The one handler of errors: what the user gave and cannot be used ends with exit status 2, everything else with 1.
+#include "ablations/command_line.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
 #include <string>
 #include <system_error>
-
-#include <c10/util/Exception.h>
-#include <fmt/format.h>
-
-#include "ablations/command_line.h"
 
 int main(int argc, char** argv) {
   const auto fail = [](const char* message, int status) {

@@ -1,8 +1,8 @@
 #include "ablations/observe.h"
 
-#include <algorithm>
-#include <functional>
-#include <limits>
+#include "harness/library_calls.h"
+#include "harness/operation_log.h"
+#include "model/precision.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include "harness/library_calls.h"
-#include "harness/operation_log.h"
-#include "model/precision.h"
+#include <algorithm>
+#include <functional>
+#include <limits>
 
 namespace ablations {
 namespace {

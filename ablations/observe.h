@@ -1,30 +1,29 @@
-// What a run looks like from outside its recipe: facts read off the process after the timed steps. Nothing here asks the
-// recipe what it wanted; proof.h compares the two.
+// What a run looks like from outside its recipe: facts read off the process after the timed steps. Nothing here asks
+// the recipe what it wanted; proof.h compares the two.
 #pragma once
-
-#include <nlohmann/json.hpp>
 
 #include "model/trainer.h"
 
+#include <nlohmann/json.hpp>
+
 namespace ablations {
 
-// Takes untimed steps of the trainer, at most `observed_steps`, and a few small products. A graph is first replayed, which
-// shows what a step dispatches, then captured again, which shows what it is made of.
+// Takes untimed steps of the trainer, at most `observed_steps`, and a few small products. A graph is first replayed,
+// which shows what a step dispatches, then captured again, which shows what it is made of.
 //   parameters_device      "cpu", "cuda:0"
 //   matmul_precision       read back from ATen
-//   fingerprint            {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product against float64
-//   logits                 {dtype, columns} as the loss receives them
-//   operations             {phase: dispatched operations}; update_operations: {name: count} of the optimizer
-//   backward_nodes         {autograd node: count}
+//   fingerprint            {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product against
+//   float64 logits                 {dtype, columns} as the loss receives them operations             {phase: dispatched
+//   operations}; update_operations: {name: count} of the optimizer backward_nodes         {autograd node: count}
 //   matrix_products        {library call: count} of the step; null on a GPU
 //   refault                {bytes, faults}: page faults when 64 MiB are freed and allocated again
 //   skipped_steps          by the gradient scaler
 inline constexpr int64_t observed_steps = 2;
 nlohmann::json observe(model::Trainer& trainer);
 
-// By mantissa bits: "float32", "tf32 or float16", "bfloat16", "less", from the relative error (Frobenius norms) of a product of
-// normal matrices with inner dimension 512. Rounding both factors to b bits costs about 2^-b / sqrt(6), and accumulation in
-// float32 about 4e-7.
+// By mantissa bits: "float32", "tf32 or float16", "bfloat16", "less", from the relative error (Frobenius norms) of a
+// product of normal matrices with inner dimension 512. Rounding both factors to b bits costs about 2^-b / sqrt(6), and
+// accumulation in float32 about 4e-7.
 std::string precision_of(double relative_error);
 
 }  // namespace ablations

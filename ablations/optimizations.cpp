@@ -34,7 +34,8 @@ Attention fastest_attention(const Recipe& recipe, const Machine& machine) {
   if (recipe.device == Device::cpu) return Attention::flash;
   if (recipe.autocast == Autocast::off) return Attention::efficient;  // the others want 16 bits
   const int capability = machine.gpu ? machine.gpu->compute_capability : 0;
-  return capability >= 90 ? Attention::cudnn : Attention::flash;  // cuDNN has kernels for Hopper; ATen's flash is Ampere's
+  return capability >= 90 ? Attention::cudnn
+                          : Attention::flash;  // cuDNN has kernels for Hopper; ATen's flash is Ampere's
 }
 
 // To the next multiple of 128: 50257 -> 50304.
@@ -46,8 +47,9 @@ const std::vector<Optimization>& registry() {
   static const std::vector<Optimization> optimizations{
       {.name = "gpu",
        .title = "GPU",
-       .summary = "Weights, optimizer state and activations live on the GPU and every operation runs there. Arithmetic stays "
-                  "full float32.",
+       .summary =
+           "Weights, optimizer state and activations live on the GPU and every operation runs there. Arithmetic stays "
+           "full float32.",
        .needs = {},
        .excludes = {},
        .loss_tolerance = 1e-3,
@@ -55,7 +57,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = needs_cuda},
       {.name = "memory",
        .title = "keep host memory",
-       .summary = "The C library keeps the memory of freed tensors instead of handing it back to the kernel, which would zero it "
+       .summary = "The C library keeps the memory of freed tensors instead of handing it back to the kernel, which "
+                  "would zero it "
                   "and fault it in again page by page at the next step. Results do not change by a bit.",
        .needs = {},
        .excludes = {},
@@ -64,7 +67,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = cpu_only},
       {.name = "onednn",
        .title = "oneDNN products",
-       .summary = "Matrix products of float32 tensors go to oneDNN instead of MKL (ATen's matmul precision \"medium\"). Whether "
+       .summary = "Matrix products of float32 tensors go to oneDNN instead of MKL (ATen's matmul precision "
+                  "\"medium\"). Whether "
                   "they stay float32 or become bfloat16 is the CPU's affair: the fingerprint tells.",
        .needs = {},
        .excludes = {"tf32"},
@@ -73,8 +77,9 @@ const std::vector<Optimization>& registry() {
        .obstacle = cpu_only},
       {.name = "tf32",
        .title = "TF32",
-       .summary = "Matrix products of float32 tensors run on tensor cores, which read 10 bits of the mantissa and add up in "
-                  "float32. Nothing else changes type.",
+       .summary =
+           "Matrix products of float32 tensors run on tensor cores, which read 10 bits of the mantissa and add up in "
+           "float32. Nothing else changes type.",
        .needs = {"gpu"},
        .excludes = {"onednn"},
        .loss_tolerance = 1e-2,
@@ -82,7 +87,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = needs_ampere},
       {.name = "bf16",
        .title = "bf16 autocast",
-       .summary = "Matrix products and attention read and write bfloat16: half the bytes and faster arithmetic. Weights, loss and "
+       .summary = "Matrix products and attention read and write bfloat16: half the bytes and faster arithmetic. "
+                  "Weights, loss and "
                   "optimizer stay float32.",
        .needs = {},
        .excludes = {"fp16"},
@@ -91,7 +97,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = bf16_obstacle},
       {.name = "fp16",
        .title = "fp16 autocast",
-       .summary = "As bf16, with float16: more mantissa, less range. The loss is scaled so that small gradients do not vanish, and "
+       .summary = "As bf16, with float16: more mantissa, less range. The loss is scaled so that small gradients do not "
+                  "vanish, and "
                   "a step whose gradients overflow is skipped.",
        .needs = {"gpu"},
        .excludes = {"bf16"},
@@ -100,7 +107,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = needs_cuda},
       {.name = "graph",
        .title = "graph capture",
-       .summary = "The whole step is recorded once as a CUDA graph and replayed with a single launch. The kernels are the same; the "
+       .summary = "The whole step is recorded once as a CUDA graph and replayed with a single launch. The kernels are "
+                  "the same; the "
                   "gaps between them go.",
        .needs = {"gpu"},
        .excludes = {},
@@ -109,7 +117,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = needs_cuda},
       {.name = "flash",
        .title = "flash attention",
-       .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays more the longer "
+       .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays more "
+                  "the longer "
                   "the context is.",
        .needs = {},
        .excludes = {},
@@ -118,7 +127,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = nowhere},
       {.name = "vocab",
        .title = "vocabulary 50304",
-       .summary = "The embedding gets 47 rows that no token uses, so that its matrix products divide evenly into tiles. The loss "
+       .summary = "The embedding gets 47 rows that no token uses, so that its matrix products divide evenly into "
+                  "tiles. The loss "
                   "at the start rises by ln(50304/50257) = 0.0009, because the softmax has 47 more terms.",
        .needs = {},
        .excludes = {},
@@ -127,7 +137,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = nowhere},
       {.name = "foreach",
        .title = "foreach AdamW",
-       .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves kernel launches. The "
+       .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves kernel "
+                  "launches. The "
                   "arithmetic is the same.",
        .needs = {},
        .excludes = {"fused_adamw"},
@@ -136,7 +147,8 @@ const std::vector<Optimization>& registry() {
        .obstacle = nowhere},
       {.name = "fused_adamw",
        .title = "fused AdamW",
-       .summary = "One operation per parameter group reads gradient, moments and weight once and writes them once. Clipping the "
+       .summary = "One operation per parameter group reads gradient, moments and weight once and writes them once. "
+                  "Clipping the "
                   "gradients happens in the same pass.",
        .needs = {},
        .excludes = {},

@@ -1,5 +1,7 @@
 #include "ablations/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -9,8 +11,6 @@
 #include <set>
 #include <stdexcept>
 
-#include <fmt/format.h>
-
 namespace ablations {
 
 using harness::Json;
@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::array<const char*, 3> status_names{"planned", "not_applicable", "not_measured"};
 
-// Rows of a Williams design for n treatments: a Latin square whose columns zigzag 0, 1, n-1, 2, n-2, ...; odd n also needs its
-// mirror image.
+// Rows of a Williams design for n treatments: a Latin square whose columns zigzag 0, 1, n-1, 2, n-2, ...; odd n also
+// needs its mirror image.
 std::vector<std::vector<size_t>> williams_rows(size_t n) {
   std::vector<size_t> first;
   for (size_t i = 0; i < n; ++i) first.push_back(i % 2 == 1 ? (i + 1) / 2 : (n - i / 2) % n);
@@ -154,7 +154,8 @@ Plan plan_from_json(const Json& json, const std::string& where) {
     plan.runs.push_back({run.at("id"), run.at("rung"), run.at("repeat")});
     const PlannedRun& added = plan.runs.back();
     if (added.rung >= plan.rungs.size() || added.repeat >= plan.repeats || !ids.insert(added.id).second) {
-      throw std::invalid_argument(fmt::format("{}: run \"{}\" stands twice, or its rung or repeat is not in the plan", where, added.id));
+      throw std::invalid_argument(
+          fmt::format("{}: run \"{}\" stands twice, or its rung or repeat is not in the plan", where, added.id));
     }
   }
   if (plan.reference >= plan.rungs.size()) {

@@ -1,14 +1,14 @@
-// The plan of a study: which recipes, which runs, in which order. Written before the first run and never changed; a study is
-// resumed by reading it again.
+// The plan of a study: which recipes, which runs, in which order. Written before the first run and never changed; a
+// study is resumed by reading it again.
 #pragma once
+
+#include "ablations/ladder.h"
+#include "harness/json_file.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "ablations/ladder.h"
-#include "harness/json_file.h"
 
 namespace ablations {
 
@@ -34,8 +34,9 @@ struct Plan {
   std::vector<PlannedRun> runs;  // in the order in which they are made
 };
 
-// Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows shuffled
-// with order_seed: over 2n repeats (n for even n) every rung comes equally often at every place and after every other one.
+// Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows
+// shuffled with order_seed: over 2n repeats (n for even n) every rung comes equally often at every place and after
+// every other one.
 std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repeats, uint64_t order_seed);
 
 harness::Json to_json(const Plan& plan);

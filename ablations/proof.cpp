@@ -40,13 +40,14 @@ Proof host_memory(const Recipe& recipe, const RunFacts& facts) {
   const double most = 0.01 * static_cast<double>(facts.peak_bytes) / 4096.0;
   const bool kept = refaults <= 8 && facts.page_faults_per_step <= most;
   if (recipe.host_memory == HostMemory::release) {
-    return {"host_memory", !kept, fmt::format("freed memory faults in anew: 64 MiB, or more than {:.0f} faults per step", most),
-            observed};
+    return {"host_memory", !kept,
+            fmt::format("freed memory faults in anew: 64 MiB, or more than {:.0f} faults per step", most), observed};
   }
   return {"host_memory", kept,
-          fmt::format("64 MiB freed and allocated again stay mapped (at most 8 faults); a step faults in at most 1 % of the "
-                      "process's pages ({:.0f})",
-                      most),
+          fmt::format(
+              "64 MiB freed and allocated again stay mapped (at most 8 faults); a step faults in at most 1 % of the "
+              "process's pages ({:.0f})",
+              most),
           observed};
 }
 
@@ -75,9 +76,9 @@ Proof autocast(const Recipe& recipe, const RunFacts& facts) {
   const std::string precision = fingerprint.at("precision");
   const std::string dtype = facts.observations.at("logits").at("dtype");
   const Json& products = facts.observations.at("matrix_products");
-  const int64_t low = count_starting_with(products, "onednn matmul bf16") + count_starting_with(products, "onednn matmul f16") +
-                      count_starting_with(products, "onednn inner_product bf16") +
-                      count_starting_with(products, "mkl gemm_bf16");
+  const int64_t low =
+      count_starting_with(products, "onednn matmul bf16") + count_starting_with(products, "onednn matmul f16") +
+      count_starting_with(products, "onednn inner_product bf16") + count_starting_with(products, "mkl gemm_bf16");
   std::string observed = fmt::format("logits {}; product under autocast: {}", dtype, describe(fingerprint));
   if (!products.is_null()) observed += fmt::format("; {} low-precision products in a step", low);
   switch (recipe.autocast) {
@@ -85,7 +86,8 @@ Proof autocast(const Recipe& recipe, const RunFacts& facts) {
       return {"autocast", dtype == "Float" && low == 0, "logits Float; no low-precision product in a step", observed};
     case Autocast::bf16:
       return {"autocast", dtype == "BFloat16" && precision == "bfloat16" && (products.is_null() || low > 0),
-              "logits BFloat16; a product under autocast has bfloat16's error; a step makes low-precision products", observed};
+              "logits BFloat16; a product under autocast has bfloat16's error; a step makes low-precision products",
+              observed};
     case Autocast::fp16:
       return {"autocast", dtype == "Half" && precision == "tf32 or float16",
               "logits Half; a product under autocast has float16's error", observed};
@@ -100,7 +102,8 @@ Proof attention(const Recipe& recipe, const RunFacts& facts) {
   for (const auto& [name, calls] : nodes.items()) {
     const bool is_fused = name.find("Attention") != std::string::npos;
     if (is_fused) fused += calls.get<int64_t>();
-    if (is_fused || name == "SoftmaxBackward0") found += fmt::format("{}{} {}", found.empty() ? "" : ", ", calls.get<int64_t>(), name);
+    if (is_fused || name == "SoftmaxBackward0")
+      found += fmt::format("{}{} {}", found.empty() ? "" : ", ", calls.get<int64_t>(), name);
   }
   if (found.empty()) found = "no attention node";
   if (recipe.attention == Attention::manual || recipe.attention == Attention::math) {
@@ -124,13 +127,14 @@ Proof execution(const Recipe& recipe, const RunFacts& facts) {
   if (recipe.execution == Execution::eager) {
     return {"execution", model_operations > 0, "forward and backward are dispatched operation by operation", observed};
   }
-  return {"execution", model_operations == 0, "a step dispatches nothing of forward and backward: it replays", observed};
+  return {"execution", model_operations == 0, "a step dispatches nothing of forward and backward: it replays",
+          observed};
 }
 
 Proof vocabulary_rows(const Recipe& recipe, const RunFacts& facts) {
   const int64_t columns = facts.observations.at("logits").at("columns");
-  return {"vocabulary_rows", columns == recipe.vocabulary_rows, fmt::format("{} columns of logits", recipe.vocabulary_rows),
-          fmt::format("{} columns of logits", columns)};
+  return {"vocabulary_rows", columns == recipe.vocabulary_rows,
+          fmt::format("{} columns of logits", recipe.vocabulary_rows), fmt::format("{} columns of logits", columns)};
 }
 
 Proof optimizer(const Recipe& recipe, const RunFacts& facts) {
@@ -138,14 +142,18 @@ Proof optimizer(const Recipe& recipe, const RunFacts& facts) {
   const int64_t fused = count(operations, "aten::_fused_adamw_");
   const int64_t foreach = count(operations, "aten::_foreach_addcdiv_");
   const int64_t single = count(operations, "aten::addcdiv_");
-  const std::string observed = fmt::format("{} _fused_adamw_, {} _foreach_addcdiv_, {} addcdiv_ in an update", fused, foreach, single);
+  const std::string observed =
+      fmt::format("{} _fused_adamw_, {} _foreach_addcdiv_, {} addcdiv_ in an update", fused, foreach, single);
   switch (recipe.optimizer) {
     case Optimizer::loop:
-      return {"optimizer", fused == 0 && foreach == 0 && single > 2, "one addcdiv_ per tensor, nothing fused", observed};
+      return {"optimizer", fused == 0 && foreach == 0 && single > 2, "one addcdiv_ per tensor, nothing fused",
+              observed};
     case Optimizer::foreach:
-      return {"optimizer", fused == 0 && foreach == 2, "one _foreach_addcdiv_ per parameter group, nothing fused", observed};
+      return {"optimizer", fused == 0 && foreach == 2, "one _foreach_addcdiv_ per parameter group, nothing fused",
+              observed};
     case Optimizer::fused:
-      return {"optimizer", fused == 2 && foreach == 0 && single == 0, "one _fused_adamw_ per parameter group, nothing else", observed};
+      return {"optimizer", fused == 2 && foreach == 0 && single == 0,
+              "one _fused_adamw_ per parameter group, nothing else", observed};
   }
   return {"optimizer", false, "", observed};
 }
@@ -154,7 +162,8 @@ Proof optimizer(const Recipe& recipe, const RunFacts& facts) {
 
 std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {
   std::vector<Proof> proofs;
-  for (const auto& proof : {device, host_memory, matmul_precision, autocast, attention, execution, vocabulary_rows, optimizer}) {
+  for (const auto& proof :
+       {device, host_memory, matmul_precision, autocast, attention, execution, vocabulary_rows, optimizer}) {
     if (proof == host_memory && recipe.device == Device::cuda) continue;  // a step's tensors are not in host memory
     proofs.push_back(proof(recipe, facts));
   }
@@ -164,7 +173,8 @@ std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {
 Json to_json(const std::vector<Proof>& proofs) {
   Json list = Json::array();
   for (const Proof& proof : proofs) {
-    list.push_back({{"field", proof.field}, {"passed", proof.passed}, {"expected", proof.expected}, {"observed", proof.observed}});
+    list.push_back(
+        {{"field", proof.field}, {"passed", proof.passed}, {"expected", proof.expected}, {"observed", proof.observed}});
   }
   return list;
 }

@@ -1,19 +1,19 @@
-// Whether a run did what its recipe says: each field of the recipe against what was observed. A flag that was set proves
-// nothing; what counts is the error of a product, the node that attention left in the autograd graph, the operations and
-// library calls that were made, the page faults that were not.
+// Whether a run did what its recipe says: each field of the recipe against what was observed. A flag that was set
+// proves nothing; what counts is the error of a product, the node that attention left in the autograd graph, the
+// operations and library calls that were made, the page faults that were not.
 #pragma once
+
+#include "model/recipe.h"
+
+#include <nlohmann/json.hpp>
 
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "model/recipe.h"
-
 namespace ablations {
 
 struct Proof {
-  std::string field;     // of the recipe
+  std::string field;  // of the recipe
   bool passed;
   std::string expected;  // in words
   std::string observed;
@@ -26,8 +26,8 @@ struct RunFacts {
   int64_t n_layer = 0;
 };
 
-// One proof for each field of the recipe, the plain values of a baseline included. Throws nlohmann::json::exception where an
-// observation is missing.
+// One proof for each field of the recipe, the plain values of a baseline included. Throws nlohmann::json::exception
+// where an observation is missing.
 std::vector<Proof> prove(const model::Recipe& recipe, const RunFacts& facts);
 
 nlohmann::json to_json(const std::vector<Proof>& proofs);

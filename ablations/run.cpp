@@ -1,13 +1,5 @@
 #include "ablations/run.h"
 
-#include <chrono>
-#include <stdexcept>
-
-#include <ATen/Parallel.h>
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <fmt/format.h>
-#include <sys/resource.h>
-
 #include "ablations/observe.h"
 #include "ablations/plan.h"
 #include "ablations/proof.h"
@@ -19,6 +11,14 @@
 #include "model/data.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
+
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <stdexcept>
 
 namespace ablations {
 
@@ -77,7 +77,8 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
   const std::string started = utc_now();
 
   model::apply_host_memory(options.recipe.host_memory);
-  at::set_num_threads(static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
+  at::set_num_threads(
+      static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
   const model::Config config = model::preset(options.model);
   const model::TokenStream tokens =
       model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary);
@@ -135,8 +136,13 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
 }
 
 Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message, double seconds) {
-  return {{"kind", "record"},   {"schema_version", 1}, {"id", id}, {"started", utc_now()},
-          {"duration_s", seconds}, {"status", "failed"},  {"failure", {{"kind", failure_kind}, {"message", message}}}};
+  return {{"kind", "record"},
+          {"schema_version", 1},
+          {"id", id},
+          {"started", utc_now()},
+          {"duration_s", seconds},
+          {"status", "failed"},
+          {"failure", {{"kind", failure_kind}, {"message", message}}}};
 }
 
 }  // namespace ablations

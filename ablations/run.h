@@ -1,14 +1,15 @@
-// One run: a recipe, a fresh process, clean timing, one record. Timing first; observing starts after the last timed step.
+// One run: a recipe, a fresh process, clean timing, one record. Timing first; observing starts after the last timed
+// step.
 #pragma once
+
+#include "harness/json_file.h"
+#include "model/recipe.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
-
-#include "harness/json_file.h"
-#include "model/recipe.h"
 
 namespace ablations {
 
@@ -21,14 +22,16 @@ struct RunOptions {
   int64_t threads = 0;                     // 0: one for each core
   std::filesystem::path data, vocabulary;  // text or token file; needed for text only
   model::Recipe recipe;
-  std::vector<std::string> applied;        // names of the optimizations, for the record
+  std::vector<std::string> applied;  // names of the optimizations, for the record
 };
 
-// Throws std::invalid_argument for sizes out of range, before anything is allocated. Returns a record with status "ok", also
-// where a proof failed: judging is the study's. on_step: how many steps are done, of warm-up and timed ones together.
+// Throws std::invalid_argument for sizes out of range, before anything is allocated. Returns a record with status "ok",
+// also where a proof failed: judging is the study's. on_step: how many steps are done, of warm-up and timed ones
+// together.
 harness::Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step);
 
 // A record for a run that left none. failure_kind: "signal", "timeout", "exit", "rubbish", "spawn".
-harness::Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message, double seconds);
+harness::Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message,
+                            double seconds);
 
 }  // namespace ablations

@@ -1,21 +1,21 @@
 #include "ablations/runner.h"
 
-#include <cerrno>
-#include <csignal>
-#include <stdexcept>
-#include <system_error>
-#include <utility>
+#include "ablations/run.h"
+#include "ablations/terminal.h"
+#include "files/files.h"
+#include "harness/json_file.h"
+#include "harness/process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "ablations/run.h"
-#include "ablations/terminal.h"
-#include "files/files.h"
-#include "harness/json_file.h"
-#include "harness/process.h"
+#include <cerrno>
+#include <csignal>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
 
 namespace ablations {
 
@@ -79,7 +79,8 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
   if (record.at("status") != "ok") return "it says that it failed";
   if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
   if (record.at("recipe") != model::to_json(plan.rungs[run.rung].recipe)) return "its recipe is not the planned one";
-  if (record.at("timing").at("warmup_steps") != plan.warmup_steps) return "its steps of warm-up are not the planned ones";
+  if (record.at("timing").at("warmup_steps") != plan.warmup_steps)
+    return "its steps of warm-up are not the planned ones";
   const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
   for (const char* series : {"step_ms", "loss", "page_faults"}) {
     if (record.at("timing").at(series).size() != steps) {
@@ -100,18 +101,22 @@ bool has_succeeded(const fs::path& folder, const Plan& plan, const PlannedRun& r
 }
 
 // The child's record, or one that says why there is none.
-Json result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan, const PlannedRun& run) {
+Json result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan,
+                   const PlannedRun& run) {
   const auto failed = [&](const char* kind, const std::string& message) {
     return failed_record(run.id, kind, message, child.seconds);
   };
   switch (child.end) {
-    case ChildResult::End::timed_out: return failed("timeout", child.describe(plan.run_limit_s));
-    case ChildResult::End::not_started: return failed("spawn", child.describe(plan.run_limit_s));
+    case ChildResult::End::timed_out:
+      return failed("timeout", child.describe(plan.run_limit_s));
+    case ChildResult::End::not_started:
+      return failed("spawn", child.describe(plan.run_limit_s));
     case ChildResult::End::signaled: {
       const char* hint = child.code == SIGKILL ? "; the kernel does this when memory runs out" : "";
       return failed("signal", child.describe(plan.run_limit_s) + hint);
     }
-    default: break;
+    default:
+      break;
   }
   if (!child.succeeded()) {
     const std::string line = last_line(log);
@@ -129,12 +134,14 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
 
 }  // namespace
 
-fs::path record_file(const fs::path& folder, const std::string& run_id) { return folder / "records" / (run_id + ".json"); }
+fs::path record_file(const fs::path& folder, const std::string& run_id) {
+  return folder / "records" / (run_id + ".json");
+}
 
 void create_study(const Plan& plan, const fs::path& folder) {
   if (fs::exists(folder / "plan.json")) {
-    throw std::invalid_argument(
-        fmt::format("{}: holds a study already; --resume completes it, or name another folder with --out", folder.string()));
+    throw std::invalid_argument(fmt::format(
+        "{}: holds a study already; --resume completes it, or name another folder with --out", folder.string()));
   }
   fs::create_directories(folder);
   harness::write_json(folder / "plan.json", to_json(plan), "plan");
@@ -160,12 +167,12 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const fs::path& prog
     const TemporaryFile written(folder / "records" / (run.id + ".child.tmp"));
     const fs::path log = folder / "logs" / (run.id + ".log");
     progress.begin(run);
-    const ChildResult child = harness::run_child(
-        {.argv = {program.string(), "run", "--plan", (folder / "plan.json").string(), "--run", run.id, "--record",
-                  written.path().string(), "--report-steps-to-parent"},
-         .log = log,
-         .limit_s = plan.run_limit_s,
-         .on_line = [&](std::string_view line) { progress.step(line); }});
+    const ChildResult child =
+        harness::run_child({.argv = {program.string(), "run", "--plan", (folder / "plan.json").string(), "--run",
+                                     run.id, "--record", written.path().string(), "--report-steps-to-parent"},
+                            .log = log,
+                            .limit_s = plan.run_limit_s,
+                            .on_line = [&](std::string_view line) { progress.step(line); }});
     if (child.end == ChildResult::End::interrupted) {
       progress.interrupted();
       return Outcome::interrupted;

@@ -1,5 +1,5 @@
-// Carries out a plan: one child process for each run, records into the study's folder. Whatever happens to a child costs its
-// own run only; whatever happens to the runner costs the running child only.
+// Carries out a plan: one child process for each run, records into the study's folder. Whatever happens to a child
+// costs its own run only; whatever happens to the runner costs the running child only.
 //
 //   FOLDER/plan.json           what was planned; never changed
 //   FOLDER/records/ID.json     one for each run that has ended, well or not
@@ -7,16 +7,16 @@
 //   FOLDER/study.json          what came of it (analysis.h)
 #pragma once
 
+#include "ablations/plan.h"
+
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "ablations/plan.h"
-
 namespace ablations {
 
-// Creates the folder with the plan in it. Throws std::invalid_argument when it holds a study already, std::system_error when
-// it cannot be written.
+// Creates the folder with the plan in it. Throws std::invalid_argument when it holds a study already, std::system_error
+// when it cannot be written.
 void create_study(const Plan& plan, const std::filesystem::path& folder);
 
 // Reads the plan of an existing study. Throws std::invalid_argument when there is none.

@@ -1,10 +1,10 @@
 #include "ablations/terminal.h"
 
-#include <cmath>
-#include <cstdio>
-
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
 
 namespace ablations {
 
@@ -23,7 +23,9 @@ std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string ratio(const Json& speedup) { return speedup.is_null() ? "-" : fmt::format("{:.2f}x", speedup.at("ratio").get<double>()); }
+std::string ratio(const Json& speedup) {
+  return speedup.is_null() ? "-" : fmt::format("{:.2f}x", speedup.at("ratio").get<double>());
+}
 
 std::string with_interval(const Json& speedup) {
   if (speedup.is_null()) return "-";
@@ -77,7 +79,8 @@ void Progress::begin(const PlannedRun& run) {
 
 void Progress::step(std::string_view line) {
   long long step = 0, steps = 0;
-  if (terminal_ && std::sscanf(std::string(line).c_str(), "%lld %lld", &step, &steps) == 2 && steps > 0) draw(step, steps);
+  if (terminal_ && std::sscanf(std::string(line).c_str(), "%lld %lld", &step, &steps) == 2 && steps > 0)
+    draw(step, steps);
 }
 
 void Progress::draw(int64_t step, int64_t steps) const {
@@ -86,8 +89,8 @@ void Progress::draw(int64_t step, int64_t steps) const {
                        static_cast<double>(runs_);
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const auto filled = static_cast<size_t>(share * width);
-  std::string text = fmt::format("[{}{}] run {}/{} {} step {}/{}", std::string(filled, '#'), std::string(width - filled, '.'),
-                                 done_ + 1, runs_, current_, step, steps);
+  std::string text = fmt::format("[{}{}] run {}/{} {} step {}/{}", std::string(filled, '#'),
+                                 std::string(width - filled, '.'), done_ + 1, runs_, current_, step, steps);
   if (share > 0.02) text += fmt::format(", {} left", clock_time(elapsed * (1 - share) / share));
   fmt::print(stderr, "\r\x1b[K{}", shortened(text, 79));
   std::fflush(stderr);
@@ -96,12 +99,12 @@ void Progress::draw(int64_t step, int64_t steps) const {
 void Progress::end(const PlannedRun& run, const Json& record) {
   ++done_;
   const bool good = record.at("status") == "ok";
-  const std::string result =
-      good ? number(record.at("summary").at("median_ms").get<double>()) + " ms/step"
-           : "FAILED: " + record.at("failure").at("message").get<std::string>();
+  const std::string result = good ? number(record.at("summary").at("median_ms").get<double>()) + " ms/step"
+                                  : "FAILED: " + record.at("failure").at("message").get<std::string>();
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
   if (!terminal_ || !good) {
-    fmt::print(stderr, "[{}/{}] {:<20} {} ({:.1f} s)\n", done_, runs_, run.id, result, record.at("duration_s").get<double>());
+    fmt::print(stderr, "[{}/{}] {:<20} {} ({:.1f} s)\n", done_, runs_, run.id, result,
+               record.at("duration_s").get<double>());
   }
 }
 
@@ -123,26 +126,30 @@ std::string study_table(const Json& study) {
       std::string status = rung.at("status").get<std::string>();
       for (char& c : status) c = c == '_' ? ' ' : c;
       if (rung.at("status") == "not_applicable") status = "not applicable here";
-      text += wrapped(fmt::format("{:<26} ", title) + fmt::format("{}: {}", status, rung.at("reason").get<std::string>()), 80,
-                      std::string(27, ' '));
+      text +=
+          wrapped(fmt::format("{:<26} ", title) + fmt::format("{}: {}", status, rung.at("reason").get<std::string>()),
+                  80, std::string(27, ' '));
       continue;
     }
     const Json& memory = rung.at("peak_memory_bytes");
-    text += fmt::format(row, title, number(rung.at("ms_per_step").at("median").get<double>()), ratio(rung.at("speedup_previous")),
-                        with_interval(rung.at("speedup_first")), number(rung.at("tokens_per_s").at("median").get<double>()),
-                        memory.is_null() ? "-" : fmt::format("{:.2f}", memory.get<double>() / (1024.0 * 1024.0 * 1024.0)));
+    text += fmt::format(
+        row, title, number(rung.at("ms_per_step").at("median").get<double>()), ratio(rung.at("speedup_previous")),
+        with_interval(rung.at("speedup_first")), number(rung.at("tokens_per_s").at("median").get<double>()),
+        memory.is_null() ? "-" : fmt::format("{:.2f}", memory.get<double>() / (1024.0 * 1024.0 * 1024.0)));
     if (rung.at("status") != "measured") {
-      text += wrapped(std::string(27, ' ') + rung.at("status").get<std::string>() + ": " + rung.at("reason").get<std::string>(), 80,
-                      std::string(27, ' '));
+      text += wrapped(
+          std::string(27, ' ') + rung.at("status").get<std::string>() + ": " + rung.at("reason").get<std::string>(), 80,
+          std::string(27, ' '));
     }
   }
   text += std::string(80, '-') + "\n";
   const auto& plan = study.at("plan");
-  text += wrapped(fmt::format("{} of {} runs, {} timed steps each after {} of warm-up; {}; {}.", plan.at("runs_ok").get<int64_t>(),
-                              plan.at("runs_planned").get<int64_t>(), plan.at("timed_steps").get<int64_t>(),
-                              plan.at("warmup_steps").get<int64_t>(), study.at("statistics").at("center").get<std::string>(),
-                              study.at("statistics").at("interval").get<std::string>()),
-                  80, "");
+  text += wrapped(
+      fmt::format("{} of {} runs, {} timed steps each after {} of warm-up; {}; {}.", plan.at("runs_ok").get<int64_t>(),
+                  plan.at("runs_planned").get<int64_t>(), plan.at("timed_steps").get<int64_t>(),
+                  plan.at("warmup_steps").get<int64_t>(), study.at("statistics").at("center").get<std::string>(),
+                  study.at("statistics").at("interval").get<std::string>()),
+      80, "");
   for (const Json& warning : study.at("warnings")) text += wrapped("warning: " + warning.get<std::string>(), 80, "  ");
   return text;
 }

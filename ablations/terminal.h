@@ -1,11 +1,11 @@
 // What a study looks like on a terminal: progress while it runs, the table when it is done. Plain text when piped.
 #pragma once
 
+#include "ablations/plan.h"
+
 #include <chrono>
 #include <string>
 #include <string_view>
-
-#include "ablations/plan.h"
 
 namespace ablations {
 

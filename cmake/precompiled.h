@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

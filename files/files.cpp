@@ -1,17 +1,17 @@
 // File descriptors rather than streams: a stream on a folder opens without complaint, and only a descriptor can fsync.
 #include "files/files.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <random>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
-
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace files {
 namespace {

@@ -1,5 +1,6 @@
-// Files read from start to end, and files written whole or not at all: what every file format of the program goes through.
-// Input that cannot be used throws std::invalid_argument, output that cannot be written std::system_error; both name the file.
+// Files read from start to end, and files written whole or not at all: what every file format of the program goes
+// through. Input that cannot be used throws std::invalid_argument, output that cannot be written std::system_error;
+// both name the file.
 #pragma once
 
 #include <cstddef>

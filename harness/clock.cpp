@@ -1,10 +1,10 @@
 #include "harness/clock.h"
 
-#include <chrono>
-#include <numeric>
-
 #include <c10/cuda/CUDAEvent.h>
 #include <sys/resource.h>
+
+#include <chrono>
+#include <numeric>
 
 namespace harness {
 namespace {
@@ -21,7 +21,8 @@ int64_t minor_faults() {
 
 }  // namespace
 
-Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps, const std::function<void(int64_t)>& on_step) {
+Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
+               const std::function<void(int64_t)>& on_step) {
   Timing timing{.warmup_steps = warmup_steps};
   const bool on_cuda = workload.on_cuda();
   std::vector<c10::cuda::CUDAEvent> begins, ends;

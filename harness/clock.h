@@ -1,16 +1,16 @@
 // The clock: warm-up and timed steps of a workload, each with its own time.
 //
-// On a GPU a pair of events brackets every step on its stream and the host waits only before the first timed step and after
-// the last, so the queue never runs dry; the host's own clock over the whole window stands beside it, because events alone
-// do not see a device that idles between two steps.
+// On a GPU a pair of events brackets every step on its stream and the host waits only before the first timed step and
+// after the last, so the queue never runs dry; the host's own clock over the whole window stands beside it, because
+// events alone do not see a device that idles between two steps.
 #pragma once
+
+#include "harness/workload.h"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
-
-#include "harness/workload.h"
 
 namespace harness {
 
@@ -23,7 +23,8 @@ struct Timing {
 };
 
 // on_step is called after each step was done (CPU) or enqueued (GPU), with how many there have been.
-Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
-               const std::function<void(int64_t)>& on_step = [](int64_t) {});
+Timing measure(
+    Workload& workload, int64_t warmup_steps, int64_t timed_steps,
+    const std::function<void(int64_t)>& on_step = [](int64_t) {});
 
 }  // namespace harness

@@ -1,11 +1,6 @@
 #include "harness/environment.h"
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include "version.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
@@ -16,7 +11,12 @@
 #include <sys/utsname.h>
 #include <torch/headeronly/version.h>
 
-#include "version.h"
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 namespace harness {
 namespace {
@@ -110,9 +110,14 @@ nlohmann::json environment() {
            {"compute_capability", machine.gpu->compute_capability},
            {"memory_bytes", machine.gpu->memory_bytes}};
   }
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? nlohmann::json() : nlohmann::json(text); };
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::json() : nlohmann::json(text);
+  };
   return {
-      {"cpu", {{"model", machine.cpu.model}, {"logical_cores", machine.cpu.logical_cores}, {"features", machine.cpu.features}}},
+      {"cpu",
+       {{"model", machine.cpu.model},
+        {"logical_cores", machine.cpu.logical_cores},
+        {"features", machine.cpu.features}}},
       {"gpu", gpu},
       {"no_gpu_reason", text_or_null(machine.no_gpu_reason)},
       {"driver_cuda", text_or_null(version_text(driver))},
@@ -138,14 +143,15 @@ std::vector<std::string> disturbances() {
   std::vector<std::string> lines;
   const Machine& machine = this_machine();
   if (const double load = load_average()[0]; load > 0.25 * machine.cpu.logical_cores) {
-    lines.push_back(fmt::format("load average {:.2f} on {} cores: other work is running; stop it, or wait a minute", load,
-                                machine.cpu.logical_cores));
+    lines.push_back(fmt::format("load average {:.2f} on {} cores: other work is running; stop it, or wait a minute",
+                                load, machine.cpu.logical_cores));
   }
   const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   if (!governor.empty() && governor != "performance") {
-    lines.push_back(fmt::format("frequency governor \"{}\": clocks follow the load; \"performance\" is steadier "
-                                "(cpupower frequency-set -g performance)",
-                                governor));
+    lines.push_back(
+        fmt::format("frequency governor \"{}\": clocks follow the load; \"performance\" is steadier "
+                    "(cpupower frequency-set -g performance)",
+                    governor));
   }
   std::ifstream meminfo("/proc/meminfo");
   for (std::string line; std::getline(meminfo, line);) {

@@ -1,17 +1,17 @@
 // The machine and the software a number was measured on, and what about them makes numbers doubtful.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace harness {
 
 struct Cpu {
   std::string model;
-  int logical_cores = 0;            // that this process may use
+  int logical_cores = 0;              // that this process may use
   std::vector<std::string> features;  // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, amx_fp16
   [[nodiscard]] bool has(const std::string& feature) const;
 };

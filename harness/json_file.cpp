@@ -1,11 +1,7 @@
 #include "harness/json_file.h"
 
-#include <cmath>
-#include <map>
-#include <memory>
-#include <set>
-#include <stdexcept>
-#include <vector>
+#include "files/files.h"
+#include "harness/resources.h"
 
 #include <fmt/format.h>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
@@ -14,8 +10,12 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
-#include "files/files.h"
-#include "harness/resources.h"
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <vector>
 
 namespace harness {
 
@@ -88,7 +88,8 @@ void check_schema(const Json& document, std::string_view kind, const std::string
   results.popError(error);
   std::string path;
   for (const std::string& part : error.context) path += part == "<root>" ? "" : part;
-  throw std::invalid_argument(fmt::format("{}: field {}: {}", where, path.empty() ? "<root>" : path, error.description));
+  throw std::invalid_argument(
+      fmt::format("{}: field {}: {}", where, path.empty() ? "<root>" : path, error.description));
 }
 
 Json read_json(const fs::path& file, std::string_view kind) {

@@ -1,26 +1,26 @@
 // JSON documents (records, plans, studies, ladders): read with a size limit and a schema, written whole or not at all.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
-
-#include <nlohmann/json.hpp>
 
 namespace harness {
 
 using Json = nlohmann::json;
 
-// Throws std::invalid_argument: "FILE: what is wrong", with line and column for syntax, the path within the document for
-// a schema violation. `kind` is "record", "plan", "study" or "ladder"; files over 64 MiB are refused unread.
+// Throws std::invalid_argument: "FILE: what is wrong", with line and column for syntax, the path within the document
+// for a schema violation. `kind` is "record", "plan", "study" or "ladder"; files over 64 MiB are refused unread.
 Json read_json(const std::filesystem::path& file, std::string_view kind);
 
 // The same checks on a document that is already in memory; `where` begins the message.
 Json parse_json(std::string_view text, const std::string& where);
 void check_schema(const Json& document, std::string_view kind, const std::string& where);
 
-// Checks the schema first. Throws std::invalid_argument for a document that does not follow it, std::system_error where the
-// file cannot be written.
+// Checks the schema first. Throws std::invalid_argument for a document that does not follow it, std::system_error where
+// the file cannot be written.
 void write_json(const std::filesystem::path& file, const Json& document, std::string_view kind);
 
 // A number, or null where it is not finite: JSON has no NaN.

@@ -1,5 +1,10 @@
 #include "harness/library_calls.h"
 
+#include <ATen/native/verbose_wrapper.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -7,11 +12,6 @@
 #include <sstream>
 #include <system_error>
 #include <vector>
-
-#include <ATen/native/verbose_wrapper.h>
-#include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace harness {
 namespace {
@@ -77,7 +77,8 @@ std::map<std::string, int64_t> count_library_calls(const std::string& log) {
   std::map<std::string, int64_t> calls;
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("MKL_VERBOSE ") && line.find('(') != std::string::npos && !line.starts_with("MKL_VERBOSE oneMKL")) {
+    if (line.starts_with("MKL_VERBOSE ") && line.find('(') != std::string::npos &&
+        !line.starts_with("MKL_VERBOSE oneMKL")) {
       std::string name = line.substr(12, line.find('(') - 12);
       std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
       ++calls["mkl " + name];

@@ -1,7 +1,7 @@
 // Which CPU library multiplied the matrices: MKL's and oneDNN's own verbose logs of a piece of work, counted.
 //
-// The libraries print to standard output, so that is turned away while the work runs: for work that is not timed and that
-// prints nothing itself.
+// The libraries print to standard output, so that is turned away while the work runs: for work that is not timed and
+// that prints nothing itself.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace harness {
 
-// "mkl sgemm": 37, "onednn matmul bf16 (brg_matmul:avx512_core_bf16)": 120. oneDNN's name ends with the kernel that ran; its
-// type is the source's. Throws std::system_error where standard output cannot be turned away.
+// "mkl sgemm": 37, "onednn matmul bf16 (brg_matmul:avx512_core_bf16)": 120. oneDNN's name ends with the kernel that
+// ran; its type is the source's. Throws std::system_error where standard output cannot be turned away.
 std::map<std::string, int64_t> library_calls(const std::function<void()>& work);
 
 // The same from the text of a log.

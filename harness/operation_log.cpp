@@ -1,9 +1,9 @@
 #include "harness/operation_log.h"
 
+#include <ATen/record_function.h>
+
 #include <mutex>
 #include <stdexcept>
-
-#include <ATen/record_function.h>
 
 namespace harness {
 namespace {
@@ -46,8 +46,8 @@ OperationLog::OperationLog() {
   s.phase.clear();
   s.operations.clear();
   s.backward_nodes.clear();
-  handle_ = at::addGlobalCallback(at::RecordFunctionCallback(count).scopes(
-      {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  handle_ = at::addGlobalCallback(
+      at::RecordFunctionCallback(count).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 
 OperationLog::~OperationLog() {

@@ -1,13 +1,5 @@
 #include "harness/process.h"
 
-#include <array>
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstring>
-#include <system_error>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -15,6 +7,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <system_error>
 
 extern char** environ;
 
@@ -55,18 +55,24 @@ void take_lines(std::string& pending, const std::function<void(std::string_view)
 
 std::string ChildResult::describe(double limit_s) const {
   switch (end) {
-    case End::exited: return fmt::format("ended with exit status {}", code);
-    case End::signaled: return fmt::format("killed by signal {} ({})", code, strsignal(code));
-    case End::timed_out: return fmt::format("ran past its limit of {:g} s and was killed", limit_s);
-    case End::not_started: return fmt::format("could not be started: {}", std::strerror(code));
-    case End::interrupted: return "interrupted";
+    case End::exited:
+      return fmt::format("ended with exit status {}", code);
+    case End::signaled:
+      return fmt::format("killed by signal {} ({})", code, strsignal(code));
+    case End::timed_out:
+      return fmt::format("ran past its limit of {:g} s and was killed", limit_s);
+    case End::not_started:
+      return fmt::format("could not be started: {}", std::strerror(code));
+    case End::interrupted:
+      return "interrupted";
   }
   return "";
 }
 
 ChildResult run_child(const ChildOptions& options) {
   const Descriptor log(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (log.get() < 0) throw std::system_error(errno, std::generic_category(), options.log.string() + ": cannot be written");
+  if (log.get() < 0)
+    throw std::system_error(errno, std::generic_category(), options.log.string() + ": cannot be written");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   const Descriptor reader(ends[0]);
@@ -137,7 +143,7 @@ ChildResult run_child(const ChildOptions& options) {
 }
 
 void catch_interrupts() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int) { interrupt_seen = true; };
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);

@@ -1,10 +1,10 @@
 #include "harness/resources.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <stdexcept>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace harness {
 
@@ -20,15 +20,17 @@ fs::path resource_root() {
     for (const fs::path& candidate : candidates) {
       if (fs::exists(candidate / "results" / "schemas", ignored)) return candidate;
     }
-    throw std::invalid_argument(fmt::format("the folder with ladders/ and results/schemas/ was not found (looked in {} and {}); "
-                                            "set LADDER_HOME to it",
-                                            candidates.front().string(), candidates.back().string()));
+    throw std::invalid_argument(
+        fmt::format("the folder with ladders/ and results/schemas/ was not found (looked in {} and {}); "
+                    "set LADDER_HOME to it",
+                    candidates.front().string(), candidates.back().string()));
   }();
   return root;
 }
 
 fs::path cache_folder() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/') return fs::path(xdg) / "gpt2-ladder";
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/')
+    return fs::path(xdg) / "gpt2-ladder";
   const char* home = std::getenv("HOME");
   return fs::path(home != nullptr ? home : "/tmp") / ".cache" / "gpt2-ladder";
 }

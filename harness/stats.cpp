@@ -1,10 +1,10 @@
 #include "harness/stats.h"
 
+#include <boost/math/distributions/students_t.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
-
-#include <boost/math/distributions/students_t.hpp>
 
 namespace harness {
 namespace {

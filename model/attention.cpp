@@ -1,9 +1,9 @@
-// Causal attention twice: with its T x T matrix written out, and through scaled_dot_product_attention. Which implementation
-// the latter takes is SdpaScope's business (precision.h).
+// Causal attention twice: with its T x T matrix written out, and through scaled_dot_product_attention. Which
+// implementation the latter takes is SdpaScope's business (precision.h).
+#include "model/ops.h"
+
 #include <cmath>
 #include <limits>
-
-#include "model/ops.h"
 
 namespace model {
 

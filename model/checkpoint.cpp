@@ -1,13 +1,13 @@
 #include "model/checkpoint.h"
 
-#include <set>
-#include <stdexcept>
+#include "model/safetensors.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/safetensors.h"
+#include <set>
+#include <stdexcept>
 
 namespace model {
 
@@ -51,8 +51,8 @@ void load_weights(GPT2& model, const std::filesystem::path& file) {
     Tensor target = parameter.tensor;
     if (parameter.name == "wte.weight") target = target.narrow(0, 0, model.config().vocabulary);
     if (source.sizes() != target.sizes()) {
-      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" has shape ({}); {} needs ({})", file.string(), parameter.name,
-                                              fmt::join(source.sizes(), ", "), model.config().name,
+      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" has shape ({}); {} needs ({})", file.string(),
+                                              parameter.name, fmt::join(source.sizes(), ", "), model.config().name,
                                               fmt::join(target.sizes(), ", ")));
     }
     target.copy_(source);

@@ -1,20 +1,20 @@
 // Weights in and out as safetensors under Hugging Face's GPT-2 names.
 //
-// Their Conv1D layers hold (in, out) where torch's linear layers hold (out, in): c_attn, c_proj and c_fc are transposed on
-// the way. Padding rows of the vocabulary are never written, and are left as they were when reading.
+// Their Conv1D layers hold (in, out) where torch's linear layers hold (out, in): c_attn, c_proj and c_fc are transposed
+// on the way. Padding rows of the vocabulary are never written, and are left as they were when reading.
 #pragma once
+
+#include "model/gpt2.h"
 
 #include <filesystem>
 #include <map>
 #include <string>
 
-#include "model/gpt2.h"
-
 namespace model {
 
-// Names with or without the leading "transformer." are accepted, and so are the buffers and the tied lm_head.weight that
-// some files carry. Throws std::invalid_argument naming the file and the tensor that is missing, unknown, or of another
-// shape or type than the model's (float32, float16 and bfloat16 are read).
+// Names with or without the leading "transformer." are accepted, and so are the buffers and the tied lm_head.weight
+// that some files carry. Throws std::invalid_argument naming the file and the tensor that is missing, unknown, or of
+// another shape or type than the model's (float32, float16 and bfloat16 are read).
 void load_weights(GPT2& model, const std::filesystem::path& file);
 
 // float32, with the leading "transformer.". Throws std::system_error where the file cannot be written.

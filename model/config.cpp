@@ -1,10 +1,10 @@
 #include "model/config.h"
 
-#include <array>
-#include <stdexcept>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <array>
+#include <stdexcept>
 
 namespace model {
 namespace {

@@ -1,4 +1,5 @@
-// The sizes of GPT-2. Everything that is fixed about the model stands here or in gpt2.cpp; nothing here is a recipe's to change.
+// The sizes of GPT-2. Everything that is fixed about the model stands here or in gpt2.cpp; nothing here is a recipe's
+// to change.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ struct Config {
   std::string name;
   int64_t n_layer;
   int64_t n_head;
-  int64_t n_embd;           // C
-  int64_t n_positions;      // largest T
+  int64_t n_embd;              // C
+  int64_t n_positions;         // largest T
   int64_t vocabulary = 50257;  // V, without padding
   static constexpr double layer_norm_eps = 1e-5;
   static constexpr double init_std = 0.02;

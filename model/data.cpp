@@ -3,13 +3,11 @@
 #include "model/data.h"
 
 #include "files/files.h"
-
 #include "model/sha256.h"
 #include "model/tokenizer.h"
 
-#include <fmt/format.h>
-
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -38,8 +38,8 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
                                          const std::filesystem::path& vocabulary_path,
                                          const std::filesystem::path& cache_folder);
 
-// Tokens of either kind of file: a token file (its name ends in .bin; the vocabulary file is not needed) or a text. Throws as
-// the two above.
+// Tokens of either kind of file: a token file (its name ends in .bin; the vocabulary file is not needed) or a text.
+// Throws as the two above.
 [[nodiscard]] TokenStream tokens_of(const std::filesystem::path& path, const std::filesystem::path& vocabulary_path,
                                     const std::filesystem::path& cache_folder, int64_t vocabulary);
 

@@ -1,10 +1,10 @@
 // How the operations of a step reach the device: one by one, or captured once as a CUDA graph and replayed.
 #pragma once
 
+#include "model/recipe.h"
+
 #include <functional>
 #include <memory>
-
-#include "model/recipe.h"
 
 namespace model {
 
@@ -17,9 +17,9 @@ class Executor {
   virtual void recapture() {}
 };
 
-// before_capture: called right before the body is recorded; drops what warm-up left behind (gradients above all: the capture
-// must create them in the graph's own memory). A graph is captured at the fourth run, after three eager ones, and needs to
-// be used on one non-default CUDA stream throughout.
+// before_capture: called right before the body is recorded; drops what warm-up left behind (gradients above all: the
+// capture must create them in the graph's own memory). A graph is captured at the fourth run, after three eager ones,
+// and needs to be used on one non-default CUDA stream throughout.
 std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_capture);
 
 }  // namespace model

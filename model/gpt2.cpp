@@ -1,10 +1,10 @@
 #include "model/gpt2.h"
 
-#include <cmath>
-#include <stdexcept>
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
 
 namespace model {
 
@@ -31,8 +31,9 @@ GPT2::GPT2(const Config& config, int64_t vocabulary_rows, uint64_t seed, at::Dev
   Tensor embedding = normal({config.vocabulary, C}, Config::init_std);
   if (vocabulary_rows > config.vocabulary) {
     at::Generator padding_generator = at::detail::createCPUGenerator(seed + 1);
-    embedding = at::cat({embedding, at::empty({vocabulary_rows - config.vocabulary, C})
-                                        .normal_(0.0, Config::init_std, padding_generator)});
+    embedding = at::cat(
+        {embedding,
+         at::empty({vocabulary_rows - config.vocabulary, C}).normal_(0.0, Config::init_std, padding_generator)});
   }
   wte_ = add("wte.weight", embedding, device);
   wpe_ = add("wpe.weight", normal({config.n_positions, C}, Config::init_std), device);

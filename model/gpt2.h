@@ -1,15 +1,16 @@
 // GPT-2, written once against ops.h: pre-LayerNorm blocks, learned positions, embedding and head tied.
 //
-// Weights are held as torch's linear layers hold them, (out, in); Hugging Face's files hold them transposed (checkpoint.h).
+// Weights are held as torch's linear layers hold them, (out, in); Hugging Face's files hold them transposed
+// (checkpoint.h).
 #pragma once
-
-#include <string>
-#include <vector>
-
-#include <ATen/ATen.h>
 
 #include "model/config.h"
 #include "model/ops.h"
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
 
 namespace model {
 
@@ -20,8 +21,8 @@ struct Parameter {
 
 class GPT2 {
  public:
-  // Weights drawn on the CPU from `seed` alone, so that they do not depend on device or padding, then moved. Normal(0, 0.02);
-  // projections back into the residual stream Normal(0, 0.02 / sqrt(2 n_layer)); biases 0, LayerNorm weights 1.
+  // Weights drawn on the CPU from `seed` alone, so that they do not depend on device or padding, then moved. Normal(0,
+  // 0.02); projections back into the residual stream Normal(0, 0.02 / sqrt(2 n_layer)); biases 0, LayerNorm weights 1.
   // vocabulary_rows >= config.vocabulary. Throws std::invalid_argument.
   GPT2(const Config& config, int64_t vocabulary_rows, uint64_t seed, at::Device device);
 
@@ -33,7 +34,8 @@ class GPT2 {
 
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] int64_t vocabulary_rows() const { return wte_.size(0); }
-  // The order is fixed: embeddings, then block by block, then the last LayerNorm. float32 leaves that require gradients.
+  // The order is fixed: embeddings, then block by block, then the last LayerNorm. float32 leaves that require
+  // gradients.
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:

@@ -1,8 +1,8 @@
 #include "model/host_memory.h"
 
-#include <cstdlib>
-
 #include <malloc.h>
+
+#include <cstdlib>
 
 namespace model {
 

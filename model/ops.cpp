@@ -11,10 +11,8 @@ Ops reference_ops() {
             const Tensor positions = at::arange(tokens.size(1), tokens.options());
             return at::embedding(wte, tokens) + at::embedding(wpe, positions);
           },
-      .layer_norm =
-          [](const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-            return at::layer_norm(x, {x.size(-1)}, weight, bias, eps);
-          },
+      .layer_norm = [](const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       double eps) { return at::layer_norm(x, {x.size(-1)}, weight, bias, eps); },
       .linear = [](const Tensor& x, const Tensor& weight, const Tensor& bias) { return at::linear(x, weight, bias); },
       .attention = manual_attention(),
       .gelu = [](const Tensor& x) { return at::gelu(x, "tanh"); },

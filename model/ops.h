@@ -2,11 +2,11 @@
 // implementation it got. B batch, T context, C channels, NH heads, HS = C / NH, V rows of the embedding.
 #pragma once
 
-#include <functional>
+#include "model/recipe.h"
 
 #include <ATen/ATen.h>
 
-#include "model/recipe.h"
+#include <functional>
 
 namespace model {
 

@@ -1,9 +1,9 @@
 #include "model/optimizer.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <cmath>
 #include <stdexcept>
-
-#include <ATen/core/grad_mode.h>
 
 namespace model {
 
@@ -63,8 +63,9 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
   }
   if (found_inf) {
     if (capturable_) {
-      throw std::invalid_argument("recipe: autocast fp16 with execution graph needs optimizer fused: the others ask the host "
-                                  "whether a step is skipped");
+      throw std::invalid_argument(
+          "recipe: autocast fp16 with execution graph needs optimizer fused: the others ask the host "
+          "whether a step is skipped");
     }
     if (found_inf->item<float>() != 0.0F) return;
   }
@@ -137,8 +138,9 @@ void AdamW::step_foreach(const Group& group) {
 
 void AdamW::step_fused(Group& group, const Tensor& clip_coefficient, const std::optional<Tensor>& found_inf) {
   // The operation divides gradients by grad_scale.
-  at::_fused_adamw_(group.parameters, group.gradients(), group.first_moments, group.second_moments, /*max_exp_avg_sqs=*/{},
-                    group.steps, learning_rate_tensor_, options_.beta1, options_.beta2, group.weight_decay, options_.eps,
+  at::_fused_adamw_(group.parameters, group.gradients(), group.first_moments, group.second_moments,
+                    /*max_exp_avg_sqs=*/{}, group.steps, learning_rate_tensor_, options_.beta1, options_.beta2,
+                    group.weight_decay, options_.eps,
                     /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/clip_coefficient.reciprocal(), found_inf);
 }
 

@@ -1,15 +1,16 @@
-// AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) three ways, and the clipping of the gradient's norm.
+// AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) three ways, and the clipping of the gradient's
+// norm.
 //
-// Nothing here waits for the device. When the step is captured in a graph, learning rate and step count live on the device,
-// because numbers from the host would be frozen into the graph.
+// Nothing here waits for the device. When the step is captured in a graph, learning rate and step count live on the
+// device, because numbers from the host would be frozen into the graph.
 #pragma once
-
-#include <vector>
-
-#include <ATen/ATen.h>
 
 #include "model/gpt2.h"
 #include "model/recipe.h"
+
+#include <ATen/ATen.h>
+
+#include <vector>
 
 namespace model {
 
@@ -35,7 +36,8 @@ class AdamW {
   [[nodiscard]] at::Tensor clip_coefficient() const;
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
-  // clipped gradients first. A nonzero found_inf skips the update: on the device when fused, by asking the host otherwise.
+  // clipped gradients first. A nonzero found_inf skips the update: on the device when fused, by asking the host
+  // otherwise.
   void step(const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf = {});
 
   void drop_gradients();

@@ -8,9 +8,12 @@ MatmulPrecisionScope::MatmulPrecisionScope(MatmulPrecision precision) {
   auto& context = at::globalContext();
   const auto name = [](at::Float32MatmulPrecision value) {
     switch (value) {
-      case at::Float32MatmulPrecision::HIGHEST: return "highest";
-      case at::Float32MatmulPrecision::HIGH: return "high";
-      case at::Float32MatmulPrecision::MEDIUM: return "medium";
+      case at::Float32MatmulPrecision::HIGHEST:
+        return "highest";
+      case at::Float32MatmulPrecision::HIGH:
+        return "high";
+      case at::Float32MatmulPrecision::MEDIUM:
+        return "medium";
     }
     return "highest";
   };
@@ -60,9 +63,12 @@ SdpaScope::~SdpaScope() {
 
 at::ScalarType scalar_type(Autocast autocast) {
   switch (autocast) {
-    case Autocast::bf16: return at::kBFloat16;
-    case Autocast::fp16: return at::kHalf;
-    case Autocast::off: break;
+    case Autocast::bf16:
+      return at::kBFloat16;
+    case Autocast::fp16:
+      return at::kHalf;
+    case Autocast::off:
+      break;
   }
   return at::kFloat;
 }

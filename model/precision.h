@@ -1,15 +1,15 @@
-// Process-wide and thread-wide switches of ATen as scopes that put back what they found: float32 matmul precision, autocast,
-// and the one implementation that scaled_dot_product_attention may use.
+// Process-wide and thread-wide switches of ATen as scopes that put back what they found: float32 matmul precision,
+// autocast, and the one implementation that scaled_dot_product_attention may use.
 //
-// The autocast cache holds low-precision copies of the weights; it is emptied when the outermost scope ends, because weights
-// change at every step and a stale copy would train on old weights without a sign.
+// The autocast cache holds low-precision copies of the weights; it is emptied when the outermost scope ends, because
+// weights change at every step and a stale copy would train on old weights without a sign.
 #pragma once
 
-#include <string>
+#include "model/recipe.h"
 
 #include <ATen/ATen.h>
 
-#include "model/recipe.h"
+#include <string>
 
 namespace model {
 

@@ -1,11 +1,11 @@
 #include "model/recipe.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <array>
 #include <stdexcept>
 #include <utility>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace model {
 namespace {

@@ -1,20 +1,20 @@
-// How a step is executed, as one plain value. Every optimization of a ladder is an edit of this struct and of nothing else,
-// so two rungs differ exactly in the fields in which their recipes differ.
+// How a step is executed, as one plain value. Every optimization of a ladder is an edit of this struct and of nothing
+// else, so two rungs differ exactly in the fields in which their recipes differ.
 #pragma once
+
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 namespace model {
 
 enum class Device { cpu, cuda };
 
-// What the C library does with a freed tensor: `release` hands big blocks back to the kernel, which zeroes and faults them
-// in again at the next step; `keep` leaves them mapped.
+// What the C library does with a freed tensor: `release` hands big blocks back to the kernel, which zeroes and faults
+// them in again at the next step; `keep` leaves them mapped.
 enum class HostMemory { release, keep };
 
 // at::Context's float32 matmul precision: full float32, TF32 (CUDA), or the CPU's oneDNN path.
@@ -47,8 +47,8 @@ struct Recipe {
 // All fields, always. Throws nothing.
 nlohmann::json to_json(const Recipe& recipe);
 
-// `fields` may hold any subset; the rest keeps the values of `base`. Throws std::invalid_argument naming the unknown field,
-// the wrong type or the value with what is allowed; `where` (a file, "--recipe") begins the message.
+// `fields` may hold any subset; the rest keeps the values of `base`. Throws std::invalid_argument naming the unknown
+// field, the wrong type or the value with what is allowed; `where` (a file, "--recipe") begins the message.
 Recipe recipe_from_json(const nlohmann::json& fields, const std::string& where, const Recipe& base = {});
 
 // {"field": [before, after]} for the fields that differ.

@@ -6,7 +6,6 @@
 
 #include "files/files.h"
 
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -88,7 +87,8 @@ uint64_t byte_count(const std::filesystem::path& path, const Entry& entry) {
   for (const int64_t extent : entry.shape) {
     is_empty |= extent == 0;
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes)) {
-      refuse(path, fmt::format("tensor {}: its shape is too large; at most 2^63 - 1 bytes", files::in_quotes(entry.name)));
+      refuse(path,
+             fmt::format("tensor {}: its shape is too large; at most 2^63 - 1 bytes", files::in_quotes(entry.name)));
     }
   }
   return is_empty ? 0 : static_cast<uint64_t>(bytes);
@@ -109,7 +109,8 @@ Entry parse_entry(const std::filesystem::path& path, const std::string& name, co
   const auto& spelled = dtype.get_ref<const std::string&>();
   const auto* known = std::ranges::find(kDtypes, std::string_view(spelled), &decltype(kDtypes)::value_type::first);
   if (known == kDtypes.end()) {
-    refuse_entry(fmt::format("dtype {}; allowed are F32, F64, F16, BF16, I64, I32, I16, U8, BOOL", files::in_quotes(spelled)));
+    refuse_entry(
+        fmt::format("dtype {}; allowed are F32, F64, F16, BF16, I64, I32, I16, U8, BOOL", files::in_quotes(spelled)));
   }
   Entry entry{name, known->second, {}, 0, 0};
   if (!shape.is_array() || shape.size() > kMostDimensions) {

@@ -6,7 +6,6 @@
 
 #include "files/files.h"
 
-
 #include <fmt/format.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -176,8 +175,8 @@ std::vector<std::string> read_merges(Lines& lines) {
     }
     tokens.push_back(*left + *right);
     if (!known.insert(tokens.back()).second) {
-      lines.refuse(
-          fmt::format("read {}, whose result an earlier line already gives; each may come once", files::in_quotes(line)));
+      lines.refuse(fmt::format("read {}, whose result an earlier line already gives; each may come once",
+                               files::in_quotes(line)));
     }
   }
   if (tokens.size() != kRanks) {
@@ -197,8 +196,9 @@ std::vector<std::string> read_ranks(Lines& lines) {
     size_t rank = 0;
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
     if (!token || error != std::errc() || stop != digits.data() + digits.size()) {
-      lines.refuse(fmt::format(
-          "read {}; allowed are vocab.bpe (first line \"#version...\") and lines of \"base64 rank\"", files::in_quotes(line)));
+      lines.refuse(
+          fmt::format("read {}; allowed are vocab.bpe (first line \"#version...\") and lines of \"base64 rank\"",
+                      files::in_quotes(line)));
     }
     if (rank >= kRanks) lines.refuse(fmt::format("read rank {}; allowed are 0..{}", rank, kRanks - 1));
     if (!tokens[rank].empty()) lines.refuse(fmt::format("read rank {} a second time; each may come once", rank));

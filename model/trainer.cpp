@@ -1,11 +1,11 @@
 #include "model/trainer.h"
 
-#include <stdexcept>
-
 #include <ATen/core/grad_mode.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>
+
+#include <stdexcept>
 
 namespace model {
 
@@ -19,8 +19,9 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
   };
   constexpr int64_t most = 1 << 16;
   require(options.B >= 1 && options.B <= most, fmt::format("batch B={} is not allowed; 1 to {} is", options.B, most));
-  require(options.T >= 1 && options.T <= config.n_positions,
-          fmt::format("context T={} is not allowed; {} has 1 to {} positions", options.T, config.name, config.n_positions));
+  require(
+      options.T >= 1 && options.T <= config.n_positions,
+      fmt::format("context T={} is not allowed; {} has 1 to {} positions", options.T, config.name, config.n_positions));
   require(options.accumulation >= 1 && options.accumulation <= most,
           fmt::format("accumulation={} is not allowed; 1 to {} is", options.accumulation, most));
   require(options.max_steps >= 1, fmt::format("steps={} is not allowed; at least 1 is", options.max_steps));

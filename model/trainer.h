@@ -1,17 +1,8 @@
-// One training step of GPT-2 under a recipe: data, forward, backward, clip, update. Knows no clock; whoever measures sees the
-// phases go by through `on_phase`.
+// One training step of GPT-2 under a recipe: data, forward, backward, clip, update. Knows no clock; whoever measures
+// sees the phases go by through `on_phase`.
 //
 // A step only enqueues work: on a GPU nothing here waits for the device, and losses are read after the last step.
 #pragma once
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string_view>
-#include <vector>
-
-#include <ATen/ATen.h>
-#include <c10/cuda/CUDAGuard.h>
 
 #include "model/data.h"
 #include "model/execution.h"
@@ -20,6 +11,15 @@
 #include "model/precision.h"
 #include "model/recipe.h"
 #include "model/schedule.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 namespace model {
 
@@ -61,8 +61,8 @@ class Trainer {
   // The next step dispatches its operations once more, into a new graph; where steps are eager they always do.
   void recapture() { executor_->recapture(); }
 
-  // Called with "data", "forward", "backward", "clip", "update" as each begins and "" at the end of a step. Not called from
-  // replayed graphs.
+  // Called with "data", "forward", "backward", "clip", "update" as each begins and "" at the end of a step. Not called
+  // from replayed graphs.
   std::function<void(std::string_view phase)> on_phase = [](std::string_view) {};
 
  private:

@@ -61,6 +61,24 @@ def start(program, environment, tmp_path):
         process.communicate()
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    """small_disk("64k"): a folder with so much room and no more; only root may make one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def mount(size: str) -> pathlib.Path:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk]
+        mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            pytest.skip(f"a small disk cannot be mounted: {mounted.stderr.strip()}")
+        return disk
+
+    yield mount
+    if disk.is_mount():
+        subprocess.run(["umount", disk], check=True)
+
+
 def ladder_document(**changes) -> dict:
     """A ladder of three rungs that every machine can measure, and of one that none can without a GPU."""
     return {"kind": "ladder", "schema_version": 1, "name": "small", "title": "Small", "start": {},

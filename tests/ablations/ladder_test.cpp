@@ -1,13 +1,13 @@
 // Ladder files and the rungs they make on machines with and without a GPU.
 #include "ablations/ladder.h"
 
-#include <filesystem>
-#include <fstream>
+#include "harness/json_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "harness/json_file.h"
+#include <filesystem>
+#include <fstream>
 
 namespace {
 
@@ -16,8 +16,12 @@ using namespace ablations;
 using harness::Json;
 using harness::Machine;
 
-const Machine cpu{.cpu = {.model = "test", .logical_cores = 2, .features = {"avx512_bf16"}}, .gpu = {}, .no_gpu_reason = "no CUDA device"};
-const Machine hopper{.cpu = cpu.cpu, .gpu = harness::Gpu{.name = "H200", .compute_capability = 90, .memory_bytes = 1}, .no_gpu_reason = ""};
+const Machine cpu{.cpu = {.model = "test", .logical_cores = 2, .features = {"avx512_bf16"}},
+                  .gpu = {},
+                  .no_gpu_reason = "no CUDA device"};
+const Machine hopper{.cpu = cpu.cpu,
+                     .gpu = harness::Gpu{.name = "H200", .compute_capability = 90, .memory_bytes = 1},
+                     .no_gpu_reason = ""};
 
 class LadderFile : public testing::Test {
  protected:
@@ -25,7 +29,12 @@ class LadderFile : public testing::Test {
   void TearDown() override { fs::remove(file_); }
 
   Ladder load(const std::vector<std::string>& rungs, const Json& more = Json::object()) {
-    Json json{{"kind", "ladder"}, {"schema_version", 1}, {"name", "test"}, {"title", "test"}, {"start", Json::object()}, {"rungs", rungs},
+    Json json{{"kind", "ladder"},
+              {"schema_version", 1},
+              {"name", "test"},
+              {"title", "test"},
+              {"start", Json::object()},
+              {"rungs", rungs},
               {"workload", {{"model", "tiny"}, {"batch", 1}, {"context", 8}}},
               {"plan", {{"repeats", 1}, {"warmup_steps", 0}, {"timed_steps", 1}}}};
     json.update(more);
@@ -45,16 +54,20 @@ class LadderFile : public testing::Test {
 };
 
 TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {
-  EXPECT_NE(refusal({"bf16", "warp"}).find("rungs[1] \"warp\": unknown optimization; known are gpu"), std::string::npos);
+  EXPECT_NE(refusal({"bf16", "warp"}).find("rungs[1] \"warp\": unknown optimization; known are gpu"),
+            std::string::npos);
   EXPECT_NE(refusal({"bf16", "bf16"}).find("rungs[1] \"bf16\": it is on already"), std::string::npos);
   EXPECT_NE(refusal({"gpu", "bf16", "fp16"}).find("rungs[2] \"fp16\": cannot follow \"bf16\""), std::string::npos);
   EXPECT_NE(refusal({"tf32"}).find("rungs[0] \"tf32\": needs \"gpu\""), std::string::npos);
   EXPECT_NE(refusal({"fused_adamw", "foreach"}).find("cannot follow \"fused_adamw\""), std::string::npos);
   EXPECT_EQ(refusal({"foreach", "fused_adamw"}), "accepted");
   EXPECT_EQ(refusal({"graph"}, {{"start", {{"device", "cuda"}}}}), "accepted");
-  EXPECT_NE(refusal({"bf16"}, {{"reference", "gpu"}}).find("reference \"gpu\" is not one of its rungs"), std::string::npos);
-  EXPECT_NE(refusal({"bf16"}, {{"start", {{"autocast", "bf8"}}}}).find("start: recipe field \"autocast\""), std::string::npos);
-  EXPECT_NE(refusal({"bf16"}, {{"workload", {{"model", "gpt5"}, {"batch", 1}, {"context", 8}}}}).find("unknown model \"gpt5\""),
+  EXPECT_NE(refusal({"bf16"}, {{"reference", "gpu"}}).find("reference \"gpu\" is not one of its rungs"),
+            std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"start", {{"autocast", "bf8"}}}}).find("start: recipe field \"autocast\""),
+            std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"workload", {{"model", "gpt5"}, {"batch", 1}, {"context", 8}}}})
+                .find("unknown model \"gpt5\""),
             std::string::npos);
 }
 

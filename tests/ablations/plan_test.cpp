@@ -1,10 +1,10 @@
 // The order of runs, and plans through JSON.
 #include "ablations/plan.h"
 
+#include <gtest/gtest.h>
+
 #include <map>
 #include <set>
-
-#include <gtest/gtest.h>
 
 namespace {
 
@@ -12,7 +12,8 @@ using namespace ablations;
 
 std::vector<Rung> rungs(size_t n) {
   std::vector<Rung> result;
-  for (size_t i = 0; i < n; ++i) result.push_back({.optimization = i == 0 ? "" : "bf16", .title = "t", .applied = {}, .recipe = {}, .reason = ""});
+  for (size_t i = 0; i < n; ++i)
+    result.push_back({.optimization = i == 0 ? "" : "bf16", .title = "t", .applied = {}, .recipe = {}, .reason = ""});
   return result;
 }
 
@@ -57,8 +58,18 @@ TEST(Interleave, SeedDecides) {
 }
 
 TEST(Plan, SurvivesJson) {
-  Plan plan{.id = "x-1", .created = utc_now(), .ladder_name = "x", .ladder_title = "X", .model = "tiny", .data = "d", .vocabulary = "v",
-            .repeats = 2, .order_seed = 9, .rungs = climb(load_ladder("tiny"), harness::this_machine()), .reference = 0, .runs = {}};
+  Plan plan{.id = "x-1",
+            .created = utc_now(),
+            .ladder_name = "x",
+            .ladder_title = "X",
+            .model = "tiny",
+            .data = "d",
+            .vocabulary = "v",
+            .repeats = 2,
+            .order_seed = 9,
+            .rungs = climb(load_ladder("tiny"), harness::this_machine()),
+            .reference = 0,
+            .runs = {}};
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   const harness::Json json = to_json(plan);
   harness::check_schema(json, "plan", "the plan");
@@ -66,8 +77,15 @@ TEST(Plan, SurvivesJson) {
 }
 
 TEST(Plan, RefusesWhatContradictsItself) {
-  Plan plan{.id = "x", .created = "", .ladder_name = "", .ladder_title = "", .model = "tiny", .data = "", .vocabulary = "",
-            .rungs = rungs(1), .runs = {{"r1", 0, 0}}};
+  Plan plan{.id = "x",
+            .created = "",
+            .ladder_name = "",
+            .ladder_title = "",
+            .model = "tiny",
+            .data = "",
+            .vocabulary = "",
+            .rungs = rungs(1),
+            .runs = {{"r1", 0, 0}}};
   harness::Json json = to_json(plan);
   EXPECT_NO_THROW((void)plan_from_json(json, "here"));
   const auto refused = [&](const char* pointer, const harness::Json& value) {

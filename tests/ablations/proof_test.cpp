@@ -1,16 +1,16 @@
-// Every optimization of the CPU, on and switched off behind the recipe's back: the proof passes on the one and fails on the
-// other, with a real trainer.
+// Every optimization of the CPU, on and switched off behind the recipe's back: the proof passes on the one and fails on
+// the other, with a real trainer.
 #include "ablations/proof.h"
-
-#include <ATen/Context.h>
-#include <ATen/autocast_mode.h>
-#include <gtest/gtest.h>
 
 #include "ablations/observe.h"
 #include "ablations/optimizations.h"
 #include "harness/environment.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -24,7 +24,8 @@ TokenStream text() {
 }
 
 // What a run of `recipe` is seen to do; `sabotage` comes between making the trainer and its steps.
-RunFacts facts(const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}) {
+RunFacts facts(
+    const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}) {
   const TokenStream stream = text();
   Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream);
   sabotage(trainer);
@@ -91,7 +92,8 @@ TEST(Proof, Bf16ByLogitsAndProducts) {
 TEST(Proof, FlashByItsNodeInTheGraph) {
   const Recipe flash{.attention = Attention::flash};
   EXPECT_TRUE(passes(flash, facts(flash), "attention"));
-  EXPECT_FALSE(passes(flash, facts(flash, [](Trainer& trainer) { trainer.ops().attention = manual_attention(); }), "attention"));
+  EXPECT_FALSE(
+      passes(flash, facts(flash, [](Trainer& trainer) { trainer.ops().attention = manual_attention(); }), "attention"));
   EXPECT_FALSE(passes({}, facts(flash), "attention"));
   // One layer of two falls back.
   const auto half = [](Trainer& trainer) {

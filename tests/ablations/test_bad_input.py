@@ -4,12 +4,12 @@ standard output, nothing created and nothing overwritten.
 Every case says which words its line must have, so that it is refused for the reason it is here for.
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import re
 import struct
-import subprocess
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ LADDERS = {  # file: content, what the line says
     "start-cuda": (ladder_document(start={"device": "cuda"}, rungs=[]), "no rung applies on this machine"),
     "start-kernel": (ladder_document(start={"attention": "cudnn"}, rungs=[]), "attention cudnn needs device cuda"),
     "start-graph": (ladder_document(start={"execution": "graph"}, rungs=[]), "execution graph needs device cuda"),
-    "start-rows": (ladder_document(start={"vocabulary_rows": 50000}, rungs=[]), "vocabulary_rows 50000 is not allowed; 50257 or more"),
+    "start-rows": (ladder_document(start={"vocabulary_rows": 50000}, rungs=[]), "vocabulary_rows 50000 is not allowed"),
 }
 
 DATA = {
@@ -210,7 +210,8 @@ def assert_refused(ladder, files, environment):
 
 
 def named(cases: list) -> list:
-    return [pytest.param(arguments, says, id=ascii(" ".join([*arguments[:1], *arguments[-2:]]))[1:50]) for arguments, says in cases]
+    """Each under its command and its last two words."""
+    return [pytest.param(words, says, id=ascii(" ".join([*words[:1], *words[-2:]]))[1:50]) for words, says in cases]
 
 
 @pytest.mark.parametrize("arguments, says", named([
@@ -274,10 +275,12 @@ def test_unknown_words(assert_refused, arguments, says) -> None:
 @pytest.mark.parametrize("name", LADDERS)
 def test_ladder_files(assert_refused, name) -> None:
     says = LADDERS[name][1]
-    assert_refused(["ablate", "--ladder", f"{name}.json", "--out", "study"], says if name.startswith("start-") else f"{name}.*{says}")
+    in_the_file = not name.startswith("start-")  # the others are well-formed, but cannot be had here
+    assert_refused(["ablate", "--ladder", f"{name}.json", "--out", "study"], f"{name}.json: .*{says}" if in_the_file else says)
 
 
-@pytest.mark.parametrize("name, says", [("oversized.json", "67108865 bytes; at most 67108864"), ("folder.json", "not a regular file")])
+@pytest.mark.parametrize("name, says", [("oversized.json", "67108865 bytes; at most 67108864"),
+                                        ("folder.json", "not a regular file")])
 def test_ladder_files_that_are_not_read(assert_refused, name, says) -> None:
     assert_refused(["ablate", "--ladder", name, "--out", "study"], says)
 
@@ -292,7 +295,8 @@ def test_numbers(assert_refused, flag, value) -> None:
     assert_refused([*ABLATE, flag, value], f"{FLAGS[flag] or flag} {re.escape(value)} is not allowed; a whole number from 1 to")
 
 
-@pytest.mark.parametrize("flag, value", [*[("--seed", value) for value in NOT_NUMBERS], ("--warmup", "-1"), ("--order-seed", "-1")])
+@pytest.mark.parametrize("flag, value", [*[("--seed", value) for value in NOT_NUMBERS], ("--warmup", "-1"),
+                                         ("--order-seed", "-1")])
 def test_numbers_that_may_be_zero(assert_refused, flag, value) -> None:
     assert_refused([*ABLATE, flag, value], f"{flag} {re.escape(value)} is not allowed; a whole number from 0 to")
 
@@ -378,24 +382,11 @@ def test_damaged_plans(assert_refused, name) -> None:
     assert_refused(["ablate", "--resume", "--out", f"plans/{name}"], PLANS[name][1])
 
 
-@pytest.fixture
-def full_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, text=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"a small disk cannot be mounted: {mounted.stderr.strip()}")
-    with open(disk / "ballast", "wb", buffering=0) as file:
-        try:
-            while file.write(bytes(4096)):
-                pass
-        except OSError:
+def test_a_full_disk(assert_refused, small_disk) -> None:
+    full_disk = small_disk("64k")
+    with open(full_disk / "ballast", "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
             pass
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-
-
-def test_a_full_disk(assert_refused, full_disk) -> None:
     before = snapshot(full_disk)
     for command in ([*RUN[:-1], full_disk / "record.json"], [*TOKENIZE[:-1], full_disk / "tokens.bin", "--data", "good.txt"],
                     [*ABLATE[:-1], full_disk / "study"]):

@@ -1,11 +1,11 @@
 // The clock on a workload of known length: never too short, and every step has its own time.
 #include "harness/clock.h"
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <numeric>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 namespace {
 

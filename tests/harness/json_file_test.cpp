@@ -1,14 +1,14 @@
 // JSON documents: what is refused and how, and that files are written whole or not at all.
 #include "harness/json_file.h"
 
-#include <cmath>
-#include <filesystem>
-#include <fstream>
+#include "files/files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "files/files.h"
+#include <cmath>
+#include <filesystem>
+#include <fstream>
 
 namespace {
 
@@ -36,7 +36,8 @@ class JsonFile : public testing::Test {
   }
 };
 
-const char* const ladder = R"({"kind": "ladder", "schema_version": 1, "name": "x", "title": "x", "start": {}, "rungs": ["bf16"],
+const char* const ladder =
+    R"({"kind": "ladder", "schema_version": 1, "name": "x", "title": "x", "start": {}, "rungs": ["bf16"],
   "workload": {"model": "tiny", "batch": 1, "context": 8}, "plan": {"repeats": 1, "warmup_steps": 0, "timed_steps": 1}})";
 
 std::string with(const std::string& from, const std::string& to) {
@@ -62,7 +63,8 @@ TEST_F(JsonFile, RefusesWhatIsNotJson) {
   EXPECT_NE(refusal("").find("not valid JSON"), std::string::npos);
   EXPECT_NE(refusal(std::string(ladder).substr(0, 100)).find("not valid JSON"), std::string::npos);
   EXPECT_NE(refusal("{\"kind\": NaN}").find("not valid JSON"), std::string::npos);
-  EXPECT_NE(refusal(with("\"name\": \"x\"", "\"name\": \"x\", \"name\": \"y\"")).find("stands twice"), std::string::npos);
+  EXPECT_NE(refusal(with("\"name\": \"x\"", "\"name\": \"x\", \"name\": \"y\"")).find("stands twice"),
+            std::string::npos);
   EXPECT_NE(refusal(std::string(100000, '[')).find("nested deeper"), std::string::npos);
   EXPECT_NE(refusal(std::string("\xff\xfe\0x", 4)).find("not valid JSON"), std::string::npos);
 }
@@ -85,10 +87,18 @@ TEST_F(JsonFile, MutatedDocumentsAreReadOrRefused) {
     for (uint64_t changes = 1 + random() % 4; changes > 0 && !text.empty(); --changes) {
       const size_t place = random() % text.size();
       switch (random() % 4) {
-        case 0: text[place] = static_cast<char>(random()); break;
-        case 1: text.erase(place, random() % 8); break;
-        case 2: text.insert(place, std::string(text, random() % text.size(), random() % 16)); break;
-        default: text.resize(place + 1); break;
+        case 0:
+          text[place] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(place, random() % 8);
+          break;
+        case 2:
+          text.insert(place, std::string(text, random() % text.size(), random() % 16));
+          break;
+        default:
+          text.resize(place + 1);
+          break;
       }
     }
     accepted += refusal(text) == "accepted" ? 1 : 0;  // anything but std::invalid_argument ends the test

@@ -1,10 +1,10 @@
 // Operations, backward nodes and library calls as they are counted.
 #include "harness/operation_log.h"
 
+#include "harness/library_calls.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-
-#include "harness/library_calls.h"
 
 namespace {
 
@@ -40,7 +40,8 @@ TEST(LibraryCalls, AreCountedFromTheLog) {
       "wei:bf16::blocked:ba::f0 dst:bf16::blocked:ab::f0,attr-scratchpad:user,,256x768:768x768,0.97\n"
       "onednn_verbose,v1,primitive,create:cache_hit,cpu,matmul,x,undef,src:f32::,,,256x768:768x768,0.1\n"
       "a line of something else\n");
-  EXPECT_EQ(calls, (std::map<std::string, int64_t>{{"mkl sgemm", 1}, {"onednn matmul bf16 (brg_matmul:avx512_core_bf16)", 1}}));
+  EXPECT_EQ(calls, (std::map<std::string, int64_t>{{"mkl sgemm", 1},
+                                                   {"onednn matmul bf16 (brg_matmul:avx512_core_bf16)", 1}}));
 }
 
 TEST(LibraryCalls, SeeARealProductAndNothingElse) {

@@ -1,13 +1,13 @@
 // Children that end well, badly, too late, or not at all.
 #include "harness/process.h"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
-
-#include <gtest/gtest.h>
-#include <unistd.h>
 
 namespace {
 
@@ -80,7 +80,8 @@ TEST_F(Process, SaysThatAProgramCannotBeStarted) {
 }
 
 TEST_F(Process, PassesArgumentsAsTheyAre) {
-  const ChildResult result = harness::run_child({.argv = {"/bin/echo", "a b", "$HOME", "';rm'"}, .log = folder_ / "log"});
+  const ChildResult result =
+      harness::run_child({.argv = {"/bin/echo", "a b", "$HOME", "';rm'"}, .log = folder_ / "log"});
   EXPECT_TRUE(result.succeeded());
   EXPECT_EQ(log(), "a b $HOME ';rm'\n");
 }

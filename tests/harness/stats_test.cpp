@@ -1,10 +1,10 @@
 // Order statistics against known values, and the interval's coverage by simulation.
 #include "harness/stats.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <random>
-
-#include <gtest/gtest.h>
 
 namespace {
 

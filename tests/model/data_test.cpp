@@ -1,13 +1,12 @@
 // SHA-256, token files, the cache of tokenised texts, and batches. The token files are built here byte by byte, so that
 // reader and writer cannot agree on a wrong format.
-#include "files/files.h"
 #include "model/data.h"
 
+#include "files/files.h"
 #include "model/sha256.h"
 #include "model/tokenizer.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <cstdlib>

@@ -1,17 +1,17 @@
 // The fixed model: sizes, initial weights, the two ways of attention, the schedule, weights in and out.
 #include "model/gpt2.h"
 
-#include <cmath>
-#include <filesystem>
+#include "model/checkpoint.h"
+#include "model/precision.h"
+#include "model/safetensors.h"
+#include "model/schedule.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "model/checkpoint.h"
-#include "model/precision.h"
-#include "model/safetensors.h"
-#include "model/schedule.h"
+#include <cmath>
+#include <filesystem>
 
 namespace {
 
@@ -35,7 +35,8 @@ TEST(Gpt2, PresetsHaveThePublishedSizes) {
   EXPECT_EQ(preset("gpt2-774m").parameters(), 774030080);
   EXPECT_EQ(preset("gpt2-1558m").parameters(), 1557611200);
   EXPECT_THROW((void)preset("gpt3"), std::invalid_argument);
-  // llm.c's count for T=1024 with its padded vocabulary is 803.5 MFLOP per token; without the 47 padding rows a little less.
+  // llm.c's count for T=1024 with its padded vocabulary is 803.5 MFLOP per token; without the 47 padding rows a little
+  // less.
   EXPECT_NEAR(preset("gpt2-124m").flops_per_token(1024) / 1e6, 803.5 - 6 * 47 * 768 / 1e6, 0.5);
 }
 

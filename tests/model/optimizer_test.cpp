@@ -1,10 +1,10 @@
 // AdamW against its formula, one kind against another, clipping, and skipped steps.
 #include "model/optimizer.h"
 
-#include <cmath>
-
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace {
 
@@ -43,7 +43,8 @@ TEST(AdamW, FollowsTheFormula) {
       optimizer.step(optimizer.clip_coefficient());
     }
     for (size_t i = 0; i < 2; ++i) {
-      EXPECT_NEAR(parameters[i].tensor.flatten()[2].item<double>(), value[i], 2e-6) << static_cast<int>(kind) << " " << i;
+      EXPECT_NEAR(parameters[i].tensor.flatten()[2].item<double>(), value[i], 2e-6)
+          << static_cast<int>(kind) << " " << i;
     }
   }
 }

@@ -7,7 +7,6 @@
 #include "model/tokenizer.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <exception>

@@ -1,12 +1,11 @@
 // The safetensors reader and writer: round trips, and one refusal for every rule of the format. Files are built from
 // header text here; exchange with the Python package is safetensors_test.py's.
-#include "files/files.h"
 #include "model/safetensors.h"
 
+#include "files/files.h"
 #include "model/data.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <cstring>

@@ -1,9 +1,9 @@
 // A step under every recipe of the CPU: it learns, it repeats to the bit, accumulation adds up, sizes are checked.
 #include "model/trainer.h"
 
-#include <numeric>
-
 #include <gtest/gtest.h>
+
+#include <numeric>
 
 namespace {
 
@@ -24,14 +24,17 @@ std::vector<double> losses(const Recipe& recipe, int64_t steps, TrainerOptions o
 }
 
 TEST(Trainer, LearnsATextThatRepeats) {
-  const auto curve = losses({.optimizer = Optimizer::fused}, 60, {.B = 4, .T = 32, .schedule = {.peak = 1e-2, .floor = 1e-3}});
+  const auto curve =
+      losses({.optimizer = Optimizer::fused}, 60, {.B = 4, .T = 32, .schedule = {.peak = 1e-2, .floor = 1e-3}});
   EXPECT_NEAR(curve.front(), std::log(50257.0), 0.1);
   EXPECT_LT(curve.back(), 5.0);
 }
 
 TEST(Trainer, RepeatsToTheBit) {
-  for (const Recipe& recipe : {Recipe{}, Recipe{.autocast = Autocast::bf16, .attention = Attention::flash, .vocabulary_rows = 50304,
-                                                .optimizer = Optimizer::fused}}) {
+  for (const Recipe& recipe : {Recipe{}, Recipe{.autocast = Autocast::bf16,
+                                         .attention = Attention::flash,
+                                         .vocabulary_rows = 50304,
+                                         .optimizer = Optimizer::fused}}) {
     EXPECT_EQ(losses(recipe, 6), losses(recipe, 6));
   }
   EXPECT_NE(losses({}, 2, {.B = 2, .T = 32, .seed = 1}), losses({}, 2, {.B = 2, .T = 32, .seed = 2}));
@@ -41,7 +44,8 @@ TEST(Trainer, RecipesLearnTheSame) {
   const auto reference = losses({}, 8);
   const auto compare = [&](const Recipe& recipe, double tolerance) {
     const auto curve = losses(recipe, 8);
-    for (size_t i = 0; i < curve.size(); ++i) EXPECT_NEAR(curve[i], reference[i], tolerance) << to_json(recipe).dump() << " step " << i;
+    for (size_t i = 0; i < curve.size(); ++i)
+      EXPECT_NEAR(curve[i], reference[i], tolerance) << to_json(recipe).dump() << " step " << i;
   };
   compare({.attention = Attention::flash}, 1e-4);
   compare({.optimizer = Optimizer::foreach}, 1e-4);
@@ -62,7 +66,8 @@ TEST(Trainer, AccumulationIsABiggerBatch) {
 
 TEST(Trainer, Float16ScalesItsLossAndCountsSkippedSteps) {
   const TokenStream stream = text();
-  Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16, .optimizer = Optimizer::fused}, {.B = 2, .T = 32, .max_steps = 6}, stream);
+  Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16, .optimizer = Optimizer::fused},
+                  {.B = 2, .T = 32, .max_steps = 6}, stream);
   for (int i = 0; i < 6; ++i) trainer.step();
   for (const double loss : trainer.losses()) EXPECT_TRUE(std::isfinite(loss));
   EXPECT_GE(trainer.skipped_steps(), 0);
