@@ -27,7 +27,7 @@ compile = @echo "[build] compiling $(2) with $(JOBS) jobs (about $(3) minutes th
 
 build: setup  ## the program, build/release/ladder (the default)
 	$(call configure,release)
-	$(call compile,release,the program,4) --target ladder
+	$(call compile,release,the program,3) --target ladder
 
 setup:  ## Debian's libraries and the private environment with LibTorch
 	@$(PYTHON) setup/toolchain.py
@@ -43,7 +43,7 @@ run: build data  ## build, then `ladder ablate $(ARGS)`
 
 test: setup-tests data  ## build everything and run every test
 	$(call configure,release)
-	$(call compile,release,the program and its tests,10)
+	$(call compile,release,the program and its tests,6)
 	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset release --output-on-failure --no-tests=error
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer

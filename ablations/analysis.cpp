@@ -233,7 +233,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
                 {"tokens_per_step", tokens},
                 {"flops_per_step", config.flops_per_token(plan.T) * static_cast<double>(tokens)},
                 {"seed", plan.seed},
-                {"data", {{"source", plan.data}, {"sha256", ""}, {"tokens", 0}}}};
+                {"data", {{"source", fs::path(plan.data).filename().string()}, {"sha256", ""}, {"tokens", 0}}}};
   }
   if (environment.is_null()) environment = harness::environment();
   const auto tokens_per_step = workload.at("tokens_per_step").get<int64_t>();

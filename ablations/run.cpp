@@ -120,7 +120,7 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
             {"tokens_per_step", per_step},
             {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
             {"seed", options.seed},
-            {"data", {{"source", tokens.source}, {"sha256", tokens.sha256}, {"tokens", tokens.tokens.size()}}}}},
+            {"data", {{"source", options.data.filename().string()}, {"sha256", tokens.sha256}, {"tokens", tokens.tokens.size()}}}}},
           {"timing",
            {{"warmup_steps", timing.warmup_steps},
             {"step_ms", timing.step_ms},
