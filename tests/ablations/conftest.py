@@ -126,10 +126,10 @@ def child_of(parent: int, run_id: str = "") -> int:
     return 0
 
 
-def snapshot(folder: pathlib.Path) -> dict[str, tuple]:
-    """Everything below a folder, by what would change if it were written."""
+def snapshot(folder: pathlib.Path, names: str = "*") -> dict[str, tuple]:
+    """Everything of such names below a folder, by what would change if it were written."""
     entries = {}
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(folder.rglob(names)):
         status = path.lstat()
         entries[str(path.relative_to(folder))] = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns)
     return entries
