@@ -25,7 +25,7 @@ struct Estimate {
 
 // Median of positive `values`, one per run, with a t interval whose standard error is bootstrapped, on the logarithms:
 // center times exp(+-t_{n-1} sqrt(n/(n-1)) SE), SE the standard deviation of the medians of 2,000 resamples (Hesterberg
-// 2015, "What teachers should know about the bootstrap", sections 4 and 5.1). Unlike a percentile interval it reaches
+// 2015, "What teachers should know about the bootstrap"). Unlike a percentile interval it reaches
 // beyond the smallest and the largest run, without which two to five runs cannot cover 95 %; a test simulates its
 // coverage. Resampling starts from a fixed seed: the same values give the same interval. `values` not empty.
 Estimate median_with_interval(std::span<const double> values, double confidence = 0.95);
