@@ -80,7 +80,7 @@ TEST(Proof, Bf16ByLogitsAndProducts) {
   EXPECT_TRUE(passes(bf16, facts(bf16), "autocast"));
   EXPECT_FALSE(passes({}, facts(bf16), "autocast"));
   const auto without_autocast = [](Trainer& trainer) {
-    const auto head = trainer.ops().head, linear_free = head;
+    const auto head = trainer.ops().head;
     trainer.ops().head = [head](const at::Tensor& x, const at::Tensor& wte) {
       const c10::impl::ExcludeDispatchKeyGuard off(c10::DispatchKeySet(c10::DispatchKey::AutocastCPU));
       return head(x.to(at::kFloat), wte);

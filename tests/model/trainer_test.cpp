@@ -55,13 +55,10 @@ TEST(Trainer, RecipesLearnTheSame) {
 }
 
 TEST(Trainer, AccumulationIsABiggerBatch) {
-  const auto whole = losses({}, 4, {.B = 4, .T = 16});
-  const auto parts = losses({}, 4, {.B = 2, .T = 16, .accumulation = 2});
-  // Seed 1 starts both at other windows unless these are equal: start at the beginning.
-  const auto whole0 = losses({}, 4, {.B = 4, .T = 16, .seed = 0});
-  const auto parts0 = losses({}, 4, {.B = 2, .T = 16, .accumulation = 2, .seed = 0});
-  for (size_t i = 0; i < whole0.size(); ++i) EXPECT_NEAR(whole0[i], parts0[i], 1e-5) << i;
-  EXPECT_EQ(whole.size(), parts.size());
+  // Seed 0: both begin at the first token.
+  const auto whole = losses({}, 4, {.B = 4, .T = 16, .seed = 0});
+  const auto parts = losses({}, 4, {.B = 2, .T = 16, .accumulation = 2, .seed = 0});
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(whole[i], parts[i], 1e-5) << i;
 }
 
 TEST(Trainer, Float16ScalesItsLossAndCountsSkippedSteps) {
@@ -70,8 +67,20 @@ TEST(Trainer, Float16ScalesItsLossAndCountsSkippedSteps) {
                   {.B = 2, .T = 32, .max_steps = 6}, stream);
   for (int i = 0; i < 6; ++i) trainer.step();
   for (const double loss : trainer.losses()) EXPECT_TRUE(std::isfinite(loss));
-  EXPECT_GE(trainer.skipped_steps(), 0);
   EXPECT_LT(trainer.skipped_steps(), 6);
+}
+
+TEST(Trainer, Float16SkipsStepsWhoseGradientsOverflow) {
+  const TokenStream stream = text();
+  Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16, .optimizer = Optimizer::fused},
+                  {.B = 2, .T = 32, .max_steps = 2}, stream);
+  for (const Parameter& parameter : trainer.model().parameters()) {
+    if (parameter.name == "ln_f.weight") parameter.tensor.data().fill_(1e6);  // beyond float16
+  }
+  const at::Tensor before = trainer.model().parameters().front().tensor.detach().clone();
+  for (int i = 0; i < 2; ++i) trainer.step();
+  EXPECT_EQ(trainer.skipped_steps(), 2);
+  EXPECT_TRUE(at::equal(trainer.model().parameters().front().tensor, before));
 }
 
 TEST(Trainer, TellsItsPhases) {
