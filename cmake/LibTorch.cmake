@@ -34,8 +34,13 @@ find_path(CUDART_INCLUDE_DIR cuda_runtime_api.h HINTS ${wheel_cuda}/include ${CU
   /usr/local/cuda/include $ENV{CUDA_HOME}/include)
 find_library(LIB_cudart NAMES cudart libcudart.so.13
   HINTS ${wheel_cuda}/lib ${torch_root}/lib ${CUDAToolkit_ROOT}/lib64 /usr/local/cuda/lib64 $ENV{CUDA_HOME}/lib64)
-if(NOT CUDART_INCLUDE_DIR OR NOT LIB_cudart)
-  message(FATAL_ERROR "CUDA 13 headers or libcudart not found; a toolkit is named with -DCUDAToolkit_ROOT=<folder>.")
+# CUPTI: libtorch_cpu has loaded the same library already.
+find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${wheel_cuda}/include ${CUDAToolkit_ROOT}/include
+  ${CUDAToolkit_ROOT}/extras/CUPTI/include /usr/local/cuda/extras/CUPTI/include $ENV{CUDA_HOME}/extras/CUPTI/include)
+find_library(LIB_cupti NAMES cupti libcupti.so.13 HINTS ${wheel_cuda}/lib ${torch_root}/lib ${CUDAToolkit_ROOT}/lib64
+  ${CUDAToolkit_ROOT}/extras/CUPTI/lib64 /usr/local/cuda/extras/CUPTI/lib64 $ENV{CUDA_HOME}/extras/CUPTI/lib64)
+if(NOT CUDART_INCLUDE_DIR OR NOT LIB_cudart OR NOT CUPTI_INCLUDE_DIR OR NOT LIB_cupti)
+  message(FATAL_ERROR "CUDA 13 headers, libcudart or CUPTI not found; a toolkit is named with -DCUDAToolkit_ROOT=<folder>.")
 endif()
 
 add_library(ladder_torch INTERFACE)
@@ -43,13 +48,14 @@ add_library(ladder::torch ALIAS ladder_torch)
 # The wheel ships headers of other libraries (fmt, nlohmann), whose compiled part it keeps to itself: searched last, so that
 # the system's are found first.
 target_compile_options(ladder_torch INTERFACE "SHELL:-idirafter ${TORCH_INCLUDE_DIR}"
-  "SHELL:-idirafter ${TORCH_INCLUDE_DIR}/torch/csrc/api/include" "SHELL:-idirafter ${CUDART_INCLUDE_DIR}")
+  "SHELL:-idirafter ${TORCH_INCLUDE_DIR}/torch/csrc/api/include" "SHELL:-idirafter ${CUDART_INCLUDE_DIR}"
+  "SHELL:-idirafter ${CUPTI_INCLUDE_DIR}")
 # Nothing refers to libtorch_cuda by name, but loading it registers the CUDA backend.
 target_link_libraries(ladder_torch INTERFACE
-  ${LIB_torch_cpu} ${LIB_c10} ${LIB_c10_cuda} ${LIB_cudart}
+  ${LIB_torch_cpu} ${LIB_c10} ${LIB_c10_cuda} ${LIB_cudart} ${LIB_cupti}
   -Wl,--push-state,--no-as-needed ${LIB_torch_cuda} -Wl,--pop-state)
 target_link_options(ladder_torch INTERFACE -Wl,--disable-new-dtags)
-foreach(library ${LIB_torch_cpu} ${LIB_cudart})
+foreach(library ${LIB_torch_cpu} ${LIB_cudart} ${LIB_cupti})
   cmake_path(GET library PARENT_PATH folder)
   list(APPEND LADDER_LIBRARY_FOLDERS ${folder})
 endforeach()

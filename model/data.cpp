@@ -133,15 +133,16 @@ BatchLoader::BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64
   if (seed != 0) position_ = splitmix64(seed) % windows * window_;
 }
 
-std::pair<at::Tensor, at::Tensor> BatchLoader::next() {
-  const auto window_at = [&](size_t first) {
-    at::Tensor window = at::empty({B_, T_}, at::kLong);
-    std::ranges::copy(tokens_.subspan(first, window_), window.mutable_data_ptr<int64_t>());
-    return window;
-  };
-  auto batch = std::pair(window_at(position_), window_at(position_ + 1));
+void BatchLoader::next(const at::Tensor& inputs, const at::Tensor& targets) {
+  std::ranges::copy(tokens_.subspan(position_, window_), inputs.mutable_data_ptr<int64_t>());
+  std::ranges::copy(tokens_.subspan(position_ + 1, window_), targets.mutable_data_ptr<int64_t>());
   position_ += window_;
   if (tokens_.size() - position_ < window_ + 1) position_ = 0;
+}
+
+std::pair<at::Tensor, at::Tensor> BatchLoader::next() {
+  auto batch = std::pair(at::empty({B_, T_}, at::kLong), at::empty({B_, T_}, at::kLong));
+  next(batch.first, batch.second);
   return batch;
 }
 

@@ -53,7 +53,9 @@ class BatchLoader {
   BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed);
   BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t) = delete;  // would dangle
 
-  // inputs, targets: (B, T) int64 on the CPU, in memory of their own
+  // Fills inputs and targets, (B, T) int64 on the CPU, contiguous.
+  void next(const at::Tensor& inputs, const at::Tensor& targets);
+  // The same in memory of their own.
   [[nodiscard]] std::pair<at::Tensor, at::Tensor> next();
 
  private:

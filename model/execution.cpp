@@ -2,34 +2,39 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
 
 namespace model {
 namespace {
 
 class Eager : public Executor {
  public:
-  void run(const std::function<void()>& body) override { body(); }
+  explicit Eager(std::function<void()> before_body) : before_body_(std::move(before_body)) {}
+
+  void run(const std::function<void()>& body) override {
+    before_body_();
+    body();
+  }
+
+ private:
+  std::function<void()> before_body_;
 };
 
 class CapturedGraph : public Executor {
  public:
-  explicit CapturedGraph(std::function<void()> before_capture) : before_capture_(std::move(before_capture)) {}
+  explicit CapturedGraph(std::function<void()> before_body) : before_body_(std::move(before_body)) {}
 
   void run(const std::function<void()>& body) override {
     if (eager_runs_ < warm_up_runs) {
       ++eager_runs_;
+      before_body_();
       body();
       return;
     }
-    if (!graph_) {
-      before_capture_();
-      at::autocast::clear_cache();
-      graph_ = std::make_unique<at::cuda::CUDAGraph>();
-      graph_->capture_begin();
-      body();
-      graph_->capture_end();
-    }
-    graph_->replay();
+    if (!graph_) capture(body);
+    // Not CUDAGraph::replay(), which also launches kernels that set up random numbers; a step draws none.
+    C10_CUDA_CHECK(cudaGraphLaunch(graph_->raw_cuda_graph_exec(), c10::cuda::getCurrentCUDAStream()));
   }
 
   void recapture() override { graph_.reset(); }
@@ -37,16 +42,27 @@ class CapturedGraph : public Executor {
  private:
   static constexpr int warm_up_runs = 3;  // cuBLAS handles and workspaces, attention plans, module loading
 
-  std::function<void()> before_capture_;
+  void capture(const std::function<void()>& body) {
+    before_body_();
+    at::autocast::clear_cache();
+    // Kept only when whole: after an exception (out of memory) the next run must not launch half a graph.
+    auto graph = std::make_unique<at::cuda::CUDAGraph>();
+    graph->capture_begin();
+    body();
+    graph->capture_end();
+    graph_ = std::move(graph);
+  }
+
+  std::function<void()> before_body_;
   int eager_runs_ = 0;
   std::unique_ptr<at::cuda::CUDAGraph> graph_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_capture) {
-  if (execution == Execution::graph) return std::make_unique<CapturedGraph>(std::move(before_capture));
-  return std::make_unique<Eager>();
+std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body) {
+  if (execution == Execution::graph) return std::make_unique<CapturedGraph>(std::move(before_body));
+  return std::make_unique<Eager>(std::move(before_body));
 }
 
 }  // namespace model

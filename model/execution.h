@@ -11,15 +11,17 @@ namespace model {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Runs the body, or replays what it did. The body reads and writes only tensors that stay where they are.
+  // Runs the body, or replays what it did. The body reads and writes only tensors that stay where they are, draws no
+  // random numbers (a replay would draw the same ones again), and takes no number from the host that changes from step
+  // to step.
   virtual void run(const std::function<void()>& body) = 0;
   // Drops what was captured: the next run captures again.
   virtual void recapture() {}
 };
 
-// before_capture: called right before the body is recorded; drops what warm-up left behind (gradients above all: the
-// capture must create them in the graph's own memory). A graph is captured at the fourth run, after three eager ones,
-// and needs to be used on one non-default CUDA stream throughout.
-std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_capture);
+// before_body: called each time before the body itself runs, not before a replay. It drops the gradients: a capture must
+// create them in the graph's own memory, which each replay then overwrites. A graph is captured at the fourth run, after
+// three eager ones, and needs to be used on one non-default CUDA stream throughout.
+std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body);
 
 }  // namespace model

@@ -27,7 +27,9 @@ class AdamW {
   // capturable: the step will be captured in a CUDA graph.
   AdamW(const std::vector<Parameter>& parameters, Optimizer kind, bool capturable, const AdamWOptions& options = {});
 
+  // For the next step. A captured step takes it from a tensor of one element on the device.
   void set_learning_rate(double learning_rate);
+  void set_learning_rate(const at::Tensor& learning_rate);
 
   // Divides the gradients by `scale` and adds 1 to `found_inf` where one of them is not finite (gradient scaling).
   void unscale(const at::Tensor& inverse_scale, at::Tensor& found_inf);
@@ -36,11 +38,14 @@ class AdamW {
   [[nodiscard]] at::Tensor clip_coefficient() const;
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
-  // clipped gradients first. A nonzero found_inf skips the update: on the device when fused, by asking the host
-  // otherwise.
+  // clipped gradients first. A nonzero found_inf, one element on the device, skips the update there: the host never
+  // learns of it, and weights, moments and step count stay as they were.
   void step(const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf = {});
 
   void drop_gradients();
+
+  // Of the moments.
+  [[nodiscard]] int64_t state_bytes() const;
 
  private:
   struct Group {
@@ -49,8 +54,16 @@ class AdamW {
     [[nodiscard]] std::vector<at::Tensor> gradients() const;
   };
 
+  // What the host knows when steps are eager and none can be skipped, as 0-dim tensors.
+  struct DeviceFactors {
+    at::Tensor beta1, beta2, kept, negative_step_size, root_correction;
+  };
+  [[nodiscard]] DeviceFactors device_factors(const Group& group, const std::optional<at::Tensor>& found_inf) const;
+
   void step_loop(const Group& group);
+  void step_loop(const Group& group, const DeviceFactors& factors);
   void step_foreach(const Group& group);
+  void step_foreach(const Group& group, const DeviceFactors& factors);
   void step_fused(Group& group, const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf);
 
   Optimizer kind_;

@@ -51,15 +51,14 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       model_(config, recipe.vocabulary_rows, options.seed, device_),
       ops_(ops_for(recipe)),
       optimizer_(model_.parameters(), recipe.optimizer, recipe.execution == Execution::graph),
-      loader_(tokens, options.B, options.T, options.seed),
+      inputs_(tokens, options.B, options.T, options.accumulation, options.seed, device_),
       executor_(make_executor(recipe.execution, [this] { optimizer_.drop_gradients(); })) {
   const auto on_device = at::TensorOptions().device(device_);
-  for (int64_t i = 0; i < options.accumulation; ++i) {
-    inputs_.push_back(at::zeros({options.B, options.T}, on_device.dtype(at::kLong)));
-    targets_.push_back(at::zeros({options.B, options.T}, on_device.dtype(at::kLong)));
-  }
-  loss_ = at::zeros({}, on_device);
+  std::vector<float> schedule;
+  for (int64_t i = 0; i < options.max_steps; ++i) schedule.push_back(static_cast<float>(options.schedule.at(i)));
+  learning_rates_ = at::from_blob(schedule.data(), {options.max_steps}, at::kFloat).to(device_, at::kFloat, false, true);
   losses_ = at::zeros({options.max_steps}, on_device);
+  step_index_ = at::zeros({1}, on_device.dtype(at::kLong));
   if (recipe.autocast == Autocast::fp16) {
     scaler_ = GradientScaler{.scale = at::full({1}, 65536.0, on_device.dtype(at::kFloat)),
                              .growth_tracker = at::zeros({1}, on_device.dtype(at::kInt)),
@@ -68,21 +67,10 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
   }
 }
 
-void Trainer::load_batches() {
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    auto [inputs, targets] = loader_.next();
-    if (device_.is_cuda()) {
-      inputs = inputs.pin_memory();
-      targets = targets.pin_memory();
-    }
-    inputs_[i].copy_(inputs, /*non_blocking=*/true);
-    targets_[i].copy_(targets, /*non_blocking=*/true);
-  }
-}
-
 Tensor Trainer::micro_loss(size_t micro_step) {
   const AutocastScope autocast(device_.type(), recipe_.autocast);
-  return model_.loss(ops_, inputs_[micro_step], targets_[micro_step]);
+  const Tensor pair = inputs_.batch()[static_cast<int64_t>(micro_step)];
+  return model_.loss(ops_, pair[0], pair[1]);
 }
 
 Tensor Trainer::forward_logits(const Tensor& tokens) const {
@@ -91,45 +79,44 @@ Tensor Trainer::forward_logits(const Tensor& tokens) const {
 }
 
 void Trainer::run_step() {
-  loss_.zero_();
+  if (recipe_.execution == Execution::graph) optimizer_.set_learning_rate(learning_rates_.index_select(0, step_index_));
   if (scaler_) scaler_->found_inf.zero_();
   const double share = 1.0 / static_cast<double>(options_.accumulation);
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+  Tensor step_loss;
+  for (size_t i = 0; i < static_cast<size_t>(options_.accumulation); ++i) {
     on_phase("forward");
-    Tensor loss = micro_loss(i) * share;
-    loss_.add_(loss.detach());
+    Tensor loss = micro_loss(i);
+    if (options_.accumulation > 1) loss = loss * share;
+    step_loss = i == 0 ? loss.detach() : step_loss + loss.detach();
     on_phase("backward");
     if (scaler_) loss = loss * scaler_->scale.squeeze();
     loss.backward();
   }
   on_phase("clip");
+  const at::NoGradGuard no_grad;
   std::optional<Tensor> found_inf;
-  Tensor coefficient;
-  {
-    const at::NoGradGuard no_grad;
-    if (scaler_) {
-      found_inf = scaler_->found_inf;
-      optimizer_.unscale(scaler_->scale.to(at::kDouble).reciprocal().to(at::kFloat), *found_inf);
-    }
-    coefficient = optimizer_.clip_coefficient();
+  if (scaler_) {
+    found_inf = scaler_->found_inf;
+    optimizer_.unscale(scaler_->scale.to(at::kDouble).reciprocal().to(at::kFloat), *found_inf);
   }
+  const Tensor coefficient = optimizer_.clip_coefficient();
   on_phase("update");
   optimizer_.step(coefficient, found_inf);
   if (scaler_) {
     scaler_->skipped.add_(scaler_->found_inf);
-    at::_amp_update_scale_(scaler_->scale, scaler_->growth_tracker, scaler_->found_inf, 2.0, 0.5, 2000);
+    at::_amp_update_scale_(scaler_->scale, scaler_->growth_tracker, scaler_->found_inf, 2.0, 0.5,
+                           options_.scale_growth_interval);
   }
+  losses_.index_copy_(0, step_index_, step_loss.reshape({1}));
+  step_index_.add_(1);
 }
 
 void Trainer::step() {
   if (step_ >= options_.max_steps) throw std::out_of_range("Trainer::step: more steps than max_steps");
   on_phase("data");
-  load_batches();
-  optimizer_.set_learning_rate(options_.schedule.at(step_));
-  // A captured graph keeps its gradients: each replay overwrites them.
-  if (recipe_.execution == Execution::eager) optimizer_.drop_gradients();
+  inputs_.advance();
+  if (recipe_.execution == Execution::eager) optimizer_.set_learning_rate(options_.schedule.at(step_));
   executor_->run([this] { run_step(); });
-  losses_.select(0, step_).copy_(loss_);
   ++step_;
   on_phase("");
 }
@@ -141,6 +128,14 @@ void Trainer::synchronize() const {
 std::vector<double> Trainer::losses() const {
   const Tensor host = losses_.narrow(0, 0, step_).to(at::kCPU, at::kDouble);
   return {host.data_ptr<double>(), host.data_ptr<double>() + host.numel()};
+}
+
+double Trainer::loss_scale() const { return scaler_ ? scaler_->scale.item<float>() : 1.0; }
+
+int64_t Trainer::weight_bytes() const {
+  int64_t bytes = 0;
+  for (const Parameter& parameter : model_.parameters()) bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+  return bytes;
 }
 
 int64_t Trainer::skipped_steps() const { return scaler_ ? static_cast<int64_t>(scaler_->skipped.item<float>()) : 0; }

@@ -1,12 +1,14 @@
 // One training step of GPT-2 under a recipe: data, forward, backward, clip, update. Knows no clock; whoever measures
 // sees the phases go by through `on_phase`.
 //
-// A step only enqueues work: on a GPU nothing here waits for the device, and losses are read after the last step.
+// A step only enqueues work: on a GPU nothing here waits for the device, and losses are read after the last step. What
+// changes from step to step (tokens, learning rate, the step's number) is on the device, so that a captured step can be
+// replayed.
 #pragma once
 
-#include "model/data.h"
 #include "model/execution.h"
 #include "model/gpt2.h"
+#include "model/inputs.h"
 #include "model/optimizer.h"
 #include "model/precision.h"
 #include "model/recipe.h"
@@ -30,6 +32,7 @@ struct TrainerOptions {
   int64_t max_steps = 50;    // how many losses are kept
   uint64_t seed = 1;         // weights and the place in the text where training begins
   Schedule schedule = {};
+  int64_t scale_growth_interval = 2000;  // fp16: steps without overflow until the loss scale doubles
 };
 
 class Trainer {
@@ -50,6 +53,13 @@ class Trainer {
   // Steps that the gradient scaler skipped (fp16), 0 otherwise. Waits for the device.
   [[nodiscard]] int64_t skipped_steps() const;
 
+  // The factor by which the loss is multiplied before backward: 1 without a scaler. Waits for the device.
+  [[nodiscard]] double loss_scale() const;
+
+  // What stays from step to step: weights, and the optimizer's moments. Gradients have the weights' size.
+  [[nodiscard]] int64_t weight_bytes() const;
+  [[nodiscard]] int64_t optimizer_bytes() const { return optimizer_.state_bytes(); }
+
   [[nodiscard]] int64_t tokens_per_step() const { return options_.B * options_.T * options_.accumulation; }
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   [[nodiscard]] GPT2& model() { return model_; }
@@ -66,12 +76,12 @@ class Trainer {
   std::function<void(std::string_view phase)> on_phase = [](std::string_view) {};
 
  private:
-  // fp16 gradients: loss times `scale`, halved when a gradient overflows, doubled after 2000 steps without.
+  // fp16 gradients: loss times `scale`, halved when a gradient overflows, doubled after scale_growth_interval steps
+  // without (Micikevicius et al. 2018; torch.amp.GradScaler's numbers). Wholly on the device.
   struct GradientScaler {
     at::Tensor scale, growth_tracker, found_inf, skipped;
   };
 
-  void load_batches();
   void run_step();
   [[nodiscard]] at::Tensor micro_loss(size_t micro_step);
 
@@ -84,12 +94,12 @@ class Trainer {
   GPT2 model_;
   Ops ops_;
   AdamW optimizer_;
-  BatchLoader loader_;
+  Inputs inputs_;
   std::unique_ptr<Executor> executor_;
   std::optional<GradientScaler> scaler_;
-  std::vector<at::Tensor> inputs_, targets_;  // one (B, T) int64 pair per micro-step, overwritten every step
-  at::Tensor loss_;                           // 0-dim, the step's mean
-  at::Tensor losses_;                         // (max_steps) float32
+  at::Tensor learning_rates_;  // (max_steps) float32, the schedule
+  at::Tensor losses_;          // (max_steps) float32, each the mean of its step
+  at::Tensor step_index_;      // (1) int64
   int64_t step_ = 0;
 };
 

@@ -92,11 +92,17 @@ TEST(AdamW, ClipsToTheNorm) {
   EXPECT_LT((results[0] - results[2]).abs().max().item<double>(), 1e-6);
 }
 
+std::vector<std::pair<Optimizer, bool>> every_kind_and_form() {
+  return {{Optimizer::loop, false},   {Optimizer::loop, true},   {Optimizer::foreach, false},
+          {Optimizer::foreach, true}, {Optimizer::fused, false}, {Optimizer::fused, true}};
+}
+
 TEST(AdamW, SkipsAStepWhoseGradientsOverflowed) {
-  for (const Optimizer kind : {Optimizer::loop, Optimizer::foreach, Optimizer::fused}) {
+  for (const auto& [kind, capturable] : every_kind_and_form()) {
     const auto parameters = two_parameters();
+    parameters[1].tensor.data().zero_();  // as biases are at the start: 0 / 0 must not get in
     const Tensor before = parameters[0].tensor.detach().clone();
-    AdamW optimizer(parameters, kind, false);
+    AdamW optimizer(parameters, kind, capturable);
     optimizer.set_learning_rate(0.1);
     Tensor found_inf = at::zeros({1});
     set_gradients(parameters, 1.0);
@@ -105,12 +111,53 @@ TEST(AdamW, SkipsAStepWhoseGradientsOverflowed) {
     EXPECT_EQ(found_inf.item<float>(), 1.0F);
     optimizer.step(optimizer.clip_coefficient(), found_inf);
     EXPECT_TRUE(at::equal(parameters[0].tensor, before)) << static_cast<int>(kind);
+    EXPECT_TRUE(at::equal(parameters[1].tensor, at::zeros({7}))) << static_cast<int>(kind);
     // The skipped step is not counted: the next one is the first.
     found_inf.zero_();
     set_gradients(parameters, 1e-3);
     optimizer.step(optimizer.clip_coefficient(), found_inf);
     const double moved = (parameters[0].tensor - before * (1 - 0.1 * 0.1)).abs().max().item<double>();
     EXPECT_NEAR(moved, 0.1, 1e-3) << static_cast<int>(kind);  // a first step moves by the learning rate
+  }
+}
+
+TEST(AdamW, ASkippedStepInTheMiddleLeavesNoTrace) {
+  for (const auto& [kind, capturable] : every_kind_and_form()) {
+    std::vector<Tensor> results;
+    for (const bool with_overflow : {false, true}) {
+      const auto parameters = two_parameters();
+      AdamW optimizer(parameters, kind, capturable);
+      optimizer.set_learning_rate(0.01);
+      Tensor found_inf = at::zeros({1});
+      const auto step = [&](double scale) {
+        set_gradients(parameters, scale);
+        optimizer.step(optimizer.clip_coefficient(), found_inf);
+      };
+      step(0.1);
+      if (with_overflow) {
+        found_inf.fill_(1);
+        step(INFINITY);
+        found_inf.zero_();
+      }
+      step(0.2);
+      results.push_back(at::cat({parameters[0].tensor.detach().flatten(), parameters[1].tensor.detach()}));
+    }
+    EXPECT_TRUE(at::equal(results[0], results[1])) << static_cast<int>(kind) << " " << capturable;
+  }
+}
+
+TEST(AdamW, TakesItsLearningRateFromATensor) {
+  for (const Optimizer kind : {Optimizer::loop, Optimizer::foreach, Optimizer::fused}) {
+    std::vector<Tensor> results;
+    for (const bool from_tensor : {false, true}) {
+      const auto parameters = two_parameters();
+      AdamW optimizer(parameters, kind, /*capturable=*/true);
+      from_tensor ? optimizer.set_learning_rate(at::full({1}, 0.25)) : optimizer.set_learning_rate(0.25);
+      set_gradients(parameters, 0.1);
+      optimizer.step(optimizer.clip_coefficient());
+      results.push_back(parameters[0].tensor.detach());
+    }
+    EXPECT_TRUE(at::equal(results[0], results[1])) << static_cast<int>(kind);
   }
 }
 

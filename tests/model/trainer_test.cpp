@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 namespace {
@@ -72,15 +73,30 @@ TEST(Trainer, Float16ScalesItsLossAndCountsSkippedSteps) {
 
 TEST(Trainer, Float16SkipsStepsWhoseGradientsOverflow) {
   const TokenStream stream = text();
-  Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16, .optimizer = Optimizer::fused},
-                  {.B = 2, .T = 32, .max_steps = 2}, stream);
-  for (const Parameter& parameter : trainer.model().parameters()) {
-    if (parameter.name == "ln_f.weight") parameter.tensor.data().fill_(1e6);  // beyond float16
+  for (const Optimizer optimizer : {Optimizer::loop, Optimizer::foreach, Optimizer::fused}) {
+    Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16, .optimizer = optimizer},
+                    {.B = 2, .T = 32, .max_steps = 2}, stream);
+    for (const Parameter& parameter : trainer.model().parameters()) {
+      if (parameter.name == "ln_f.weight") parameter.tensor.data().fill_(1e6);  // beyond float16
+    }
+    const at::Tensor before = trainer.model().parameters().front().tensor.detach().clone();
+    for (int i = 0; i < 2; ++i) trainer.step();
+    EXPECT_EQ(trainer.skipped_steps(), 2);
+    EXPECT_EQ(trainer.loss_scale(), 65536.0 / 4);
+    EXPECT_TRUE(at::equal(trainer.model().parameters().front().tensor, before));
   }
-  const at::Tensor before = trainer.model().parameters().front().tensor.detach().clone();
-  for (int i = 0; i < 2; ++i) trainer.step();
-  EXPECT_EQ(trainer.skipped_steps(), 2);
-  EXPECT_TRUE(at::equal(trainer.model().parameters().front().tensor, before));
+}
+
+TEST(Trainer, Float16MovesItsScaleWithEveryStep) {
+  const TokenStream stream = text();
+  constexpr int steps = 9;
+  Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16},
+                  {.B = 1, .T = 16, .max_steps = steps, .scale_growth_interval = 1}, stream);
+  for (int i = 0; i < steps; ++i) trainer.step();
+  const auto skipped = static_cast<int>(trainer.skipped_steps());  // the scale grows until something overflows
+  EXPECT_GT(skipped, 0);
+  EXPECT_LT(skipped, steps);
+  EXPECT_EQ(trainer.loss_scale(), std::ldexp(65536.0, steps - 2 * skipped));
 }
 
 TEST(Trainer, TellsItsPhases) {
@@ -91,6 +107,15 @@ TEST(Trainer, TellsItsPhases) {
   trainer.step();
   EXPECT_EQ(phases, "data;forward;backward;forward;backward;clip;update;;");
   EXPECT_THROW(trainer.step(), std::out_of_range);
+}
+
+TEST(Trainer, KnowsWhatItKeeps) {
+  const TokenStream stream = text();
+  const Trainer trainer(preset("tiny"), {.vocabulary_rows = 50304}, {.B = 1, .T = 8, .max_steps = 1}, stream);
+  const Config config = preset("tiny");
+  const int64_t elements = config.parameters() + (50304 - 50257) * config.n_embd;
+  EXPECT_EQ(trainer.weight_bytes(), 4 * elements);
+  EXPECT_EQ(trainer.optimizer_bytes(), 8 * elements);
 }
 
 TEST(Trainer, RefusesSizesThatCannotBe) {

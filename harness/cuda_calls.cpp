@@ -1,0 +1,107 @@
+#include "harness/cuda_calls.h"
+
+#include <cupti.h>
+#include <fmt/format.h>
+
+#include <mutex>
+#include <string_view>
+
+namespace harness {
+namespace {
+
+struct Counter {
+  std::mutex mutex;
+  std::map<std::string, int64_t> calls;
+};
+
+// How deep this thread is in calls to the run-time library: what the library itself asks of the driver is no call of ours.
+thread_local int runtime_depth = 0;
+
+void CUPTIAPI on_call(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* data) {
+  const auto* call = static_cast<const CUpti_CallbackData*>(data);
+  const bool enters = call->callbackSite == CUPTI_API_ENTER;
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && !enters) --runtime_depth;
+  if (enters && runtime_depth == 0) {
+    auto* counter = static_cast<Counter*>(user);
+    const std::lock_guard lock(counter->mutex);
+    ++counter->calls[call->functionName];
+  }
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && enters) ++runtime_depth;
+}
+
+std::string describe(const char* call, CUptiResult result) {
+  const char* text = nullptr;
+  if (cuptiGetResultString(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown";
+  return fmt::format("{}: {} ({})", call, text, static_cast<int>(result));
+}
+
+// The place of the one subscriber that CUPTI has; given back when the work is over, also by an exception.
+class Subscription {
+ public:
+  explicit Subscription(Counter& counter) {
+    if (const CUptiResult result = cuptiSubscribe(&handle_, on_call, &counter); result != CUPTI_SUCCESS) {
+      fault_ = describe("cuptiSubscribe", result);
+      return;
+    }
+    subscribed_ = true;
+    for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
+      if (const CUptiResult result = cuptiEnableDomain(1, handle_, domain); result != CUPTI_SUCCESS) {
+        fault_ = describe("cuptiEnableDomain", result);
+      }
+    }
+  }
+  ~Subscription() {
+    if (subscribed_) cuptiUnsubscribe(handle_);
+  }
+  Subscription(const Subscription&) = delete;  // CUPTI has one
+  Subscription& operator=(const Subscription&) = delete;
+  [[nodiscard]] const std::string& fault() const { return fault_; }
+
+ private:
+  CUpti_SubscriberHandle handle_{};
+  bool subscribed_ = false;
+  std::string fault_;
+};
+
+template <class Predicate>
+int64_t sum_where(const std::map<std::string, int64_t>& calls, Predicate&& wanted) {
+  int64_t sum = 0;
+  for (const auto& [name, count] : calls) {
+    if (wanted(std::string_view(name))) sum += count;
+  }
+  return sum;
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+}  // namespace
+
+int64_t CudaCalls::kernel_launches() const {
+  return sum_where(calls, [](std::string_view name) {
+    return name.starts_with("cudaLaunch") || name.starts_with("cuLaunch");  // ...Kernel, KernelEx, CooperativeKernel
+  });
+}
+
+int64_t CudaCalls::graph_launches() const {
+  return sum_where(
+      calls, [](std::string_view name) { return name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch"); });
+}
+
+int64_t CudaCalls::host_waits() const {
+  return sum_where(calls, [](std::string_view name) {
+    const bool waits = contains(name, "Synchronize");
+    const bool copies = name.starts_with("cudaMemcpy") || name.starts_with("cuMemcpy");
+    return waits || (copies && !contains(name, "Async"));
+  });
+}
+
+CudaCalls cuda_calls(const std::function<void()>& work) {
+  Counter counter;
+  const Subscription subscription(counter);
+  work();
+  const std::lock_guard lock(counter.mutex);
+  if (!subscription.fault().empty()) return {.calls = {}, .unavailable = subscription.fault()};
+  return {.calls = counter.calls, .unavailable = ""};
+}
+
+}  // namespace harness

@@ -1,0 +1,28 @@
+// Which calls a piece of work makes to CUDA, by name, as CUPTI's callbacks see them: kernel launches, graph launches, and
+// whatever makes the host wait. For looking at a step that is not timed: CUPTI slows a process down and leaves it slower.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace harness {
+
+struct CudaCalls {
+  // "cudaLaunchKernel": 1412. Calls to the run-time library, and those to the driver that were not made by it.
+  std::map<std::string, int64_t> calls;
+  // Why nothing was counted (no driver, another tool holds CUPTI's only place); empty when it was.
+  std::string unavailable;
+
+  [[nodiscard]] int64_t kernel_launches() const;
+  [[nodiscard]] int64_t graph_launches() const;
+  // Calls that return only when the device has done something: synchronizations, and copies that are not asynchronous.
+  [[nodiscard]] int64_t host_waits() const;
+};
+
+// Runs `work` and counts the calls of all threads meanwhile. Where CUPTI is not to be had the work runs all the same.
+// One at a time in a process.
+CudaCalls cuda_calls(const std::function<void()>& work);
+
+}  // namespace harness

@@ -1,0 +1,49 @@
+#include "harness/memory_log.h"
+
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace harness {
+
+class MemoryLog::Reporter : public c10::MemoryReportingInfoBase {
+ public:
+  explicit Reporter(c10::DeviceType device) : device_(device) {}
+
+  // bytes: negative for a release.
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device device) override {
+    if (device.type() != device_) return;
+    const std::lock_guard lock(mutex_);
+    live_ += bytes;
+    peak_ = std::max(peak_, live_);
+  }
+
+  [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
+
+  [[nodiscard]] int64_t live() const {
+    const std::lock_guard lock(mutex_);
+    return live_;
+  }
+
+  [[nodiscard]] int64_t peak() const {
+    const std::lock_guard lock(mutex_);
+    return peak_;
+  }
+
+ private:
+  c10::DeviceType device_;
+  mutable std::mutex mutex_;
+  int64_t live_ = 0, peak_ = 0;
+};
+
+MemoryLog::MemoryLog(c10::DeviceType device)
+    : reporter_(std::make_shared<Reporter>(device)), guard_(c10::DebugInfoKind::PROFILER_STATE, reporter_) {}
+
+MemoryLog::~MemoryLog() = default;
+
+int64_t MemoryLog::live_bytes() const { return reporter_->live(); }
+
+int64_t MemoryLog::peak_bytes() const { return reporter_->peak(); }
+
+}  // namespace harness

@@ -1,0 +1,32 @@
+// How much memory the tensors of one device take while it watches: every allocation and release that PyTorch's allocators
+// report, on this thread and on the autograd threads that work for it. The caching allocators report blocks as they are
+// handed out, not what they hold in reserve, so a CPU and a GPU are counted alike.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace harness {
+
+class MemoryLog {
+ public:
+  explicit MemoryLog(c10::DeviceType device);
+  ~MemoryLog();
+  MemoryLog(const MemoryLog&) = delete;  // installed by address
+  MemoryLog& operator=(const MemoryLog&) = delete;
+
+  // Bytes allocated less bytes released since construction; negative where older tensors were released.
+  [[nodiscard]] int64_t live_bytes() const;
+  // The largest value that live_bytes() had.
+  [[nodiscard]] int64_t peak_bytes() const;
+
+ private:
+  class Reporter;
+  std::shared_ptr<Reporter> reporter_;
+  c10::DebugInfoGuard guard_;
+};
+
+}  // namespace harness

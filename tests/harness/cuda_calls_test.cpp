@@ -1,0 +1,38 @@
+// What counts as a launch and what as a wait, and a machine without a driver. Real calls: tests/cuda.
+#include "harness/cuda_calls.h"
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using harness::CudaCalls;
+
+TEST(CudaCalls, TellsLaunchesFromWaits) {
+  const CudaCalls seen{.calls = {{"cudaLaunchKernel", 5},
+                                 {"cudaLaunchKernelExC", 2},
+                                 {"cuLaunchKernelEx", 3},
+                                 {"cudaGraphLaunch", 1},
+                                 {"cudaMemcpyAsync", 7},
+                                 {"cudaMemcpy", 1},
+                                 {"cudaStreamSynchronize", 2},
+                                 {"cudaEventSynchronize", 1},
+                                 {"cudaEventQuery", 9},
+                                 {"cudaStreamWaitEvent", 4}},
+                       .unavailable = ""};
+  EXPECT_EQ(seen.kernel_launches(), 10);
+  EXPECT_EQ(seen.graph_launches(), 1);
+  EXPECT_EQ(seen.host_waits(), 4);
+}
+
+TEST(CudaCalls, TheWorkIsDoneWithoutADriver) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) == cudaSuccess) GTEST_SKIP() << "there is a driver";
+  bool done = false;
+  const CudaCalls seen = harness::cuda_calls([&] { done = true; });
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(seen.calls.empty());
+  EXPECT_NE(seen.unavailable, "");
+}
+
+}  // namespace
