@@ -313,7 +313,11 @@ int run(const RunFlags& flags) {
   if (flags.json) {
     harness::check_schema(record, "record", "the record");
     fmt::print("{}\n", record.dump(1));
-  } else {
+  }
+  if (record.at("status") == "failed") {
+    throw std::runtime_error(fmt::format("out of memory: {}", record.at("failure").at("message").get<std::string>()));
+  }
+  if (!flags.json) {
     const Json& summary = record.at("summary");
     fmt::print("{} B={} T={}: median {} ms/step [{} - {}] over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
                options.model, options.B, options.T, number(summary.at("median_ms")), number(summary.at("min_ms")),

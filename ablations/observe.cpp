@@ -1,6 +1,8 @@
 #include "ablations/observe.h"
 
+#include "harness/cuda_calls.h"
 #include "harness/library_calls.h"
+#include "harness/memory_log.h"
 #include "harness/operation_log.h"
 #include "model/precision.h"
 
@@ -83,68 +85,113 @@ std::string precision_of(double relative_error) {
   return "float32";
 }
 
-Json observe(model::Trainer& trainer) {
-  const model::Recipe& recipe = trainer.recipe();
-  const bool on_cpu = recipe.device == model::Device::cpu;
+namespace {
 
-  Json logits;
+Json matmul_precision(at::DeviceType device) {
+  const at::Float32MatmulPrecision aten = at::globalContext().float32MatmulPrecision();
+  const at::Float32Precision backend = at::globalContext().float32Precision(
+      device == at::kCUDA ? at::Float32Backend::CUDA : at::Float32Backend::MKLDNN, at::Float32Op::MATMUL);
+  return {{"aten", aten == at::Float32MatmulPrecision::HIGHEST ? "highest"
+                   : aten == at::Float32MatmulPrecision::HIGH  ? "high"
+                                                               : "medium"},
+          {"backend", at::precision2str(backend)}};
+}
+
+// A step of its own, as a timed one: nothing else watches it.
+Json cuda_calls(model::Trainer& trainer) {
+  trainer.synchronize();
+  const harness::CudaCalls seen = harness::cuda_calls([&] { trainer.step(); });
+  trainer.synchronize();
+  if (!seen.unavailable.empty()) return {{"unavailable", seen.unavailable}};
+  return {{"kernel_launches", seen.kernel_launches()},
+          {"graph_launches", seen.graph_launches()},
+          {"host_waits", seen.host_waits()},
+          {"calls", seen.calls}};
+}
+
+int64_t gradient_bytes(const model::GPT2& gpt2) {
+  int64_t bytes = 0;
+  for (const model::Parameter& parameter : gpt2.parameters()) {
+    if (parameter.tensor.grad().defined()) bytes += static_cast<int64_t>(parameter.tensor.grad().nbytes());
+  }
+  return bytes;
+}
+
+// One step that dispatches its operations, watched from within: what it is made of.
+struct Makeup {
+  Json operations = Json::object(), update_operations, backward_nodes, products, logits;
+  int64_t activations_bytes = 0;
+};
+
+Makeup watch_step(model::Trainer& trainer) {
+  const model::Recipe& recipe = trainer.recipe();
+  Makeup makeup;
   const auto head = trainer.ops().head;
   trainer.ops().head = [&](const Tensor& x, const Tensor& wte) {
     Tensor result = head(x, wte);
-    logits = {{"dtype", at::toString(result.scalar_type())}, {"columns", result.size(-1)}};
+    makeup.logits = {{"dtype", at::toString(result.scalar_type())}, {"columns", result.size(-1)}};
     return result;
   };
   const auto on_phase = trainer.on_phase;
-  Json operations = Json::object(), update_operations, backward_nodes, products;
-  const auto logged_step = [&](const std::function<void(const harness::OperationLog&)>& take) {
+  {
     harness::OperationLog log;
-    trainer.on_phase = [&](std::string_view phase) { log.begin_phase(phase); };
-    if (on_cpu) {
-      products = harness::library_calls([&] { trainer.step(); });
+    const harness::MemoryLog memory(model::device_type(recipe.device));
+    std::optional<int64_t> before_forward, after_forward;
+    trainer.on_phase = [&](std::string_view phase) {
+      log.begin_phase(phase);
+      if (phase == "forward" && !before_forward) before_forward = memory.live_bytes();
+      if (phase == "backward" && !after_forward) after_forward = memory.live_bytes();
+    };
+    if (recipe.device == model::Device::cpu) {
+      makeup.products = harness::library_calls([&] { trainer.step(); });
     } else {
       trainer.step();
       trainer.synchronize();
     }
-    take(log);
-  };
-  const auto take_operations = [&](const harness::OperationLog& log) {
     for (const char* phase : {"data", "forward", "backward", "clip", "update"}) {
       int64_t count = 0;
       for (const auto& [name, calls] : log.operations(phase)) count += calls;
-      operations[phase] = count;
+      makeup.operations[phase] = count;
     }
-    operations["total"] = log.total();
-  };
-  const auto take_makeup = [&](const harness::OperationLog& log) {
-    update_operations = log.operations("update");
-    backward_nodes = log.backward_nodes();
-  };
-  if (recipe.execution == model::Execution::graph) {
-    logged_step(take_operations);
-    trainer.recapture();
-    logged_step(take_makeup);
-  } else {
-    logged_step([&](const harness::OperationLog& log) {
-      take_operations(log);
-      take_makeup(log);
-    });
+    makeup.operations["total"] = log.total();
+    makeup.update_operations = log.operations("update");
+    makeup.backward_nodes = log.backward_nodes();
+    if (before_forward && after_forward) makeup.activations_bytes = *after_forward - *before_forward;
   }
   trainer.on_phase = on_phase;
   trainer.ops().head = head;
+  return makeup;
+}
 
-  const at::Float32MatmulPrecision precision = at::globalContext().float32MatmulPrecision();
+}  // namespace
+
+Json observe(model::Trainer& trainer) {
+  const model::Recipe& recipe = trainer.recipe();
+  const Json calls = recipe.device == model::Device::cuda ? cuda_calls(trainer) : Json();
+  Makeup makeup = watch_step(trainer);
+  if (recipe.execution == model::Execution::graph) {
+    const Json replayed = makeup.operations;
+    trainer.recapture();
+    makeup = watch_step(trainer);
+    makeup.operations = replayed;
+  }
   return {{"parameters_device", trainer.model().parameters().front().tensor.device().str()},
-          {"matmul_precision", precision == at::Float32MatmulPrecision::HIGHEST ? "highest"
-                               : precision == at::Float32MatmulPrecision::HIGH  ? "high"
-                                                                                : "medium"},
+          {"matmul_precision", matmul_precision(model::device_type(recipe.device))},
           {"fingerprint", {{"float32", fingerprint(recipe, false)}, {"autocast", fingerprint(recipe, true)}}},
-          {"logits", logits},
-          {"operations", operations},
-          {"update_operations", update_operations},
-          {"backward_nodes", backward_nodes},
-          {"matrix_products", products},
+          {"logits", makeup.logits},
+          {"operations", makeup.operations},
+          {"update_operations", makeup.update_operations},
+          {"backward_nodes", makeup.backward_nodes},
+          {"matrix_products", makeup.products},
+          {"cuda_calls", calls},
           {"refault", {{"bytes", refault_bytes}, {"faults", refaults()}}},
-          {"skipped_steps", trainer.skipped_steps()}};
+          {"skipped_steps", trainer.skipped_steps()},
+          {"loss_scale", trainer.loss_scale()},
+          {"memory",
+           {{"weights_bytes", trainer.weight_bytes()},
+            {"gradients_bytes", gradient_bytes(trainer.model())},
+            {"optimizer_bytes", trainer.optimizer_bytes()},
+            {"activations_bytes", makeup.activations_bytes}}}};
 }
 
 }  // namespace ablations

@@ -26,10 +26,22 @@ std::string describe(const Json& fingerprint) {
                      kernel.is_null() ? "" : ", by " + kernel.get<std::string>());
 }
 
+// Of one step; nullptr on a CPU and where CUPTI was not to be had.
+const Json* counted_calls(const RunFacts& facts) {
+  const Json& calls = facts.observations.at("cuda_calls");
+  return calls.is_null() || calls.contains("unavailable") ? nullptr : &calls;
+}
+
 Proof device(const Recipe& recipe, const RunFacts& facts) {
   const std::string found = facts.observations.at("parameters_device");
-  const std::string wanted = recipe.device == Device::cuda ? "cuda" : "cpu";
-  return {"device", found.starts_with(wanted), "parameters on " + wanted, "parameters on " + found};
+  if (recipe.device == Device::cpu) {
+    return {"device", found.starts_with("cpu"), "parameters on cpu", "parameters on " + found};
+  }
+  const Json* calls = counted_calls(facts);
+  const int64_t waits = calls == nullptr ? 0 : calls->at("host_waits").get<int64_t>();
+  return {"device", found.starts_with("cuda") && waits == 0, "parameters on cuda; the host waits for nothing in a step",
+          fmt::format("parameters on {}; {}", found,
+                      calls == nullptr ? "waits were not counted" : fmt::format("{} waits in a step", waits))};
 }
 
 Proof host_memory(const Recipe& recipe, const RunFacts& facts) {
@@ -53,17 +65,23 @@ Proof host_memory(const Recipe& recipe, const RunFacts& facts) {
 
 Proof matmul_precision(const Recipe& recipe, const RunFacts& facts) {
   const Json& fingerprint = facts.observations.at("fingerprint").at("float32");
-  const std::string read_back = facts.observations.at("matmul_precision");
+  const std::string read_back = facts.observations.at("matmul_precision").at("aten");
+  const std::string backend = facts.observations.at("matmul_precision").at("backend");
+  const bool on_cuda = recipe.device == Device::cuda;
   const std::string precision = fingerprint.at("precision");
   const std::string kernel = fingerprint.at("kernel").is_null() ? "" : fingerprint.at("kernel").get<std::string>();
-  const std::string observed = fmt::format("ATen says {}; float32 product: {}", read_back, describe(fingerprint));
+  const std::string observed = fmt::format("ATen says {}{}; float32 product: {}", read_back,
+                                           on_cuda ? ", cuBLAS " + backend : "", describe(fingerprint));
   switch (recipe.matmul_precision) {
     case MatmulPrecision::highest:
-      return {"matmul_precision", read_back == "highest" && precision == "float32",
-              "ATen says highest; a float32 product has float32's error", observed};
+      return {"matmul_precision",
+              read_back == "highest" && precision == "float32" && (!on_cuda || backend == "ieee"),
+              on_cuda ? "ATen says highest, cuBLAS ieee; a float32 product has float32's error"
+                      : "ATen says highest; a float32 product has float32's error",
+              observed};
     case MatmulPrecision::high:
-      return {"matmul_precision", read_back == "high" && precision == "tf32 or float16",
-              "ATen says high; a float32 product has TF32's error", observed};
+      return {"matmul_precision", read_back == "high" && backend == "tf32" && precision == "tf32 or float16",
+              "ATen says high, the backend tf32; a float32 product has TF32's error", observed};
     case MatmulPrecision::medium:
       return {"matmul_precision", read_back == "medium" && kernel.starts_with("onednn matmul"),
               "ATen says medium; a float32 product is oneDNN's (its error tells in which precision)", observed};
@@ -122,13 +140,24 @@ Proof attention(const Recipe& recipe, const RunFacts& facts) {
 Proof execution(const Recipe& recipe, const RunFacts& facts) {
   const Json& operations = facts.observations.at("operations");
   const int64_t model_operations = operations.at("forward").get<int64_t>() + operations.at("backward").get<int64_t>();
-  const std::string observed = fmt::format("{} operations dispatched in a step, {} of them in forward and backward",
-                                           operations.at("total").get<int64_t>(), model_operations);
-  if (recipe.execution == Execution::eager) {
-    return {"execution", model_operations > 0, "forward and backward are dispatched operation by operation", observed};
+  std::string observed = fmt::format("{} operations dispatched in a step, {} of them in forward and backward",
+                                     operations.at("total").get<int64_t>(), model_operations);
+  const bool eager = recipe.execution == Execution::eager;
+  bool launches_fit = true;
+  if (const Json* calls = counted_calls(facts)) {
+    const auto kernels = calls->at("kernel_launches").get<int64_t>();
+    const auto graphs = calls->at("graph_launches").get<int64_t>();
+    launches_fit = eager ? graphs == 0 && kernels > 0 : graphs == 1 && kernels == 0;
+    observed += fmt::format("; {} kernel launches, {} graph launches", kernels, graphs);
+  } else if (recipe.device == Device::cuda) {
+    observed += "; launches were not counted: " + facts.observations.at("cuda_calls").at("unavailable").get<std::string>();
   }
-  return {"execution", model_operations == 0, "a step dispatches nothing of forward and backward: it replays",
-          observed};
+  if (eager) {
+    return {"execution", model_operations > 0 && launches_fit,
+            "forward and backward are dispatched operation by operation; no graph is launched", observed};
+  }
+  return {"execution", model_operations == 0 && launches_fit,
+          "a step is one graph launch and no other kernel launch; it dispatches nothing of forward and backward", observed};
 }
 
 Proof vocabulary_rows(const Recipe& recipe, const RunFacts& facts) {

@@ -12,12 +12,16 @@
 #include "model/host_memory.h"
 #include "model/trainer.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <chrono>
+#include <fstream>
+#include <memory>
+#include <new>
 #include <stdexcept>
 
 namespace ablations {
@@ -67,9 +71,45 @@ Json summarize(const harness::Timing& timing, int64_t tokens_per_step) {
           {"tokens_per_s", 1000.0 * static_cast<double>(tokens_per_step) / median}};
 }
 
-}  // namespace
+// What the caching allocator could not have, told by itself.
+class RefusedAllocation {
+ public:
+  void watch() {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    c10::cuda::CUDACachingAllocator::attachOutOfMemoryObserver(
+        [shared = sizes_](int64_t device, size_t asked, size_t total, size_t free) {
+          const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+          *shared = {asked, total, free, static_cast<size_t>(stats.allocated_bytes[0].current)};
+        });
+  }
 
-Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
+  [[nodiscard]] std::string describe() const {
+    const auto [asked, total, free, allocated] = *sizes_;
+    return fmt::format("asked for {:.2f} GiB more; of {:.2f} GiB on the device {:.2f} were free and {:.2f} held tensors",
+                       gib(asked), gib(total), gib(free), gib(allocated));
+  }
+
+ private:
+  struct Sizes {
+    size_t asked = 0, total = 0, free = 0, allocated = 0;
+  };
+  static double gib(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
+  std::shared_ptr<Sizes> sizes_ = std::make_shared<Sizes>();  // the allocator keeps the observer for good
+};
+
+std::string available_host_memory() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  int64_t kilobytes = 0;
+  for (std::string unit; meminfo >> name >> kilobytes; std::getline(meminfo, unit)) {
+    if (name == "MemAvailable:") {
+      return fmt::format("{:.2f} GiB of the host's memory were available", static_cast<double>(kilobytes) / 1048576.0);
+    }
+  }
+  return "how much of the host's memory was available is not known";
+}
+
+Json measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   check_range("--steps", options.timed_steps, 1, 100000);
   check_range("--warmup", options.warmup_steps, 0, 100000);
   check_range("--threads", options.threads, 0, 4096);
@@ -92,10 +132,12 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
   Gpt2Workload workload(trainer);
   const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps, on_step);
 
-  const Json memory = peak_memory(options.recipe);
+  Json memory = peak_memory(options.recipe);
   Json losses = Json::array();
   for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
-  const Json observations = observe(trainer);
+  Json observations = observe(trainer);
+  memory.update(observations.at("memory"));
+  observations.erase("memory");
   const auto timed_faults = std::span(timing.page_faults).subspan(static_cast<size_t>(timing.warmup_steps));
   const double faults_per_step = harness::median(std::vector<double>(timed_faults.begin(), timed_faults.end()));
   const auto proofs = prove(options.recipe, {.observations = observations,
@@ -133,6 +175,32 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
           {"observations", observations},
           {"proofs", to_json(proofs)},
           {"environment", harness::environment()}};
+}
+
+}  // namespace
+
+Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto out_of_memory = [&](const std::string& message) {
+    return failed_record(options.id, "out_of_memory", message,
+                         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  };
+  RefusedAllocation refused;
+  try {
+    if (options.recipe.device == model::Device::cuda) refused.watch();
+    return measured_run(options, on_step);
+  } catch (const c10::OutOfMemoryError&) {
+    return out_of_memory(refused.describe());
+  } catch (const std::bad_alloc&) {
+    return out_of_memory(available_host_memory());
+  } catch (const c10::Error& error) {
+    // The CPU's allocator has no class of its own for this.
+    const std::string text = error.what_without_backtrace();
+    const size_t tried = text.find("you tried to allocate");
+    if (tried == std::string::npos) throw;
+    return out_of_memory(fmt::format("{}; {}", text.substr(tried, text.find(" bytes", tried) + 6 - tried),
+                                     available_host_memory()));
+  }
 }
 
 Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message, double seconds) {

@@ -1,6 +1,7 @@
 #include "harness/memory_log.h"
 
 #include <c10/core/Allocator.h>
+#include <c10/util/Logging.h>
 
 #include <algorithm>
 #include <mutex>
@@ -38,9 +39,13 @@ class MemoryLog::Reporter : public c10::MemoryReportingInfoBase {
 };
 
 MemoryLog::MemoryLog(c10::DeviceType device)
-    : reporter_(std::make_shared<Reporter>(device)), guard_(c10::DebugInfoKind::PROFILER_STATE, reporter_) {}
+    : reporter_(std::make_shared<Reporter>(device)),
+      guard_(c10::DebugInfoKind::PROFILER_STATE, reporter_),
+      log_level_(FLAGS_caffe2_log_level) {
+  FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+}
 
-MemoryLog::~MemoryLog() = default;
+MemoryLog::~MemoryLog() { FLAGS_caffe2_log_level = log_level_; }
 
 int64_t MemoryLog::live_bytes() const { return reporter_->live(); }
 

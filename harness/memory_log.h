@@ -18,7 +18,8 @@ class MemoryLog {
   MemoryLog(const MemoryLog&) = delete;  // installed by address
   MemoryLog& operator=(const MemoryLog&) = delete;
 
-  // Bytes allocated less bytes released since construction; negative where older tensors were released.
+  // Bytes allocated less bytes released since construction. A GPU's allocator reports the release of older tensors, too,
+  // the CPU's does not.
   [[nodiscard]] int64_t live_bytes() const;
   // The largest value that live_bytes() had.
   [[nodiscard]] int64_t peak_bytes() const;
@@ -27,6 +28,7 @@ class MemoryLog {
   class Reporter;
   std::shared_ptr<Reporter> reporter_;
   c10::DebugInfoGuard guard_;
+  int log_level_;  // of c10, which warns of every older tensor that is released meanwhile
 };
 
 }  // namespace harness

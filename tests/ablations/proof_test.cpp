@@ -68,7 +68,7 @@ TEST(Proof, OneDnnByTheLibraryThatMultiplied) {
                       "matmul_precision"));
   // The flag alone: it reads "medium", but the product is MKL's.
   RunFacts flag = facts({});
-  flag.observations["matmul_precision"] = "medium";
+  flag.observations["matmul_precision"]["aten"] = "medium";
   EXPECT_FALSE(passes(medium, flag, "matmul_precision"));
 }
 
@@ -122,10 +122,74 @@ TEST(Proof, OptimizersByTheirOperations) {
 }
 
 TEST(Proof, DeviceAndExecutionAreSeenNotBelieved) {
-  const RunFacts run = facts({});
-  EXPECT_FALSE(passes({.device = Device::cuda}, run, "device"));
-  EXPECT_FALSE(passes({.execution = Execution::graph}, run, "execution"));
+  RunFacts run = facts({});
   EXPECT_TRUE(passes({}, run, "execution"));
+  EXPECT_FALSE(passes({.execution = Execution::graph}, run, "execution"));
+  run.observations["cuda_calls"] = {{"unavailable", "no driver"}};
+  EXPECT_FALSE(passes({.device = Device::cuda}, run, "device"));
+}
+
+// What a step on a GPU would be seen to do, from a real one on the CPU.
+RunFacts on_cuda(int64_t kernels, int64_t graphs, int64_t waits, int64_t dispatched) {
+  RunFacts run = facts({});
+  run.observations["parameters_device"] = "cuda:0";
+  run.observations["matmul_precision"]["backend"] = "ieee";
+  run.observations["operations"]["forward"] = dispatched;
+  run.observations["operations"]["backward"] = 0;
+  run.observations["cuda_calls"] = {{"kernel_launches", kernels}, {"graph_launches", graphs}, {"host_waits", waits}};
+  return run;
+}
+
+TEST(Proof, AStepOnAGpuWaitsForNothing) {
+  const Recipe gpu{.device = Device::cuda};
+  EXPECT_TRUE(passes(gpu, on_cuda(1400, 0, 0, 500), "device"));
+  EXPECT_FALSE(passes(gpu, on_cuda(1400, 0, 1, 500), "device"));
+  EXPECT_FALSE(passes({}, on_cuda(1400, 0, 0, 500), "device"));
+}
+
+TEST(Proof, AGraphIsOneLaunchAndNothingElse) {
+  const Recipe eager{.device = Device::cuda};
+  const Recipe graph{.device = Device::cuda, .execution = Execution::graph};
+  EXPECT_TRUE(passes(eager, on_cuda(1400, 0, 0, 500), "execution"));
+  EXPECT_FALSE(passes(eager, on_cuda(1400, 1, 0, 500), "execution"));
+  EXPECT_TRUE(passes(graph, on_cuda(0, 1, 0, 0), "execution"));
+  EXPECT_FALSE(passes(graph, on_cuda(1, 1, 0, 0), "execution"));
+  EXPECT_FALSE(passes(graph, on_cuda(0, 2, 0, 0), "execution"));
+  EXPECT_FALSE(passes(graph, on_cuda(0, 0, 0, 0), "execution"));
+  EXPECT_FALSE(passes(graph, on_cuda(0, 1, 0, 500), "execution"));
+  // Without CUPTI what was dispatched still tells, and the proof says what it lacks.
+  RunFacts blind = on_cuda(0, 0, 0, 0);
+  blind.observations["cuda_calls"] = {{"unavailable", "another tool"}};
+  const auto proofs = prove(graph, blind);
+  EXPECT_TRUE(proof_of(proofs, "execution").passed);
+  EXPECT_NE(proof_of(proofs, "execution").observed.find("not counted: another tool"), std::string::npos);
+}
+
+TEST(Proof, FullPrecisionIsReadBackFromCublasToo) {
+  const Recipe gpu{.device = Device::cuda};
+  RunFacts run = on_cuda(1400, 0, 0, 500);
+  EXPECT_TRUE(passes(gpu, run, "matmul_precision"));
+  run.observations["matmul_precision"]["backend"] = "tf32";
+  EXPECT_FALSE(passes(gpu, run, "matmul_precision"));
+}
+
+TEST(Observe, TellsActivationsFromWeights) {
+  const auto activations = [](const TrainerOptions& options) {
+    const TokenStream stream = text();
+    Trainer trainer(preset("tiny"), {}, options, stream);
+    trainer.step();
+    const auto memory = observe(trainer).at("memory");
+    EXPECT_EQ(memory.at("weights_bytes"), 4 * preset("tiny").parameters());
+    EXPECT_EQ(memory.at("gradients_bytes"), memory.at("weights_bytes"));
+    EXPECT_EQ(memory.at("optimizer_bytes").get<int64_t>(), 2 * memory.at("weights_bytes").get<int64_t>());
+    return memory.at("activations_bytes").get<double>();
+  };
+  const double one = activations({.B = 2, .T = 32, .max_steps = 1 + observed_steps});
+  // The logarithms of the probabilities alone: one float for each token and word of the vocabulary.
+  EXPECT_GT(one, 2 * 32 * 50257 * 4);
+  EXPECT_LT(one, 5 * 2 * 32 * 50257 * 4);
+  EXPECT_NEAR(activations({.B = 4, .T = 32, .max_steps = 1 + observed_steps}) / one, 2.0, 0.02);
+  EXPECT_NEAR(activations({.B = 2, .T = 32, .accumulation = 3, .max_steps = 1 + observed_steps}) / one, 1.0, 0.02);
 }
 
 TEST(Precision, IsReadOffTheError) {

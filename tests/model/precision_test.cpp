@@ -24,6 +24,22 @@ TEST(MatmulPrecisionScope, SetsAndRestores) {
   EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
 }
 
+TEST(MatmulPrecisionScope, ReachesCublas) {
+  auto& context = at::globalContext();
+  const auto cublas = [&] {
+    return at::precision2str(context.float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL));
+  };
+  {
+    const MatmulPrecisionScope high(MatmulPrecision::high);
+    EXPECT_EQ(cublas(), "tf32");
+    EXPECT_TRUE(context.allowTF32CuBLAS());
+  }
+  EXPECT_EQ(cublas(), "ieee");
+  const MatmulPrecisionScope highest(MatmulPrecision::highest);
+  EXPECT_EQ(cublas(), "ieee");
+  EXPECT_FALSE(context.allowTF32CuBLAS());
+}
+
 TEST(AutocastScope, CastsInsideRestoresOutsideAndForgetsWeights) {
   const at::Tensor a = at::randn({8, 8});
   at::Tensor weight = at::randn({8, 8}).requires_grad_(true);
