@@ -44,17 +44,8 @@ void check_context(const std::string& model_name, int64_t T) {
 
 // What this machine has no way to run, before any child is started.
 void check_recipe(const model::Recipe& recipe, const model::Config& config) {
-  if (recipe.device == model::Device::cuda && !harness::this_machine().gpu) {
-    throw std::invalid_argument("recipe: device cuda is not to be had here: " + harness::this_machine().no_gpu_reason);
-  }
-  const bool cuda_kernels =
-      recipe.attention == model::Attention::efficient || recipe.attention == model::Attention::cudnn;
-  if (recipe.device == model::Device::cpu && cuda_kernels) {
-    throw std::invalid_argument(fmt::format("recipe: attention {} needs device cuda; a CPU has manual, math, flash",
-                                            model::name_of(recipe.attention)));
-  }
-  if (recipe.device == model::Device::cpu && recipe.execution == model::Execution::graph) {
-    throw std::invalid_argument("recipe: execution graph needs device cuda");
+  if (const std::string obstacle = recipe_obstacle(recipe, harness::this_machine()); !obstacle.empty()) {
+    throw std::invalid_argument("recipe: " + obstacle);
   }
   if (recipe.vocabulary_rows < config.vocabulary) {
     throw std::invalid_argument(fmt::format("recipe: vocabulary_rows {} is not allowed; {} or more are",

@@ -11,22 +11,31 @@ namespace {
 
 std::string nowhere(const Recipe&, const Machine&) { return ""; }
 
-std::string needs_cuda(const Recipe&, const Machine& machine) { return machine.gpu ? "" : machine.no_gpu_reason; }
-
-std::string needs_ampere(const Recipe&, const Machine& machine) {
-  if (!machine.gpu) return machine.no_gpu_reason;
-  if (machine.gpu->compute_capability < 80) return machine.gpu->name + " is older than compute capability 8.0";
-  return "";
-}
-
 std::string cpu_only(const Recipe& recipe, const Machine&) {
   return recipe.device == Device::cpu ? "" : "an optimization of steps on the CPU";
 }
 
+// Faster than float32 only where the processor multiplies bfloat16.
 std::string bf16_obstacle(const Recipe& recipe, const Machine& machine) {
-  if (recipe.device == Device::cuda) return needs_ampere(recipe, machine);
-  if (machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16")) return "";
+  if (recipe.device == Device::cuda || machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16")) return "";
   return "this CPU has neither avx512_bf16 nor amx_bf16";
+}
+
+std::string attention_obstacle(const Recipe& recipe, const Machine& machine) {
+  const std::string name(name_of(recipe.attention));
+  if (recipe.device == Device::cpu) {
+    const bool cuda_only = recipe.attention == Attention::efficient || recipe.attention == Attention::cudnn;
+    return cuda_only ? fmt::format("attention {} needs device cuda; a CPU has manual, math, flash", name) : "";
+  }
+  if (recipe.attention != Attention::flash && recipe.attention != Attention::cudnn) return "";
+  if (recipe.autocast == Autocast::off) {
+    return fmt::format("attention {} reads 16-bit types only: autocast bf16 or fp16 before it, or attention efficient", name);
+  }
+  if (machine.gpu->compute_capability < 80) {
+    return fmt::format("attention {} needs compute capability 8.0, {} has {:.1f}", name, machine.gpu->name,
+                       machine.gpu->compute_capability / 10.0);
+  }
+  return "";
 }
 
 // The fastest fused attention the device has for the recipe's types.
@@ -54,7 +63,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {},
        .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.device = Device::cuda; },
-       .obstacle = needs_cuda},
+       .pointless = nowhere},
       {.name = "memory",
        .title = "keep host memory",
        .summary = "The C library keeps the memory of freed tensors instead of handing it back to the kernel, which "
@@ -64,7 +73,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {},
        .loss_tolerance = 1e-6,
        .edit = [](Recipe& r, const Machine&) { r.host_memory = HostMemory::keep; },
-       .obstacle = cpu_only},
+       .pointless = cpu_only},
       {.name = "onednn",
        .title = "oneDNN products",
        .summary = "Matrix products of float32 tensors go to oneDNN instead of MKL (ATen's matmul precision "
@@ -74,7 +83,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {"tf32"},
        .loss_tolerance = 2e-2,
        .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::medium; },
-       .obstacle = cpu_only},
+       .pointless = cpu_only},
       {.name = "tf32",
        .title = "TF32",
        .summary =
@@ -84,7 +93,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {"onednn"},
        .loss_tolerance = 1e-2,
        .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; },
-       .obstacle = needs_ampere},
+       .pointless = nowhere},
       {.name = "bf16",
        .title = "bf16 autocast",
        .summary = "Matrix products and attention read and write bfloat16: half the bytes and faster arithmetic. "
@@ -94,7 +103,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {"fp16"},
        .loss_tolerance = 5e-2,
        .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::bf16; },
-       .obstacle = bf16_obstacle},
+       .pointless = bf16_obstacle},
       {.name = "fp16",
        .title = "fp16 autocast",
        .summary = "As bf16, with float16: more mantissa, less range. The loss is scaled so that small gradients do not "
@@ -104,7 +113,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {"bf16"},
        .loss_tolerance = 5e-2,
        .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::fp16; },
-       .obstacle = needs_cuda},
+       .pointless = nowhere},
       {.name = "graph",
        .title = "graph capture",
        .summary = "The whole step is recorded once as a CUDA graph and replayed with a single launch. The kernels are "
@@ -114,7 +123,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {},
        .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.execution = Execution::graph; },
-       .obstacle = needs_cuda},
+       .pointless = nowhere},
       {.name = "flash",
        .title = "flash attention",
        .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays more "
@@ -124,7 +133,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {},
        .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); },
-       .obstacle = nowhere},
+       .pointless = nowhere},
       {.name = "vocab",
        .title = "vocabulary 50304",
        .summary = "The embedding gets 47 rows that no token uses, so that its matrix products divide evenly into "
@@ -134,7 +143,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {},
        .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.vocabulary_rows = padded(r.vocabulary_rows); },
-       .obstacle = nowhere},
+       .pointless = nowhere},
       {.name = "foreach",
        .title = "foreach AdamW",
        .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves kernel "
@@ -144,7 +153,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {"fused_adamw"},
        .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::foreach; },
-       .obstacle = nowhere},
+       .pointless = nowhere},
       {.name = "fused_adamw",
        .title = "fused AdamW",
        .summary = "One operation per parameter group reads gradient, moments and weight once and writes them once. "
@@ -154,9 +163,35 @@ const std::vector<Optimization>& registry() {
        .excludes = {},
        .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::fused; },
-       .obstacle = nowhere},
+       .pointless = nowhere},
   };
   return optimizations;
+}
+
+std::string recipe_obstacle(const Recipe& recipe, const Machine& machine) {
+  if (recipe.device == Device::cpu) {
+    if (recipe.execution == Execution::graph) return "execution graph needs device cuda";
+    return attention_obstacle(recipe, machine);
+  }
+  if (!machine.gpu) return machine.no_gpu_reason;
+  const auto needs_ampere = [&](const char* what) {
+    return fmt::format("{} needs compute capability 8.0, {} has {:.1f}", what, machine.gpu->name,
+                       machine.gpu->compute_capability / 10.0);
+  };
+  const bool ampere = machine.gpu->compute_capability >= 80;
+  if (recipe.matmul_precision == MatmulPrecision::medium) {
+    return "matmul_precision medium is the CPU's; device cuda has highest and high";
+  }
+  if (recipe.matmul_precision == MatmulPrecision::high && !ampere) return needs_ampere("matmul_precision high (TF32)");
+  if (recipe.autocast == Autocast::bf16 && !ampere) return needs_ampere("autocast bf16");
+  return attention_obstacle(recipe, machine);
+}
+
+std::string Optimization::obstacle(const Recipe& recipe, const Machine& machine) const {
+  if (const std::string reason = pointless(recipe, machine); !reason.empty()) return reason;
+  Recipe edited = recipe;
+  edit(edited, machine);
+  return recipe_obstacle(edited, machine);
 }
 
 bool Optimization::is_on(const Recipe& recipe, const Machine& machine) const {

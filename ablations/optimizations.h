@@ -21,14 +21,22 @@ struct Optimization {
   std::vector<std::string> excludes;  // optimizations that must not have come before
   double loss_tolerance;              // nats per token by which it may move a step's loss
   std::function<void(model::Recipe&, const harness::Machine&)> edit;
-  // Why it cannot be had on this machine on top of this recipe; empty where it can.
-  std::function<std::string(const model::Recipe&, const harness::Machine&)> obstacle;
+  // Why it is no optimization on this machine on top of this recipe, though the recipe it makes may be possible.
+  std::function<std::string(const model::Recipe&, const harness::Machine&)> pointless;
+
+  // Why it cannot be had on this machine on top of this recipe: pointless, or what recipe_obstacle says of the recipe it
+  // makes. Empty where it can.
+  [[nodiscard]] std::string obstacle(const model::Recipe& recipe, const harness::Machine& machine) const;
 
   // Whether the recipe has what this optimization gives.
   [[nodiscard]] bool is_on(const model::Recipe& recipe, const harness::Machine& machine) const;
 };
 
 const std::vector<Optimization>& registry();
+
+// Why a step cannot be executed as the recipe says on this machine; empty where it can. Asked before a run, so that
+// nothing falls back to something else and nothing fails half-way.
+std::string recipe_obstacle(const model::Recipe& recipe, const harness::Machine& machine);
 
 // nullptr for an unknown name.
 const Optimization* find_optimization(const std::string& name);

@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -71,6 +72,8 @@ Json summarize(const harness::Timing& timing, int64_t tokens_per_step) {
           {"tokens_per_s", 1000.0 * static_cast<double>(tokens_per_step) / median}};
 }
 
+double gib(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
+
 // What the caching allocator could not have, told by itself.
 class RefusedAllocation {
  public:
@@ -93,7 +96,6 @@ class RefusedAllocation {
   struct Sizes {
     size_t asked = 0, total = 0, free = 0, allocated = 0;
   };
-  static double gib(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
   std::shared_ptr<Sizes> sizes_ = std::make_shared<Sizes>();  // the allocator keeps the observer for good
 };
 
@@ -103,7 +105,7 @@ std::string available_host_memory() {
   int64_t kilobytes = 0;
   for (std::string unit; meminfo >> name >> kilobytes; std::getline(meminfo, unit)) {
     if (name == "MemAvailable:") {
-      return fmt::format("{:.2f} GiB of the host's memory were available", static_cast<double>(kilobytes) / 1048576.0);
+      return fmt::format("{:.2f} GiB of the host's memory were available", gib(static_cast<size_t>(kilobytes) * 1024));
     }
   }
   return "how much of the host's memory was available is not known";
@@ -196,9 +198,11 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
   } catch (const c10::Error& error) {
     // The CPU's allocator has no class of its own for this.
     const std::string text = error.what_without_backtrace();
-    const size_t tried = text.find("you tried to allocate");
-    if (tried == std::string::npos) throw;
-    return out_of_memory(fmt::format("{}; {}", text.substr(tried, text.find(" bytes", tried) + 6 - tried),
+    constexpr std::string_view tried = "you tried to allocate ";
+    const size_t at = text.find(tried);
+    if (at == std::string::npos) throw;
+    return out_of_memory(fmt::format("asked for {:.2f} GiB more; {}",
+                                     gib(std::strtoull(text.c_str() + at + tried.size(), nullptr, 10)),
                                      available_host_memory()));
   }
 }

@@ -122,4 +122,35 @@ TEST(Climb, ABf16RungNeedsACpuThatHasIt) {
   EXPECT_EQ(rungs[4].recipe.autocast, model::Autocast::off);
 }
 
+TEST(RecipeObstacle, WhatADeviceCannotDoIsRefused) {
+  const Machine turing{.cpu = {}, .gpu = harness::Gpu{"T4", 75, int64_t{16} << 30}, .no_gpu_reason = ""};
+  const auto refused = [](const model::Recipe& recipe, const Machine& machine, const std::string& reason) {
+    EXPECT_NE(recipe_obstacle(recipe, machine).find(reason), std::string::npos)
+        << to_json(recipe).dump() << ": " << recipe_obstacle(recipe, machine);
+  };
+  const auto possible = [](const model::Recipe& recipe, const Machine& machine) {
+    EXPECT_EQ(recipe_obstacle(recipe, machine), "") << to_json(recipe).dump();
+  };
+  using model::Attention;
+  using model::Autocast;
+  using model::Device;
+  using model::MatmulPrecision;
+  refused({.device = Device::cuda}, cpu, "no CUDA device");
+  refused({.execution = model::Execution::graph}, hopper, "needs device cuda");
+  refused({.device = Device::cuda, .matmul_precision = MatmulPrecision::medium}, hopper, "has highest and high");
+  refused({.device = Device::cuda, .matmul_precision = MatmulPrecision::high}, turing, "T4 has 7.5");
+  refused({.device = Device::cuda, .autocast = Autocast::bf16}, turing, "needs compute capability 8.0");
+  possible({.device = Device::cuda, .autocast = Autocast::fp16}, turing);
+  for (const Attention attention : {Attention::flash, Attention::cudnn}) {
+    refused({.device = Device::cuda, .attention = attention}, hopper, "16-bit types only");
+    refused({.device = Device::cuda, .autocast = Autocast::fp16, .attention = attention}, turing, "T4 has 7.5");
+    possible({.device = Device::cuda, .autocast = Autocast::bf16, .attention = attention}, hopper);
+  }
+  for (const Attention attention : {Attention::manual, Attention::math, Attention::efficient}) {
+    possible({.device = Device::cuda, .attention = attention}, hopper);
+  }
+  refused({.attention = Attention::efficient}, cpu, "a CPU has manual, math, flash");
+  possible({.attention = Attention::flash}, cpu);
+}
+
 }  // namespace
