@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ablations {
 
 using harness::Machine;
@@ -189,6 +191,8 @@ std::string recipe_obstacle(const Recipe& recipe, const Machine& machine) {
 
 std::string Optimization::obstacle(const Recipe& recipe, const Machine& machine) const {
   if (const std::string reason = pointless(recipe, machine); !reason.empty()) return reason;
+  const bool needs_gpu = std::find(needs.begin(), needs.end(), "gpu") != needs.end();
+  if (needs_gpu && !machine.gpu) return machine.no_gpu_reason;
   Recipe edited = recipe;
   edit(edited, machine);
   return recipe_obstacle(edited, machine);
