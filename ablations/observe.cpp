@@ -63,8 +63,8 @@ int64_t refaults() {
     getrusage(RUSAGE_SELF, &usage);
     return usage.ru_minflt;
   };
-  // The least of a few rounds: the heap may have to grow for the first one. Each block is a little smaller than the one before
-  // and so fits where that was, whatever small pieces malloc keeps to itself at its ends.
+  // The least of a few rounds: the heap may have to grow for the first one. Each block is a little smaller than the one
+  // before and so fits where that was, whatever small pieces malloc keeps to itself at its ends.
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int round = 0; round < 5; ++round) {
     const int64_t before = minor_faults();

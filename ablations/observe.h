@@ -12,17 +12,17 @@ namespace ablations {
 // which shows what a step dispatches, then captured again, which shows what it is made of.
 //   parameters_device      "cpu", "cuda:0"
 //   matmul_precision       {aten, backend}: read back from ATen, for the device's backend too ("ieee", "tf32", "bf16")
-//   fingerprint            {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product against float64
-//   logits                 {dtype, columns} as the loss receives them
-//   operations             {phase: dispatched operations}
-//   update_operations      {name: count} of the optimizer
-//   backward_nodes         {autograd node: count}
+//   fingerprint            {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product against
+//   float64 logits                 {dtype, columns} as the loss receives them operations             {phase: dispatched
+//   operations} update_operations      {name: count} of the optimizer backward_nodes         {autograd node: count}
 //   matrix_products        {library call: count} of the step; null on a GPU
-//   cuda_calls             of one step: {kernel_launches, graph_launches, host_waits, calls: {name: count}}, or {unavailable:
+//   cuda_calls             of one step: {kernel_launches, graph_launches, host_waits, calls: {name: count}}, or
+//   {unavailable:
 //                          why}; null on a CPU
 //   refault                {bytes, faults}: page faults when 64 MiB are freed and allocated again
 //   skipped_steps, loss_scale   of the gradient scaler
-//   memory                 {weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes}: the last is what a forward
+//   memory                 {weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes}: the last is what a
+//   forward
 //                          pass of one micro-step leaves for backward
 inline constexpr int64_t observed_steps = 3;
 nlohmann::json observe(model::Trainer& trainer);

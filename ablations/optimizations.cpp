@@ -31,7 +31,8 @@ std::string attention_obstacle(const Recipe& recipe, const Machine& machine) {
   }
   if (recipe.attention != Attention::flash && recipe.attention != Attention::cudnn) return "";
   if (recipe.autocast == Autocast::off) {
-    return fmt::format("attention {} reads 16-bit types only: autocast bf16 or fp16 before it, or attention efficient", name);
+    return fmt::format("attention {} reads 16-bit types only: autocast bf16 or fp16 before it, or attention efficient",
+                       name);
   }
   if (machine.gpu->compute_capability < 80) {
     return fmt::format("attention {} needs compute capability 8.0, {} has {:.1f}", name, machine.gpu->name,

@@ -24,8 +24,8 @@ struct Optimization {
   // Why it is no optimization on this machine on top of this recipe, though the recipe it makes may be possible.
   std::function<std::string(const model::Recipe&, const harness::Machine&)> pointless;
 
-  // Why it cannot be had on this machine on top of this recipe: pointless, or what recipe_obstacle says of the recipe it
-  // makes. Empty where it can.
+  // Why it cannot be had on this machine on top of this recipe: pointless, or what recipe_obstacle says of the recipe
+  // it makes. Empty where it can.
   [[nodiscard]] std::string obstacle(const model::Recipe& recipe, const harness::Machine& machine) const;
 
   // Whether the recipe has what this optimization gives.

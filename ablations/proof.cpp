@@ -74,8 +74,7 @@ Proof matmul_precision(const Recipe& recipe, const RunFacts& facts) {
                                            on_cuda ? ", cuBLAS " + backend : "", describe(fingerprint));
   switch (recipe.matmul_precision) {
     case MatmulPrecision::highest:
-      return {"matmul_precision",
-              read_back == "highest" && precision == "float32" && (!on_cuda || backend == "ieee"),
+      return {"matmul_precision", read_back == "highest" && precision == "float32" && (!on_cuda || backend == "ieee"),
               on_cuda ? "ATen says highest, cuBLAS ieee; a float32 product has float32's error"
                       : "ATen says highest; a float32 product has float32's error",
               observed};
@@ -150,14 +149,16 @@ Proof execution(const Recipe& recipe, const RunFacts& facts) {
     launches_fit = eager ? graphs == 0 && kernels > 0 : graphs == 1 && kernels == 0;
     observed += fmt::format("; {} kernel launches, {} graph launches", kernels, graphs);
   } else if (recipe.device == Device::cuda) {
-    observed += "; launches were not counted: " + facts.observations.at("cuda_calls").at("unavailable").get<std::string>();
+    observed +=
+        "; launches were not counted: " + facts.observations.at("cuda_calls").at("unavailable").get<std::string>();
   }
   if (eager) {
     return {"execution", model_operations > 0 && launches_fit,
             "forward and backward are dispatched operation by operation; no graph is launched", observed};
   }
   return {"execution", model_operations == 0 && launches_fit,
-          "a step is one graph launch and no other kernel launch; it dispatches nothing of forward and backward", observed};
+          "a step is one graph launch and no other kernel launch; it dispatches nothing of forward and backward",
+          observed};
 }
 
 Proof vocabulary_rows(const Recipe& recipe, const RunFacts& facts) {

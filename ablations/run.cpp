@@ -88,8 +88,9 @@ class RefusedAllocation {
 
   [[nodiscard]] std::string describe() const {
     const auto [asked, total, free, allocated] = *sizes_;
-    return fmt::format("asked for {:.2f} GiB more; of {:.2f} GiB on the device {:.2f} were free and {:.2f} held tensors",
-                       gib(asked), gib(total), gib(free), gib(allocated));
+    return fmt::format(
+        "asked for {:.2f} GiB more; of {:.2f} GiB on the device {:.2f} were free and {:.2f} held tensors", gib(asked),
+        gib(total), gib(free), gib(allocated));
   }
 
  private:
@@ -147,36 +148,38 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
                                              .peak_bytes = memory.at("peak_bytes"),
                                              .n_layer = config.n_layer});
   const int64_t per_step = trainer.tokens_per_step();
-  return {{"kind", "record"},
-          {"schema_version", 1},
-          {"id", options.id},
-          {"started", started},
-          {"duration_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
-          {"status", "ok"},
-          {"recipe", model::to_json(options.recipe)},
-          {"optimizations", options.applied},
-          {"workload",
-           {{"model", config.name},
-            {"parameters", config.parameters()},
-            {"batch", options.B},
-            {"context", options.T},
-            {"accumulation", options.accumulation},
-            {"tokens_per_step", per_step},
-            {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
-            {"seed", options.seed},
-            {"data", {{"source", options.data.filename().string()}, {"sha256", tokens.sha256}, {"tokens", tokens.tokens.size()}}}}},
-          {"timing",
-           {{"warmup_steps", timing.warmup_steps},
-            {"step_ms", timing.step_ms},
-            {"loss", losses},
-            {"page_faults", timing.page_faults},
-            {"window_ms", timing.window_ms},
-            {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()}}},
-          {"summary", summarize(timing, per_step)},
-          {"memory", memory},
-          {"observations", observations},
-          {"proofs", to_json(proofs)},
-          {"environment", harness::environment()}};
+  return {
+      {"kind", "record"},
+      {"schema_version", 1},
+      {"id", options.id},
+      {"started", started},
+      {"duration_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
+      {"status", "ok"},
+      {"recipe", model::to_json(options.recipe)},
+      {"optimizations", options.applied},
+      {"workload",
+       {{"model", config.name},
+        {"parameters", config.parameters()},
+        {"batch", options.B},
+        {"context", options.T},
+        {"accumulation", options.accumulation},
+        {"tokens_per_step", per_step},
+        {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
+        {"seed", options.seed},
+        {"data",
+         {{"source", options.data.filename().string()}, {"sha256", tokens.sha256}, {"tokens", tokens.tokens.size()}}}}},
+      {"timing",
+       {{"warmup_steps", timing.warmup_steps},
+        {"step_ms", timing.step_ms},
+        {"loss", losses},
+        {"page_faults", timing.page_faults},
+        {"window_ms", timing.window_ms},
+        {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()}}},
+      {"summary", summarize(timing, per_step)},
+      {"memory", memory},
+      {"observations", observations},
+      {"proofs", to_json(proofs)},
+      {"environment", harness::environment()}};
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ struct RunOptions {
 };
 
 // Throws std::invalid_argument for sizes out of range, before anything is allocated. Returns a record with status "ok",
-// also where a proof failed: judging is the study's; or one with status "failed" and failure kind "out_of_memory", whose
-// message says what was asked for and what was there. on_step: how many steps are done, of warm-up and timed ones
+// also where a proof failed: judging is the study's; or one with status "failed" and failure kind "out_of_memory",
+// whose message says what was asked for and what was there. on_step: how many steps are done, of warm-up and timed ones
 // together.
 harness::Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step);
 

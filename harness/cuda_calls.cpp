@@ -14,7 +14,8 @@ struct Counter {
   std::map<std::string, int64_t> calls;
 };
 
-// How deep this thread is in calls to the run-time library: what the library itself asks of the driver is no call of ours.
+// How deep this thread is in calls to the run-time library: what the library itself asks of the driver is no call of
+// ours.
 thread_local int runtime_depth = 0;
 
 void CUPTIAPI on_call(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* data) {
@@ -83,8 +84,9 @@ int64_t CudaCalls::kernel_launches() const {
 }
 
 int64_t CudaCalls::graph_launches() const {
-  return sum_where(
-      calls, [](std::string_view name) { return name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch"); });
+  return sum_where(calls, [](std::string_view name) {
+    return name.starts_with("cudaGraphLaunch") || name.starts_with("cuGraphLaunch");
+  });
 }
 
 int64_t CudaCalls::host_waits() const {

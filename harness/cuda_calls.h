@@ -1,5 +1,6 @@
-// Which calls a piece of work makes to CUDA, by name, as CUPTI's callbacks see them: kernel launches, graph launches, and
-// whatever makes the host wait. For looking at a step that is not timed: CUPTI slows a process down and leaves it slower.
+// Which calls a piece of work makes to CUDA, by name, as CUPTI's callbacks see them: kernel launches, graph launches,
+// and whatever makes the host wait. For looking at a step that is not timed: CUPTI slows a process down and leaves it
+// slower.
 #pragma once
 
 #include <cstdint>

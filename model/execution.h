@@ -19,9 +19,9 @@ class Executor {
   virtual void recapture() {}
 };
 
-// before_body: called each time before the body itself runs, not before a replay. It drops the gradients: a capture must
-// create them in the graph's own memory, which each replay then overwrites. A graph is captured at the fourth run, after
-// three eager ones, and needs to be used on one non-default CUDA stream throughout.
+// before_body: called each time before the body itself runs, not before a replay. It drops the gradients: a capture
+// must create them in the graph's own memory, which each replay then overwrites. A graph is captured at the fourth run,
+// after three eager ones, and needs to be used on one non-default CUDA stream throughout.
 std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body);
 
 }  // namespace model

@@ -1,9 +1,9 @@
 // Batches on their way to the device.
 //
-// On a GPU a batch is copied while the step before it computes: host tokens in pinned memory, a stream of their own, two
-// buffers on the device that take turns. Nothing here waits on the host, so no more than memory for one batch for each step
-// that is enqueued and not yet done is held; the surprising thing: PyTorch's pinned allocator knows when a block's copy is
-// over and only then hands it out again, so a fresh block is asked for each time.
+// On a GPU a batch is copied while the step before it computes: host tokens in pinned memory, a stream of their own,
+// two buffers on the device that take turns. Nothing here waits on the host, so no more than memory for one batch for
+// each step that is enqueued and not yet done is held; the surprising thing: PyTorch's pinned allocator knows when a
+// block's copy is over and only then hands it out again, so a fresh block is asked for each time.
 #pragma once
 
 #include "model/data.h"
@@ -29,8 +29,8 @@ class Inputs {
   // Enqueues the next batch into the tensor below, on the current stream.
   void advance();
 
-  // (micro_steps, 2, B, T) int64 on the device, always the same memory: [i][0] are the inputs of micro-step i, [i][1] its
-  // targets.
+  // (micro_steps, 2, B, T) int64 on the device, always the same memory: [i][0] are the inputs of micro-step i, [i][1]
+  // its targets.
   [[nodiscard]] const at::Tensor& batch() const { return batch_; }
 
  private:

@@ -56,7 +56,8 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
   const auto on_device = at::TensorOptions().device(device_);
   std::vector<float> schedule;
   for (int64_t i = 0; i < options.max_steps; ++i) schedule.push_back(static_cast<float>(options.schedule.at(i)));
-  learning_rates_ = at::from_blob(schedule.data(), {options.max_steps}, at::kFloat).to(device_, at::kFloat, false, true);
+  learning_rates_ =
+      at::from_blob(schedule.data(), {options.max_steps}, at::kFloat).to(device_, at::kFloat, false, true);
   losses_ = at::zeros({options.max_steps}, on_device);
   step_index_ = at::zeros({1}, on_device.dtype(at::kLong));
   if (recipe.autocast == Autocast::fp16) {

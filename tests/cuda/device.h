@@ -1,0 +1,57 @@
+// The device under test. LADDER_TEST_DEVICE=cpu rehearses: what a CPU can do of these tests runs there, which shows
+// that they can pass and, with a planted bug, that they can fail, before a GPU is at hand.
+#pragma once
+
+#include "harness/environment.h"
+#include "model/precision.h"
+#include "model/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace device_tests {
+
+inline bool rehearsal() {
+  const char* device = std::getenv("LADDER_TEST_DEVICE");
+  return device != nullptr && std::string_view(device) == "cpu";
+}
+
+inline model::Device device() { return rehearsal() ? model::Device::cpu : model::Device::cuda; }
+
+inline at::Device at_device() {
+  return {model::device_type(device()), static_cast<c10::DeviceIndex>(rehearsal() ? -1 : 0)};
+}
+
+// ||a - b|| / ||b|| in float64 on the CPU.
+inline double relative_error(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.detach().to(at::kCPU, at::kDouble), y = b.detach().to(at::kCPU, at::kDouble);
+  return ((x - y).norm() / y.norm()).item<double>();
+}
+
+// Two layers as wide as four heads of 64: the head size of every GPT-2, in a second.
+inline model::Config small() {
+  return {.name = "small", .n_layer = 2, .n_head = 4, .n_embd = 256, .n_positions = 256, .vocabulary = 50257};
+}
+
+inline const model::TokenStream& text() {
+  static const model::TokenStream stream = [] {
+    model::TokenStream tokens;
+    for (int i = 0; i < 60000; ++i) tokens.tokens.push_back(static_cast<uint16_t>(i * 7919L % 50257));
+    tokens.source = "test";
+    return tokens;
+  }();
+  return stream;
+}
+
+inline std::vector<double> losses(const model::Config& config, const model::Recipe& recipe,
+                                  const model::TrainerOptions& options) {
+  model::Trainer trainer(config, recipe, options, text());
+  for (int64_t step = 0; step < options.max_steps; ++step) trainer.step();
+  return trainer.losses();
+}
+
+}  // namespace device_tests

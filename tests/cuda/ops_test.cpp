@@ -1,0 +1,123 @@
+// Every operation of the model, forward and backward, against the same in float64 on the CPU, by the norm of the
+// difference; under float32, TF32 and both autocast types, as a step calls it.
+#include "model/ops.h"
+
+#include "tests/cuda/device.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace {
+
+using namespace device_tests;
+using namespace model;
+using at::Tensor;
+
+struct Operation {
+  std::string name;
+  std::function<Tensor(const Ops&, const std::vector<Tensor>&)> forward;
+  std::vector<std::vector<int64_t>> inputs;  // shapes of the float tensors that get gradients
+};
+
+constexpr int64_t B = 2, T = 128, C = 256, NH = 4, HS = C / NH, V = 1000;
+
+Tensor token_ids(at::Device device) { return at::arange(B * T).mul(37).remainder(V).view({B, T}).to(device); }
+
+std::vector<Operation> operations() {
+  return {
+      {"embed",
+       [](const Ops& ops, const auto& x) { return ops.embed(token_ids(x[0].device()), x[0], x[1]); },
+       {{V, C}, {T, C}}},
+      {"layer_norm",
+       [](const Ops& ops, const auto& x) { return ops.layer_norm(x[0], x[1], x[2], 1e-5); },
+       {{B, T, C}, {C}, {C}}},
+      {"linear",
+       [](const Ops& ops, const auto& x) { return ops.linear(x[0], x[1], x[2]); },
+       {{B, T, C}, {3 * C, C}, {3 * C}}},
+      {"gelu", [](const Ops& ops, const auto& x) { return ops.gelu(x[0]); }, {{B, T, 4 * C}}},
+      {"residual", [](const Ops& ops, const auto& x) { return ops.residual(x[0], x[1]); }, {{B, T, C}, {B, T, C}}},
+      {"head", [](const Ops& ops, const auto& x) { return ops.head(x[0], x[1]); }, {{B, T, C}, {V, C}}},
+      {"cross_entropy",
+       [](const Ops& ops, const auto& x) { return ops.cross_entropy(x[0], token_ids(x[0].device())); },
+       {{B, T, V}}},
+  };
+}
+
+const Operation attention{"attention",
+                          [](const Ops& ops, const auto& x) { return ops.attention(x[0], x[1], x[2]); },
+                          {{B, NH, T, HS}, {B, NH, T, HS}, {B, NH, T, HS}}};
+
+// Relative errors of the result and of each gradient, the worst of them.
+double worst_error(const Operation& operation, const Recipe& recipe) {
+  at::Generator generator = at::detail::createCPUGenerator(17);
+  std::vector<Tensor> exact, tried;
+  for (const auto& shape : operation.inputs) {
+    const Tensor values = at::empty(shape).normal_(0.0, 1.0, generator);
+    exact.push_back(values.to(at::kDouble).requires_grad_(true));
+    tried.push_back(values.to(at_device()).requires_grad_(true));
+  }
+  const Tensor expected = operation.forward(reference_ops(), exact);
+  Tensor seen;
+  const MatmulPrecisionScope precision(recipe.matmul_precision);
+  const SdpaScope sdpa(recipe.attention);
+  {
+    const AutocastScope autocast(at_device().type(), recipe.autocast);
+    seen = operation.forward(ops_for(recipe), tried);
+  }
+  const Tensor upstream = at::empty(expected.sizes()).normal_(0.0, 1.0, generator);
+  expected.backward(upstream.to(at::kDouble));
+  seen.backward(upstream.to(seen.device(), seen.scalar_type()));
+  double worst = relative_error(seen, expected);
+  for (size_t i = 0; i < exact.size(); ++i) worst = std::max(worst, relative_error(tried[i].grad(), exact[i].grad()));
+  return worst;
+}
+
+// What rounding to that many bits may cost over an operation with its backward: a few units in the last place of the
+// narrowest type on the way, and float32's accumulation.
+double allowed(const Recipe& recipe) {
+  if (recipe.autocast == Autocast::bf16) return 2e-2;
+  if (recipe.autocast == Autocast::fp16 || recipe.matmul_precision == MatmulPrecision::high) return 3e-3;
+  return 1e-5;
+}
+
+std::vector<Recipe> precisions() {
+  std::vector<Recipe> recipes{{.device = device()},
+                              {.device = device(), .autocast = Autocast::bf16},
+                              {.device = device(), .autocast = Autocast::fp16}};
+  if (!rehearsal()) recipes.push_back({.device = device(), .matmul_precision = MatmulPrecision::high});
+  return recipes;
+}
+
+TEST(Ops, ForwardAndBackwardFollowFloat64) {
+  for (const Operation& operation : operations()) {
+    for (const Recipe& recipe : precisions()) {
+      EXPECT_LT(worst_error(operation, recipe), allowed(recipe)) << operation.name << " " << to_json(recipe).dump();
+    }
+  }
+}
+
+TEST(Ops, EveryAttentionFollowsFloat64) {
+  for (Recipe recipe : precisions()) {
+    for (const Attention kind :
+         {Attention::manual, Attention::math, Attention::efficient, Attention::flash, Attention::cudnn}) {
+      recipe.attention = kind;
+      const bool cuda_only = kind == Attention::efficient || kind == Attention::cudnn;
+      const bool sixteen_bits = kind == Attention::flash || kind == Attention::cudnn;
+      if (rehearsal() ? cuda_only : sixteen_bits && recipe.autocast == Autocast::off) continue;
+      EXPECT_LT(worst_error(attention, recipe), allowed(recipe)) << to_json(recipe).dump();
+    }
+  }
+}
+
+// One implementation is enabled and it cannot read float32: an error, not another implementation.
+TEST(Ops, NoAttentionFallsBackToAnother) {
+  if (rehearsal()) GTEST_SKIP() << "a CPU's flash attention reads float32";
+  for (const Attention kind : {Attention::flash, Attention::cudnn}) {
+    EXPECT_THROW(worst_error(attention, {.device = device(), .attention = kind}), c10::Error) << name_of(kind);
+  }
+}
+
+}  // namespace
