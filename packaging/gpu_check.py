@@ -48,7 +48,7 @@ QUICK = Plan(110, 30, 8, [
     Study("b64", 0.5, "--ladder tiny -B 64 -T 8 --repeats 1"),
     Study("leave-one-out", 1.0, "--ladder tiny -B 16 -T 8 --mode leave-one-out --repeats 1"),
 ])
-ON_CPU = QUICK._replace(seconds=500, tests_limit_s=60)  # as QUICK, with time for slow and busy machines
+ON_CPU = QUICK._replace(seconds=700, tests_limit_s=60, run_s=30)  # time for slow and busy machines
 
 
 class Fault(Exception):
@@ -93,7 +93,7 @@ class Check:
         """Runs a program, shows and keeps what it prints; its exit status and its output."""
         self.say(f"\n$ {shown}    # at most {limit:.0f} s")
         process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, errors="backslashreplace")
+                                   stderr=subprocess.STDOUT, encoding="utf-8", errors="backslashreplace")
         # SIGTERM first: ladder then ends its own child and keeps what is measured.
         timers = [threading.Timer(limit, process.terminate), threading.Timer(limit + 10, process.kill)]
         for timer in timers:
@@ -263,6 +263,7 @@ def main():
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
         sys.exit(main())
     except (Fault, OSError) as fault:

@@ -27,7 +27,7 @@ def script(path, text):
 
 def call(program, *arguments, environment, cwd):
     return subprocess.run([str(program), *map(str, arguments)], env=environment, cwd=cwd, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False, timeout=600)
+                          capture_output=True, text=True, check=False, timeout=840)
 
 
 @pytest.fixture(scope="session")
