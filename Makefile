@@ -23,7 +23,7 @@ compile = @echo "[build] compiling $(2) with $(JOBS) jobs (about $(3) minutes th
   cmake --build build/$(1) -j $(JOBS)
 
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build setup setup-tests data run test asan format tidy clean help
+.PHONY: build setup setup-tests data run test asan bundle gpu-check format tidy clean help
 
 build: setup  ## the program, build/release/ladder (the default)
 	$(call configure,release)
@@ -50,6 +50,14 @@ asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call configure,asan)
 	$(call compile,asan,the readers' tests with sanitizers,4) --target reader_tests
 	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset asan --output-on-failure --no-tests=error
+
+bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
+	$(call configure,release)
+	$(call compile,release,the program and the device tests,4) --target ladder device_tests
+	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
+
+gpu-check: bundle  ## what only a GPU can tell, under nine minutes, into a folder: bundle/gpu-check $(ARGS)
+	LADDER_PYTHON="$${LADDER_PYTHON:-$(ENV)/bin/python}" bundle/gpu-check $(ARGS)
 
 format:  ## clang-format over the sources
 	@command -v clang-format > /dev/null || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }

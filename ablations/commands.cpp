@@ -77,6 +77,8 @@ void check_can_write(const char* flag, const fs::path& file) {
 
 fs::path data_file(const WorkloadFlags& flags) {
   if (!flags.data.empty()) return fs::absolute(flags.data);
+  const bool readable = fs::exists(default_text()) && (!flags.vocabulary.empty() || fs::exists(default_vocabulary()));
+  if (!readable && fs::exists(bundled_tokens())) return bundled_tokens();
   if (!fs::exists(default_text())) {
     throw std::invalid_argument(
         fmt::format("the default text is not there ({}): `make data` fetches it, or name yours with --data",
@@ -281,7 +283,10 @@ int ablate(const AblateFlags& flags) {
   if (!flags.json) {
     fmt::print("Files:\n{}\n", (out / "study.json").string());
     std::fflush(stdout);
-    if (const int drawn = render_report(out / "study.json", out); drawn != 0 && status == 0) return drawn;
+    if (render_report(out / "study.json", out) != 0) {
+      fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
+                 out.string());
+    }
   }
   return outcome == Outcome::some_failed ? 1 : status;
 }
@@ -397,5 +402,6 @@ int tokenize(const TokenizeFlags& flags) {
 
 fs::path default_vocabulary() { return harness::cache_folder() / "data" / "gpt2.tiktoken"; }
 fs::path default_text() { return harness::cache_folder() / "data" / "shakespeare.txt"; }
+fs::path bundled_tokens() { return harness::resource_root() / "data" / "shakespeare.bin"; }
 
 }  // namespace ablations

@@ -56,5 +56,7 @@ int tokenize(const TokenizeFlags& flags);
 // What setup/data.py fetched.
 std::filesystem::path default_vocabulary();
 std::filesystem::path default_text();
+// The same text's tokens, which a bundle brings; the default where the text is not there.
+std::filesystem::path bundled_tokens();
 
 }  // namespace ablations

@@ -47,6 +47,8 @@ int doctor(bool json) {
   fmt::print("counters {}\n", restricted);
   fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
                                   ? harness::cache_folder().string() + "/data"
+                              : fs::exists(bundled_tokens())
+                                  ? bundled_tokens().string() + "; to read texts, name a vocabulary with --vocab"
                                   : "the default text or vocabulary is missing: `make data` fetches them");
   for (const std::string& name : ladder_names()) {
     const Ladder ladder = load_ladder(name);

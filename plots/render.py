@@ -1,8 +1,8 @@
 """python plots/render.py STUDY.json OUT_DIR: report.md, ladder.svg, ladder.png and ladder.vl.json of a study.
 
 Prints each path it wrote. Everything is made in memory first and moved into place last, so a failure leaves the folder's
-old files as they were. Exit status 2 with one line on stderr: wrong usage, unreadable input, a folder that cannot be
-written; 3: the renderer itself is not installed.
+old files as they were. Where vl-convert is not installed the two pictures are left out, and one line says so. Exit status 2
+with one line on stderr: wrong usage, unreadable input, a folder that cannot be written; 3: Jinja2 is not installed.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def flatten(value, name=""):
     return [pair for key, inner in value.items() for pair in flatten(inner, f"{name}.{key}" if name else str(key))]
 
 
-def report(study):
+def report(study, has_pictures=True):
     import jinja2
 
     environment = jinja2.Environment(
@@ -84,7 +84,8 @@ def report(study):
         study=study, words=words, first=first, last=last, confidence=chart.confidence(study), rungs=study["rungs"],
         label=lambda r, i: Md(("" if i == 0 else "+ ") + escape(r["title"])), reason=chart.reason,
         has_number=chart.has_number, unclear=chart.unclear,
-        memory_unit=chart.memory_unit(study)[0], environment=flatten(study["environment"]), alt=chart.title(study))
+        memory_unit=chart.memory_unit(study)[0], environment=flatten(study["environment"]), alt=chart.title(study),
+        has_pictures=has_pictures)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
@@ -108,18 +109,21 @@ def load(path):
 
 
 def draw(study, path):
-    """{file name: bytes} of everything that is written."""
+    """{file name: bytes} of everything that is written; None for a picture that cannot be drawn here."""
     try:
-        import vl_convert
         import jinja2
     except ImportError as e:
-        raise Refused(f"{e}; install the toolchain: pip install -r requirements.txt", status=3) from e
+        raise Refused(f"{e}: the report needs it; type: {sys.executable} -m pip install jinja2", status=3) from e
+    try:
+        import vl_convert
+    except ImportError:
+        vl_convert = None
     try:
         spec = chart.spec(study)
         text = json.dumps(spec, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-        png = vl_convert.vegalite_to_png(spec, scale=2, allowed_base_urls=[])
-        return {"report.md": report(study).encode(), "ladder.svg": svg.encode(), "ladder.png": png,
+        svg = vl_convert and vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]).encode()
+        png = vl_convert and vl_convert.vegalite_to_png(spec, scale=2, allowed_base_urls=[])
+        return {"report.md": report(study, bool(vl_convert)).encode(), "ladder.svg": svg, "ladder.png": png,
                 "ladder.vl.json": text.encode()}
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError,
             jinja2.TemplateError) as e:
@@ -127,11 +131,14 @@ def draw(study, path):
 
 
 def write(files, folder):
-    """Each file whole or not at all: written beside its place under another name, then moved there."""
+    """Each file whole or not at all: written beside its place under another name, then moved there. A file of None is
+    removed: an old one would not show this study."""
     staged = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
+            if content is None:
+                continue
             temporary = folder / f".{name}.{os.getpid()}.tmp"
             staged.append((temporary, folder / name))
             with open(temporary, "wb") as f:
@@ -140,6 +147,8 @@ def write(files, folder):
                 os.fsync(f.fileno())
         for temporary, place in staged:
             os.replace(temporary, place)
+        for name in files.keys() - {place.name for _, place in staged}:
+            (folder / name).unlink(missing_ok=True)
     except OSError as e:
         raise Refused(f"{folder}: cannot be written: {e.strerror or e}") from e
     finally:
@@ -162,8 +171,12 @@ def main(arguments=None):
     parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="made where it is missing; its old files are replaced")
     try:
         options = parser.parse_args(arguments)
-        for place in write(draw(load(options.study), options.study), options.folder):
+        files = draw(load(options.study), options.study)
+        for place in write(files, options.folder):
             print(place)
+        if None in files.values():
+            print("ladder.svg and ladder.png are not drawn: they need vl-convert; type: "
+                  f"{sys.executable} -m pip install vl-convert-python")
     except Refused as e:
         print(f"render.py: {chart.clean(e)}", file=sys.stderr)
         return e.status

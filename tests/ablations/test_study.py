@@ -479,3 +479,11 @@ def test_the_report_says_when_it_cannot_be_drawn(study, ladder, environment, mon
     done = ladder("report", study[0], "--out", tmp_path / "drawn")
     assert done.returncode != 0 and "LADDER_PYTHON" in done.stderr and "could not be started" in done.stderr
     assert "ms/step" in done.stdout  # the table is there all the same
+
+
+def test_a_study_counts_though_its_report_cannot_be_drawn(small, ladder, environment, monkeypatch, tmp_path) -> None:
+    monkeypatch.setitem(environment, "LADDER_PYTHON", "/nowhere/python")
+    done = ladder("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
+    assert done.returncode == 0
+    assert done.stderr.endswith(f"ladder report {tmp_path / 'study'}\n") and "the report was not drawn" in done.stderr
+    assert_complete(tmp_path / "study")

@@ -471,3 +471,40 @@ def test_files_are_replaced_and_readable_by_others(tmp_path):
         os.umask(old)
     for name in NAMES:
         assert (tmp_path / name).read_text() == "new" and (tmp_path / name).stat().st_mode & 0o777 == 0o644
+
+
+# ---- what is not installed
+
+def without(module, tmp_path):
+    """An environment in which that module cannot be imported."""
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / f"{module}.py").write_text(f"raise ImportError(\"No module named '{module}'\")\n")
+    return {**os.environ, "PYTHONPATH": f"{tmp_path / 'hidden'}:{os.environ.get('PYTHONPATH', '')}"}
+
+
+def test_without_vl_convert_everything_but_the_pictures_is_written(tmp_path):
+    source, folder = tmp_path / "study.json", tmp_path / "out"
+    source.write_text(json.dumps(make()))
+    assert run(source, folder).returncode == 0
+    with_pictures, spec = (folder / "report.md").read_text(), (folder / "ladder.vl.json").read_text()
+    assert "![" in with_pictures
+
+    done = run(source, folder, env=without("vl_convert", tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    *paths, words = done.stdout.splitlines()
+    assert paths == [str(folder / name) for name in ("report.md", "ladder.vl.json")]
+    assert words.startswith("ladder.svg and ladder.png are not drawn: ") and words.endswith("-m pip install vl-convert-python")
+    assert sorted(os.listdir(folder)) == ["ladder.vl.json", "report.md"]  # no picture of an older study stays
+    assert (folder / "ladder.vl.json").read_text() == spec and json.loads(spec)["data"]["values"]
+    report = (folder / "report.md").read_text()
+    assert "![" not in report and "`ladder.vl.json` holds the chart" in report
+    assert report.splitlines()[report.splitlines().index("## The ladder"):] == \
+        with_pictures.splitlines()[with_pictures.splitlines().index("## The ladder"):]
+
+
+def test_without_jinja2_nothing_is_written(tmp_path):
+    source, folder = tmp_path / "study.json", tmp_path / "out"
+    source.write_text(json.dumps(make()))
+    done = run(source, folder, env=without("jinja2", tmp_path))
+    assert done.returncode == 3 and done.stdout == "" and not folder.exists()
+    assert re.fullmatch(r"render.py: No module named 'jinja2': the report needs it; type: .* -m pip install jinja2\n", done.stderr)
