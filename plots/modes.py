@@ -157,19 +157,25 @@ def sweep_spec(study):
              "shape": {"field": "series", "type": "nominal", "scale": {"domain": names}, "legend": None}}
     color = {"color": style["color"]}
 
+    def top(field):
+        """So far up that every point is well inside; a wide interval may go on beyond the edge."""
+        return 1.25 * max([d[field] for d in data if d[field] is not None], default=0.8)
+
     def panel(field, heading, form):
-        y = {"field": field, "type": "quantitative", "scale": {"zero": True, "nice": True}, "axis": axis(heading, format=form, tickCount=5)}
+        y = {"field": field, "type": "quantitative", "scale": {"domain": [0, top(field)], "nice": False},
+             "axis": axis(heading, format=form, tickCount=5)}
         layers = [{"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"x": x, "y": y, **color}},
                   {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {"x": x, "y": y, **style}}]
         if field == "rate":
-            layers.append({"mark": {"type": "rule", "strokeWidth": 1.5}, "transform": [{"filter": "datum.lo !== null"}],
-                           "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, **color}})
+            layers.append({"mark": {"type": "rule", "strokeWidth": 1.5, "clip": True},
+                           "transform": [{"filter": "datum.lo !== null"}], "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, **color}})
         return {"width": PANEL, "height": 260, "layer": layers}
 
     lines = chart.about(study)
     lines.append(f"bars on the points: {chart.confidence(study)} interval over {study['plan']['repeats']} runs"
+                 + (", some of them go on beyond the edge" if any(d["hi"] is not None and d["hi"] > top("rate") for d in data) else "")
                  if any(d["lo"] is not None for d in data) else "single runs, no interval")
     if without:
         lines.append("No number: " + shorten(without[0], 110) + (f" (and {len(without) - 1} more)" if len(without) > 1 else ""))
     return {**chart.frame(title(study), lines + chart.warning_line(study)), "data": {"values": data},
-            "hconcat": [panel("rate", "tokens/s", "~s"), panel("memory", f"peak {unit_name}", "~g")]}
+            "hconcat": [panel("rate", "tokens/s", "~s"), panel("memory", f"peak {unit_name}", ",~r" if unit_name == "GiB" else ",.0f")]}
