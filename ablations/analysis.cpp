@@ -1,6 +1,7 @@
 #include "ablations/analysis.h"
 
-#include "ablations/runner.h"
+#include "ablations/attribution.h"
+#include "ablations/measured.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
 #include "model/config.h"
@@ -9,9 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
-#include <stdexcept>
+#include <optional>
 
 namespace ablations {
 
@@ -20,40 +19,6 @@ using harness::Estimate;
 using harness::Json;
 
 namespace {
-
-// What the analysis takes from one good record.
-struct RunData {
-  double median_ms = 0;
-  std::vector<double> timed_ms, losses;
-  double page_faults_per_step = 0;
-  int64_t peak_bytes = 0;
-  Json proofs, observations;
-};
-
-RunData run_data(const Json& record) {
-  RunData run;
-  const Json& timing = record.at("timing");
-  const auto warmup = timing.at("warmup_steps").get<int64_t>();
-  const auto all_ms = timing.at("step_ms").get<std::vector<double>>();
-  const auto faults = timing.at("page_faults").get<std::vector<double>>();
-  if (warmup >= std::ssize(all_ms) || faults.size() != all_ms.size()) {
-    throw std::invalid_argument(
-        fmt::format("record of run {}: {} steps of warm-up among {} times and {} counts of faults",
-                    record.at("id").dump(), warmup, all_ms.size(), faults.size()));
-  }
-  run.timed_ms.assign(all_ms.begin() + warmup, all_ms.end());
-  run.median_ms = harness::median(run.timed_ms);
-  run.page_faults_per_step = harness::median(std::vector<double>(faults.begin() + warmup, faults.end()));
-  for (const Json& loss : timing.at("loss")) {
-    run.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
-  }
-  run.peak_bytes = record.at("memory").at("peak_bytes");
-  run.proofs = record.at("proofs");
-  run.observations = record.at("observations");
-  return run;
-}
-
-using RunsByRepeat = std::map<int64_t, RunData>;
 
 Json bounds(const Estimate& estimate) {
   return {{"lo", estimate.interval ? Json(estimate.interval->lo) : Json()},
@@ -85,44 +50,21 @@ Json tokens_per_s(const Json& ms, int64_t tokens_per_step) {
   return {{"median", rate(ms.at("median"))}, {"lo", rate(ms.at("hi"))}, {"hi", rate(ms.at("lo"))}};
 }
 
-Json speedup(const RunsByRepeat& before, const RunsByRepeat& after) {
-  std::vector<double> before_ms, after_ms;
-  for (const auto& [repeat, run] : after) {
-    if (const auto pair = before.find(repeat); pair != before.end()) {
-      before_ms.push_back(pair->second.median_ms);
-      after_ms.push_back(run.median_ms);
-    }
-  }
-  if (after_ms.empty()) return nullptr;
-  const Estimate estimate = harness::paired_ratio(before_ms, after_ms);
+Times times_of(const RunsByRepeat& runs) {
+  Times times;
+  for (const auto& [repeat, run] : runs) times[repeat] = run.median_ms;
+  return times;
+}
+
+Json ratio_json(const Estimate& estimate) {
   Json json = bounds(estimate);
   json.update({{"ratio", estimate.center}, {"pairs", estimate.n}});
   return json;
 }
 
-Json to_json(const Guard& guard) {
-  return {{"passed", guard.passed},       {"max_deviation", guard.max_deviation ? Json(*guard.max_deviation) : Json()},
-          {"tolerance", guard.tolerance}, {"known_offset", guard.known_offset},
-          {"steps", guard.steps},         {"message", guard.message}};
-}
-
-// The worst run's verdict.
-Guard guard_rung(const Plan& plan, const Rung& rung, const RunsByRepeat& runs, const RunsByRepeat& reference) {
-  double tolerance = 0;
-  for (const std::string& name : rung.applied) tolerance = std::max(tolerance, find_optimization(name)->loss_tolerance);
-  const double rows = static_cast<double>(rung.recipe.vocabulary_rows);
-  const double reference_rows = static_cast<double>(plan.rungs[plan.reference].recipe.vocabulary_rows);
-  Guard worst;
-  bool first = true;
-  for (const auto& [repeat, run] : runs) {
-    const auto pair = reference.find(repeat);
-    const RunData& other = pair == reference.end() ? reference.begin()->second : pair->second;
-    const Guard one = guard(run.losses, other.losses, tolerance, std::log(rows / reference_rows));
-    const bool worse = !one.passed || one.max_deviation.value_or(0) > worst.max_deviation.value_or(0);
-    if (first || (worst.passed && worse)) worst = one;
-    first = false;
-  }
-  return worst;
+Json speedup(const RunsByRepeat& before, const RunsByRepeat& after) {
+  const auto estimate = paired(times_of(before), times_of(after));
+  return estimate ? ratio_json(*estimate) : Json();
 }
 
 // Proofs of the rung's runs; a failed one of any run stands for all.
@@ -136,8 +78,8 @@ Json combined_proofs(const RunsByRepeat& runs) {
   return combined;
 }
 
-void judge(const Plan& plan, size_t index, const std::vector<RunsByRepeat>& runs_of, Json& rung) {
-  const RunsByRepeat& runs = runs_of[index];
+// "measured", unless its own runs say that its number does not count.
+void judge_alone(const RunsByRepeat& runs, Json& rung) {
   rung["proofs"] = combined_proofs(runs);
   for (const Json& proof : rung["proofs"]) {
     if (proof.at("passed").get<bool>()) continue;
@@ -146,14 +88,25 @@ void judge(const Plan& plan, size_t index, const std::vector<RunsByRepeat>& runs
                                  proof.at("expected").get<std::string>(), proof.at("observed").get<std::string>());
     return;
   }
-  if (index == plan.reference) return;
-  const RunsByRepeat& reference = runs_of[plan.reference];
-  if (reference.empty()) {
+  for (const auto& [repeat, run] : runs) {
+    const auto bad = std::ranges::find_if_not(run.losses, [](double loss) { return std::isfinite(loss); });
+    if (bad == run.losses.end()) continue;
     rung["status"] = "void";
-    rung["reason"] = "the reference rung has no run to compare losses with";
+    rung["reason"] = fmt::format("the loss of step {} is not finite", bad - run.losses.begin() + 1);
+  }
+}
+
+void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured, Json& rungs) {
+  Json& rung = rungs[index];
+  if (rung.at("status") == "unproven") return;
+  const RunsByRepeat& reference_runs = measured.runs_of[reference];
+  if (reference_runs.empty()) {
+    const bool waits = rungs[reference].at("status") == "missing";
+    rung["status"] = waits ? "missing" : "void";
+    rung["reason"] = fmt::format("the reference rung has no run {}to compare losses with", waits ? "yet " : "");
     return;
   }
-  const Guard verdict = guard_rung(plan, plan.rungs[index], runs, reference);
+  const Guard verdict = guard_rung(plan.rungs[index], measured.runs_of[index], plan.rungs[reference], reference_runs);
   rung["guard"] = to_json(verdict);
   if (!verdict.passed) {
     rung["status"] = "void";
@@ -161,150 +114,210 @@ void judge(const Plan& plan, size_t index, const std::vector<RunsByRepeat>& runs
   }
 }
 
-}  // namespace
-
-Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
-            double known_offset) {
-  Guard result{.passed = true,
-               .max_deviation = 0.0,
-               .tolerance = tolerance,
-               .known_offset = known_offset,
-               .steps = static_cast<int64_t>(losses.size()),
-               .message = ""};
-  for (size_t i = 0; i < losses.size() && i < reference.size(); ++i) {
-    if (!std::isfinite(losses[i]) || !std::isfinite(reference[i])) {
-      result.passed = false;
-      result.max_deviation.reset();
-      result.message = fmt::format("the loss of step {} is not finite", i + 1);
-      return result;
-    }
-    const double difference = losses[i] - reference[i];
-    const double deviation = std::abs(difference - std::clamp(difference, 0.0, std::max(known_offset, 0.0)));
-    if (deviation <= *result.max_deviation) continue;
-    result.max_deviation = deviation;
-    if (deviation > tolerance) {
-      result.passed = false;
-      result.message = fmt::format("step {} has loss {:.4f}, the reference {:.4f}: {:.4f} nats apart, {:g} allowed",
-                                   i + 1, losses[i], reference[i], deviation, tolerance);
-    }
-  }
-  return result;
+const char* before_title(const Plan& plan, const Rung& rung, size_t index) {
+  const bool adds = plan.mode == Mode::cumulative || plan.mode == Mode::one_at_a_time;
+  return adds && index > 0 && rung.peer.empty() ? "+ " : "";
 }
 
+// What can be told of a rung from the plan.
+Json planned_rung(const Plan& plan, size_t index) {
+  const Rung& rung = plan.rungs[index];
+  const Optimization* optimization = find_optimization(rung.optimization);
+  // In a cumulative ladder the rung below, elsewhere what it is compared with, or the first.
+  const size_t before = plan.mode == Mode::cumulative && !rung.against ? std::max<size_t>(index, 1) - 1
+                                                                       : rung.against.value_or(plan.reference);
+  const Shape shape = shape_of(plan, index);
+  Json json{{"index", index},
+            {"optimization", rung.optimization.empty() ? Json() : Json(rung.optimization)},
+            {"title", rung.title},
+            {"summary", optimization != nullptr ? optimization->summary : "The recipe from which the ladder starts."},
+            {"status", "measured"},
+            {"reason", rung.reason},
+            {"recipe", model::to_json(rung.recipe)},
+            {"recipe_diff", model::recipe_diff(plan.rungs[before].recipe, rung.recipe)},
+            {"workload",
+             {{"batch", shape.B},
+              {"context", shape.T},
+              {"accumulation", shape.accumulation},
+              {"tokens_per_step", shape.B * shape.T * shape.accumulation}}},
+            {"runs_ok", 0},
+            {"ms_per_step", nullptr},
+            {"tokens_per_s", nullptr},
+            {"speedup_first", nullptr},
+            {"speedup_previous", nullptr},
+            {"peak_memory_bytes", nullptr},
+            {"page_faults_per_step", nullptr},
+            {"guard", nullptr},
+            {"proofs", Json::array()}};
+  if (!rung.peer.empty()) {
+    json["peer"] = rung.peer;
+    json["summary"] = "The recipe of the rung it stands for, run by PyTorch.";
+  } else if (rung.name == "full") {
+    json["summary"] = "Every optimization of the ladder that applies on this machine.";
+  } else if (optimization == nullptr && !rung.applied.empty() && index != plan.reference) {
+    json["summary"] = "Several optimizations at once.";
+  }
+  if (rung.against) json["against"] = *rung.against;
+  if (rung.status != Rung::Status::planned) {
+    json["status"] = rung.status == Rung::Status::not_applicable ? "not_applicable" : "not_measured";
+  }
+  return json;
+}
+
+// Where the reference of a cumulative ladder has no valid number, the first measured rung after it takes its place.
+size_t reference_that_counts(const Plan& plan, const Json& rungs) {
+  for (size_t i = plan.reference; plan.mode == Mode::cumulative && i < rungs.size(); ++i) {
+    if (plan.rungs[i].peer.empty() && rungs[i].at("status") == "measured") return i;
+  }
+  return plan.reference;
+}
+
+Json attribution_json(const Plan& plan, const Measured& measured, const Json& rungs) {
+  std::vector<Times> times;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    times.push_back(rungs[i].at("status") == "measured" ? times_of(measured.runs_of[i]) : Times{});
+  }
+  Json list = Json::array();
+  for (const Worth& worth : attribution(plan, times)) {
+    Json json{{"optimization", worth.optimization},
+              {"title", find_optimization(worth.optimization)->title},
+              {"method", worth.method},
+              {"ratio", nullptr},
+              {"lo", nullptr},
+              {"hi", nullptr},
+              {"repeats", 0},
+              {"reason", worth.reason}};
+    if (worth.estimate) {
+      json.update(bounds(*worth.estimate));
+      json.update({{"ratio", worth.estimate->center}, {"repeats", worth.estimate->n}});
+    }
+    list.push_back(json);
+  }
+  return list;
+}
+
+// Every twin beside the rung whose work it does.
+void add_peers(const Plan& plan, const Measured& measured, Json& rungs) {
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (plan.rungs[i].peer.empty() || !plan.rungs[i].against) continue;
+    Json& own = rungs[*plan.rungs[i].against];
+    Json peer{{"peer", plan.rungs[i].peer}, {"rung", i}, {"ratio", nullptr}, {"lo", nullptr}, {"hi", nullptr}};
+    if (own.at("status") == "measured" && rungs[i].at("status") == "measured") {
+      if (const Json ratio = speedup(measured.runs_of[i], measured.runs_of[*plan.rungs[i].against]); !ratio.is_null()) {
+        peer.update(ratio);
+      }
+    }
+    own["peers"].push_back(peer);
+  }
+}
+
+Json planned_workload(const Plan& plan) {
+  const model::Config config = model::with_positions(model::preset(plan.model), plan.positions);
+  const int64_t tokens = plan.B * plan.T * plan.accumulation;
+  return {{"model", plan.model},
+          {"parameters", config.parameters()},
+          {"batch", plan.B},
+          {"context", plan.T},
+          {"accumulation", plan.accumulation},
+          {"positions", config.n_positions},
+          {"tokens_per_step", tokens},
+          {"flops_per_step", config.flops_per_token(plan.T) * static_cast<double>(tokens)},
+          {"seed", plan.seed},
+          {"data", {{"source", fs::path(plan.data).filename().string()}, {"sha256", ""}, {"tokens", 0}}}};
+}
+
+}  // namespace
+
 Json analyse(const Plan& plan, const fs::path& folder) {
-  std::vector<RunsByRepeat> runs_of(plan.rungs.size());
-  std::map<size_t, std::string> failures;  // rung: one of its failures
-  Json runs = Json::array(), environment, workload;
-  int64_t runs_ok = 0;
-  std::string finished;
-  for (size_t position = 0; position < plan.runs.size(); ++position) {
-    const PlannedRun& run = plan.runs[position];
-    const fs::path file = record_file(folder, run.id);
-    Json entry{{"id", run.id},        {"rung", run.rung}, {"repeat", run.repeat}, {"position", position},
-               {"status", "missing"}, {"reason", ""},     {"median_ms", nullptr}, {"record", nullptr}};
-    if (fs::exists(file)) {
-      const Json record = harness::read_json(file, "record");
-      entry["record"] = fs::relative(file, folder).string();
-      entry["status"] = record.at("status");
-      finished = std::max(finished, record.at("started").get<std::string>());
-      if (record.at("status") == "ok") {
-        ++runs_ok;
-        const RunData& data = runs_of[run.rung][run.repeat] = run_data(record);
-        entry["median_ms"] = data.median_ms;
-        if (environment.is_null()) environment = record.at("environment");
-        if (workload.is_null()) workload = record.at("workload");
-      } else {
-        entry["reason"] = record.at("failure").at("message");
-        failures[run.rung] = fmt::format("run {}: {}", run.id, entry["reason"].get<std::string>());
-      }
-    }
-    runs.push_back(entry);
-  }
+  const Measured measured = read_records(plan, folder);
+  const auto& runs_of = measured.runs_of;
+  const Json workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload;
+  const Json environment = measured.environment.is_null() ? harness::environment() : measured.environment;
+  Json warnings = Json::array(), rungs = Json::array();
 
-  Json warnings = Json::array();
-  if (workload.is_null()) {  // nothing succeeded: what was planned
-    const model::Config config = model::preset(plan.model);
-    const int64_t tokens = plan.B * plan.T * plan.accumulation;
-    workload = {{"model", plan.model},
-                {"parameters", config.parameters()},
-                {"batch", plan.B},
-                {"context", plan.T},
-                {"accumulation", plan.accumulation},
-                {"tokens_per_step", tokens},
-                {"flops_per_step", config.flops_per_token(plan.T) * static_cast<double>(tokens)},
-                {"seed", plan.seed},
-                {"data", {{"source", fs::path(plan.data).filename().string()}, {"sha256", ""}, {"tokens", 0}}}};
-  }
-  if (environment.is_null()) environment = harness::environment();
-  const auto tokens_per_step = workload.at("tokens_per_step").get<int64_t>();
-
-  Json rungs = Json::array();
-  std::optional<size_t> previous, last;
-  for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    const Rung& rung = plan.rungs[i];
-    const Optimization* optimization = find_optimization(rung.optimization);
-    Json json{{"index", i},
-              {"optimization", rung.optimization.empty() ? Json() : Json(rung.optimization)},
-              {"title", rung.title},
-              {"summary", optimization != nullptr ? optimization->summary : "The recipe from which the ladder starts."},
-              {"status", "measured"},
-              {"reason", rung.reason},
-              {"recipe", model::to_json(rung.recipe)},
-              {"recipe_diff", i == 0 ? Json::object() : model::recipe_diff(plan.rungs[i - 1].recipe, rung.recipe)},
-              {"runs_ok", runs_of[i].size()},
-              {"ms_per_step", nullptr},
-              {"tokens_per_s", nullptr},
-              {"speedup_first", nullptr},
-              {"speedup_previous", nullptr},
-              {"peak_memory_bytes", nullptr},
-              {"page_faults_per_step", nullptr},
-              {"guard", nullptr},
-              {"proofs", Json::array()}};
-    if (rung.status != Rung::Status::planned) {
-      json["status"] = rung.status == Rung::Status::not_applicable ? "not_applicable" : "not_measured";
-    } else if (runs_of[i].empty()) {
-      const auto failure = failures.find(i);
-      json["status"] = failure == failures.end() ? "missing" : "failed";
-      json["reason"] = failure == failures.end() ? "its runs have not been made yet" : failure->second;
-    } else {
-      const RunsByRepeat& data = runs_of[i];
-      judge(plan, i, runs_of, json);
-      if (optimization != nullptr) json["title"] = title_after_proof(*optimization, data.begin()->second.observations);
-      std::vector<double> faults;
-      int64_t peak = 0;
-      for (const auto& [repeat, run] : data) {
-        faults.push_back(run.page_faults_per_step);
-        peak = std::max(peak, run.peak_bytes);
-        if (run.losses != data.begin()->second.losses && rung.recipe.device == model::Device::cpu) {
-          warnings.push_back(
-              fmt::format("rung {} \"{}\": repeats of the same recipe and seed have different losses", i, rung.title));
-        }
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {  // each by itself
+    Json json = planned_rung(plan, i);
+    const auto failure = measured.failures.find(i);
+    if (!runs_of[i].empty()) {
+      json["runs_ok"] = runs_of[i].size();
+      judge_alone(runs_of[i], json);
+      const Optimization* optimization = find_optimization(plan.rungs[i].optimization);
+      if (optimization != nullptr && json["title"] == optimization->title) {
+        json["title"] = title_after_proof(*optimization, runs_of[i].begin()->second.observations);
       }
-      if (json["status"] != "unproven") {
-        json["ms_per_step"] = ms_per_step(data);
-        json["tokens_per_s"] = tokens_per_s(json["ms_per_step"], tokens_per_step);
-        json["peak_memory_bytes"] = peak;
-        json["page_faults_per_step"] = harness::median(faults);
-      }
-      if (json["status"] == "measured") {
-        if (!runs_of[plan.reference].empty()) json["speedup_first"] = speedup(runs_of[plan.reference], data);
-        if (previous) json["speedup_previous"] = speedup(runs_of[*previous], data);
-        previous = last = i;
-      }
-      if (const auto failure = failures.find(i); failure != failures.end()) {
-        warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, failure->second));
-      }
+    } else if (json["status"] == "measured") {
+      json["status"] = failure == measured.failures.end() ? "missing" : "failed";
+      json["reason"] = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;
     }
+    if (failure != measured.failures.end()) json["out_of_memory"] = failure->second.out_of_memory;
+    json["label"] = before_title(plan, plan.rungs[i], i) + json["title"].get<std::string>();
     rungs.push_back(json);
   }
-  // Speedups count from the reference: where that is not valid itself, there is none.
-  if (rungs[plan.reference].at("status") != "measured") {
-    for (Json& rung : rungs) rung["speedup_first"] = nullptr;
+
+  const size_t reference = reference_that_counts(plan, rungs);
+  if (reference != plan.reference) {
+    warnings.push_back(fmt::format("the reference rung \"{}\" has no valid number; \"{}\" takes its place",
+                                   plan.rungs[plan.reference].title, plan.rungs[reference].title));
+  }
+  const auto reference_of_rung = [&](size_t i) -> std::optional<size_t> {
+    const auto planned = reference_of(plan, i);
+    if (!planned || *planned != plan.reference) return planned;
+    return reference == i ? std::nullopt : std::optional(reference);
+  };
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (runs_of[i].empty()) continue;
+    if (const auto guarded_by = reference_of_rung(i)) judge_by_reference(plan, i, *guarded_by, measured, rungs);
   }
 
+  std::optional<size_t> previous, last;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    Json& json = rungs[i];
+    const Rung& rung = plan.rungs[i];
+    const RunsByRepeat& data = runs_of[i];
+    if (const auto failure = measured.failures.find(i); failure != measured.failures.end() && !data.empty()) {
+      warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, failure->second.reason));
+    }
+    if (data.empty()) continue;
+    std::vector<double> faults;
+    int64_t peak = 0;
+    bool same_losses = true;
+    for (const auto& [repeat, run] : data) {
+      faults.push_back(run.page_faults_per_step);
+      peak = std::max(peak, run.peak_bytes);
+      same_losses = same_losses && run.losses == data.begin()->second.losses;
+    }
+    const bool finite =
+        std::ranges::all_of(data.begin()->second.losses, [](double loss) { return std::isfinite(loss); });
+    if (!same_losses && finite && rung.recipe.device == model::Device::cpu && rung.peer.empty()) {
+      warnings.push_back(
+          fmt::format("rung {} \"{}\": repeats of the same recipe and seed have different losses", i, rung.title));
+    }
+    if (json["status"] != "unproven") {
+      json["ms_per_step"] = ms_per_step(data);
+      json["tokens_per_s"] = tokens_per_s(json["ms_per_step"], data.begin()->second.tokens_per_step);
+      json["peak_memory_bytes"] = peak;
+      json["page_faults_per_step"] = harness::median(faults);
+    }
+    if (json["status"] != "measured") continue;
+    // Speedups count from the reference: where that is not valid itself, there is none.
+    const size_t first = reference_of_rung(i).value_or(i);
+    const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
+    if (!alone && rungs[first].at("status") == "measured") json["speedup_first"] = speedup(runs_of[first], data);
+    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : previous;
+    if (against && rungs[*against].at("status") == "measured") {
+      json["speedup_previous"] = speedup(runs_of[*against], data);
+    }
+    if (rung.peer.empty()) previous = last = i;
+  }
+  add_peers(plan, measured, rungs);
+
+  // The one number that the study comes to, in the modes that have one.
+  if (plan.mode == Mode::leave_one_out) last = 1;
+  if (plan.mode == Mode::factorial) last = plan.rungs.size() - 1;
+  if (plan.mode == Mode::one_at_a_time || plan.mode == Mode::sweep) last.reset();
   Json headline;
-  if (last && *last != plan.reference && !rungs[*last].at("speedup_first").is_null()) {
-    headline = {{"first", plan.reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
+  if (last && *last != reference && !rungs[*last].at("speedup_first").is_null()) {
+    headline = {{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
   }
   const bool cuda = plan.rungs[plan.reference].recipe.device == model::Device::cuda;
   const Json& cpu = environment.at("cpu");
@@ -317,12 +330,23 @@ Json analyse(const Plan& plan, const fs::path& folder) {
     warnings.push_back(fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load,
                                    cpu.at("logical_cores").get<int>()));
   }
-  return {
+  Json statistics{
+      {"center", "median over runs of each run's median step"},
+      {"interval", "95 % t interval with a bootstrapped standard error over runs, speedups paired within a repeat"},
+      {"confidence", 0.95}};
+  if (plan.mode == Mode::factorial) {
+    statistics["attribution"] =
+        "Shapley values of the logarithm of the time, within each repeat; their mean over repeats (so that they add "
+        "up) "
+        "with a 95 % t interval";
+  }
+  Json study{
       {"kind", "study"},
       {"schema_version", 1},
       {"id", plan.id},
       {"created", plan.created},
-      {"finished", runs_ok == static_cast<int64_t>(plan.runs.size()) ? Json(finished) : Json()},
+      {"finished", measured.runs_ok == static_cast<int64_t>(plan.runs.size()) ? Json(measured.last_started) : Json()},
+      {"mode", name_of(plan.mode)},
       {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
       {"workload", workload},
       {"plan",
@@ -331,17 +355,17 @@ Json analyse(const Plan& plan, const fs::path& folder) {
         {"timed_steps", plan.timed_steps},
         {"order_seed", plan.order_seed},
         {"runs_planned", plan.runs.size()},
-        {"runs_ok", runs_ok}}},
+        {"runs_ok", measured.runs_ok}}},
       {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name}}},
-      {"statistics",
-       {{"center", "median over runs of each run's median step"},
-        {"interval", "95 % t interval with a bootstrapped standard error over runs, speedups paired within a repeat"},
-        {"confidence", 0.95}}},
+      {"statistics", statistics},
       {"headline", headline},
       {"rungs", rungs},
-      {"runs", runs},
+      {"attribution", attribution_json(plan, measured, rungs)},
+      {"runs", measured.runs},
       {"warnings", warnings},
       {"environment", environment}};
+  if (!plan.swept.empty()) study["swept"] = plan.swept;
+  return study;
 }
 
 }  // namespace ablations

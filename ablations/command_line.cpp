@@ -22,22 +22,23 @@ namespace {
 using harness::Json;
 
 // Numbers are read as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
-void add_number(CLI::App* app, const std::string& names, int64_t& value, const std::string& help, int64_t least,
-                int64_t most) {
-  app->add_option_function<std::string>(
-         names,
-         [&value, names, least, most](const std::string& text) {
-           try {
-             size_t used = 0;
-             value = std::stoll(text, &used);
-             if (used == text.size() && value >= least && value <= most) return;
-           } catch (const std::exception&) {  // not a number, or none that fits
-           }
-           const std::string name = names.substr(names.find("--"));
-           throw std::invalid_argument(
-               fmt::format("{} {} is not allowed; a whole number from {} to {} is", name, text, least, most));
-         },
-         help)
+CLI::Option* add_number(CLI::App* app, const std::string& names, int64_t& value, const std::string& help, int64_t least,
+                        int64_t most) {
+  return app
+      ->add_option_function<std::string>(
+          names,
+          [&value, names, least, most](const std::string& text) {
+            try {
+              size_t used = 0;
+              value = std::stoll(text, &used);
+              if (used == text.size() && value >= least && value <= most) return;
+            } catch (const std::exception&) {  // not a number, or none that fits
+            }
+            const std::string name = names.substr(names.find("--"));
+            throw std::invalid_argument(
+                fmt::format("{} {} is not allowed; a whole number from {} to {} is", name, text, least, most));
+          },
+          help)
       ->type_name("N");
 }
 
@@ -64,6 +65,8 @@ void add_workload_flags(CLI::App* app, WorkloadFlags& flags, const std::string& 
   add_number(app, "-B,--batch", flags.B, "sequences per micro-step", 1, most_sequences);
   add_number(app, "-T,--context", flags.T, "tokens per sequence, at most the model's positions (gpt2-*: 1024)", 1,
              1 << 20);
+  add_number(app, "--positions", flags.positions,
+             "positions of the model, where it shall have more (extra rows of wpe)", 1, most_sequences);
   add_number(app, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
   add_number(app, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
   add_number(app, "--warmup", flags.warmup, "untimed steps before them", 0, most_steps);
@@ -73,8 +76,9 @@ void add_workload_flags(CLI::App* app, WorkloadFlags& flags, const std::string& 
   add_text(app, "--vocab", flags.vocabulary, "vocab.bpe or gpt2.tiktoken, to read texts with", "FILE");
 }
 
-constexpr const char* workload_flags[] = {"--model",  "--batch", "--context", "--accumulation", "--steps",
-                                          "--warmup", "--seed",  "--threads", "--data",         "--vocab"};
+constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
+                                          "--accumulation", "--steps", "--warmup",  "--seed",
+                                          "--threads",      "--data",  "--vocab"};
 
 }  // namespace
 
@@ -101,17 +105,33 @@ int run_command_line(int argc, char** argv) {
              fmt::format("{}, or a file (default: gpt2 with a GPU, gpt2-cpu without)", fmt::join(ladder_names(), ", ")),
              "NAME");
     add_text(sub, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
+    add_text(sub, "--mode", flags->design.mode, fmt::format("{} (default: cumulative)", fmt::join(mode_names(), ", ")),
+             "MODE");
+    add_text(sub, "--factors", flags->design.factors, "optimizations of --mode factorial (default: all, if at most 4)",
+             "A,B,...");
+    add_text(sub, "--sweep", flags->design.sweep,
+             "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes", "WHAT=N,N");
+    sub->add_option("--rung", flags->design.rungs,
+                    "a rung to measure at each size, repeatable; the first guards the others (default: the last)")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
+    add_text(sub, "--with-peer", flags->design.peer, "pytorch: the same work in plain PyTorch, interleaved with ours",
+             "PEER");
+    add_text(sub, "--peer-modes", flags->design.peer_modes,
+             "eager,compile,max-autotune,cuda-graphs (default: what the device has)", "LIST");
     sub->add_flag("--resume", flags->resume, "make only the runs that the study in --out lacks");
     add_number(sub, "--repeats", flags->repeats, "runs of each rung", 1, 1000);
     add_number(sub, "--order-seed", flags->order_seed, "of the interleaved order (default: a new one, recorded)", 0,
                INT64_MAX);
     add_number(sub, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+    auto* budget = add_number(sub, "--budget-s", flags->budget_s,
+                              "seconds after which no run is begun; --resume makes the rest", 1, 1000000);
     add_workload_flags(sub, flags->workload, "the ladder's");
     sub->add_flag("--json", flags->json, "print the study, draw nothing");
-    sub->callback([&command, flags, sub] {
+    sub->callback([&command, flags, sub, budget] {
       if (flags->resume && flags->out.empty())
         throw std::invalid_argument("--resume needs --out, the folder of the study");
-      if (flags->resume && sub->count_all() > (flags->json ? 3U : 2U) + 1) {
+      if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U)) {
         throw std::invalid_argument(
             "--resume goes on with the plan in --out; other flags would change it and are not allowed");
       }

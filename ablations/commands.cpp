@@ -5,6 +5,7 @@
 #include "ablations/plan.h"
 #include "ablations/run.h"
 #include "ablations/runner.h"
+#include "ablations/table.h"
 #include "ablations/terminal.h"
 #include "files/files.h"
 #include "harness/environment.h"
@@ -34,11 +35,12 @@ using harness::Json;
 namespace {
 
 // T against the model, before any child is started.
-void check_context(const std::string& model_name, int64_t T) {
-  const model::Config config = model::preset(model_name);
+void check_context(const std::string& model_name, int64_t T, int64_t positions) {
+  const model::Config config = model::with_positions(model::preset(model_name), positions);
   if (T > config.n_positions) {
     throw std::invalid_argument(
-        fmt::format("--context {} is not allowed; {} has {} positions", T, config.name, config.n_positions));
+        fmt::format("--context {} is not allowed; {} has {} positions, --positions gives it more", T, config.name,
+                    config.n_positions));
   }
 }
 
@@ -53,16 +55,37 @@ void check_recipe(const model::Recipe& recipe, const model::Config& config) {
   }
 }
 
-// Everything that would make each run fail, before the first. Tokenises the text, once, so that no run does it.
-void check_workload(const Plan& plan) {
-  check_context(plan.model, plan.T);
-  const model::Config config = model::preset(plan.model);
-  for (const Rung& rung : plan.rungs) {
-    if (rung.status == Rung::Status::planned) check_recipe(rung.recipe, config);
+std::string python() {
+  const char* named = std::getenv("LADDER_PYTHON");
+  return named != nullptr ? named : LADDER_PYTHON;
+}
+
+// The token file that the plan's runs read. Tokenises a text, once, so that no run does it.
+model::TokenStream tokens_of(const Plan& plan, int64_t vocabulary) {
+  if (plan.tokens.empty()) {
+    return model::tokens_of(plan.data, plan.vocabulary, harness::cache_folder() / "tokens", vocabulary);
   }
-  const model::TokenStream tokens =
-      model::tokens_of(plan.data, plan.vocabulary, harness::cache_folder() / "tokens", config.vocabulary);
-  (void)model::BatchLoader(tokens, plan.B, plan.T, plan.seed);
+  return model::load_tokens(plan.tokens, vocabulary);
+}
+
+// Everything that would make each run fail, before the first.
+void check_workload(const Plan& plan, const model::TokenStream& tokens) {
+  const model::Config config = model::preset(plan.model);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    if (rung.status != Rung::Status::planned) continue;
+    const Shape shape = shape_of(plan, i);
+    check_context(plan.model, shape.T, shape.positions);
+    check_recipe(rung.recipe, config);
+    (void)model::BatchLoader(tokens, shape.B, shape.T, plan.seed);
+    if (!rung.peer.empty() && !fs::exists(peer_script())) {
+      throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
+    }
+    if (!rung.peer.empty() && ::access(python().c_str(), X_OK) != 0) {
+      throw std::invalid_argument(
+          fmt::format("--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python()));
+    }
+  }
 }
 
 // Before the work whose result goes there.
@@ -108,27 +131,39 @@ std::string ladder_for_this_machine() { return harness::this_machine().gpu ? "gp
 
 Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
   const WorkloadFlags& flags = ablate.workload;
-  const Ladder ladder = load_ladder(ladder_name);
+  Ladder ladder = load_ladder(ladder_name);
+  if (!flags.model.empty()) ladder.model = flags.model;
+  const Design design = design_of(ablate.design, harness::this_machine());
+  const int64_t given = design.swept == "batch" ? flags.B : design.swept == "context" ? flags.T : flags.accumulation;
+  if (design.mode == Mode::sweep && given > 0) {
+    throw std::invalid_argument(fmt::format("--{0} and --sweep {0}=... exclude each other", design.swept));
+  }
   Plan plan{.id = "",
             .created = utc_now(),
             .ladder_name = ladder.name,
             .ladder_title = ladder.title,
-            .model = flags.model.empty() ? ladder.model : flags.model,
+            .model = ladder.model,
             .B = flags.B > 0 ? flags.B : ladder.B,
             .T = flags.T > 0 ? flags.T : ladder.T,
             .accumulation = flags.accumulation > 0 ? flags.accumulation : ladder.accumulation,
+            .positions = model::with_positions(model::preset(ladder.model), flags.positions).n_positions,
             .seed = static_cast<uint64_t>(flags.seed),
             .threads = threads_of(flags),
             .data = data_file(flags).string(),
             .vocabulary = vocabulary_file(flags).string(),
+            .tokens = "",
             .warmup_steps = flags.warmup >= 0 ? flags.warmup : ladder.warmup_steps,
             .timed_steps = flags.steps > 0 ? flags.steps : ladder.timed_steps,
             .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.repeats,
             .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed) : std::random_device{}(),
             .run_limit_s = static_cast<double>(ablate.limit_s),
-            .rungs = climb(ladder, harness::this_machine()),
+            .rungs = {},
             .reference = 0,
-            .runs = {}};
+            .runs = {},
+            .mode = design.mode,
+            .swept = design.swept};
+  plan.rungs = arms(ladder, design, shape_of(plan), harness::this_machine());
+  if (plan.rungs.front().shape) plan.positions = plan.rungs.front().shape->positions;
   plan.id = study_id(plan.ladder_name, plan.created);
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
@@ -136,17 +171,17 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
     throw std::invalid_argument(
         fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder_name, plan.rungs.front().reason));
   }
-  check_workload(plan);
+  const model::TokenStream tokens = tokens_of(plan, model::preset(plan.model).vocabulary);
+  plan.tokens = fs::absolute(tokens.file).string();
+  check_workload(plan, tokens);
   return plan;
 }
 
 // Draws the report into `out`. The plotting script prints the files it wrote.
 int render_report(const fs::path& study, const fs::path& out) {
-  const char* python = std::getenv("LADDER_PYTHON");
   const fs::path log = out / "report.log";
   const auto child = harness::run_child(
-      {.argv = {python != nullptr ? python : LADDER_PYTHON, (harness::resource_root() / "plots" / "render.py").string(),
-                study.string(), out.string()},
+      {.argv = {python(), (harness::resource_root() / "plots" / "render.py").string(), study.string(), out.string()},
        .log = log,
        .limit_s = 300});
   std::string output = files::read_file(log, size_t{1} << 20);
@@ -158,7 +193,7 @@ int render_report(const fs::path& study, const fs::path& out) {
   fmt::print(
       stderr,
       "{}ladder: the report was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
-      output, python != nullptr ? python : LADDER_PYTHON, child.describe(300));
+      output, python(), child.describe(300));
   return child.end == harness::ChildResult::End::exited ? child.code : 1;
 }
 
@@ -171,8 +206,9 @@ int show_study(const Plan& plan, const fs::path& folder, bool json) {
     fmt::print("{}\n", study_table(study));
   }
   for (const Json& rung : study.at("rungs")) {
+    const bool no_fault = rung.at("status") == "failed" && rung.value("out_of_memory", false);
     for (const char* bad : {"failed", "unproven", "void"}) {
-      if (rung.at("status") == bad) return 1;
+      if (rung.at("status") == bad && !no_fault) return 1;
     }
   }
   return 0;
@@ -186,17 +222,25 @@ RunOptions run_options(const RunFlags& run) {
     for (const PlannedRun& planned : plan.runs) {
       if (planned.id != run.run_id) continue;
       const Rung& rung = plan.rungs[planned.rung];
+      const Shape shape = shape_of(plan, planned.rung);
+      if (!rung.peer.empty()) {
+        throw std::invalid_argument(
+            fmt::format("{}: run \"{}\" is for PyTorch: python {} --plan {} --run {} --record FILE", run.plan,
+                        run.run_id, peer_script().string(), run.plan, run.run_id));
+      }
       return {.id = planned.id,
               .model = plan.model,
-              .B = plan.B,
-              .T = plan.T,
-              .accumulation = plan.accumulation,
+              .B = shape.B,
+              .T = shape.T,
+              .accumulation = shape.accumulation,
+              .positions = shape.positions,
               .warmup_steps = plan.warmup_steps,
               .timed_steps = plan.timed_steps,
               .seed = plan.seed,
               .threads = plan.threads,
               .data = plan.data,
               .vocabulary = plan.vocabulary,
+              .tokens = plan.tokens,
               .recipe = rung.recipe,
               .applied = rung.applied};
     }
@@ -238,13 +282,14 @@ RunOptions run_options(const RunFlags& run) {
   if (flags.B > 0) options.B = flags.B;
   if (flags.T > 0) options.T = flags.T;
   if (flags.accumulation > 0) options.accumulation = flags.accumulation;
+  options.positions = flags.positions;
   if (flags.warmup >= 0) options.warmup_steps = flags.warmup;
   if (flags.steps > 0) options.timed_steps = flags.steps;
   options.seed = static_cast<uint64_t>(flags.seed);
   options.threads = threads_of(flags);
   options.data = data_file(flags);
   options.vocabulary = vocabulary_file(flags);
-  check_context(options.model, options.T);
+  check_context(options.model, options.T, options.positions);
   check_recipe(options.recipe, model::preset(options.model));
   return options;
 }
@@ -256,7 +301,7 @@ int ablate(const AblateFlags& flags) {
   Plan plan;
   if (flags.resume) {
     plan = open_study(out);
-    check_workload(plan);
+    check_workload(plan, tokens_of(plan, model::preset(plan.model).vocabulary));
   } else {
     const std::string name = flags.ladder.empty() ? ladder_for_this_machine() : flags.ladder;
     plan = make_plan(name, flags);
@@ -273,8 +318,9 @@ int ablate(const AblateFlags& flags) {
                plan.warmup_steps + plan.timed_steps, out.string(), plan.order_seed);
   }
   // Not by its name: a build may put another program there while the study runs.
-  const Outcome outcome = carry_out(plan, out, fmt::format("/proc/{}/exe", ::getpid()));
-  if (outcome == Outcome::interrupted) {
+  const Outcome outcome = carry_out(plan, out, {.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()},
+                                    static_cast<double>(flags.budget_s));
+  if (outcome.interrupted) {
     fmt::print(stderr, "what is measured is kept; go on with: ladder ablate --resume --out {}\n", out.string());
     return 130;
   }
@@ -288,7 +334,12 @@ int ablate(const AblateFlags& flags) {
                  out.string());
     }
   }
-  return outcome == Outcome::some_failed ? 1 : status;
+  if (outcome.not_made > 0) {
+    fmt::print(stderr,
+               "{} runs were not made: the budget of {} s is spent; ladder ablate --resume --out {} makes them\n",
+               outcome.not_made, flags.budget_s, out.string());
+  }
+  return outcome.some_failed ? 1 : status;
 }
 
 int run(const RunFlags& flags) {
@@ -341,7 +392,7 @@ int train(const TrainFlags& flags) {
   run_flags.recipe = flags.recipe;
   WorkloadFlags& workload = run_flags.workload;
   if (workload.model.empty()) workload.model = "gpt2-124m";
-  const model::Config config = model::preset(workload.model);
+  const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
   if (workload.T == 0) workload.T = std::min<int64_t>(256, config.n_positions);
   if (workload.steps == 0) workload.steps = 50;
   const int64_t steps = workload.steps;

@@ -2,6 +2,8 @@
 // that cannot be used.
 #pragma once
 
+#include "ablations/modes.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,7 +13,7 @@ namespace ablations {
 // Flags that several commands share. Zero, negative or empty: not given.
 struct WorkloadFlags {
   std::string model;
-  int64_t B = 0, T = 0, accumulation = 0;
+  int64_t B = 0, T = 0, accumulation = 0, positions = 0;
   int64_t steps = 0, warmup = -1;
   int64_t seed = 1;
   int64_t threads = 0;
@@ -21,7 +23,8 @@ struct WorkloadFlags {
 struct AblateFlags {
   WorkloadFlags workload;
   std::string ladder, out;
-  int64_t repeats = 0, order_seed = -1, limit_s = 900;
+  DesignFlags design;
+  int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
   bool resume = false, json = false;
 };
 

@@ -97,6 +97,28 @@ Ladder load_ladder(const std::string& name_or_file) {
   return ladder;
 }
 
+std::string name_of(const Rung& rung) {
+  if (!rung.name.empty()) return rung.name;
+  return rung.optimization.empty() ? "start" : rung.optimization;
+}
+
+std::string put_on(Rung& rung, const std::string& name, const harness::Machine& machine) {
+  const Optimization& optimization = *find_optimization(name);
+  std::string reason = optimization.obstacle(rung.recipe, machine);
+  if (!reason.empty()) return reason;
+  for (const std::string& need : optimization.needs) {
+    if (!find_optimization(need)->is_on(rung.recipe, machine)) return fmt::format("needs \"{}\"", need);
+  }
+  for (const std::string& other : optimization.excludes) {
+    if (std::ranges::find(rung.applied, other) != rung.applied.end()) {
+      return fmt::format("cannot follow \"{}\"", other);
+    }
+  }
+  optimization.edit(rung.recipe, machine);
+  rung.applied.push_back(name);
+  return "";
+}
+
 std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine) {
   std::vector<Rung> rungs{{.optimization = "",
                            .title = ladder.start_title,
@@ -109,26 +131,11 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine) {
     rungs[0].reason = machine.no_gpu_reason;
   }
   for (const std::string& name : ladder.rungs) {
-    const Optimization& optimization = *find_optimization(name);
     Rung rung = rungs.back();
     rung.optimization = name;
-    rung.title = optimization.title;
-    rung.reason = optimization.obstacle(rung.recipe, machine);
-    if (rung.reason.empty()) {
-      for (const std::string& need : optimization.needs) {
-        if (!find_optimization(need)->is_on(rung.recipe, machine)) rung.reason = fmt::format("needs \"{}\"", need);
-      }
-    }
-    if (!rung.reason.empty()) {
-      rung.status = Rung::Status::not_applicable;
-    } else if (rungs[0].status == Rung::Status::not_applicable) {
-      rung.status = Rung::Status::not_applicable;
-      rung.reason = rungs[0].reason;
-    } else {
-      rung.status = Rung::Status::planned;
-      optimization.edit(rung.recipe, machine);
-      rung.applied.push_back(name);
-    }
+    rung.title = find_optimization(name)->title;
+    rung.reason = rungs[0].status == Rung::Status::not_applicable ? rungs[0].reason : put_on(rung, name, machine);
+    rung.status = rung.reason.empty() ? Rung::Status::planned : Rung::Status::not_applicable;
     rungs.push_back(rung);
     if (name == ladder.reference && rung.status == Rung::Status::planned) {
       for (size_t i = 0; i + 1 < rungs.size(); ++i) {

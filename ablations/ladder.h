@@ -6,6 +6,7 @@
 #include "model/recipe.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,15 +30,36 @@ Ladder load_ladder(const std::string& name_or_file);
 // Names of the ladders that come with the program.
 std::vector<std::string> ladder_names();
 
+// The size of one step.
+struct Shape {
+  int64_t B = 1, T = 1, accumulation = 1;
+  int64_t positions = 0;  // of the model; 0: as many as it has
+  bool operator==(const Shape&) const = default;
+};
+
+// One arm of a study. In a cumulative ladder: what stands on the rungs below it, and one edit more.
 struct Rung {
   enum class Status { planned, not_applicable, not_measured };
-  std::string optimization;  // empty: the start
+  std::string optimization;  // the one it is about; empty: the start, or a set that has no name of its own
   std::string title;
   std::vector<std::string> applied;  // optimizations on at this rung, in order
   model::Recipe recipe;
   Status status = Status::planned;
   std::string reason;  // why it is not planned
+
+  std::string name = {};                 // in its runs' ids; empty: the optimization's, or "start"
+  std::optional<Shape> shape = {};       // where it is not the plan's
+  std::string peer = {};                 // who runs it: empty: this program; "pytorch-eager", ...
+  std::optional<size_t> against = {};    // the rung that speedup_previous is taken against
+  std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
 };
+
+// Puts one more optimization on. Where this machine or what is on already does not allow it, the reason; the rung is
+// then as it was.
+[[nodiscard]] std::string put_on(Rung& rung, const std::string& optimization, const harness::Machine& machine);
+
+// `rung.name`, or what stands for it.
+std::string name_of(const Rung& rung);
 
 // Edits that this machine cannot have are skipped, with the reason, and the rungs above go on without them. Rungs below
 // the reference are not measured where the reference applies.

@@ -42,6 +42,19 @@ void shuffle(std::vector<T>& values, std::mt19937_64& random) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
 }
 
+Json to_json(const Shape& shape) {
+  Json json{{"batch", shape.B}, {"context", shape.T}, {"accumulation", shape.accumulation}};
+  if (shape.positions > 0) json["positions"] = shape.positions;
+  return json;
+}
+
+Shape shape_from_json(const Json& json) {
+  return {.B = json.at("batch"),
+          .T = json.at("context"),
+          .accumulation = json.at("accumulation"),
+          .positions = json.value("positions", int64_t{0})};
+}
+
 }  // namespace
 
 std::string utc_now() {
@@ -67,11 +80,20 @@ std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repea
     if (measured.empty()) break;
     for (const size_t treatment : rows[static_cast<size_t>(repeat) % rows.size()]) {
       const size_t rung = measured[treatment];
-      const std::string& name = rungs[rung].optimization;
-      runs.push_back({fmt::format("r{}-{:02}-{}", repeat + 1, rung, name.empty() ? "start" : name), rung, repeat});
+      runs.push_back({fmt::format("r{}-{:02}-{}", repeat + 1, rung, name_of(rungs[rung])), rung, repeat});
     }
   }
   return runs;
+}
+
+Shape shape_of(const Plan& plan) { return {plan.B, plan.T, plan.accumulation, plan.positions}; }
+
+Shape shape_of(const Plan& plan, size_t rung) { return plan.rungs[rung].shape.value_or(shape_of(plan)); }
+
+std::optional<size_t> reference_of(const Plan& plan, size_t rung) {
+  if (plan.rungs[rung].reference) return plan.rungs[rung].reference;
+  if (plan.mode != Mode::cumulative || rung == plan.reference) return std::nullopt;
+  return plan.reference;
 }
 
 Json to_json(const Plan& plan) {
@@ -83,30 +105,38 @@ Json to_json(const Plan& plan) {
                      {"status", status_names[static_cast<size_t>(rung.status)]},
                      {"reason", rung.reason},
                      {"recipe", model::to_json(rung.recipe)}});
+    Json& json = rungs.back();
+    if (!rung.name.empty()) json["name"] = rung.name;
+    if (!rung.peer.empty()) json["peer"] = rung.peer;
+    if (rung.against) json["against"] = *rung.against;
+    if (rung.reference) json["reference"] = *rung.reference;
+    if (rung.shape) json["workload"] = to_json(*rung.shape);
   }
   for (const PlannedRun& run : plan.runs) runs.push_back({{"id", run.id}, {"rung", run.rung}, {"repeat", run.repeat}});
-  return {{"kind", "plan"},
-          {"schema_version", 1},
-          {"id", plan.id},
-          {"created", plan.created},
-          {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
-          {"workload",
-           {{"model", plan.model},
-            {"batch", plan.B},
-            {"context", plan.T},
-            {"accumulation", plan.accumulation},
-            {"seed", plan.seed},
-            {"threads", plan.threads},
-            {"data", plan.data},
-            {"vocabulary", plan.vocabulary}}},
-          {"warmup_steps", plan.warmup_steps},
-          {"timed_steps", plan.timed_steps},
-          {"repeats", plan.repeats},
-          {"order_seed", plan.order_seed},
-          {"run_limit_s", plan.run_limit_s},
-          {"reference", plan.reference},
-          {"rungs", rungs},
-          {"runs", runs}};
+  Json workload{{"model", plan.model},
+                {"seed", plan.seed},
+                {"threads", plan.threads},
+                {"data", plan.data},
+                {"vocabulary", plan.vocabulary}};
+  workload.update(to_json(shape_of(plan)));
+  if (!plan.tokens.empty()) workload["tokens"] = plan.tokens;
+  Json document{{"kind", "plan"},
+                {"schema_version", 1},
+                {"mode", name_of(plan.mode)},
+                {"id", plan.id},
+                {"created", plan.created},
+                {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
+                {"workload", workload},
+                {"warmup_steps", plan.warmup_steps},
+                {"timed_steps", plan.timed_steps},
+                {"repeats", plan.repeats},
+                {"order_seed", plan.order_seed},
+                {"run_limit_s", plan.run_limit_s},
+                {"reference", plan.reference},
+                {"rungs", rungs},
+                {"runs", runs}};
+  if (!plan.swept.empty()) document["swept"] = plan.swept;
+  return document;
 }
 
 Plan plan_from_json(const Json& json, const std::string& where) {
@@ -119,10 +149,12 @@ Plan plan_from_json(const Json& json, const std::string& where) {
             .B = workload.at("batch"),
             .T = workload.at("context"),
             .accumulation = workload.at("accumulation"),
+            .positions = workload.value("positions", int64_t{0}),
             .seed = workload.at("seed"),
             .threads = workload.at("threads"),
             .data = workload.at("data"),
             .vocabulary = workload.at("vocabulary"),
+            .tokens = workload.value("tokens", ""),
             .warmup_steps = json.at("warmup_steps"),
             .timed_steps = json.at("timed_steps"),
             .repeats = json.at("repeats"),
@@ -130,7 +162,9 @@ Plan plan_from_json(const Json& json, const std::string& where) {
             .run_limit_s = json.at("run_limit_s"),
             .rungs = {},
             .reference = json.value("reference", size_t{0}),
-            .runs = {}};
+            .runs = {},
+            .mode = mode_of(json.value("mode", "cumulative"), where + ": mode"),
+            .swept = json.value("swept", "")};
   for (const Json& rung : json.at("rungs")) {
     const auto status = std::find(status_names.begin(), status_names.end(), rung.at("status").get<std::string>());
     const Json& name = rung.at("optimization");
@@ -142,7 +176,19 @@ Plan plan_from_json(const Json& json, const std::string& where) {
                           .applied = rung.at("applied"),
                           .recipe = model::recipe_from_json(rung.at("recipe"), where),
                           .status = static_cast<Rung::Status>(status - status_names.begin()),
-                          .reason = rung.at("reason")});
+                          .reason = rung.at("reason"),
+                          .name = rung.value("name", ""),
+                          .peer = rung.value("peer", "")});
+    Rung& added = plan.rungs.back();
+    if (rung.contains("against")) added.against = rung.at("against").get<size_t>();
+    if (rung.contains("reference")) added.reference = rung.at("reference").get<size_t>();
+    if (rung.contains("workload")) added.shape = shape_from_json(rung.at("workload"));
+    for (const auto& other : {added.against, added.reference}) {
+      if (other && (*other >= json.at("rungs").size() || *other + 1 == plan.rungs.size())) {
+        throw std::invalid_argument(fmt::format("{}: rung {} is compared with rung {}, which is not another rung",
+                                                where, plan.rungs.size() - 1, *other));
+      }
+    }
     for (const std::string& applied : plan.rungs.back().applied) {
       if (find_optimization(applied) == nullptr) {
         throw std::invalid_argument(fmt::format("{}: unknown optimization \"{}\"", where, applied));

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "ablations/ladder.h"
+#include "ablations/modes.h"
 #include "harness/json_file.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,16 +25,26 @@ struct Plan {
   std::string ladder_name, ladder_title;
   std::string model;
   int64_t B = 1, T = 1, accumulation = 1;
+  int64_t positions = 0;  // of the model; 0: as many as it has
   uint64_t seed = 1;
   int64_t threads = 1;
   std::string data, vocabulary;  // files
+  std::string tokens;            // the token file made of them, which the runs read
   int64_t warmup_steps = 0, timed_steps = 1, repeats = 1;
   uint64_t order_seed = 0;
   double run_limit_s = 600;
   std::vector<Rung> rungs;
   size_t reference = 0;
   std::vector<PlannedRun> runs;  // in the order in which they are made
+  Mode mode = Mode::cumulative;
+  std::string swept = {};  // in a sweep: "batch", "context" or "accumulation"
 };
+
+// The size of the plan's and of a rung's steps, and the rung that guards it: of its own, else the plan's. Only a
+// cumulative ladder has a reference for every rung; none for the reference itself.
+Shape shape_of(const Plan& plan);
+Shape shape_of(const Plan& plan, size_t rung);
+std::optional<size_t> reference_of(const Plan& plan, size_t rung);
 
 // Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows
 // shuffled with order_seed: over 2n repeats (n for even n) every rung comes equally often at every place and after

@@ -122,9 +122,11 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
   model::apply_host_memory(options.recipe.host_memory);
   at::set_num_threads(
       static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
-  const model::Config config = model::preset(options.model);
+  const model::Config config = model::with_positions(model::preset(options.model), options.positions);
   const model::TokenStream tokens =
-      model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary);
+      options.tokens.empty()
+          ? model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary)
+          : model::load_tokens(options.tokens, config.vocabulary);
   model::Trainer trainer(config, options.recipe,
                          {.B = options.B,
                           .T = options.T,
@@ -163,6 +165,7 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
         {"batch", options.B},
         {"context", options.T},
         {"accumulation", options.accumulation},
+        {"positions", config.n_positions},
         {"tokens_per_step", per_step},
         {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
         {"seed", options.seed},

@@ -17,10 +17,12 @@ struct RunOptions {
   std::string id = "run";
   std::string model = "gpt2-124m";
   int64_t B = 1, T = 256, accumulation = 1;
+  int64_t positions = 0;  // of the model; 0: as many as it has
   int64_t warmup_steps = 5, timed_steps = 10;
   uint64_t seed = 1;
   int64_t threads = 0;                     // 0: one for each core
   std::filesystem::path data, vocabulary;  // text or token file; needed for text only
+  std::filesystem::path tokens;            // the token file made of data, which is then only named
   model::Recipe recipe;
   std::vector<std::string> applied;  // names of the optimizations, for the record
 };

@@ -5,6 +5,7 @@
 #include "files/files.h"
 #include "harness/json_file.h"
 #include "harness/process.h"
+#include "harness/resources.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <stdexcept>
 #include <system_error>
@@ -81,6 +83,12 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
   if (record.at("recipe") != model::to_json(plan.rungs[run.rung].recipe)) return "its recipe is not the planned one";
   if (record.at("timing").at("warmup_steps") != plan.warmup_steps)
     return "its steps of warm-up are not the planned ones";
+  const Shape shape = shape_of(plan, run.rung);
+  const Json& workload = record.at("workload");
+  if (workload.at("batch") != shape.B || workload.at("context") != shape.T ||
+      workload.at("accumulation") != shape.accumulation) {
+    return "its steps are not of the planned size";
+  }
   const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
   for (const char* series : {"step_ms", "loss", "page_faults"}) {
     if (record.at("timing").at(series).size() != steps) {
@@ -133,7 +141,25 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
   }
 }
 
+// What `ladder run` does for itself (model/host_memory.cpp), asked of the C library from outside: the peer works under
+// the same policy.
+std::vector<std::string> environment_of(const Rung& rung) {
+  if (rung.peer.empty() || rung.recipe.host_memory != model::HostMemory::keep) return {};
+  return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
+}
+
+std::vector<std::string> command_of(const Rung& rung, const Programs& programs, const fs::path& plan,
+                                    const std::string& run_id, const fs::path& record) {
+  std::vector<std::string> argv{programs.ladder.string(), "run"};
+  if (!rung.peer.empty()) argv = {programs.python.string(), peer_script().string()};
+  argv.insert(argv.end(),
+              {"--plan", plan.string(), "--run", run_id, "--record", record.string(), "--report-steps-to-parent"});
+  return argv;
+}
+
 }  // namespace
+
+fs::path peer_script() { return harness::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
 
 fs::path record_file(const fs::path& folder, const std::string& run_id) {
   return folder / "records" / (run_id + ".json");
@@ -154,7 +180,8 @@ Plan open_study(const fs::path& folder) {
   return plan_from_json(harness::read_json(file, "plan"), file.string());
 }
 
-Outcome carry_out(const Plan& plan, const fs::path& folder, const fs::path& program) {
+Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s) {
+  const auto start = std::chrono::steady_clock::now();
   const FolderLock lock(folder);
   for (const char* part : {"records", "logs"}) fs::create_directories(folder / part);
   std::vector<PlannedRun> missing;
@@ -163,24 +190,32 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const fs::path& prog
   }
   harness::catch_interrupts();
   Progress progress(plan, missing.size());
-  Outcome outcome = Outcome::complete;
+  Outcome outcome;
   for (const PlannedRun& run : missing) {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    if (outcome.not_made > 0 || (budget_s > 0 && passed.count() >= budget_s)) {
+      ++outcome.not_made;
+      continue;
+    }
+    const Rung& rung = plan.rungs[run.rung];
     const TemporaryFile written(folder / "records" / (run.id + ".child.tmp"));
     const fs::path log = folder / "logs" / (run.id + ".log");
     progress.begin(run);
     const ChildResult child =
-        harness::run_child({.argv = {program.string(), "run", "--plan", (folder / "plan.json").string(), "--run",
-                                     run.id, "--record", written.path().string(), "--report-steps-to-parent"},
+        harness::run_child({.argv = command_of(rung, programs, folder / "plan.json", run.id, written.path()),
                             .log = log,
                             .limit_s = plan.run_limit_s,
+                            .environment = environment_of(rung),
                             .on_line = [&](std::string_view line) { progress.step(line); }});
     if (child.end == ChildResult::End::interrupted) {
       progress.interrupted();
-      return Outcome::interrupted;
+      outcome.interrupted = true;
+      return outcome;
     }
     const Json record = result_record(child, written.path(), log, plan, run);
     harness::write_json(record_file(folder, run.id), record, "record");
-    if (record.at("status") != "ok") outcome = Outcome::some_failed;
+    const bool failed = record.at("status") != "ok" && record.at("failure").at("kind") != "out_of_memory";
+    outcome.some_failed = outcome.some_failed || failed;
     progress.end(run, record);
   }
   return outcome;

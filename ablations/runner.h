@@ -22,11 +22,23 @@ void create_study(const Plan& plan, const std::filesystem::path& folder);
 // Reads the plan of an existing study. Throws std::invalid_argument when there is none.
 Plan open_study(const std::filesystem::path& folder);
 
-enum class Outcome { complete, some_failed, interrupted };
+// Who makes the runs: this program itself, and a Python with PyTorch for the peers'.
+struct Programs {
+  std::filesystem::path ladder, python;
+};
 
-// Makes the runs that have no successful record yet, in the plan's order. `program`: the ladder program itself. Throws
-// std::invalid_argument while another runner works in the folder.
-Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const std::filesystem::path& program);
+struct Outcome {
+  bool interrupted = false;
+  bool some_failed = false;  // not counted: a run that found too little memory, which is a finding and not a fault
+  size_t not_made = 0;       // runs for which the budget left no time
+};
+
+// Makes the runs that have no successful record yet, in the plan's order. No run is begun more than budget_s seconds
+// after the call; 0: no such limit. Throws std::invalid_argument while another runner works in the folder.
+Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s);
+
+// The script that does the work of a planned run in PyTorch.
+std::filesystem::path peer_script();
 
 std::filesystem::path record_file(const std::filesystem::path& folder, const std::string& run_id);
 

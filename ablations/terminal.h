@@ -1,4 +1,4 @@
-// What a study looks like on a terminal: progress while it runs, the table when it is done. Plain text when piped.
+// A study on a terminal while it runs. Plain text when piped.
 #pragma once
 
 #include "ablations/plan.h"
@@ -28,10 +28,6 @@ class Progress {
   std::string current_;
   std::chrono::steady_clock::time_point start_;
 };
-
-// The ladder as a table, at most 80 columns wide, with the reason in place of numbers where a rung has none, and the
-// sentences that belong to it: device, interval, warnings.
-std::string study_table(const harness::Json& study);
 
 // "1,493" "61.2" "0.84": three significant digits or more.
 std::string number(double value);

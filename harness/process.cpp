@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -96,10 +97,21 @@ ChildResult run_child(const ChildOptions& options) {
   for (const std::string& argument : options.argv) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
 
+  std::vector<char*> environment;
+  for (const std::string& entry : options.environment) environment.push_back(const_cast<char*>(entry.c_str()));
+  for (char** inherited = environ; *inherited != nullptr; ++inherited) {
+    const std::string_view entry(*inherited);
+    const std::string_view name = entry.substr(0, entry.find('=') + 1);
+    const bool replaced = std::ranges::any_of(
+        options.environment, [&](const std::string& added) { return !name.empty() && added.starts_with(name); });
+    if (!replaced) environment.push_back(*inherited);
+  }
+  environment.push_back(nullptr);
+
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  const int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   writer.close();

@@ -23,6 +23,7 @@ struct ChildOptions {
   std::vector<std::string> argv;  // argv[0]: path of the program
   std::filesystem::path log;      // standard output and error go there
   double limit_s = 600;
+  std::vector<std::string> environment = {};  // "NAME=value", in place of what the parent has or beside it
   // Lines that the child writes to file descriptor 3, without their newline.
   std::function<void(std::string_view)> on_line = [](std::string_view) {};
 };

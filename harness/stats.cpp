@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 namespace harness {
@@ -66,6 +67,19 @@ Estimate paired_ratio(std::span<const double> before, std::span<const double> af
   if (logarithms.size() < 2) return estimate;
   const double factor = std::exp(half_width(logarithms, confidence));
   estimate.interval = Interval{estimate.center / factor, estimate.center * factor};
+  return estimate;
+}
+
+Estimate mean_ratio(std::span<const double> logarithms, double confidence) {
+  const auto n = static_cast<double>(logarithms.size());
+  const double mean = std::accumulate(logarithms.begin(), logarithms.end(), 0.0) / n;
+  Estimate estimate{.center = std::exp(mean), .interval = std::nullopt, .n = static_cast<int64_t>(logarithms.size())};
+  if (logarithms.size() < 2) return estimate;
+  double squares = 0;
+  for (const double value : logarithms) squares += (value - mean) * (value - mean);
+  const boost::math::students_t t(n - 1);
+  const double half = boost::math::quantile(t, 0.5 + confidence / 2) * std::sqrt(squares / (n - 1) / n);
+  estimate.interval = Interval{std::exp(mean - half), std::exp(mean + half)};
   return estimate;
 }
 

@@ -34,4 +34,8 @@ Estimate median_with_interval(std::span<const double> values, double confidence 
 // Both spans have the same length, at least 1, and hold positive numbers; pair i is before[i], after[i].
 Estimate paired_ratio(std::span<const double> before, std::span<const double> after, double confidence = 0.95);
 
+// exp of the mean of `logarithms`, one per run, with a t interval: exp(mean +- t_{n-1} s / sqrt(n)). For sums of
+// logarithms that must add up, which medians do not. Not empty.
+Estimate mean_ratio(std::span<const double> logarithms, double confidence = 0.95);
+
 }  // namespace harness

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
@@ -37,6 +38,13 @@ Config preset(const std::string& name) {
     if (config.name == name) return config;
   }
   throw std::invalid_argument(fmt::format("unknown model \"{}\"; known are {}", name, fmt::join(preset_names(), ", ")));
+}
+
+Config with_positions(Config config, int64_t positions) {
+  const int64_t more = std::max<int64_t>(0, positions - config.n_positions);
+  config.n_positions += more;
+  config.extra_positions += more;
+  return config;
 }
 
 std::vector<std::string> preset_names() {

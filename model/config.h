@@ -12,9 +12,10 @@ struct Config {
   std::string name;
   int64_t n_layer;
   int64_t n_head;
-  int64_t n_embd;              // C
-  int64_t n_positions;         // largest T
-  int64_t vocabulary = 50257;  // V, without padding
+  int64_t n_embd;               // C
+  int64_t n_positions;          // largest T, rows of wpe
+  int64_t vocabulary = 50257;   // V, without padding
+  int64_t extra_positions = 0;  // how many of n_positions the published model does not have
   static constexpr double layer_norm_eps = 1e-5;
   static constexpr double init_std = 0.02;
 
@@ -29,5 +30,8 @@ struct Config {
 // gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m, tiny. Throws std::invalid_argument with the names there are.
 Config preset(const std::string& name);
 std::vector<std::string> preset_names();
+
+// The model with `positions` of them, or as it is where it has as many already.
+Config with_positions(Config config, int64_t positions);
 
 }  // namespace model

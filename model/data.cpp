@@ -62,7 +62,7 @@ TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary) {
   if (count < 0 || static_cast<uint64_t>(count) * sizeof(uint16_t) != stored) {
     refuse(fmt::format("{} tokens in the header, {} bytes after it; 2 bytes for each token are needed", count, stored));
   }
-  TokenStream stream{std::vector<uint16_t>(static_cast<size_t>(count)), path.string(), ""};
+  TokenStream stream{std::vector<uint16_t>(static_cast<size_t>(count)), path.string(), "", path};
   file.read(stream.tokens.data(), stored);
   const auto bad = std::ranges::find_if(stream.tokens, [&](uint16_t token) { return token >= vocabulary; });
   if (bad != stream.tokens.end()) {
@@ -101,7 +101,7 @@ TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::fi
   } catch (const std::invalid_argument&) {
     // absent or damaged: written below
   }
-  TokenStream stream{{}, text_path.string(), ""};
+  TokenStream stream{{}, text_path.string(), "", cache};
   try {
     stream.tokens = tokenizer.encode(text);
   } catch (const std::invalid_argument& error) {

@@ -18,8 +18,9 @@ namespace model {
 
 struct TokenStream {
   std::vector<uint16_t> tokens;
-  std::string source;  // the file they came from: token file or text
-  std::string sha256;  // of the tokens as little-endian uint16, 64 hexadecimal digits
+  std::string source;               // the file they came from: token file or text
+  std::string sha256;               // of the tokens as little-endian uint16, 64 hexadecimal digits
+  std::filesystem::path file = {};  // a token file that holds them: the one given, or the cache's
 };
 
 // Reads a token file. Throws std::invalid_argument for another magic or version, a count that does not match the file's

@@ -27,16 +27,17 @@ GPT2::GPT2(const Config& config, int64_t vocabulary_rows, uint64_t seed, at::Dev
     return Affine{add(name + ".weight", normal({out, in}, std), device), add(name + ".bias", at::zeros({out}), device)};
   };
 
-  // Padding rows come from a generator of their own: the others must not change with them.
-  Tensor embedding = normal({config.vocabulary, C}, Config::init_std);
-  if (vocabulary_rows > config.vocabulary) {
-    at::Generator padding_generator = at::detail::createCPUGenerator(seed + 1);
-    embedding = at::cat(
-        {embedding,
-         at::empty({vocabulary_rows - config.vocabulary, C}).normal_(0.0, Config::init_std, padding_generator)});
-  }
-  wte_ = add("wte.weight", embedding, device);
-  wpe_ = add("wpe.weight", normal({config.n_positions, C}, Config::init_std), device);
+  // Padding rows and positions beyond the published model's come from generators of their own: no other weight must
+  // change with them.
+  const auto embedding = [&](int64_t rows, int64_t more, uint64_t seed_of_more) {
+    Tensor published = normal({rows, C}, Config::init_std);
+    if (more == 0) return published;
+    at::Generator own = at::detail::createCPUGenerator(seed_of_more);
+    return at::cat({published, at::empty({more, C}).normal_(0.0, Config::init_std, own)});
+  };
+  wte_ = add("wte.weight", embedding(config.vocabulary, vocabulary_rows - config.vocabulary, seed + 1), device);
+  wpe_ = add("wpe.weight", embedding(config.n_positions - config.extra_positions, config.extra_positions, seed + 2),
+             device);
   for (int64_t layer = 0; layer < config.n_layer; ++layer) {
     const std::string h = fmt::format("h.{}.", layer);
     blocks_.push_back(Block{.ln_1 = layer_norm(h + "ln_1"),

@@ -1,4 +1,4 @@
-"""A study as a Vega-Lite chart: one row per rung, in the study's order. Pure: a dict in, a dict out.
+"""A study as a Vega-Lite chart: one row per rung, in the study's order (other modes: modes.py). Pure: a dict in, a dict out.
 
 Every number drawn stands in the study; here are only its formatting, units and the axis' domain. One layered view, not
 columns side by side: the text columns share the bars' y scale and so cannot drift away from them.
@@ -80,9 +80,14 @@ def count(x):
             return digits3(x / unit) + name
 
 
+def own_rungs(study):
+    """Without those of other programs, which are no rungs of the ladder."""
+    return [r for r in study["rungs"] if "peer" not in r]
+
+
 def memory_unit(study):
     """(name, bytes): one unit for the whole column, so that its figures can be compared down the page."""
-    known = [r["peak_memory_bytes"] for r in study["rungs"] if r["status"] == "measured" and r["peak_memory_bytes"] is not None]
+    known = [r["peak_memory_bytes"] for r in own_rungs(study) if r["status"] == "measured" and r["peak_memory_bytes"] is not None]
     return ("MiB", 2**20) if known and max(known) < 2**30 else ("GiB", 2**30)
 
 
@@ -103,12 +108,14 @@ def has_number(rung):
 
 
 def label(rung, position):
+    if "label" in rung:
+        return clean(rung["label"])
     return ("" if position == 0 else "+ ") + clean(rung["title"])
 
 
 def reason(rung):
     """Why a rung has no number: 'failed: exit status 3'."""
-    word = STATUS_WORDS.get(rung["status"], "no number")
+    word = "out of memory" if rung.get("out_of_memory") else STATUS_WORDS.get(rung["status"], "no number")
     why = clean(rung["reason"])
     if not why or why.lower().startswith(word):
         return why or word
@@ -125,9 +132,9 @@ def finding(study):
     rungs = {r["index"]: r for r in study["rungs"]}
     head = study["headline"]
     if head is None or head["first"] == head["last"]:
-        measured = [r for r in study["rungs"] if has_number(r)]
+        measured = [r for r in own_rungs(study) if has_number(r)]
         if not measured:
-            others = [r for r in study["rungs"] if r["status"] != "not_applicable"]
+            others = [r for r in own_rungs(study) if r["status"] != "not_applicable"]
             why = f"no rung has a number ({reason(others[0])})" if others else "no rung has a number"
         elif len(measured) == 1:
             why = f"only “{clean(measured[0]['title'])}” has a number"
@@ -149,17 +156,43 @@ def title(study):
     return f"{words}: {digits3(first['ms_per_step']['median'])} → {milliseconds(last['ms_per_step']['median'])} per step"
 
 
-def subtitle(study, rows):
+def about(study):
+    """Two lines: what was measured, and where."""
     work, device, plan = study["workload"], study["device"], study["plan"]
-    shape = f"B={work['batch']} T={work['context']}"
+    sizes = {"batch": f"B={work['batch']}", "context": f"T={work['context']}"}
     if work["accumulation"] != 1:
-        shape += f" × {work['accumulation']} micro-steps"
-    lines = [
-        " · ".join([shorten(study["ladder"]["title"], 70), shorten(work["model"], 40), shape]),
+        sizes["accumulation"] = f"× {work['accumulation']} micro-steps"
+    sizes.pop(study.get("swept"), None)
+    return [
+        " · ".join([shorten(study["ladder"]["title"], 70), shorten(work["model"], 40), " ".join(sizes.values())]),
         " · ".join([shorten(device["name"], 70), clean(study["created"])[:10]]
                    + (["CPU figures, not comparable with a GPU's"] if device["kind"] == "cpu" else [])
                    + ([] if study["finished"] else [f"unfinished: {plan['runs_ok']} of {plan['runs_planned']} runs"])),
     ]
+
+
+def warning_line(study):
+    if not study["warnings"]:
+        return []
+    more = len(study["warnings"]) - 1
+    return ["Warning: " + shorten(study["warnings"][0], 110) + (f" (and {more} more, see the report)" if more else "")]
+
+
+def frame(name, lines):
+    """What every chart of a study has: heading, background, font."""
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "description": ". ".join([name, *lines]),
+        "background": "white",
+        "padding": 18,
+        "title": {"text": name, "subtitle": lines, "anchor": "start", "frame": "bounds", "fontSize": 20, "color": INK,
+                  "subtitleFontSize": 12, "subtitleColor": GREY, "subtitleLineHeight": 17, "subtitlePadding": 6, "offset": 26},
+        "config": {"view": {"stroke": None}, "font": "Liberation Sans, Arial, Helvetica, sans-serif"},
+    }
+
+
+def subtitle(study, rows):
+    lines = about(study)
     bars = [r for r in rows if r["ms"] is not None]
     if bars:
         runs = {r["runs"] for r in bars}
@@ -174,17 +207,14 @@ def subtitle(study, rows):
         marks.append("grey ×: the interval includes 1, no clear change")
     if marks:
         lines[-1] += " · " + " · ".join(marks)
-    if study["warnings"]:
-        more = len(study["warnings"]) - 1
-        lines.append("Warning: " + shorten(study["warnings"][0], 110) + (f" (and {more} more, see the report)" if more else ""))
-    return lines
+    return lines + warning_line(study)
 
 
 def rows(study):
     """The chart's data: one flat object per rung, numbers as they stand, texts ready to be drawn."""
     unit = memory_unit(study)
     out = []
-    for position, rung in enumerate(study["rungs"]):
+    for position, rung in enumerate(own_rungs(study)):
         row = {"row": position, "rung": label(rung, position), "runs": rung["runs_ok"], "slower": False, "step_ink": INK,
                "ms": None, "lo": None, "hi": None, "end": None, "time": "", "reason": "",
                "step": "—", "total": "—", "tokens": "—", "memory": "—"}
@@ -271,15 +301,9 @@ def spec(study):
                                     "text": {"field": "head", "type": "nominal"}}})
     name, lines = title(study), subtitle(study, data)
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "description": ". ".join([name, *lines]),
-        "background": "white",
-        "padding": 18,
-        "title": {"text": name, "subtitle": lines, "anchor": "start", "frame": "bounds", "fontSize": 20, "color": INK,
-                  "subtitleFontSize": 12, "subtitleColor": GREY, "subtitleLineHeight": 17, "subtitlePadding": 6, "offset": 26},
+        **frame(name, lines),
         "width": BAR_WIDTH,
         "height": step * max(len(data), 1),
         "data": {"values": data},
         "layer": layers,
-        "config": {"view": {"stroke": None}, "font": "Liberation Sans, Arial, Helvetica, sans-serif"},
     }

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import chart
+import modes
 
 HERE = Path(__file__).resolve().parent
 SCHEMA_VERSION = 1
@@ -81,12 +82,20 @@ def report(study, has_pictures=True):
         command=lambda text: Md(shlex.quote(chart.clean(text))), memory=lambda x: chart.memory(x, chart.memory_unit(study)))
     words, first, last = chart.finding(study)
     text = environment.get_template("report.md.j2").render(
-        study=study, words=words, first=first, last=last, confidence=chart.confidence(study), rungs=study["rungs"],
-        label=lambda r, i: Md(("" if i == 0 else "+ ") + escape(r["title"])), reason=chart.reason,
+        study=study, words=words, first=first, last=last, confidence=chart.confidence(study), rungs=chart.own_rungs(study),
+        mode=study.get("mode", "cumulative"), worths=modes.worths(study), worth_words=modes.worth_words(study),
+        peers=modes.peers(study), settings=Md(modes.command_line(study)),
+        label=lambda r, i: label(study, r, i), reason=chart.reason,
         has_number=chart.has_number, unclear=chart.unclear,
-        memory_unit=chart.memory_unit(study)[0], environment=flatten(study["environment"]), alt=chart.title(study),
+        memory_unit=chart.memory_unit(study)[0], environment=flatten(study["environment"]), alt=modes.title(study),
         has_pictures=has_pictures)
     return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def label(study, rung, position):
+    """'+ bf16 autocast', with what a sweep varies before it. The plus is ours, everything after it the study's."""
+    text = modes.swept_value(study, rung) + chart.label(rung, position)
+    return Md("+ " + escape(text[2:])) if text.startswith("+ ") else escape(text)
 
 
 def load(path):
@@ -119,7 +128,7 @@ def draw(study, path):
     except ImportError:
         vl_convert = None
     try:
-        spec = chart.spec(study)
+        spec = modes.spec(study)
         text = json.dumps(spec, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         svg = vl_convert and vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]).encode()
         png = vl_convert and vl_convert.vegalite_to_png(spec, scale=2, allowed_base_urls=[])

@@ -3,7 +3,7 @@
 
 #include "ablations/run.h"
 #include "ablations/runner.h"
-#include "ablations/terminal.h"
+#include "ablations/table.h"
 #include "harness/environment.h"
 
 #include <gtest/gtest.h>
@@ -174,22 +174,159 @@ TEST_F(Analysis, FailedAndMissingRunsAreSaidNotInvented) {
   EXPECT_TRUE(s["finished"].is_null());
 }
 
-TEST_F(Analysis, WithoutAReferenceThereIsNoSpeedup) {
-  for (int64_t repeat = 0; repeat < 3; ++repeat) fs::remove(record_file(folder_, run_of(0, repeat).id));
-  const Json s = study();
-  EXPECT_EQ(s["rungs"][0]["status"], "missing");
-  EXPECT_EQ(s["rungs"][1]["status"], "void");
-  EXPECT_TRUE(s["headline"].is_null());
+TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    write(run_of(0, repeat), failed_record(run_of(0, repeat).id, "out_of_memory", "asked 9 GiB of 8", 1.0));
+  }
+  Json s = study();
+  EXPECT_EQ(s["rungs"][0]["status"], "failed");
+  EXPECT_EQ(s["rungs"][0]["out_of_memory"], true);
+  EXPECT_NEAR(s["rungs"][1]["speedup_first"]["ratio"].get<double>(), 1, 1e-9);
+  EXPECT_NEAR(s["rungs"][2]["speedup_first"]["ratio"].get<double>(), 2, 1e-9);
+  EXPECT_EQ(s["headline"]["first"], 1);
+  EXPECT_NE(s["warnings"][0].get<std::string>().find("\"bf16 autocast\" takes its place"), std::string::npos);
+  // It guards, too.
+  Json record = good(run_of(2, 0), 25);
+  record["timing"]["loss"] = {10.0, 9.5, 8.0};
+  write(run_of(2, 0), record);
+  EXPECT_EQ(study()["rungs"][2]["status"], "void");
 }
 
-TEST_F(Analysis, TheTableFitsEightyColumns) {
-  const std::string table = study_table(study());
+TEST_F(Analysis, OneFaultAmongFailuresForWantOfMemoryIsAFault) {
+  write(run_of(1, 0), failed_record(run_of(1, 0).id, "out_of_memory", "asked 9 GiB of 8", 1.0));
+  write(run_of(1, 1), failed_record(run_of(1, 1).id, "signal", "killed by signal 11", 1.0));
+  write(run_of(1, 2), failed_record(run_of(1, 2).id, "out_of_memory", "asked 9 GiB of 8", 1.0));
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][1]["out_of_memory"], false);
+  EXPECT_NE(s["rungs"][1]["reason"].get<std::string>().find("signal 11"), std::string::npos);
+}
+
+TEST_F(Analysis, ALossThatIsNotFiniteVoidsWithoutAReferenceToo) {
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    Json record = good(run_of(0, repeat), 100);
+    record["timing"]["loss"][1] = nullptr;
+    write(run_of(0, repeat), record);
+  }
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][0]["status"], "void");
+  EXPECT_NE(s["rungs"][0]["reason"].get<std::string>().find("step 2 is not finite"), std::string::npos);
+  EXPECT_EQ(s["headline"]["first"], 1);
+}
+
+TEST_F(Analysis, TheToleranceIsTheLargestThatEitherHasOn) {
+  const auto deviation_passes = [&](double deviation) {
+    Json record = good(run_of(2, 0), 25);
+    record["timing"]["loss"] = {10.0 + deviation, 9.5, 9.0};
+    write(run_of(2, 0), record);
+    return study()["rungs"][2]["status"] == "measured";
+  };
+  EXPECT_TRUE(deviation_passes(0.04));  // bf16's
+  plan_.rungs[2].applied = {"fused_adamw"};
+  EXPECT_FALSE(deviation_passes(0.04));
+  plan_.rungs[0].applied = {"bf16"};  // as in a sweep whose first rung has more on
+  EXPECT_TRUE(deviation_passes(0.04));
+  EXPECT_FALSE(deviation_passes(0.06));
+}
+
+// The three rungs as another mode's: the reference, everything on, and without flash.
+TEST_F(Analysis, LeaveOneOutSaysWhatEachIsWorth) {
+  plan_.mode = Mode::leave_one_out;
+  plan_.rungs[1].name = "full";
+  plan_.rungs[1].reference = plan_.rungs[2].reference = 0;
+  plan_.rungs[2].against = 1;
+  const Json s = study();
+  EXPECT_EQ(s["attribution"].size(), 1U);
+  EXPECT_EQ(s["attribution"][0]["optimization"], "fused_adamw");
+  EXPECT_NEAR(s["attribution"][0]["ratio"].get<double>(), 0.5, 1e-9);  // without it takes half the time
+  EXPECT_NEAR(s["rungs"][2]["speedup_previous"]["ratio"].get<double>(), 2, 1e-9);
+  EXPECT_TRUE(s["rungs"][1]["speedup_previous"].is_null());
+  EXPECT_EQ(s["headline"]["last"], 1);
+  EXPECT_NE(study_table(s).find("what is lost without it"), std::string::npos);
+  // A rung whose number does not count has no worth.
+  Json record = good(run_of(2, 2), 50);
+  record["proofs"][0]["passed"] = false;
+  write(run_of(2, 2), record);
+  const Json unproven = study();
+  EXPECT_TRUE(unproven["attribution"][0]["ratio"].is_null());
+  EXPECT_NE(unproven["attribution"][0]["reason"].get<std::string>().find("no valid number"), std::string::npos);
+}
+
+TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
+  plan_.mode = Mode::sweep;
+  plan_.swept = "batch";
+  for (size_t i = 0; i < 3; ++i) plan_.rungs[i].shape = Shape{.B = 1 << i, .T = 10, .accumulation = 1};
+  Json record = good(run_of(1, 0), 50);
+  record["timing"]["loss"] = {3.0, 2.0, 1.0};  // another batch, other losses
+  write(run_of(1, 0), record);
+  const Json s = study();
+  for (const Json& rung : s["rungs"]) {
+    EXPECT_EQ(rung["status"], "measured");
+    EXPECT_TRUE(rung["guard"].is_null() && rung["speedup_first"].is_null() && rung["speedup_previous"].is_null());
+  }
+  EXPECT_EQ(s["rungs"][2]["workload"]["batch"], 4);
+  EXPECT_TRUE(s["headline"].is_null());
+  EXPECT_NE(study_table(s).find("B=4 fused AdamW"), std::string::npos);
+}
+
+TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
+  plan_.rungs[2] = plan_.rungs[1];
+  plan_.rungs[2].peer = "pytorch-eager";
+  plan_.rungs[2].title = "PyTorch eager";
+  plan_.rungs[2].against = 1;
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    write(run_of(2, repeat), good(run_of(2, repeat), 75 * (1.0 + 0.1 * static_cast<double>(repeat))));
+  }
+  const Json s = study();
+  EXPECT_EQ(s["headline"]["last"], 1);
+  ASSERT_EQ(s["rungs"][1]["peers"].size(), 1U);
+  EXPECT_EQ(s["rungs"][1]["peers"][0]["rung"], 2);
+  EXPECT_NEAR(s["rungs"][1]["peers"][0]["ratio"].get<double>(), 1.5, 1e-9);
+  const std::string table = study_table(s);
+  EXPECT_NE(table.find("the same work in PyTorch"), std::string::npos);
+  EXPECT_NE(table.find("1.50x [1.50-1.50]"), std::string::npos);
+  EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
+  // It is guarded by the same reference as the rungs are.
+  Json record = good(run_of(2, 1), 80);
+  record["timing"]["loss"] = {10.0, 9.5, 8.0};
+  write(run_of(2, 1), record);
+  const Json wrong = study();
+  EXPECT_EQ(wrong["rungs"][2]["status"], "void");
+  EXPECT_TRUE(wrong["rungs"][1]["peers"][0]["ratio"].is_null());
+}
+
+void expect_eighty_columns(const std::string& table) {
   size_t begin = 0;
   while (begin < table.size()) {
     const size_t end = table.find('\n', begin);
     EXPECT_LE(end - begin, 80U) << table.substr(begin, end - begin);
     begin = end + 1;
   }
+}
+
+TEST_F(Analysis, TheTableFitsEightyColumns) {
+  expect_eighty_columns(study_table(study()));
+  plan_.ladder_title = "A title of a hundred and twenty characters: " + std::string(76, 'x');
+  write(run_of(2, 0), good(run_of(2, 0), 0.0004));  // wild runs: intervals over many orders of magnitude
+  write(run_of(1, 1), good(run_of(1, 1), 9e6));
+  Json s = study();
+  expect_eighty_columns(study_table(s));
+  EXPECT_NE(study_table(s).find("e+"), std::string::npos);
+  plan_.mode = Mode::one_at_a_time;
+  plan_.rungs[1].against = plan_.rungs[2].against = 0;
+  plan_.rungs[1].reference = plan_.rungs[2].reference = 0;
+  expect_eighty_columns(study_table(study()));
+  plan_.mode = Mode::cumulative;
+  plan_.rungs[2].peer = "pytorch-max-autotune";
+  plan_.rungs[2].title = "PyTorch max-autotune";
+  plan_.rungs[2].against = 1;
+  expect_eighty_columns(study_table(study()));
+}
+
+TEST_F(Analysis, AReasonStandsUnderTheNumberItTakesAway) {
+  Json record = good(run_of(2, 0), 25);
+  record["timing"]["loss"] = {10.0, 9.5, 8.0};
+  write(run_of(2, 0), record);
+  EXPECT_NE(study_table(study()).find("\n" + std::string(27, ' ') + "void: step 3"), std::string::npos);
 }
 
 TEST_F(Analysis, AStudyIsCreatedOnce) {

@@ -76,6 +76,42 @@ TEST(Plan, SurvivesJson) {
   EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
 }
 
+TEST(Plan, OfAnotherModeSurvivesJson) {
+  Plan plan{.id = "x-1",
+            .created = utc_now(),
+            .ladder_name = "x",
+            .ladder_title = "X",
+            .model = "tiny",
+            .B = 3,
+            .T = 8,
+            .positions = 256,
+            .data = "d",
+            .vocabulary = "v",
+            .tokens = "t.bin",
+            .mode = Mode::sweep,
+            .swept = "context"};
+  const auto machine = harness::this_machine();
+  plan.rungs =
+      arms(load_ladder("tiny"),
+           design_of({.sweep = "context=8,256", .peer = "pytorch", .peer_modes = "eager", .rungs = {"start", "flash"}},
+                     machine),
+           shape_of(plan), machine);
+  plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  const harness::Json json = to_json(plan);
+  harness::check_schema(json, "plan", "the plan");
+  const Plan again = plan_from_json(json, "here");
+  EXPECT_EQ(to_json(again), json);
+  EXPECT_EQ(again.rungs[3].reference, 2U);
+  EXPECT_EQ(shape_of(again, 3), (Shape{.B = 3, .T = 256, .accumulation = 1, .positions = 256}));
+  EXPECT_EQ(again.rungs.back().peer, "pytorch-eager");
+  EXPECT_EQ(reference_of(again, 0), std::nullopt);
+  harness::Json wrong = json;
+  wrong["rungs"][3]["reference"] = 99;
+  EXPECT_THROW((void)plan_from_json(wrong, "here"), std::invalid_argument);
+  wrong["rungs"][3]["reference"] = 3;  // itself
+  EXPECT_THROW((void)plan_from_json(wrong, "here"), std::invalid_argument);
+}
+
 TEST(Plan, RefusesWhatContradictsItself) {
   Plan plan{.id = "x",
             .created = "",

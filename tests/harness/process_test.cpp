@@ -73,6 +73,18 @@ TEST_F(Process, DoesNotWaitForADaemonThatHoldsThePipe) {
   EXPECT_LT(result.seconds, 9);
 }
 
+TEST_F(Process, AddsToTheEnvironmentAndReplacesInIt) {
+  ::setenv("LADDER_TEST_OLD", "old", 1);
+  ::setenv("LADDER_TEST_KEPT", "kept", 1);
+  const ChildResult result = harness::run_child(
+      {.argv = {"/bin/sh", "-c",
+                "echo $LADDER_TEST_OLD $LADDER_TEST_KEPT $LADDER_TEST_NEW; env | grep -c LADDER_TEST_OLD"},
+       .log = folder_ / "log",
+       .environment = {"LADDER_TEST_OLD=changed", "LADDER_TEST_NEW=new=1"}});
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_EQ(log(), "changed kept new=1\n1\n");
+}
+
 TEST_F(Process, SaysThatAProgramCannotBeStarted) {
   const ChildResult result = harness::run_child({.argv = {"/no/such/program"}, .log = folder_ / "log"});
   EXPECT_EQ(result.end, ChildResult::End::not_started);

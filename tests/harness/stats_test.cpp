@@ -46,6 +46,15 @@ TEST(Interval, IsTheSameForTheSameValues) {
   EXPECT_EQ(median_with_interval(values).interval->hi, median_with_interval(values).interval->hi);
 }
 
+TEST(MeanRatio, IsTheGeometricMeanWithStudentsInterval) {
+  EXPECT_FALSE(mean_ratio(std::vector<double>{0.5}).interval);
+  const Estimate estimate = mean_ratio(std::vector<double>{0.1, 0.2, 0.6});
+  EXPECT_NEAR(estimate.center, std::exp(0.3), 1e-12);
+  // s = sqrt(0.07), t with 2 degrees of freedom 4.302653
+  EXPECT_NEAR(std::log(estimate.interval->hi) - 0.3, 4.302652729911275 * std::sqrt(0.07 / 3), 1e-9);
+  EXPECT_NEAR(std::log(estimate.interval->hi) + std::log(estimate.interval->lo), 0.6, 1e-9);
+}
+
 // How often the interval holds the true median, for runs whose logarithms are normal.
 double coverage(size_t n, int studies) {
   std::mt19937_64 random(1);

@@ -144,6 +144,8 @@ TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
   const std::string key = model::sha256_hex("hello world" + files::read_file(vocabulary)).substr(0, 16);
   const fs::path cached = cache / (key + ".bin");
   const std::string good = files::read_file(cached);
+  EXPECT_EQ(first.file, cached);
+  EXPECT_EQ(model::load_tokens(first.file, 50257).tokens, first.tokens);
   const auto written = fs::last_write_time(cached) - std::chrono::hours(1);
   fs::last_write_time(cached, written);
   EXPECT_EQ(model::tokens_of_text(text, vocabulary, cache).tokens, first.tokens);

@@ -74,6 +74,27 @@ TEST(Gpt2, PaddingChangesNoOtherWeightAndRaisesTheFirstLossByAKnownAmount) {
   EXPECT_THROW(GPT2(preset("tiny"), 50000, 1, at::kCPU), std::invalid_argument);
 }
 
+TEST(Gpt2, MorePositionsChangeNoOtherWeight) {
+  const Config longer = with_positions(preset("tiny"), 200);
+  const GPT2 plain(preset("tiny"), 50304, 1, at::kCPU), extended(longer, 50304, 1, at::kCPU);
+  int64_t count = 0;
+  for (const Parameter& p : plain.parameters()) {
+    const Tensor other = parameter(extended, p.name);
+    EXPECT_TRUE(at::equal(p.tensor, other.narrow(0, 0, p.tensor.size(0)))) << p.name;
+    count += other.numel();
+  }
+  EXPECT_EQ(count - 47 * 32, longer.parameters());
+  const Tensor more = parameter(extended, "wpe.weight").narrow(0, 64, 136);
+  EXPECT_NEAR(more.std().item<double>(), 0.02, 0.001);
+  const Tensor padding = parameter(extended, "wte.weight").narrow(0, 50257, 47);
+  EXPECT_FALSE(at::equal(more.narrow(0, 0, 47), padding));  // a generator of their own
+  const at::NoGradGuard no_grad;
+  EXPECT_NEAR(extended.loss(reference_ops(), some_tokens(1, 200), some_tokens(1, 200)).item<double>(),
+              std::log(50304.0), 0.1);
+  EXPECT_EQ(with_positions(preset("tiny"), 10).n_positions, 64);
+  EXPECT_EQ(with_positions(longer, 300).extra_positions, 236);
+}
+
 TEST(Gpt2, FirstLossIsThatOfGuessing) {
   const at::NoGradGuard no_grad;
   const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);

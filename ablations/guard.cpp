@@ -1,0 +1,77 @@
+#include "ablations/guard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ablations {
+
+using harness::Json;
+
+Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
+            double known_offset) {
+  Guard result{.passed = true,
+               .max_deviation = 0.0,
+               .tolerance = tolerance,
+               .known_offset = known_offset,
+               .steps = static_cast<int64_t>(losses.size()),
+               .message = ""};
+  for (size_t i = 0; i < losses.size() && i < reference.size(); ++i) {
+    if (!std::isfinite(losses[i]) || !std::isfinite(reference[i])) {
+      result.passed = false;
+      result.max_deviation.reset();
+      result.message = fmt::format("the loss of step {} is not finite", i + 1);
+      return result;
+    }
+    const double difference = losses[i] - reference[i];
+    const double deviation =
+        std::abs(difference - std::clamp(difference, std::min(known_offset, 0.0), std::max(known_offset, 0.0)));
+    if (deviation <= *result.max_deviation) continue;
+    result.max_deviation = deviation;
+    if (deviation > tolerance) {
+      result.passed = false;
+      result.message = fmt::format("step {} has loss {:.4f}, the reference {:.4f}: {:.4f} nats apart, {:g} allowed",
+                                   i + 1, losses[i], reference[i], deviation, tolerance);
+    }
+  }
+  return result;
+}
+
+// By how much the losses of two implementations of the same arithmetic may differ.
+namespace {
+constexpr double other_program_tolerance = 1e-3;
+}  // namespace
+
+double tolerance_between(const Rung& rung, const Rung& reference) {
+  double tolerance = rung.peer == reference.peer ? 0 : other_program_tolerance;
+  for (const auto* applied : {&rung.applied, &reference.applied}) {
+    for (const std::string& name : *applied) tolerance = std::max(tolerance, find_optimization(name)->loss_tolerance);
+  }
+  return tolerance;
+}
+
+Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference,
+                 const RunsByRepeat& reference_runs) {
+  const double offset = std::log(static_cast<double>(rung.recipe.vocabulary_rows) /
+                                 static_cast<double>(reference.recipe.vocabulary_rows));
+  Guard worst;
+  bool first = true;
+  for (const auto& [repeat, run] : runs) {
+    const auto pair = reference_runs.find(repeat);
+    const RunData& other = pair == reference_runs.end() ? reference_runs.begin()->second : pair->second;
+    const Guard one = guard(run.losses, other.losses, tolerance_between(rung, reference), offset);
+    const bool worse = !one.passed || one.max_deviation.value_or(0) > worst.max_deviation.value_or(0);
+    if (first || (worst.passed && worse)) worst = one;
+    first = false;
+  }
+  return worst;
+}
+
+Json to_json(const Guard& guard) {
+  return {{"passed", guard.passed},       {"max_deviation", guard.max_deviation ? Json(*guard.max_deviation) : Json()},
+          {"tolerance", guard.tolerance}, {"known_offset", guard.known_offset},
+          {"steps", guard.steps},         {"message", guard.message}};
+}
+
+}  // namespace ablations

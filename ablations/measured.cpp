@@ -1,0 +1,85 @@
+#include "ablations/measured.h"
+
+#include "ablations/runner.h"
+#include "harness/stats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+RunData run_data(const Json& record) {
+  RunData run;
+  const Json& timing = record.at("timing");
+  const auto warmup = timing.at("warmup_steps").get<int64_t>();
+  const auto all_ms = timing.at("step_ms").get<std::vector<double>>();
+  const auto faults = timing.at("page_faults").get<std::vector<double>>();
+  if (warmup >= std::ssize(all_ms) || faults.size() != all_ms.size()) {
+    throw std::invalid_argument(
+        fmt::format("record of run {}: {} steps of warm-up among {} times and {} counts of faults",
+                    record.at("id").dump(), warmup, all_ms.size(), faults.size()));
+  }
+  run.timed_ms.assign(all_ms.begin() + warmup, all_ms.end());
+  run.median_ms = harness::median(run.timed_ms);
+  run.page_faults_per_step = harness::median(std::vector<double>(faults.begin() + warmup, faults.end()));
+  for (const Json& loss : timing.at("loss")) {
+    run.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
+  }
+  run.peak_bytes = record.at("memory").at("peak_bytes");
+  run.tokens_per_step = record.at("workload").at("tokens_per_step");
+  run.proofs = record.at("proofs");
+  run.observations = record.at("observations");
+  return run;
+}
+
+}  // namespace
+
+Measured read_records(const Plan& plan, const fs::path& folder) {
+  Measured measured;
+  measured.runs_of.resize(plan.rungs.size());
+  measured.runs = Json::array();
+  size_t described_by = plan.rungs.size();  // the rung whose record environment and workload come from
+  for (size_t position = 0; position < plan.runs.size(); ++position) {
+    const PlannedRun& run = plan.runs[position];
+    const fs::path file = record_file(folder, run.id);
+    Json entry{{"id", run.id},        {"rung", run.rung}, {"repeat", run.repeat}, {"position", position},
+               {"status", "missing"}, {"reason", ""},     {"median_ms", nullptr}, {"record", nullptr}};
+    if (fs::exists(file)) {
+      const Json record = harness::read_json(file, "record");
+      entry["record"] = fs::relative(file, folder).string();
+      entry["status"] = record.at("status");
+      measured.last_started = std::max(measured.last_started, record.at("started").get<std::string>());
+      if (record.at("status") == "ok") {
+        ++measured.runs_ok;
+        const RunData& data = measured.runs_of[run.rung][run.repeat] = run_data(record);
+        entry["median_ms"] = data.median_ms;
+        if (plan.rungs[run.rung].peer.empty() && run.rung < described_by) {
+          described_by = run.rung;
+          measured.environment = record.at("environment");
+          measured.workload = record.at("workload");
+        }
+      } else {
+        const Json& failure = record.at("failure");
+        entry["reason"] = failure.at("message");
+        const bool out_of_memory = failure.at("kind") == "out_of_memory";
+        const auto [known, first] = measured.failures.try_emplace(run.rung, Failure{"", true});
+        // The failure that is told is one that is a fault, where there is one.
+        if (first || (known->second.out_of_memory && !out_of_memory)) {
+          known->second = {fmt::format("run {}: {}", run.id, entry["reason"].get<std::string>()), out_of_memory};
+        }
+      }
+    }
+    measured.runs.push_back(entry);
+  }
+  return measured;
+}
+
+}  // namespace ablations

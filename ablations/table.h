@@ -1,0 +1,15 @@
+// A study as a table on a terminal, at most 80 columns wide.
+#pragma once
+
+#include "harness/json_file.h"
+
+#include <string>
+
+namespace ablations {
+
+// The rungs, with the reason in place of numbers where one has none; what each optimization is worth; the same work in
+// another program; and the sentences that belong to it: device, interval, warnings. An interval that is too wide for
+// its column stands on the next line.
+std::string study_table(const harness::Json& study);
+
+}  // namespace ablations

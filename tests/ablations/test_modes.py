@@ -1,0 +1,221 @@
+"""Studies beside the cumulative ladder, from the command line to the report: the tiny model, and a stand-in for PyTorch.
+
+The stand-in is this program again under the peer's name, so its losses are right and only its times are made longer; what
+the real peer computes is tested elsewhere.
+"""
+
+import json
+import math
+import re
+
+import jsonschema
+import pytest
+from conftest import ROOT, ladder_document, read_json, write_json
+
+SMALL = ["-B", "1", "-T", "8", "--threads", "1", "--steps", "2", "--repeats", "1", "--order-seed", "1"]
+
+STAND_IN = '''
+import json, os, subprocess, sys
+arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+plan = json.load(open(arguments["--plan"]))
+run = next(r for r in plan["runs"] if r["id"] == arguments["--run"])
+rung = plan["rungs"][run["rung"]]
+peer = rung.pop("peer")
+assert sys.argv[-1] == "--report-steps-to-parent"
+record = {"kind": "record", "schema_version": 1, "id": run["id"], "started": "2026-01-01T00:00:00Z", "duration_s": 0.1,
+          "status": "failed", "failure": {"kind": "out_of_memory", "message": "asked for 9 GiB, 8 GiB were there"}}
+if peer == "pytorch-eager":
+    own = arguments["--record"] + ".plan.json"
+    json.dump(plan, open(own, "w"))
+    subprocess.run([os.environ["LADDER"], "run", "--plan", own, "--run", run["id"], "--record", arguments["--record"]], check=True)
+    os.remove(own)
+    record = json.load(open(arguments["--record"]))
+    record["timing"]["step_ms"] = [3 * ms for ms in record["timing"]["step_ms"]]
+    record["observations"]["peer"] = {name: value for name, value in os.environ.items() if "MALLOC" in name or "THP_" in name}
+    record["environment"]["load_average"] = [77.0, 77.0, 77.0]
+json.dump(record, open(arguments["--record"], "w"))
+os.write(3, b"1 1\\n")
+'''
+
+
+@pytest.fixture
+def home(environment, tmp_path, monkeypatch):
+    """A LADDER_HOME whose PyTorch is the stand-in."""
+    folder = tmp_path / "home"
+    (folder / "ablations" / "peers").mkdir(parents=True)
+    for name in ("ladders", "results", "plots"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "ablations" / "peers" / "pytorch_ladder.py").write_text(STAND_IN)
+    monkeypatch.setitem(environment, "LADDER_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def small(tmp_path):
+    return write_json(tmp_path / "small.json", ladder_document())
+
+
+def study_of(folder) -> dict:
+    study = read_json(folder / "study.json")
+    schema = read_json(ROOT / "results" / "schemas" / "study.v1.json")
+    jsonschema.Draft7Validator(schema).validate(study)
+    plan_schema = read_json(ROOT / "results" / "schemas" / "plan.v1.json")
+    jsonschema.Draft7Validator(plan_schema).validate(read_json(folder / "plan.json"))
+    return study
+
+
+def narrow(text: str) -> bool:
+    return all(len(line) <= 80 for line in text.split("Files:")[0].splitlines())
+
+
+def test_factorial(small, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    done = ladder("ablate", "--ladder", small, *SMALL, "--mode", "factorial", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    study = study_of(folder)
+    names = [run["id"] for run in sorted(study["runs"], key=lambda run: run["rung"])]
+    assert names == ["r1-00-start", "r1-01-flash", "r1-02-fused_adamw", "r1-03-flash-fused_adamw"]
+    assert [rung["status"] for rung in study["rungs"]] == ["measured"] * 4
+    median = [run["median_ms"] for run in sorted(study["runs"], key=lambda run: run["rung"])]
+    worth = {w["optimization"]: w["ratio"] for w in study["attribution"]}
+    assert math.isclose(worth["flash"], math.sqrt(median[0] / median[1] * median[2] / median[3]), rel_tol=1e-9)
+    assert math.isclose(worth["flash"] * worth["fused_adamw"], study["headline"]["speedup"]["ratio"], rel_tol=1e-9)
+    assert all(w["lo"] is None and w["repeats"] == 1 for w in study["attribution"])
+    assert "Shapley" in done.stdout and "averaged over all orders" in done.stdout and narrow(done.stdout)
+    report = (folder / "report.md").read_text()
+    assert "## What each optimization is worth" in report and "--mode factorial --factors flash,fused_adamw" in report
+
+
+def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    short = ladder("ablate", "--ladder", small, *SMALL, "--mode", "leave-one-out", "--budget-s", "1", "--out", folder)
+    assert short.returncode == 0, short.stderr  # nothing failed
+    made = len(list((folder / "records").glob("*.json")))
+    assert 1 <= made < 4
+    assert f"{4 - made} runs were not made: the budget of 1 s is spent; ladder ablate --resume --out {folder} makes them" \
+        in short.stderr
+    assert f"{made} of 4 runs" in short.stdout and study_of(folder)["finished"] is None
+    assert any(worth["ratio"] is None and worth["reason"] for worth in study_of(folder)["attribution"])
+
+    done = ladder("ablate", "--resume", "--budget-s", "600", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    study = study_of(folder)
+    assert [rung["title"] for rung in study["rungs"]] == ["baseline", "everything on",
+                                                          "without flash attention", "without fused AdamW"]
+    assert study["finished"] and [w["method"] for w in study["attribution"]] == ["leave_one_out"] * 2
+    flash = study["attribution"][0]
+    median = {run["rung"]: run["median_ms"] for run in study["runs"]}
+    assert flash["optimization"] == "flash" and math.isclose(flash["ratio"], median[2] / median[1], rel_tol=1e-9)
+    assert "what is lost without it" in done.stdout and narrow(done.stdout)
+
+
+def test_one_at_a_time(small, ladder, tmp_path) -> None:
+    document = ladder_document(rungs=["flash"])
+    done = ladder("ablate", "--ladder", write_json(small, document), *SMALL, "--mode", "one-at-a-time", "--json", "--out",
+                  tmp_path / "study")
+    assert done.returncode == 0, done.stderr
+    study = json.loads(done.stdout)
+    assert [rung["label"] for rung in study["rungs"]] == ["baseline", "+ flash attention"]
+    assert study["attribution"][0]["ratio"] == study["rungs"][1]["speedup_previous"]["ratio"]
+
+
+def test_a_sweep_beyond_the_positions_of_the_model(small, home, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    flags = [flag for flag in SMALL if flag not in ("-T", "8")]
+    done = ladder("ablate", "--ladder", small, *flags, "--sweep", "context=32,96", "--rung", "start", "--rung", "flash",
+                  "--with-peer", "pytorch", "--peer-modes", "eager", "--out", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    study, plan = study_of(folder), read_json(folder / "plan.json")
+    assert plan["workload"]["positions"] == 96 and plan["workload"]["tokens"].endswith(".bin")
+    assert [rung["workload"]["context"] for rung in study["rungs"]] == [32, 32, 96, 96] * 2
+    assert [rung["guard"] is None for rung in study["rungs"]][:4] == [True, False, True, False]
+    assert [rung["against"] for rung in study["rungs"][4:]] == [0, 1, 2, 3]
+    for rung in study["rungs"]:
+        assert rung["status"] == "measured", rung["reason"]
+        record = read_json(folder / "records" / next(run["id"] + ".json" for run in study["runs"] if run["rung"] == rung["index"]))
+        assert record["workload"]["positions"] == 96 and record["workload"]["context"] == rung["workload"]["context"]
+        assert record["workload"]["data"]["source"] == "shakespeare.txt"
+        assert rung["tokens_per_s"]["median"] == pytest.approx(
+            rung["workload"]["context"] / rung["ms_per_step"]["median"] * 1000)
+    assert "T=96 + flash" not in done.stdout and "T=96 flash attention" in done.stdout and narrow(done.stdout)
+    assert "the same work in PyTorch" in done.stdout
+    one = ladder("run", "--model", "tiny", "-T", "96", "--positions", "96", "--steps", "1", "--warmup", "0", "--json")
+    assert json.loads(one.stdout)["workload"]["positions"] == 96
+
+
+def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    document = ladder_document(rungs=["memory", "flash"])
+    done = ladder("ablate", "--ladder", write_json(small, document), *SMALL, "--with-peer", "pytorch", "--out", folder)
+    # One peer found too little memory: that is a finding, not a fault.
+    assert done.returncode == 0, done.stdout + done.stderr
+    study = study_of(folder)
+    assert [rung.get("peer") for rung in study["rungs"]] == [None] * 3 + ["pytorch-eager"] * 3 + ["pytorch-compile"]
+    ids = {run["rung"]: run["id"] for run in study["runs"]}
+    assert ids[4] == "r1-04-memory-pytorch-eager" and ids[6] == "r1-06-flash-pytorch-compile"
+    assert study["rungs"][6]["out_of_memory"] and "8 GiB were there" in study["rungs"][6]["reason"]
+    median = {run["rung"]: run["median_ms"] for run in study["runs"]}
+    peer = study["rungs"][1]["peers"][0]
+    assert peer["rung"] == 4 and peer["ratio"] == pytest.approx(median[4] / median[1])
+    assert study["rungs"][2]["peers"][1]["ratio"] is None
+    assert study["headline"] is None or study["headline"]["last"] == 2
+    assert study["environment"]["load_average"][0] != 77  # our own record's
+    said = [read_json(folder / "records" / f"{ids[rung]}.json")["observations"]["peer"] for rung in (3, 4)]
+    assert "MALLOC_MMAP_MAX_" not in said[0]
+    assert said[1].items() >= {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000",
+                               "THP_MEM_ALLOC_ENABLE": "1"}.items()
+    table = done.stdout.split("the same work in PyTorch")[1]
+    assert re.search(r"\+ keep host memory +PyTorch eager +[\d.]+ +[\d.]+x\n", table) and "out of memory: run r1-06" in table
+    assert narrow(done.stdout)
+    report = (folder / "report.md").read_text()
+    assert "## The same work in PyTorch" in report and "| \\+ PyTorch" not in report
+    refused = ladder("run", "--plan", folder / "plan.json", "--run", ids[4])
+    assert refused.returncode == 2 and "is for PyTorch" in refused.stderr
+
+
+BAD = {
+    "mode": (["--mode", "both"], "--mode both is not allowed; cumulative, leave-one-out, one-at-a-time, factorial, sweep are"),
+    "mode-empty": (["--mode", ""], "must not be empty"),
+    "sweep-missing": (["--mode", "sweep"], "--mode sweep needs --sweep"),
+    "sweep-mode": (["--mode", "factorial", "--sweep", "batch=1"], "--mode factorial is not allowed beside it"),
+    "sweep-what": (["--sweep", "depth=1,2"], "--sweep depth=1,2: not understood"),
+    "sweep-zero": (["--sweep", "batch=1,0"], "0 is not allowed; whole numbers from 1 to 65536 are"),
+    "sweep-huge": (["--sweep", "batch=65537"], "65537 is not allowed"),
+    "sweep-twice": (["--sweep", "batch=2,2"], "2 stands twice"),
+    "sweep-empty": (["--sweep", "batch=1,,2"], "an empty item"),
+    "sweep-and-size": (["--sweep", "batch=1,2", "--batch", "3"], "--batch and --sweep batch=... exclude each other"),
+    "sweep-tokens": (["--sweep", "batch=1,60000", "-T", "64"], "tokens; a batch of 60000 x 64 needs"),
+    "rung": (["--sweep", "batch=1", "--rung", "warp"], "--rung warp: ladder small has start, gpu, flash, fused_adamw"),
+    "rung-not-here": (["--sweep", "batch=1", "--rung", "gpu"], "--rung gpu: not applicable here: no CUDA device"),
+    "rung-twice": (["--sweep", "batch=1", "--rung", "flash", "--rung", "flash"], "--rung flash: it stands twice"),
+    "rung-alone": (["--rung", "flash"], "--rung needs --sweep"),
+    "factors-alone": (["--factors", "flash"], "--factors needs --mode factorial"),
+    "factor": (["--mode", "factorial", "--factors", "flash,bf16"], "--factors bf16: ladder small has here flash, fused_adamw"),
+    "factor-not-here": (["--mode", "factorial", "--factors", "gpu"], "--factors gpu: ladder small has here"),
+    "factor-twice": (["--mode", "factorial", "--factors", "flash,flash"], "flash stands twice"),
+    "peer": (["--with-peer", "jax"], "--with-peer jax is not allowed; pytorch is"),
+    "peer-mode": (["--with-peer", "pytorch", "--peer-modes", "eager,jit"], "jit is unknown; eager, compile are to be had here"),
+    "peer-device": (["--with-peer", "pytorch", "--peer-modes", "cuda-graphs"], "cuda-graphs is for a CUDA device"),
+    "peer-modes-alone": (["--peer-modes", "eager"], "--peer-modes needs --with-peer"),
+    "peer-in-factorial": (["--mode", "factorial", "--with-peer", "pytorch"], "for the modes cumulative and sweep"),
+    "budget": (["--budget-s", "0"], "--budget-s 0 is not allowed; a whole number from 1 to"),
+    "positions": (["-T", "65"], "--context 65 is not allowed; tiny has 64 positions, --positions gives it more"),
+    "positions-few": (["-T", "65", "--positions", "10"], "tiny has 64 positions"),
+}
+
+
+@pytest.mark.parametrize("flags, said", BAD.values(), ids=BAD)
+def test_bad_flags_are_refused_before_any_run(small, ladder, tmp_path, flags, said) -> None:
+    done = ladder("ablate", "--ladder", small, "--out", tmp_path / "study", *flags)
+    assert done.returncode == 2 and done.stdout == "" and not (tmp_path / "study").exists()
+    assert done.stderr.startswith("ladder: ") and said in done.stderr, done.stderr
+
+
+def test_a_peer_that_is_not_there_is_refused(small, home, environment, ladder, tmp_path, monkeypatch) -> None:
+    arguments = ["ablate", "--ladder", small, "--with-peer", "pytorch", "--out", tmp_path / "study"]
+    monkeypatch.setitem(environment, "LADDER_PYTHON", "/nowhere/python")
+    done = ladder(*arguments)
+    assert done.returncode == 2 and "/nowhere/python cannot be run; LADDER_PYTHON names another" in done.stderr
+    (home / "ablations" / "peers" / "pytorch_ladder.py").unlink()
+    done = ladder(*arguments)
+    assert done.returncode == 2 and "pytorch_ladder.py is missing" in done.stderr and not (tmp_path / "study").exists()
