@@ -1,6 +1,6 @@
 """pytorch_ladder.py --plan PLAN --run ID --record FILE: one run of a study in plain PyTorch, what a user would pick instead.
 
-Same model, weights, batches, optimizer and record as `ladder run`, so that the two may stand in one table; nothing is imported
+Same model, weights, batches, optimizer and record as `ladder run`, so that the two may stand in one table; it needs nothing
 but torch. The rung's recipe says what is computed, its `peer` how: eagerly, or by torch.compile in one of its modes. The
 surprising thing: a compiled model is as fast as torch makes it, so what its graph is made of is proven from one more step
 under torch's profiler, after the timed ones.
@@ -49,7 +49,7 @@ BACKENDS = {"math": SDPBackend.MATH, "efficient": SDPBackend.EFFICIENT_ATTENTION
             "cudnn": SDPBackend.CUDNN_ATTENTION}
 # In a profile: the operation, and the forward kernel, which is all that shows of a replayed step.
 FUSED_ATTENTION = {"efficient": (r"aten::_scaled_dot_product_efficient_attention", r".*fmha_cutlassF.*"),
-                   "flash": (r"aten::_scaled_dot_product_flash_attention(_for_cpu)?", r".*flash_fwd.*"),
+                   "flash": (r"aten::_scaled_dot_product_flash_attention(_for_cpu)?", r".*flash_fwd_(splitkv_)?kernel.*"),
                    "cudnn": (r"aten::_scaled_dot_product_cudnn_attention", r"cudnn.*(fprop|fwd).*")}
 SOFTMAX = ("SoftmaxBackward0", "SafeSoftmaxBackward0")  # written out; SDPA's math
 
