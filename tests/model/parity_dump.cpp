@@ -2,7 +2,8 @@
 //
 // REQUEST is a JSON object: model (a preset), weights, tokens, B, T, accumulation, steps, recipe, out, save (the
 // weights after the last step); optionally warmup_steps and decay_steps of the schedule. The tensors of `out` are named
-// where they are made. Training starts at the first token. float32 recipes only.
+// where they are made. Training starts at the first token. float32 recipes only. With a seed in place of weights, these
+// are drawn, and written to `drawn` before the first step.
 #include "model/checkpoint.h"
 #include "model/data.h"
 #include "model/safetensors.h"
@@ -49,13 +50,17 @@ void run(const nlohmann::json& request) {
                                 .T = request.at("T"),
                                 .accumulation = request.at("accumulation"),
                                 .max_steps = steps,
-                                .seed = 0};
+                                .seed = request.value("seed", uint64_t{0})};
   options.schedule.warmup_steps = request.value("warmup_steps", options.schedule.warmup_steps);
   options.schedule.decay_steps = request.value("decay_steps", options.schedule.decay_steps);
 
   const model::TokenStream tokens = model::load_tokens(path("tokens"), config.vocabulary);
   model::Trainer trainer(config, recipe, options, tokens);
-  model::load_weights(trainer.model(), path("weights"));
+  if (request.contains("weights")) {
+    model::load_weights(trainer.model(), path("weights"));
+  } else {
+    model::save_weights(trainer.model(), path("drawn"));
+  }
 
   Tensors out;
   model::BatchLoader loader(tokens, options.B, options.T, options.seed);
