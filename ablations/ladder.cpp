@@ -106,9 +106,6 @@ std::string put_on(Rung& rung, const std::string& name, const harness::Machine& 
   const Optimization& optimization = *find_optimization(name);
   std::string reason = optimization.obstacle(rung.recipe, machine);
   if (!reason.empty()) return reason;
-  for (const std::string& need : optimization.needs) {
-    if (!find_optimization(need)->is_on(rung.recipe, machine)) return fmt::format("needs \"{}\"", need);
-  }
   for (const std::string& other : optimization.excludes) {
     if (std::ranges::find(rung.applied, other) != rung.applied.end()) {
       return fmt::format("cannot follow \"{}\"", other);

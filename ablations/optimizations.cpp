@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace ablations {
 
 using harness::Machine;
@@ -192,8 +190,10 @@ std::string recipe_obstacle(const Recipe& recipe, const Machine& machine) {
 
 std::string Optimization::obstacle(const Recipe& recipe, const Machine& machine) const {
   if (const std::string reason = pointless(recipe, machine); !reason.empty()) return reason;
-  const bool needs_gpu = std::find(needs.begin(), needs.end(), "gpu") != needs.end();
-  if (needs_gpu && !machine.gpu) return machine.no_gpu_reason;
+  for (const std::string& need : needs) {
+    if (find_optimization(need)->is_on(recipe, machine)) continue;
+    return need == "gpu" && !machine.gpu ? machine.no_gpu_reason : fmt::format("needs \"{}\"", need);
+  }
   Recipe edited = recipe;
   edit(edited, machine);
   return recipe_obstacle(edited, machine);
