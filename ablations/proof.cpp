@@ -119,21 +119,29 @@ Proof attention(const Recipe& recipe, const RunFacts& facts) {
   for (const auto& [name, calls] : nodes.items()) {
     const bool is_fused = name.find("Attention") != std::string::npos;
     if (is_fused) fused += calls.get<int64_t>();
-    if (is_fused || name == "SoftmaxBackward0")
+    if (is_fused || name.find("SoftmaxBackward") != std::string::npos) {
+      if (name == "LogSoftmaxBackward0") continue;  // the loss's
       found += fmt::format("{}{} {}", found.empty() ? "" : ", ", calls.get<int64_t>(), name);
+    }
   }
   if (found.empty()) found = "no attention node";
-  if (recipe.attention == Attention::manual || recipe.attention == Attention::math) {
-    return {"attention", count(nodes, "SoftmaxBackward0") == facts.n_layer && fused == 0,
-            fmt::format("{} softmax nodes, no fused attention", facts.n_layer), found};
+  // scaled_dot_product_attention's plain implementation guards its softmax against rows that are masked throughout.
+  const int64_t plain = count(nodes, "SoftmaxBackward0"), safe = count(nodes, "SafeSoftmaxBackward0");
+  if (recipe.attention == Attention::manual) {
+    return {"attention", plain == facts.attentions && safe == 0 && fused == 0,
+            fmt::format("{} softmax nodes, no fused attention", facts.attentions), found};
+  }
+  if (recipe.attention == Attention::math) {
+    return {"attention", plain + safe == facts.attentions && fused == 0,
+            fmt::format("{} softmax nodes, safe or not, no fused attention", facts.attentions), found};
   }
   const bool cpu = recipe.device == Device::cpu;
   const std::string node = recipe.attention == Attention::efficient ? "ScaledDotProductEfficientAttentionBackward0"
                            : recipe.attention == Attention::cudnn   ? "ScaledDotProductCudnnAttentionBackward0"
                            : cpu                                    ? "ScaledDotProductFlashAttentionForCpuBackward0"
                                                                     : "ScaledDotProductFlashAttentionBackward0";
-  return {"attention", count(nodes, node) == facts.n_layer && count(nodes, "SoftmaxBackward0") == 0,
-          fmt::format("{} {}, no softmax node", facts.n_layer, node), found};
+  return {"attention", count(nodes, node) == facts.attentions && plain + safe == 0,
+          fmt::format("{} {}, no softmax node", facts.attentions, node), found};
 }
 
 Proof execution(const Recipe& recipe, const RunFacts& facts) {

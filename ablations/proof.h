@@ -23,7 +23,7 @@ struct RunFacts {
   nlohmann::json observations;      // of observe()
   double page_faults_per_step = 0;  // median of the timed steps
   int64_t peak_bytes = 0;
-  int64_t n_layer = 0;
+  int64_t attentions = 0;  // in a step: one for each layer and micro-step
 };
 
 // One proof for each field of the recipe, the plain values of a baseline included. Throws nlohmann::json::exception

@@ -148,7 +148,7 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
   const auto proofs = prove(options.recipe, {.observations = observations,
                                              .page_faults_per_step = faults_per_step,
                                              .peak_bytes = memory.at("peak_bytes"),
-                                             .n_layer = config.n_layer});
+                                             .attentions = config.n_layer * options.accumulation});
   const int64_t per_step = trainer.tokens_per_step();
   return {
       {"kind", "record"},

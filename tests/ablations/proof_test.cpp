@@ -25,12 +25,16 @@ TokenStream text() {
 
 // What a run of `recipe` is seen to do; `sabotage` comes between making the trainer and its steps.
 RunFacts facts(
-    const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}) {
+    const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}, int64_t accumulation = 1) {
   const TokenStream stream = text();
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream);
+  Trainer trainer(preset("tiny"), recipe,
+                  {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 1 + observed_steps}, stream);
   sabotage(trainer);
   trainer.step();
-  return {.observations = observe(trainer), .page_faults_per_step = 0, .peak_bytes = int64_t{1} << 30, .n_layer = 2};
+  return {.observations = observe(trainer),
+          .page_faults_per_step = 0,
+          .peak_bytes = int64_t{1} << 30,
+          .attentions = 2 * accumulation};
 }
 
 const Proof& proof_of(const std::vector<Proof>& proofs, const std::string& field) {
@@ -102,6 +106,23 @@ TEST(Proof, FlashByItsNodeInTheGraph) {
     };
   };
   EXPECT_FALSE(passes(flash, facts(flash, half), "attention"));
+}
+
+TEST(Proof, MathByItsSafeSoftmax) {
+  const Recipe math{.attention = Attention::math};
+  EXPECT_TRUE(passes(math, facts(math), "attention"));
+  EXPECT_FALSE(passes({}, facts(math), "attention"));
+  EXPECT_FALSE(passes(math, facts({.attention = Attention::flash}), "attention"));
+}
+
+TEST(Proof, EveryMicroStepHasItsAttention) {
+  const auto nothing = [](Trainer&) {};
+  for (const Recipe& recipe : {Recipe{}, Recipe{.attention = Attention::flash}}) {
+    RunFacts run = facts(recipe, nothing, /*accumulation=*/3);
+    EXPECT_TRUE(passes(recipe, run, "attention"));
+    run.attentions = 2;
+    EXPECT_FALSE(passes(recipe, run, "attention"));
+  }
 }
 
 TEST(Proof, PaddingByTheLogitsColumns) {

@@ -66,7 +66,7 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
     const RunFacts facts{.observations = observe(trainer),
                          .page_faults_per_step = 0,
                          .peak_bytes = int64_t{1} << 40,
-                         .n_layer = small().n_layer};
+                         .attentions = small().n_layer};
     for (const Proof& proof : prove(rung.recipe, facts)) {
       if (proof.field == "host_memory") continue;
       EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;
