@@ -345,9 +345,9 @@ int ablate(const AblateFlags& flags) {
     if (const int drawn = render_report(out / "study.json", out); drawn != 0 && status == 0) return drawn;
   }
   if (outcome.not_made > 0) {
-    fmt::print(stderr,
-               "{} runs were not made: the budget of {} s is spent; ladder ablate --resume --out {} makes them\n",
-               outcome.not_made, flags.budget_s, out.string());
+    std::fflush(stdout);
+    fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; ladder ablate --resume --out {} goes on\n",
+               outcome.not_made, outcome.not_made == 1 ? " was" : "s were", flags.budget_s, out.string());
   }
   return outcome.some_failed ? 1 : status;
 }
