@@ -174,11 +174,13 @@ size_t reference_that_counts(const Plan& plan, const Json& rungs) {
 
 Json attribution_json(const Plan& plan, const Measured& measured, const Json& rungs) {
   std::vector<Times> times;
+  std::vector<std::string> reasons;
   for (size_t i = 0; i < rungs.size(); ++i) {
+    reasons.push_back(rungs[i].at("reason"));
     times.push_back(rungs[i].at("status") == "measured" ? times_of(measured.runs_of[i]) : Times{});
   }
   Json list = Json::array();
-  for (const Worth& worth : attribution(plan, times)) {
+  for (const Worth& worth : attribution(plan, times, reasons)) {
     Json json{{"optimization", worth.optimization},
               {"title", find_optimization(worth.optimization)->title},
               {"method", worth.method},

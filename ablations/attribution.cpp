@@ -12,13 +12,14 @@ using harness::Estimate;
 
 namespace {
 
-std::string no_number(const Plan& plan, size_t rung) {
-  const std::string& reason = plan.rungs[rung].reason;
-  return reason.empty() ? fmt::format("\"{}\" has no valid number", plan.rungs[rung].title) : reason;
+using Reasons = std::vector<std::string>;
+
+std::string no_number(const Plan& plan, const Reasons& reasons, size_t rung) {
+  return fmt::format("\"{}\" has none: {}", plan.rungs[rung].title, reasons[rung]);
 }
 
 // Rungs that say what they are compared with: with and without one optimization.
-std::vector<Worth> of_pairs(const Plan& plan, const std::vector<Times>& times) {
+std::vector<Worth> of_pairs(const Plan& plan, const std::vector<Times>& times, const Reasons& reasons) {
   const bool left_out = plan.mode == Mode::leave_one_out;
   std::vector<Worth> result;
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
@@ -27,8 +28,8 @@ std::vector<Worth> of_pairs(const Plan& plan, const std::vector<Times>& times) {
     const size_t off = left_out ? i : *rung.against, on = left_out ? *rung.against : i;
     Worth worth{rung.optimization, left_out ? "leave_one_out" : "one_at_a_time", paired(times[off], times[on]), ""};
     if (!worth.estimate) {
-      worth.reason = times[i].empty()               ? no_number(plan, i)
-                     : times[*rung.against].empty() ? no_number(plan, *rung.against)
+      worth.reason = times[i].empty()               ? reasons[i]
+                     : times[*rung.against].empty() ? no_number(plan, reasons, *rung.against)
                                                     : "no repeat has both runs yet";
     }
     result.push_back(worth);
@@ -36,7 +37,7 @@ std::vector<Worth> of_pairs(const Plan& plan, const std::vector<Times>& times) {
   return result;
 }
 
-std::vector<Worth> of_subsets(const Plan& plan, const std::vector<Times>& times) {
+std::vector<Worth> of_subsets(const Plan& plan, const std::vector<Times>& times, const Reasons& reasons) {
   const auto largest = std::ranges::max_element(plan.rungs, {}, [](const Rung& rung) { return rung.applied.size(); });
   std::vector<std::string> factors;
   for (const std::string& name : largest->applied) {
@@ -72,7 +73,7 @@ std::vector<Worth> of_subsets(const Plan& plan, const std::vector<Times>& times)
       result[f].estimate = harness::mean_ratio(values[f]);
     } else {
       result[f].reason =
-          lacking == rung_of.end() ? "no repeat has the runs of all subsets yet" : no_number(plan, *lacking);
+          lacking == rung_of.end() ? "no repeat has the runs of all subsets yet" : no_number(plan, reasons, *lacking);
     }
   }
   return result;
@@ -113,13 +114,13 @@ std::optional<Estimate> paired(const Times& before, const Times& after) {
   return harness::paired_ratio(before_ms, after_ms);
 }
 
-std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times) {
+std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times, const Reasons& reasons) {
   switch (plan.mode) {
     case Mode::leave_one_out:
     case Mode::one_at_a_time:
-      return of_pairs(plan, times);
+      return of_pairs(plan, times, reasons);
     case Mode::factorial:
-      return of_subsets(plan, times);
+      return of_subsets(plan, times, reasons);
     default:
       return {};
   }

@@ -29,8 +29,9 @@ struct Worth {
 };
 
 // One for each optimization that the plan takes apart, in the ladder's order; none in the other modes. `times`: one for
-// each rung, empty where it has no valid number.
-std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times);
+// each rung, empty where it has no valid number; `reasons`: why.
+std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times,
+                               const std::vector<std::string>& reasons);
 
 // log_times[S]: ln t of the subset whose bits are S, 2^k of them. The k values phi_i.
 std::vector<double> shapley_values(std::span<const double> log_times);

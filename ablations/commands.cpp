@@ -60,12 +60,18 @@ std::string python() {
   return named != nullptr ? named : LADDER_PYTHON;
 }
 
-// The token file that the plan's runs read. Tokenises a text, once, so that no run does it.
+// What the plan's runs read. Tokenises a text, once, so that no run does it.
 model::TokenStream tokens_of(const Plan& plan, int64_t vocabulary) {
-  if (plan.tokens.empty()) {
-    return model::tokens_of(plan.data, plan.vocabulary, harness::cache_folder() / "tokens", vocabulary);
+  if (!plan.tokens.empty() && fs::exists(plan.tokens)) return model::load_tokens(plan.tokens, vocabulary);
+  model::TokenStream tokens =
+      model::tokens_of(plan.data, plan.vocabulary, harness::cache_folder() / "tokens", vocabulary);
+  if (!plan.tokens.empty() && !fs::exists(plan.tokens)) {
+    throw std::invalid_argument(
+        fmt::format("{}: the study's token file is gone, and {} no longer makes it: the text, the vocabulary or the "
+                    "cache folder is another one; begin a new study",
+                    plan.tokens, plan.data));
   }
-  return model::load_tokens(plan.tokens, vocabulary);
+  return tokens;
 }
 
 // Everything that would make each run fail, before the first.
@@ -335,9 +341,9 @@ int ablate(const AblateFlags& flags) {
     }
   }
   if (outcome.not_made > 0) {
-    fmt::print(stderr,
-               "{} runs were not made: the budget of {} s is spent; ladder ablate --resume --out {} makes them\n",
-               outcome.not_made, flags.budget_s, out.string());
+    std::fflush(stdout);
+    fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; ladder ablate --resume --out {} goes on\n",
+               outcome.not_made, outcome.not_made == 1 ? " was" : "s were", flags.budget_s, out.string());
   }
   return outcome.some_failed ? 1 : status;
 }

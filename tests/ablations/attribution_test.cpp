@@ -71,13 +71,15 @@ Plan pairs_plan(Mode mode) {
   return plan;
 }
 
+const std::vector<std::string> reasons{"no base", "no one", "no two", "no both"};
+
 TEST(Attribution, OfAFactorialIsPairedWithinRepeats) {
   // The second repeat runs on a machine half as fast, the third has another interaction.
   const std::vector<Times> times{{{0, 100}, {1, 200}, {2, 100}},
                                  {{0, 80}, {1, 160}, {2, 80}},
                                  {{0, 50}, {1, 100}, {2, 50}},
                                  {{0, 20}, {1, 40}, {2, 25}}};
-  const auto worth = attribution(factorial_plan(), times);
+  const auto worth = attribution(factorial_plan(), times, reasons);
   ASSERT_EQ(worth.size(), 2U);
   EXPECT_EQ(worth[0].optimization, "bf16");
   EXPECT_EQ(worth[0].method, "shapley");
@@ -94,35 +96,35 @@ TEST(Attribution, OfAFactorialIsPairedWithinRepeats) {
 
 TEST(Attribution, OfAFactorialUsesCompleteRepeatsOnly) {
   std::vector<Times> times{{{0, 100}, {1, 100}}, {{0, 80}}, {{0, 50}, {1, 1}}, {{0, 20}, {1, 20}}};
-  auto worth = attribution(factorial_plan(), times);
+  auto worth = attribution(factorial_plan(), times, reasons);
   EXPECT_NEAR(worth[0].estimate->center, std::sqrt(1.25 * 2.5), 1e-12);
   EXPECT_FALSE(worth[0].estimate->interval);  // one repeat
   times[1].clear();
-  worth = attribution(factorial_plan(), times);
+  worth = attribution(factorial_plan(), times, reasons);
   EXPECT_FALSE(worth[0].estimate);
-  EXPECT_EQ(worth[1].reason, "\"bf16\" has no valid number");
+  EXPECT_EQ(worth[1].reason, "\"bf16\" has none: no one");
 }
 
 TEST(Attribution, LeaveOneOutAndOneAtATimeCountTheSameWay) {
   // Above 1 is worth having in both: leaving it out takes longer, having it alone takes less.
   const std::vector<Times> left_out{{{0, 10}, {1, 20}}, {{0, 15}, {1, 30}}, {}};
-  auto worth = attribution(pairs_plan(Mode::leave_one_out), left_out);
+  auto worth = attribution(pairs_plan(Mode::leave_one_out), left_out, reasons);
   ASSERT_EQ(worth.size(), 2U);
   EXPECT_EQ(worth[0].method, "leave_one_out");
   EXPECT_NEAR(worth[0].estimate->center, 1.5, 1e-12);
   EXPECT_NEAR(worth[0].estimate->interval->hi, 1.5, 1e-9);
   EXPECT_FALSE(worth[1].estimate);
-  EXPECT_EQ(worth[1].reason, "\"two\" has no valid number");
+  EXPECT_EQ(worth[1].reason, "no two");
 
   const std::vector<Times> alone{{{0, 30}}, {{0, 15}}, {{0, 60}}};
-  worth = attribution(pairs_plan(Mode::one_at_a_time), alone);
+  worth = attribution(pairs_plan(Mode::one_at_a_time), alone, reasons);
   EXPECT_EQ(worth[0].method, "one_at_a_time");
   EXPECT_NEAR(worth[0].estimate->center, 2, 1e-12);
   EXPECT_NEAR(worth[1].estimate->center, 0.5, 1e-12);
   EXPECT_FALSE(worth[1].estimate->interval);
 
-  EXPECT_TRUE(attribution(pairs_plan(Mode::cumulative), alone).empty());
-  worth = attribution(pairs_plan(Mode::one_at_a_time), {{{0, 30}}, {{1, 15}}, {}});
+  EXPECT_TRUE(attribution(pairs_plan(Mode::cumulative), alone, reasons).empty());
+  worth = attribution(pairs_plan(Mode::one_at_a_time), {{{0, 30}}, {{1, 15}}, {}}, reasons);
   EXPECT_EQ(worth[0].reason, "no repeat has both runs yet");
 }
 
@@ -141,7 +143,7 @@ double coverage(int64_t repeats, int studies) {
       const double shared = drift(random);
       for (size_t i = 0; i < 4; ++i) times[i][repeat] = true_ms[i] * std::exp(shared + noise(random));
     }
-    const auto interval = *attribution(plan, times)[0].estimate->interval;
+    const auto interval = *attribution(plan, times, reasons)[0].estimate->interval;
     covered += interval.lo <= truth && truth <= interval.hi ? 1 : 0;
   }
   return static_cast<double>(covered) / studies;
