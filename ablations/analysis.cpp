@@ -281,11 +281,12 @@ Json analyse(const Plan& plan, const fs::path& folder) {
     }
     if (data.empty()) continue;
     std::vector<double> faults;
-    int64_t peak = 0;
+    int64_t peak = 0, skipped = 0;
     bool same_losses = true;
     for (const auto& [repeat, run] : data) {
       faults.push_back(run.page_faults_per_step);
       peak = std::max(peak, run.peak_bytes);
+      skipped = std::max(skipped, run.skipped_steps);
       same_losses = same_losses && run.losses == data.begin()->second.losses;
     }
     const bool finite =
@@ -298,6 +299,8 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       json["ms_per_step"] = ms_per_step(data);
       json["tokens_per_s"] = tokens_per_s(json["ms_per_step"], data.begin()->second.tokens_per_step);
       json["peak_memory_bytes"] = peak;
+      json["memory"] = data.begin()->second.memory;
+      if (skipped > 0) json["skipped_steps"] = skipped;
       json["page_faults_per_step"] = harness::median(faults);
     }
     if (json["status"] != "measured") continue;

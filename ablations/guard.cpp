@@ -10,7 +10,7 @@ namespace ablations {
 using harness::Json;
 
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
-            double known_offset) {
+            double known_offset, int64_t skipped) {
   Guard result{.passed = true,
                .max_deviation = 0.0,
                .tolerance = tolerance,
@@ -24,9 +24,11 @@ Guard guard(const std::vector<double>& losses, const std::vector<double>& refere
       result.message = fmt::format("the loss of step {} is not finite", i + 1);
       return result;
     }
-    const double difference = losses[i] - reference[i];
-    const double deviation =
-        std::abs(difference - std::clamp(difference, std::min(known_offset, 0.0), std::max(known_offset, 0.0)));
+    const auto behind = static_cast<size_t>(std::min<int64_t>(skipped, static_cast<int64_t>(i)));
+    const auto [least, most] = std::minmax_element(reference.begin() + static_cast<std::ptrdiff_t>(i - behind),
+                                                   reference.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    const double lo = *least + std::min(known_offset, 0.0), hi = *most + std::max(known_offset, 0.0);
+    const double deviation = std::abs(losses[i] - std::clamp(losses[i], lo, hi));
     if (deviation <= *result.max_deviation) continue;
     result.max_deviation = deviation;
     if (deviation > tolerance) {
@@ -60,7 +62,7 @@ Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& referen
   for (const auto& [repeat, run] : runs) {
     const auto pair = reference_runs.find(repeat);
     const RunData& other = pair == reference_runs.end() ? reference_runs.begin()->second : pair->second;
-    const Guard one = guard(run.losses, other.losses, tolerance_between(rung, reference), offset);
+    const Guard one = guard(run.losses, other.losses, tolerance_between(rung, reference), offset, run.skipped_steps);
     const bool worse = !one.passed || one.max_deviation.value_or(0) > worst.max_deviation.value_or(0);
     if (first || (worst.passed && worse)) worst = one;
     first = false;

@@ -22,9 +22,10 @@ struct Guard {
 };
 
 // losses, reference: mean loss of each step, same length; NaN where it was not finite. A loss may lie between the
-// reference's and known_offset beyond it, give or take the tolerance.
+// reference's and known_offset beyond it, give or take the tolerance. A run whose gradient scaler skipped `skipped` steps
+// is so many updates behind: its loss may lie anywhere among the reference's of this step and of so many before it.
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
-            double known_offset);
+            double known_offset, int64_t skipped = 0);
 
 // The largest loss_tolerance of the optimizations that one of the two has on; more between two programs.
 double tolerance_between(const Rung& rung, const Rung& reference);

@@ -35,6 +35,8 @@ RunData run_data(const Json& record) {
   }
   run.peak_bytes = record.at("memory").at("peak_bytes");
   run.tokens_per_step = record.at("workload").at("tokens_per_step");
+  run.skipped_steps = timing.value("skipped_steps", int64_t{0});
+  run.memory = record.at("memory");
   run.proofs = record.at("proofs");
   run.observations = record.at("observations");
   return run;

@@ -16,7 +16,8 @@ struct RunData {
   std::vector<double> timed_ms, losses;  // losses of every step; NaN where it was not finite
   double page_faults_per_step = 0;
   int64_t peak_bytes = 0, tokens_per_step = 0;
-  harness::Json proofs, observations;
+  int64_t skipped_steps = 0;  // by the gradient scaler
+  harness::Json memory, proofs, observations;
 };
 
 using RunsByRepeat = std::map<int64_t, RunData>;

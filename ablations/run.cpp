@@ -140,6 +140,7 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
   Json memory = peak_memory(options.recipe);
   Json losses = Json::array();
   for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
+  const int64_t skipped_steps = trainer.skipped_steps();
   Json observations = observe(trainer);
   memory.update(observations.at("memory"));
   observations.erase("memory");
@@ -176,6 +177,7 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
         {"step_ms", timing.step_ms},
         {"loss", losses},
         {"page_faults", timing.page_faults},
+        {"skipped_steps", skipped_steps},
         {"window_ms", timing.window_ms},
         {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()}}},
       {"summary", summarize(timing, per_step)},

@@ -81,6 +81,7 @@ def report(study, has_pictures=True):
         ms_span=lambda e: span(e, chart.digits3), times_span=lambda e: span(e, chart.times),
         command=lambda text: Md(shlex.quote(chart.clean(text))), memory=lambda x: chart.memory(x, chart.memory_unit(study)))
     words, first, last = chart.finding(study)
+    splits = [(r, r["memory"]) for r in chart.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     text = environment.get_template("report.md.j2").render(
         study=study, words=words, first=first, last=last, confidence=chart.confidence(study), rungs=chart.own_rungs(study),
         mode=study.get("mode", "cumulative"), worths=modes.worths(study), worth_words=modes.worth_words(study),
@@ -88,6 +89,7 @@ def report(study, has_pictures=True):
         label=lambda r, i: label(study, r, i), reason=chart.reason,
         has_number=chart.has_number, unclear=chart.unclear,
         memory_unit=chart.memory_unit(study)[0], environment=flatten(study["environment"]), alt=modes.title(study),
+        splits=splits, has_reserved=bool(splits) and all("reserved_peak_bytes" in m for _, m in splits),
         has_pictures=has_pictures)
     return re.sub(r"\n{3,}", "\n\n", text)
 

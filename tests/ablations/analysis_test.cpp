@@ -28,6 +28,14 @@ TEST(Guard, AllowsTheToleranceAndTheKnownOffset) {
   EXPECT_NEAR(*guard({10.0, 8.99}, {10.0, 9.0}, 1e-3, offset).max_deviation, 0.01, 1e-12);
 }
 
+TEST(Guard, LetsARunLagByTheStepsThatItsScalerSkipped) {
+  const std::vector<double> reference{10.0, 9.0, 8.0, 7.5}, one_behind{10.0, 10.0, 9.0, 8.0};
+  EXPECT_FALSE(guard(one_behind, reference, 1e-3, 0).passed);
+  EXPECT_TRUE(guard(one_behind, reference, 1e-3, 0, /*skipped=*/1).passed);
+  EXPECT_FALSE(guard({10.0, 10.0, 10.0, 9.0}, reference, 1e-3, 0, 1).passed);  // two behind
+  EXPECT_FALSE(guard({10.0, 9.0, 8.0, 7.0}, reference, 1e-3, 0, 1).passed);    // ahead
+}
+
 TEST(Guard, ALossThatIsNotFiniteFails) {
   const Guard verdict = guard({10.0, std::nan("")}, {10.0, 9.0}, 1, 0);
   EXPECT_FALSE(verdict.passed);
@@ -248,7 +256,8 @@ TEST_F(Analysis, LeaveOneOutSaysWhatEachIsWorth) {
   write(run_of(2, 2), record);
   const Json unproven = study();
   EXPECT_TRUE(unproven["attribution"][0]["ratio"].is_null());
-  EXPECT_NE(unproven["attribution"][0]["reason"].get<std::string>().find("autocast: expected e; observed o"), std::string::npos);
+  EXPECT_NE(unproven["attribution"][0]["reason"].get<std::string>().find("autocast: expected e; observed o"),
+            std::string::npos);
 }
 
 TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
