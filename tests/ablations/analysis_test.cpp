@@ -248,7 +248,8 @@ TEST_F(Analysis, LeaveOneOutSaysWhatEachIsWorth) {
   write(run_of(2, 2), record);
   const Json unproven = study();
   EXPECT_TRUE(unproven["attribution"][0]["ratio"].is_null());
-  EXPECT_NE(unproven["attribution"][0]["reason"].get<std::string>().find("autocast: expected e; observed o"), std::string::npos);
+  EXPECT_NE(unproven["attribution"][0]["reason"].get<std::string>().find("autocast: expected e; observed o"),
+            std::string::npos);
 }
 
 TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
@@ -266,6 +267,7 @@ TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
   EXPECT_EQ(s["rungs"][2]["workload"]["batch"], 4);
   EXPECT_TRUE(s["headline"].is_null());
   EXPECT_NE(study_table(s).find("B=4 fused AdamW"), std::string::npos);
+  EXPECT_EQ(study_table(s).find("vs first"), std::string::npos);
 }
 
 TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
