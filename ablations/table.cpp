@@ -104,12 +104,19 @@ bool is_peer(const Json& rung) { return rung.contains("peer"); }
 std::string rung_rows(const Json& study) {
   const std::string mode = study.at("mode");
   const bool cumulative = mode == "cumulative", left_out = mode == "leave-one-out";
+  // In a sweep of one rung nothing is compared.
+  const bool compared = mode != "sweep" || std::ranges::any_of(study.at("rungs"), [](const Json& rung) {
+                          return !is_peer(rung) && !rung.at("speedup_first").is_null();
+                        });
   constexpr const char* row = "{:<26} {:>9} {:>8} {:>18} {:>8} {:>6}\n";
   std::string text = headed(fmt::format(row, "", "ms/step",
                                         cumulative ? "step"
                                         : left_out ? "vs full"
                                                    : "",
-                                        cumulative ? "so far [95 %]" : "vs first [95 %]", "tok/s", "GiB"));
+                                        cumulative ? "so far [95 %]"
+                                        : compared ? "vs first [95 %]"
+                                                   : "",
+                                        "tok/s", "GiB"));
   for (const Json& rung : study.at("rungs")) {
     if (is_peer(rung)) continue;
     const std::string title = shortened(label(study, rung), label_width);
@@ -118,7 +125,7 @@ std::string rung_rows(const Json& study) {
       continue;
     }
     std::string below;
-    const std::string so_far = with_interval(rung.at("speedup_first"), 18, below);
+    const std::string so_far = compared ? with_interval(rung.at("speedup_first"), 18, below) : "";
     text +=
         fmt::format(row, title, number(rung.at("ms_per_step").at("median").get<double>()),
                     cumulative || left_out ? ratio(rung.at("speedup_previous")) : "", so_far,

@@ -275,6 +275,7 @@ TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
   EXPECT_EQ(s["rungs"][2]["workload"]["batch"], 4);
   EXPECT_TRUE(s["headline"].is_null());
   EXPECT_NE(study_table(s).find("B=4 fused AdamW"), std::string::npos);
+  EXPECT_EQ(study_table(s).find("vs first"), std::string::npos);
 }
 
 TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {

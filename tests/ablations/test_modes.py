@@ -6,6 +6,7 @@ the real peer computes is tested elsewhere.
 
 import json
 import math
+import pathlib
 import re
 
 import jsonschema
@@ -96,6 +97,17 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     assert f"{words} not made: the budget of 1 s is spent; ladder ablate --resume --out {folder} goes on" in short.stderr
     assert f"{made} of 4 runs" in short.stdout and study_of(folder)["finished"] is None
     assert any("not been made yet" in worth["reason"] for worth in study_of(folder)["attribution"])
+
+    # Its token file is made anew from the same text, and from no other.
+    tokens = pathlib.Path(read_json(folder / "plan.json")["workload"]["tokens"])
+    tokens.unlink()
+    plan = read_json(folder / "plan.json")
+    (tmp_path / "other.txt").write_text("Another text. " * 100)
+    changed = tmp_path / "changed"
+    changed.mkdir()
+    write_json(changed / "plan.json", {**plan, "workload": {**plan["workload"], "data": str(tmp_path / "other.txt")}})
+    refused = ladder("ablate", "--resume", "--out", changed)
+    assert refused.returncode == 2 and f"{tokens}: the study's token file is gone" in refused.stderr
 
     done = ladder("ablate", "--resume", "--budget-s", "600", "--out", folder)
     assert done.returncode == 0, done.stderr
