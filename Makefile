@@ -44,7 +44,7 @@ run: build data  ## build, then `ladder ablate $(ARGS)`
 test: setup-tests data  ## build everything and run every test
 	$(call configure,release)
 	$(call compile,release,the program and its tests,6)
-	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset release --output-on-failure --no-tests=error
+	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset release -j $(JOBS) --output-on-failure --no-tests=error
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call configure,asan)
