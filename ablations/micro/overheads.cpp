@@ -117,8 +117,7 @@ void set_share(benchmark::State& state, const Step& step, int64_t per_step) {
   state.counters["per_step"] = static_cast<double>(per_step);
   state.counters["step_seconds"] = step.seconds;
   state.counters["share_of_step"] =
-      Counter(step.seconds / static_cast<double>(per_step),
-              static_cast<Counter::Flags>(Counter::kIsIterationInvariantRate | Counter::kInvert));
+      Counter(step.seconds / static_cast<double>(per_step), Counter::kIsIterationInvariantRate | Counter::kInvert);
 }
 
 }  // namespace
