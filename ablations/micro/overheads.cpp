@@ -3,11 +3,10 @@
 #include "ablations/micro/calls.h"
 #include "ablations/micro/suite.h"
 #include "harness/clock.h"
+#include "harness/labels.h"
 #include "model/data.h"
 #include "model/inputs.h"
 #include "model/trainer.h"
-
-#include <nvtx3/nvtx3.hpp>
 
 #include <memory>
 #include <optional>
@@ -33,16 +32,8 @@ const TokenStream& some_tokens() {
 struct Step {
   Device device;
   double seconds;
-  int64_t ranges;  // one for the step, one for each of its phases, and forward and backward one for each layer and op
+  int64_t ranges;  // phases and parts that a step shows
 };
-
-template <class... Args>
-void count_calls(std::function<at::Tensor(Args...)>& operation, int64_t& count) {
-  operation = [&count, original = operation](Args... args) {
-    ++count;
-    return original(args...);
-  };
-}
 
 Step training_step(Device device, Sizes sizes) {
   const Config config = preset("gpt2-124m");
@@ -53,12 +44,11 @@ Step training_step(Device device, Sizes sizes) {
                       .vocabulary_rows = 50304,
                       .optimizer = Optimizer::fused};
   Trainer trainer(config, recipe, {.B = sizes.B, .T = sizes.T, .max_steps = 4}, some_tokens());
-  int64_t phases = 0, calls = 0;
-  trainer.on_phase = [&](std::string_view phase) { phases += phase.empty() ? 0 : 1; };
-  Ops& ops = trainer.ops();
-  for_each_operation([&](const char*, auto operation) { count_calls(ops.*operation, calls); });
+  int64_t ranges = 0;
+  trainer.on_phase = [&](std::string_view) { ++ranges; };
+  trainer.ops().on_part = [&](int64_t, std::string_view) { ++ranges; };
   trainer.step();
-  const int64_t ranges = 1 + phases + 2 * (config.n_layer + calls);
+  trainer.ops().on_part = [](int64_t, std::string_view) {};
   trainer.step();
   return {device, seconds_of(device, [&] { trainer.step(); }), ranges};
 }
@@ -102,13 +92,13 @@ void measure_nothing(benchmark::State& state, Device device) {
   }
 }
 
-struct Domain {
-  static constexpr const char* name = "gpt2-ladder";
-};
-
+// As a step shows its parts: the range before ends, the next one begins.
 void time_ranges(benchmark::State& state) {
+  harness::Labels labels(/*follow_autograd=*/false);
+  labels.begin_phase("forward");
+  int64_t layer = 0;
   time_calls(
-      state, Device::cpu, [] {}, [] { const nvtx3::scoped_range_in<Domain> range("forward"); }, many);
+      state, Device::cpu, [] {}, [&] { labels.begin_part(layer++ / 12 % 12, "c_fc"); }, many);
 }
 
 // per_step: how many of what is timed a step has. Google Benchmark divides by the time per call, hence the inverse.
