@@ -5,6 +5,8 @@
 #include "ablations/proof.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
+#include "harness/monitor.h"
+#include "harness/processor_time.h"
 #include "harness/resources.h"
 #include "harness/stats.h"
 #include "model/config.h"
@@ -23,6 +25,7 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 
 namespace ablations {
@@ -112,6 +115,40 @@ std::string available_host_memory() {
   return "how much of the host's memory was available is not known";
 }
 
+struct Watched {
+  harness::Timing timing;
+  harness::GpuWatch gpu;
+  std::optional<double> processor_lost;  // on a CPU: the share of the timed window
+};
+
+Watched watched(Gpt2Workload& workload, int64_t warmup_steps, int64_t timed_steps,
+                const std::function<void(int64_t)>& on_step) {
+  std::optional<harness::Monitor> monitor;
+  if (workload.on_cuda()) monitor.emplace(harness::current_bus_id());
+  Watched seen{.gpu = {.unavailable = "no step ran on a GPU"}};
+  std::optional<harness::ProcessorTime> before, after;
+  const auto on_begin = [&] {
+    if (monitor) {
+      monitor->begin();
+    } else {
+      before = harness::processor_time();
+    }
+  };
+  const auto on_end = [&] {
+    if (monitor) {
+      seen.gpu = monitor->end();
+    } else {
+      after = harness::processor_time();
+    }
+  };
+  seen.timing = harness::measure(workload, warmup_steps, timed_steps, on_step, on_begin, on_end);
+  if (before && after) {
+    seen.processor_lost = harness::share_lost(*before, *after, seen.timing.window_ms / 1e3, at::get_num_threads(),
+                                              harness::this_machine().cpu.logical_cores);
+  }
+  return seen;
+}
+
 Json measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   check_range("--steps", options.timed_steps, 1, 100000);
   check_range("--warmup", options.warmup_steps, 0, 100000);
@@ -135,7 +172,9 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
                           .seed = options.seed},
                          tokens);
   Gpt2Workload workload(trainer);
-  const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps, on_step);
+  const auto [timing, gpu, processor_lost] = watched(workload, options.warmup_steps, options.timed_steps, on_step);
+  std::vector<std::string> flags = harness::flags(gpu);
+  if (const std::string flag = harness::flag(processor_lost.value_or(0)); !flag.empty()) flags.push_back(flag);
 
   Json memory = peak_memory(options.recipe);
   Json losses = Json::array();
@@ -179,7 +218,10 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
         {"page_faults", timing.page_faults},
         {"skipped_steps", skipped_steps},
         {"window_ms", timing.window_ms},
-        {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()}}},
+        {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()},
+        {"processor_lost", processor_lost ? Json(*processor_lost) : Json()}}},
+      {"monitor", harness::to_json(gpu, per_step * options.timed_steps)},
+      {"flags", flags},
       {"summary", summarize(timing, per_step)},
       {"memory", memory},
       {"observations", observations},
