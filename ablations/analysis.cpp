@@ -98,6 +98,25 @@ void judge_alone(const RunsByRepeat& runs, Json& rung) {
   }
 }
 
+// What disturbed its runs, and what a token cost in energy where a GPU could tell.
+void add_conditions(const RunsByRepeat& runs, Json& rung, Json& warnings) {
+  std::vector<double> joules;
+  std::vector<std::string> flags;
+  size_t flagged = 0;
+  for (const auto& [repeat, run] : runs) {
+    if (run.joules_per_token) joules.push_back(*run.joules_per_token);
+    if (!run.flags.empty()) ++flagged;
+    flags.insert(flags.end(), run.flags.begin(), run.flags.end());
+  }
+  if (!joules.empty()) rung["joules_per_token"] = harness::median(joules);
+  if (flags.empty()) return;
+  rung["flags"] = flags;
+  warnings.push_back(fmt::format("rung {} \"{}\": {} of {} runs {} disturbed: {}{}", rung.at("index").get<size_t>(),
+                                 rung.at("title").get<std::string>(), flagged, runs.size(),
+                                 flagged == 1 ? "was" : "were", flags.front(),
+                                 flags.size() == 1 ? "" : fmt::format(" (and {} more)", flags.size() - 1)));
+}
+
 void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured, Json& rungs) {
   Json& rung = rungs[index];
   if (rung.at("status") == "unproven") return;
@@ -299,6 +318,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, failure->second.reason));
     }
     if (data.empty()) continue;
+    add_conditions(data, json, warnings);
     std::vector<double> faults;
     int64_t peak = 0, skipped = 0;
     bool same_losses = true;

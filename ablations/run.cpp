@@ -5,9 +5,12 @@
 #include "ablations/proof.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
+#include "harness/monitor.h"
+#include "harness/processor_time.h"
 #include "harness/stats.h"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -17,6 +20,7 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <optional>
 
 namespace ablations {
 
@@ -76,12 +80,48 @@ std::string available_host_memory() {
   return "how much of the host's memory was available is not known";
 }
 
+struct Watched {
+  harness::Timing timing;
+  harness::GpuWatch gpu;
+  std::optional<double> processor_lost;  // on a CPU: the share of the timed window
+};
+
+Watched watched(Gpt2Workload& workload, int64_t warmup_steps, int64_t timed_steps,
+                const std::function<void(int64_t)>& on_step) {
+  std::optional<harness::Monitor> monitor;
+  if (workload.on_cuda()) monitor.emplace(harness::current_bus_id());
+  Watched seen{.gpu = {.unavailable = "no step ran on a GPU"}};
+  std::optional<harness::ProcessorTime> before, after;
+  const auto on_begin = [&] {
+    if (monitor) {
+      monitor->begin();
+    } else {
+      before = harness::processor_time();
+    }
+  };
+  const auto on_end = [&] {
+    if (monitor) {
+      seen.gpu = monitor->end();
+    } else {
+      after = harness::processor_time();
+    }
+  };
+  seen.timing = harness::measure(workload, warmup_steps, timed_steps, on_step, on_begin, on_end);
+  if (before && after) {
+    seen.processor_lost = harness::share_lost(*before, *after, seen.timing.window_ms / 1e3, at::get_num_threads(),
+                                              harness::this_machine().cpu.logical_cores);
+  }
+  return seen;
+}
+
 Json measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();
   const std::string started = utc_now();
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps);
   model::Trainer& trainer = workload.trainer();
-  const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps, on_step);
+  const auto [timing, gpu, processor_lost] = watched(workload, options.warmup_steps, options.timed_steps, on_step);
+  std::vector<std::string> flags = harness::flags(gpu);
+  if (const std::string flag = harness::flag(processor_lost.value_or(0)); !flag.empty()) flags.push_back(flag);
 
   Json memory = peak_memory(options.recipe);
   Json losses = Json::array();
@@ -112,7 +152,10 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
             {"page_faults", timing.page_faults},
             {"skipped_steps", skipped_steps},
             {"window_ms", timing.window_ms},
-            {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()}}},
+            {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()},
+            {"processor_lost", processor_lost ? Json(*processor_lost) : Json()}}},
+          {"monitor", harness::to_json(gpu, trainer.tokens_per_step() * options.timed_steps)},
+          {"flags", flags},
           {"summary", summarize(timing, trainer.tokens_per_step())},
           {"memory", memory},
           {"observations", observations},

@@ -1,5 +1,5 @@
 // One run: a recipe, a fresh process, clean timing, one record. Timing first; observing starts after the last timed
-// step.
+// step. What is looked at meanwhile is the machine, from outside: a run that it disturbed is flagged.
 #pragma once
 
 #include "ablations/workload.h"

@@ -78,6 +78,9 @@ std::string label(const Json& study, const Json& rung) {
 
 bool is_peer(const Json& rung) { return rung.contains("peer"); }
 
+bool is_flagged(const Json& rung) { return rung.contains("flags"); }
+const char* mark(const Json& rung) { return is_flagged(rung) ? "!" : " "; }
+
 std::string rung_rows(const Json& study) {
   const std::string mode = study.at("mode");
   const bool cumulative = mode == "cumulative", left_out = mode == "leave-one-out";
@@ -85,8 +88,8 @@ std::string rung_rows(const Json& study) {
   const bool compared = mode != "sweep" || std::ranges::any_of(study.at("rungs"), [](const Json& rung) {
                           return !is_peer(rung) && !rung.at("speedup_first").is_null();
                         });
-  constexpr const char* row = "{:<26} {:>9} {:>8} {:>18} {:>8} {:>6}\n";
-  std::string text = headed(fmt::format(row, "", "ms/step",
+  constexpr const char* row = "{:<26}{}{:>9} {:>8} {:>18} {:>8} {:>6}\n";
+  std::string text = headed(fmt::format(row, "", " ", "ms/step",
                                         cumulative ? "step"
                                         : left_out ? "vs full"
                                                    : "",
@@ -104,7 +107,7 @@ std::string rung_rows(const Json& study) {
     std::string below;
     const std::string so_far = compared ? with_interval(rung.at("speedup_first"), 18, below) : "";
     text +=
-        fmt::format(row, title, number(rung.at("ms_per_step").at("median").get<double>()),
+        fmt::format(row, title, mark(rung), number(rung.at("ms_per_step").at("median").get<double>()),
                     cumulative || left_out ? ratio(rung.at("speedup_previous")) : "", so_far,
                     rate(rung.at("tokens_per_s").at("median").get<double>()), gibibytes(rung.at("peak_memory_bytes")));
     text += below;
@@ -116,9 +119,9 @@ std::string rung_rows(const Json& study) {
 std::string peer_rows(const Json& study) {
   const Json& rungs = study.at("rungs");
   if (std::ranges::none_of(rungs, is_peer)) return "";
-  constexpr const char* row = "{:<26} {:<20} {:>9} {:>22}\n";
+  constexpr const char* row = "{:<26} {:<20}{}{:>9} {:>22}\n";
   std::string text =
-      headed("\n" + fmt::format(row, "the same work in PyTorch", "", "ms/step", "ours is as fast [95 %]"));
+      headed("\n" + fmt::format(row, "the same work in PyTorch", "", " ", "ms/step", "ours is as fast [95 %]"));
   for (const Json& own : rungs) {
     for (const Json& peer : own.value("peers", Json::array())) {
       const Json& rung = rungs.at(peer.at("rung").get<size_t>());
@@ -129,7 +132,7 @@ std::string peer_rows(const Json& study) {
       }
       std::string below;
       const std::string ours = with_interval(peer, 22, below);
-      text += fmt::format(row, title, rung.at("title").get<std::string>(),
+      text += fmt::format(row, title, rung.at("title").get<std::string>(), mark(rung),
                           number(rung.at("ms_per_step").at("median").get<double>()), ours);
       text += below;
       if (rung.at("status") != "measured") text += status_line("", rung);
@@ -199,6 +202,7 @@ std::string study_table(const Json& study) {
   if (statistics.contains("attribution")) {
     text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
   }
+  if (std::ranges::any_of(study.at("rungs"), is_flagged)) text += "! marks rungs with disturbed runs.\n";
   for (const Json& warning : study.at("warnings")) text += wrapped("warning: " + warning.get<std::string>(), "  ");
   return text;
 }

@@ -96,6 +96,8 @@ void Progress::end(const PlannedRun& run, const Json& record) {
   }
 }
 
-void Progress::interrupted() { fmt::print(stderr, "{}interrupted in run {}\n", terminal_ ? "\r\x1b[K" : "", current_); }
+void Progress::interrupted() { note("interrupted in run " + current_); }
+
+void Progress::note(const std::string& line) const { fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", line); }
 
 }  // namespace ablations

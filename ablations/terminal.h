@@ -18,6 +18,7 @@ class Progress {
   void step(std::string_view line);  // "7 11": 7 of 11 steps are done
   void end(const PlannedRun& run, const harness::Json& record);
   void interrupted();
+  void note(const std::string& line) const;  // on a line of its own
 
  private:
   void draw(int64_t step, int64_t steps) const;

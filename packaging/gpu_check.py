@@ -135,7 +135,7 @@ class Check:
                          f"{o.seconds:.0f} | `{cell(o.command)}` |")
         lines += ["", "- `check.log`: everything that was printed: doctor, every device test's verdict, tables."]
         for pattern, what in [("*.study.json", "a study's numbers"),
-                              ("*.records.jsonl", "the record of every run of a study, one on a line")]:
+                              ("*.records.jsonl", "the record of every run of a study, one on a line; two of a disturbed one")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
         (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
