@@ -157,6 +157,29 @@ int run_command_line(int argc, char** argv) {
     sub->callback([&command, flags] { command = [flags] { return run(*flags); }; });
   }
   {
+    auto flags = std::make_shared<ProfileFlags>();
+    auto* sub = app.add_subcommand("profile", "why a rung is as fast as it is: one step, watched from within the GPU");
+    auto* counters = sub->add_flag("--counters", flags->counters,
+                                   "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
+    add_text(sub, "--metrics", flags->metrics, "what to count (default: what fits into one pass)", "A,B,...");
+    auto* passes = add_number(sub, "--max-passes", flags->max_passes,
+                              "steps to count at most, one for each pass of the metrics (default 16)", 1, 1000);
+    auto* recipe =
+        add_text(sub, "--recipe", flags->run.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
+    auto* rung = add_text(sub, "--rung", flags->run.rung, "a rung of --ladder, by its optimization", "NAME");
+    add_text(sub, "--ladder", flags->run.ladder, "where --rung is looked up", "NAME")->needs(rung);
+    recipe->excludes(rung);
+    auto* out = add_text(sub, "--out", flags->out, "write the result as JSON here", "FILE");
+    sub->add_flag("--json", flags->json, "print the result as JSON");
+    add_workload_flags(sub, flags->run.workload, "gpt2-124m, or the ladder's");
+    auto* list = sub->add_flag("--list-metrics", flags->list_metrics,
+                               "what a chip can count; with --metrics: in how many passes it counts those");
+    add_text(sub, "--chip", flags->chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs(list);
+    for (CLI::Option* option : {counters, passes, recipe, rung, out}) list->excludes(option);
+    for (const char* flag : workload_flags) list->excludes(sub->get_option(flag));
+    sub->callback([&command, flags] { command = [flags] { return profile(*flags); }; });
+  }
+  {
     auto flags = std::make_shared<ReportFlags>();
     auto* sub = app.add_subcommand("report", "draw a study again: report.md, ladder.svg, ladder.png");
     add_text(sub, "study", flags->study, "folder of a study", "FOLDER")->required();

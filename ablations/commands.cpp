@@ -3,6 +3,7 @@
 #include "ablations/analysis.h"
 #include "ablations/ladder.h"
 #include "ablations/plan.h"
+#include "ablations/profile_counters.h"
 #include "ablations/run.h"
 #include "ablations/runner.h"
 #include "ablations/table.h"
@@ -11,6 +12,7 @@
 #include "harness/environment.h"
 #include "harness/process.h"
 #include "harness/resources.h"
+#include "harness/unfit.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/data.h"
@@ -390,6 +392,37 @@ int run(const RunFlags& flags) {
     }
   }
   return proven ? 0 : 1;
+}
+
+int profile(const ProfileFlags& flags) {
+  if (flags.counters == flags.list_metrics) {
+    throw std::invalid_argument("profile: one of --counters and --list-metrics says what to do");
+  }
+  std::vector<std::string> metrics;
+  if (!flags.metrics.empty()) metrics = harness::split_metrics(flags.metrics);
+  if (flags.list_metrics) {
+    const Json list = metrics_json(flags.chip, metrics);
+    fmt::print("{}", flags.json ? list.dump(1) + "\n" : metrics_table(list));
+    return 0;
+  }
+  if (!harness::this_machine().gpu) {
+    throw harness::Unfit("--counters: counters are a GPU's: " + harness::this_machine().no_gpu_reason);
+  }
+  if (flags.run.workload.steps > 0) {
+    throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
+  }
+  if (flags.run.recipe.empty() && flags.run.rung.empty()) {
+    throw std::invalid_argument("profile --counters: --rung or --recipe says of which step");
+  }
+  if (!flags.out.empty()) check_can_write("--out", flags.out);
+  const RunOptions options = run_options(flags.run);
+  const Json counters = counters_json(
+      options, count_step(options, metrics.empty() ? harness::default_metrics() : metrics, flags.max_passes,
+                          [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
+  harness::check_schema(counters, "counters", "the counters");
+  if (!flags.out.empty()) harness::write_json(flags.out, counters, "counters");
+  fmt::print("{}\n", flags.json ? counters.dump(1) : counters_table(counters));
+  return 0;
 }
 
 int train(const TrainFlags& flags) {

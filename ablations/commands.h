@@ -39,6 +39,13 @@ struct ReportFlags {
   std::string study, out;
 };
 
+struct ProfileFlags {
+  RunFlags run;  // recipe or rung, and workload
+  std::string metrics, chip, out;
+  int64_t max_passes = 16;
+  bool counters = false, list_metrics = false, json = false;
+};
+
 struct TrainFlags {
   WorkloadFlags workload;
   std::string recipe = "{}", weights, save;
@@ -52,6 +59,7 @@ struct TokenizeFlags {
 int doctor(bool json);
 int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
+int profile(const ProfileFlags& flags);
 int report(const ReportFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);
