@@ -167,8 +167,20 @@ int run_command_line(int argc, char** argv) {
                                  "explain a rung against the one before it, two rungs, or two files of --trace")
                      ->type_name("RUNG|FILE")
                      ->expected(1, 2);
-    trace->excludes(diff);
-    auto* recipe = add_text(sub, "--recipe", flags->run.recipe, "JSON file, or JSON", "FILE|JSON");
+    auto* counters = sub->add_flag("--counters", flags->counters,
+                                   "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
+    auto* list = sub->add_flag("--list-metrics", flags->list_metrics,
+                               "what a chip can count; with --metrics: in how many passes it counts those");
+    trace->excludes(diff)->excludes(counters)->excludes(list);
+    diff->excludes(counters)->excludes(list);
+    counters->excludes(list);
+    add_text(sub, "--metrics", flags->metrics, "what to count (default: what fits into one pass)", "A,B,...");
+    auto* passes = add_number(sub, "--max-passes", flags->max_passes,
+                              "steps to count at most, one for each pass of the metrics (default 16)", 1, 1000);
+    passes->needs(counters);
+    add_text(sub, "--chip", flags->chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs(list);
+    auto* recipe =
+        add_text(sub, "--recipe", flags->run.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
     auto* rung =
         add_text(sub, "--rung", flags->run.rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
     recipe->excludes(rung)->excludes(diff);
@@ -176,9 +188,12 @@ int run_command_line(int argc, char** argv) {
     add_text(sub, "--plan", flags->run.plan, "", "FILE")->excludes(recipe)->excludes(rung)->group("");
     add_text(sub, "--run", flags->run.run_id, "", "ID")->group("");
     add_text(sub, "--ladder", flags->run.ladder, "where rungs are looked up", "NAME");
-    add_text(sub, "--out", flags->out, "folder for the files (default: profiles/NAME)", "FOLDER");
-    sub->add_flag("--json", flags->json, "print the summary or the explanation as JSON");
+    auto* out = add_text(sub, "--out", flags->out,
+                         "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
+    sub->add_flag("--json", flags->json, "print the result as JSON");
     add_workload_flags(sub, flags->run.workload, "gpt2-124m, or the ladder's");
+    for (CLI::Option* option : {recipe, rung, out}) list->excludes(option);
+    for (const char* flag : workload_flags) list->excludes(sub->get_option(flag));
     sub->callback([&command, flags] { command = [flags] { return profile(*flags); }; });
   }
   {

@@ -1,5 +1,7 @@
-// The one handler of errors: what the user gave and cannot be used ends with exit status 2, everything else with 1.
+// The one handler of errors: what the user gave and cannot be used ends with exit status 2, what this machine cannot do
+// with 3, everything else with 1.
 #include "ablations/command_line.h"
+#include "harness/unfit.h"
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -26,6 +28,8 @@ int main(int argc, char** argv) {
     return fail(error.what(), 2);
   } catch (const std::system_error& error) {
     return fail(error.what(), 2);
+  } catch (const harness::Unfit& error) {
+    return fail(error.what(), 3);
   } catch (const c10::Error& error) {
     return fail(error.what_without_backtrace(), 1);
   } catch (const std::bad_alloc&) {

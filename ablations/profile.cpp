@@ -3,10 +3,13 @@
 #include "ablations/commands.h"
 #include "ablations/explain.h"
 #include "ablations/ladder.h"
+#include "ablations/profile_counters.h"
 #include "ablations/trace_run.h"
 #include "files/files.h"
 #include "harness/environment.h"
+#include "harness/metrics.h"
 #include "harness/process.h"
+#include "harness/unfit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -152,12 +155,44 @@ int diff(const ProfileFlags& flags) {
   return 0;
 }
 
+int list_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  const Json list = metrics_json(flags.chip, metrics);
+  fmt::print("{}", flags.json ? list.dump(1) + "\n" : metrics_table(list));
+  return 0;
+}
+
+int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  if (!harness::this_machine().gpu) {
+    throw harness::Unfit("--counters: counters are a GPU's: " + harness::this_machine().no_gpu_reason);
+  }
+  if (flags.run.workload.steps > 0) {
+    throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
+  }
+  if (flags.run.recipe.empty() && flags.run.rung.empty()) {
+    throw std::invalid_argument("profile --counters: --rung or --recipe says of which step");
+  }
+  if (!flags.out.empty()) check_can_write("--out", flags.out);
+  const RunOptions options = run_options(flags.run);
+  const Json document = counters_json(
+      options, count_step(options, metrics.empty() ? harness::default_metrics() : metrics, flags.max_passes,
+                          [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
+  harness::check_schema(document, "counters", "the counters");
+  if (!flags.out.empty()) harness::write_json(flags.out, document, "counters");
+  fmt::print("{}\n", flags.json ? document.dump(1) : counters_table(document));
+  return 0;
+}
+
 }  // namespace
 
 int profile(const ProfileFlags& flags) {
+  std::vector<std::string> metrics;
+  if (!flags.metrics.empty()) metrics = harness::split_metrics(flags.metrics);
+  if (flags.list_metrics) return list_metrics(flags, metrics);
+  if (flags.counters) return counters(flags, metrics);
+  if (!metrics.empty()) throw std::invalid_argument("--metrics: needs --counters or --list-metrics");
   if (!flags.diff.empty()) return diff(flags);
   if (flags.trace) return trace(flags);
-  throw std::invalid_argument("profile: what? --trace or --diff");
+  throw std::invalid_argument("profile: one of --trace, --diff, --counters and --list-metrics says what to do");
 }
 
 }  // namespace ablations

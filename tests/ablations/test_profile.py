@@ -103,7 +103,7 @@ def test_a_rung_against_the_one_before_it(ladder, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["profile"], "--trace or --diff"),
+    (["profile"], "one of --trace, --diff, --counters"),
     (["profile", "--trace", "--diff", "flash"], "excludes"),
     (["profile", "--diff", "nothing", "--ladder", "tiny"], "--diff nothing: ladder tiny has here start, memory"),
     (["profile", "--diff", "start", "--ladder", "tiny"], "the first rung here; name two"),

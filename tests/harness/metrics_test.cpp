@@ -1,0 +1,103 @@
+// CUPTI's host half: what it knows of chips that are not here. The counts of passes are those of CUPTI 13.0.
+#include "harness/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace {
+
+using namespace harness;
+
+int64_t passes(const std::string& chip, std::vector<std::string> metrics) {
+  return MetricSet(chip, std::move(metrics)).passes();
+}
+
+std::vector<std::string> with_default(const std::string& metric) {
+  std::vector<std::string> metrics = default_metrics();
+  metrics.push_back(metric);
+  return metrics;
+}
+
+std::string refusal(const std::string& chip, std::vector<std::string> metrics) {
+  try {
+    const MetricSet set(chip, std::move(metrics));
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Metrics, DefaultSetIsOnePass) {
+  EXPECT_EQ(passes("GH100", default_metrics()), 1);
+  EXPECT_EQ(passes("GA100", default_metrics()), 1);
+}
+
+TEST(Metrics, WhatDoesNotFitCostsPasses) {
+  EXPECT_EQ(passes("GH100", with_default("sm__ops_path_tensor_src_bf16_dst_fp32.sum")), 2);
+  EXPECT_EQ(passes("GH100", with_default("sm__inst_executed_pipe_tensor_op_gmma.sum")), 2);
+  EXPECT_EQ(passes("GH100", {"dram__bytes_read.sum"}), 1);
+  EXPECT_EQ(passes("GH100", {"sm__throughput.avg.pct_of_peak_sustained_elapsed"}), 8);
+}
+
+TEST(Metrics, AnUnknownNameIsRefusedWithSimilarOnes) {
+  const std::string typo = refusal("GH100", {"sm__cycles_active.avg", "dram_bytes_read.sum"});
+  EXPECT_TRUE(has(typo, "metric \"dram_bytes_read.sum\": GH100 has none of this name; similar: dram__bytes_read.sum"))
+      << typo;
+  const std::string nonsense = refusal("GA100", {"frobnications"});
+  EXPECT_TRUE(has(nonsense, "metric \"frobnications\": GA100 has none")) << nonsense;
+  EXPECT_TRUE(has(nonsense, "--list-metrics --chip GA100")) << nonsense;
+  const std::string other_chip = refusal("GA100", {"sm__inst_executed_pipe_tensor_op_gmma.sum"});
+  EXPECT_TRUE(has(other_chip, "GA100 has none of this name")) << other_chip;
+}
+
+TEST(Metrics, AnUnknownEndingIsRefusedWithPossibleOnes) {
+  EXPECT_EQ(refusal("GH100", {"dram__bytes_read.summ"}),
+            "metric \"dram__bytes_read.summ\": the counter dram__bytes_read does not end so on GH100; possible: .sum");
+  EXPECT_EQ(refusal("GH100", {"sm__throughput"}),
+            "metric \"sm__throughput\": the throughput sm__throughput does not end so on GH100; possible: "
+            ".avg.pct_of_peak_sustained_active, .max.pct_of_peak_sustained_active, .min.pct_of_peak_sustained_active, "
+            ".sum.pct_of_peak_sustained_active, .avg.pct_of_peak_sustained_elapsed");
+  EXPECT_EQ(passes("GH100", {"l1tex__t_sector_hit_rate.pct"}), 1);  // a ratio has endings of its own
+}
+
+TEST(Metrics, AnUnknownChipIsRefusedWithThoseThatAreKnown) {
+  const std::string message = refusal("GH10", default_metrics());
+  EXPECT_TRUE(has(message, "chip \"GH10\"")) << message;
+  EXPECT_TRUE(has(message, "GH100")) << message;
+  EXPECT_TRUE(has(message, "GA100")) << message;
+}
+
+TEST(Metrics, NoMetricsAreRefused) { EXPECT_EQ(refusal("GH100", {}), "no metrics to count"); }
+
+TEST(Metrics, UnitsFollowTheName) {
+  const MetricSet set("GH100", {"dram__bytes_read.sum", "dram__bytes_read.sum.per_second",
+                                "dram__bytes_read.sum.pct_of_peak_sustained_elapsed", "gpu__time_duration.sum",
+                                "sm__cycles_active.avg"});
+  EXPECT_EQ(set.units(), (std::vector<std::string>{"byte", "byte/second", "%", "nanosecond", "gpc_cycle"}));
+}
+
+TEST(Metrics, AChipListsItsBaseMetrics) {
+  const std::vector<BaseMetric> metrics = base_metrics("GH100");
+  for (const char* kind : {"counter", "ratio", "throughput"}) {
+    EXPECT_GE(std::ranges::count(metrics, kind, &BaseMetric::kind), 50) << kind;
+  }
+  for (const std::string& name : default_metrics()) {
+    const auto found = std::ranges::find(metrics, name.substr(0, name.find('.')), &BaseMetric::name);
+    ASSERT_NE(found, metrics.end()) << name;
+    EXPECT_NE(found->description, "") << name;
+  }
+}
+
+TEST(Metrics, AListIsSplitAtItsCommas) {
+  EXPECT_EQ(split_metrics("a.sum,b.avg"), (std::vector<std::string>{"a.sum", "b.avg"}));
+  EXPECT_EQ(split_metrics("a"), (std::vector<std::string>{"a"}));
+  for (const char* bad : {"", ",", "a,", ",a", "a,,b", "a,b,a"}) {
+    EXPECT_THROW(split_metrics(bad), std::invalid_argument) << bad;
+  }
+}
+
+}  // namespace
