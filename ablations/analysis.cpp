@@ -99,22 +99,30 @@ void judge_alone(const RunsByRepeat& runs, Json& rung) {
 }
 
 // What disturbed its runs, and what a token cost in energy where a GPU could tell.
-void add_conditions(const RunsByRepeat& runs, Json& rung, Json& warnings) {
+void add_conditions(const RunsByRepeat& runs, Json& rung) {
   std::vector<double> joules;
   std::vector<std::string> flags;
-  size_t flagged = 0;
   for (const auto& [repeat, run] : runs) {
     if (run.joules_per_token) joules.push_back(*run.joules_per_token);
-    if (!run.flags.empty()) ++flagged;
     flags.insert(flags.end(), run.flags.begin(), run.flags.end());
   }
   if (!joules.empty()) rung["joules_per_token"] = harness::median(joules);
-  if (flags.empty()) return;
-  rung["flags"] = flags;
-  warnings.push_back(fmt::format("rung {} \"{}\": {} of {} runs {} disturbed: {}{}", rung.at("index").get<size_t>(),
-                                 rung.at("title").get<std::string>(), flagged, runs.size(),
-                                 flagged == 1 ? "was" : "were", flags.front(),
-                                 flags.size() == 1 ? "" : fmt::format(" (and {} more)", flags.size() - 1)));
+  if (!flags.empty()) rung["flags"] = flags;
+}
+
+// One line for all of them, or none: the rungs themselves are marked.
+void warn_of_disturbed_runs(const Measured& measured, Json& warnings) {
+  int64_t disturbed = 0;
+  std::string first;
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    for (const auto& [repeat, run] : runs) {
+      if (run.flags.empty()) continue;
+      if (++disturbed == 1) first = run.flags.front();
+    }
+  }
+  if (disturbed == 0) return;
+  warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}", disturbed, measured.runs_ok,
+                                 disturbed == 1 ? "was" : "were", first, disturbed == 1 ? "" : ", and others"));
 }
 
 void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured, Json& rungs) {
@@ -318,7 +326,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, failure->second.reason));
     }
     if (data.empty()) continue;
-    add_conditions(data, json, warnings);
+    add_conditions(data, json);
     std::vector<double> faults;
     int64_t peak = 0, skipped = 0;
     bool same_losses = true;
@@ -355,6 +363,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
   }
   add_peers(plan, measured, rungs);
   add_explanations(plan, folder, rungs);
+  warn_of_disturbed_runs(measured, warnings);
 
   // The one number that the study comes to, in the modes that have one.
   if (plan.mode == Mode::leave_one_out) last = 1;

@@ -133,7 +133,8 @@ int run_command_line(int argc, char** argv) {
     sub->callback([&command, flags, sub, budget] {
       if (flags->resume && flags->out.empty())
         throw std::invalid_argument("--resume needs --out, the folder of the study");
-      if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U)) {
+      if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U) +
+                                                     (flags->explain ? 1U : 0U)) {
         throw std::invalid_argument(
             "--resume goes on with the plan in --out; other flags would change it and are not allowed");
       }

@@ -413,8 +413,8 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path) -> No
         assert first["timing"]["step_ms"] != second["timing"]["step_ms"]
         assert f"run {run} is made again; {first['flags'][0]}\n" in done.stderr
         assert rung["status"] == "measured" and rung["flags"] == [f"{run} {second['flags'][0]}"]
-        warning = f"rung {rung['index']} \"{rung['title']}\": 1 of 1 runs was disturbed: {rung['flags'][0]}"
-        assert warning in study["warnings"] and f"warning: {warning}" in " ".join(done.stdout.split())
+    warning = f"2 of 2 runs were disturbed: {study['rungs'][0]['flags'][0]}, and others"
+    assert warning in study["warnings"] and f"warning: {warning}" in " ".join(done.stdout.split())
     assert len(re.findall(r"^.{26}! *[\d.,]+ ", done.stdout, re.M)) == 2 and "! marks rungs with disturbed runs." in done.stdout
     assert (folder / "report.md").read_text().count(" (disturbed) |") == 2
     again = ladder("ablate", "--resume", "--json", "--out", folder)
