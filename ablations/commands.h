@@ -49,7 +49,7 @@ struct TokenizeFlags {
   std::string data, vocabulary, out;
 };
 
-int doctor(bool json);
+int doctor(bool json, bool peaks);
 int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
 int report(const ReportFlags& flags);
