@@ -1,8 +1,10 @@
 #include "ablations/analysis.h"
 
 #include "ablations/attribution.h"
+#include "ablations/explain.h"
 #include "ablations/measured.h"
 #include "ablations/mfu.h"
+#include "ablations/runner.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
 #include "model/config.h"
@@ -215,6 +217,23 @@ void add_peers(const Plan& plan, const Measured& measured, Json& rungs) {
   }
 }
 
+// Where a rung was traced: how busy the device was, and what changed since the measured rung before it.
+void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
+  Json before;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    const fs::path file = trace_file(folder, plan.rungs[i]);
+    if (!plan.rungs[i].peer.empty() || rungs[i].at("status") != "measured" || !fs::exists(file)) continue;
+    Json trace = harness::read_json(file, "trace");
+    trace["title"] = rungs[i].at("label");
+    for (const char* field : {"busy_ms", "busy_percent", "idle_ms", "launch_bound_percent", "operations", "kernels",
+                              "kernel_launches", "graph_launches", "by_phase"}) {
+      rungs[i]["profile"][field] = trace.at("summary").at(field);
+    }
+    if (!before.is_null()) rungs[i]["explanation"] = explain(before, trace).at("words");
+    before = std::move(trace);
+  }
+}
+
 Json planned_workload(const Plan& plan) {
   const model::Config config = model::with_positions(model::preset(plan.model), plan.positions);
   const int64_t tokens = plan.B * plan.T * plan.accumulation;
@@ -319,6 +338,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
     if (rung.peer.empty()) previous = last = i;
   }
   add_peers(plan, measured, rungs);
+  add_explanations(plan, folder, rungs);
 
   // The one number that the study comes to, in the modes that have one.
   if (plan.mode == Mode::leave_one_out) last = 1;

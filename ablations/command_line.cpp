@@ -127,6 +127,8 @@ int run_command_line(int argc, char** argv) {
     add_number(sub, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
     auto* budget = add_number(sub, "--budget-s", flags->budget_s,
                               "seconds after which no run is begun; --resume makes the rest", 1, 1000000);
+    sub->add_flag("--explain", flags->explain,
+                  "trace every rung, too, in a process of its own, and say what each changed");
     add_workload_flags(sub, flags->workload, "the ladder's");
     sub->add_flag("--json", flags->json, "print the study, draw nothing");
     sub->callback([&command, flags, sub, budget] {
@@ -156,6 +158,29 @@ int run_command_line(int argc, char** argv) {
     add_workload_flags(sub, flags->workload, "gpt2-124m, or the ladder's");
     for (const char* flag : workload_flags) plan->excludes(sub->get_option(flag));  // the plan says it
     sub->callback([&command, flags] { command = [flags] { return run(*flags); }; });
+  }
+  {
+    auto flags = std::make_shared<ProfileFlags>();
+    auto* sub = app.add_subcommand("profile", "why a rung is as fast as it is: where a step goes, what changed");
+    auto* trace =
+        sub->add_flag("--trace", flags->trace, "record what runs when; a summary and a timeline for Perfetto");
+    auto* diff = sub->add_option("--diff", flags->diff,
+                                 "explain a rung against the one before it, two rungs, or two files of --trace")
+                     ->type_name("RUNG|FILE")
+                     ->expected(1, 2);
+    trace->excludes(diff);
+    auto* recipe = add_text(sub, "--recipe", flags->run.recipe, "JSON file, or JSON", "FILE|JSON");
+    auto* rung =
+        add_text(sub, "--rung", flags->run.rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
+    recipe->excludes(rung)->excludes(diff);
+    rung->excludes(diff);
+    add_text(sub, "--plan", flags->run.plan, "", "FILE")->excludes(recipe)->excludes(rung)->group("");
+    add_text(sub, "--run", flags->run.run_id, "", "ID")->group("");
+    add_text(sub, "--ladder", flags->run.ladder, "where rungs are looked up", "NAME");
+    add_text(sub, "--out", flags->out, "folder for the files (default: profiles/NAME)", "FOLDER");
+    sub->add_flag("--json", flags->json, "print the summary or the explanation as JSON");
+    add_workload_flags(sub, flags->run.workload, "gpt2-124m, or the ladder's");
+    sub->callback([&command, flags] { command = [flags] { return profile(*flags); }; });
   }
   {
     auto flags = std::make_shared<ReportFlags>();

@@ -15,7 +15,7 @@ using harness::Json;
 
 namespace {
 
-constexpr size_t columns = 80, label_width = 26;
+constexpr size_t label_width = 26;
 
 // At most 7 columns.
 std::string factor(double value) {
@@ -42,29 +42,6 @@ std::string rate(double value) {
 
 std::string gibibytes(const Json& bytes) {
   return bytes.is_null() ? "-" : fmt::format("{:.2f}", bytes.get<double>() / (1024.0 * 1024.0 * 1024.0));
-}
-
-std::string shortened(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
-}
-
-// At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
-std::string wrapped(const std::string& text, const std::string& indent = "") {
-  std::string result, line;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    size_t end = text.find(' ', begin);
-    if (end == std::string::npos) end = text.size();
-    const std::string word = text.substr(begin, end - begin);
-    if (begin > 0 && line.size() + 1 + word.size() > columns) {
-      result += line + "\n";
-      line = indent + word;
-    } else {
-      line += (begin == 0 ? "" : " ") + word;
-    }
-    begin = end + 1;
-  }
-  return result + line + "\n";
 }
 
 // A ratio with its interval, in `width` columns; where they do not fit, `below` is a line for the interval.
@@ -222,6 +199,9 @@ std::string study_table(const Json& study) {
   text += wrapped(fmt::format("{}, {}", sizes(study), device.at("name").get<std::string>()));
   if (device.at("kind") == "cpu") text += "These are CPU figures; they say nothing about a GPU.\n";
   text += "\n" + rung_rows(study) + worth_rows(study) + peer_rows(study);
+  for (const Json& rung : study.at("rungs")) {
+    if (rung.contains("explanation")) text += wrapped(rung.at("explanation").get<std::string>(), "  ");
+  }
   const auto& plan = study.at("plan");
   const auto& statistics = study.at("statistics");
   text +=

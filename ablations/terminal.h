@@ -29,6 +29,14 @@ class Progress {
   std::chrono::steady_clock::time_point start_;
 };
 
+constexpr size_t columns = 80;  // of every table
+
+// With "..." where it is longer than `width`.
+std::string shortened(const std::string& text, size_t width);
+
+// At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
+std::string wrapped(const std::string& text, const std::string& indent = "");
+
 // "1,493" "61.2" "0.84": three significant digits or more.
 std::string number(double value);
 
