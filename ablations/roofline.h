@@ -1,8 +1,8 @@
-// How far each operation is from what the device allows: measured time over the time at the limit, which is the larger
-// of its FLOPs over the matrix rate and its least bytes over the memory's rate (Williams, Waterman and Patterson 2009,
-// "Roofline"). Both counts are model/costs.h's.
+// How far each part of a step is from what the device allows: measured time over the time at the limit, which is the
+// larger of its FLOPs over the matrix rate and its least bytes over the memory's rate (Williams, Waterman and Patterson
+// 2009, "Roofline"). Both counts are model/costs.h's.
 //
-// The surprising thing: a distance below 1 is no mistake. What the last operation wrote may still lie in the cache, and
+// The surprising thing: a distance below 1 is no mistake. What the last part wrote may still lie in the cache, and
 // then it is not read from memory.
 #pragma once
 
@@ -18,8 +18,12 @@
 
 namespace ablations {
 
-// (phase, op): ms per step. An op that the costs do not know has no limit: all of its time is above it.
+// (phase, part) as in a trace, part "" for what no part asked for: ms per step. What the costs do not know has no
+// limit: all of its time is above it.
 using MeasuredMs = std::map<std::pair<std::string, std::string>, double>;
+
+// Of a trace's summary (results/schemas/trace.v1.json).
+MeasuredMs measured_by_part(const harness::Json& summary);
 
 struct Limits {
   double flops_per_s, bytes_per_s;
@@ -32,7 +36,7 @@ std::optional<Limits> limits_from_table(const model::Recipe& recipe, const std::
 std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates);
 
 struct RooflineRow {
-  std::string phase, op;  // op is "" in the row of a phase
+  std::string phase, part;  // part: the model's, "clip", "adamw", "other"; "" in the row of a phase
   double flops = 0, bytes = 0;
   double compute_ms = 0, memory_ms = 0;  // at the limit, of the calls that compute or memory binds
   std::optional<double> measured_ms;
@@ -48,11 +52,11 @@ struct RooflineRow {
 
 struct Roofline {
   Limits limits;
-  std::vector<RooflineRow> phases, ops;  // most milliseconds above the limit first, what was not measured last
+  std::vector<RooflineRow> phases, parts;  // most milliseconds above the limit first, what was not measured last
 };
 
-// The limit of an op is the sum of its parts' limits, because they are kernels of their own. A phase's measured time is
-// all of its ops', also of those that have no costs; an op fused into another stands there without a time.
+// The limit of a phase is the sum of its parts' limits, because they are kernels of their own. Its measured time is all
+// of its parts', also of those that have no costs; a part fused into another stands there without a time.
 // Throws std::invalid_argument for limits that are not positive.
 Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, const MeasuredMs& measured);
 

@@ -26,7 +26,7 @@ namespace model {
 struct Cost {
   std::string phase;  // "forward", "backward", "clip", "update"
   std::string op;     // as in ops.h; "clip", "adamw"
-  std::string part;   // of linear: "c_attn", "attn_proj", "c_fc", "mlp_proj"; of the others ""
+  std::string part;   // as the model announces it (Ops::on_part): "c_attn", "ln_1", "head"; "" of clip and adamw
   int64_t calls = 0;  // per step
   double flops = 0;   // per step
   double bytes = 0;   // per step

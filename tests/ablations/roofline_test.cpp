@@ -13,82 +13,94 @@ const Limits limits{1e12, 1e11, "made up"};
 const std::vector<model::Cost> costs{
     {"forward", "linear", "c_attn", 12, 4e9, 1e8},   // 4 ms by compute
     {"forward", "linear", "c_fc", 12, 1e9, 3e8},     // 3 ms by memory
-    {"forward", "gelu", "", 12, 0, 2e8},             // 2 ms by memory
+    {"forward", "gelu", "gelu", 12, 0, 2e8},         // 2 ms by memory
     {"backward", "linear", "c_attn", 12, 8e9, 1e8},  // 8 ms by compute
     {"update", "adamw", "", 1, 0, 5e8},              // 5 ms by memory
 };
 
-const RooflineRow& find(const std::vector<RooflineRow>& rows, const std::string& phase, const std::string& op) {
+const RooflineRow& find(const std::vector<RooflineRow>& rows, const std::string& phase, const std::string& part) {
   for (const RooflineRow& row : rows) {
-    if (row.phase == phase && row.op == op) return row;
+    if (row.phase == phase && row.part == part) return row;
   }
-  throw std::runtime_error(phase + " " + op + " is not there");
+  throw std::runtime_error(phase + " " + part + " is not there");
 }
 
 TEST(Roofline, TimeAtTheLimitIsTheLargerOfBothForEachPart) {
   const Roofline r = roofline(costs, limits, {});
-  const RooflineRow& linear = find(r.ops, "forward", "linear");
-  EXPECT_DOUBLE_EQ(linear.limit_ms(), 4 + 3);  // not max(5, 4): the parts are kernels of their own
-  EXPECT_DOUBLE_EQ(linear.flops, 5e9);
-  EXPECT_DOUBLE_EQ(linear.bytes, 4e8);
-  EXPECT_EQ(linear.bound_by(), "compute");
-  EXPECT_EQ(find(r.ops, "forward", "gelu").bound_by(), "memory");
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_attn").limit_ms(), 4);
+  EXPECT_EQ(find(r.parts, "forward", "c_attn").bound_by(), "compute");
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_fc").limit_ms(), 3);
+  EXPECT_EQ(find(r.parts, "forward", "c_fc").bound_by(), "memory");
+  EXPECT_FALSE(find(r.parts, "forward", "gelu").measured_ms || find(r.parts, "forward", "gelu").distance());
   const RooflineRow& forward = find(r.phases, "forward", "");
-  EXPECT_DOUBLE_EQ(forward.limit_ms(), 4 + 3 + 2);
-  EXPECT_EQ(forward.bound_by(), "memory");  // 5 of 9 ms
-  EXPECT_FALSE(linear.measured_ms || linear.distance());
+  EXPECT_DOUBLE_EQ(forward.limit_ms(), 4 + 3 + 2);  // not max(5, 6): the parts are kernels of their own
+  EXPECT_EQ(forward.bound_by(), "memory");          // 5 of 9 ms
+  EXPECT_DOUBLE_EQ(forward.flops, 5e9);
+  EXPECT_DOUBLE_EQ(forward.bytes, 6e8);
 }
 
 TEST(Roofline, DistanceIsMeasuredOverTheLimit) {
   const Roofline r = roofline(costs, limits,
-                              {{{"forward", "linear"}, 14.0},
+                              {{{"forward", "c_attn"}, 8.0},
+                               {{"forward", "c_fc"}, 6.0},
                                {{"forward", "gelu"}, 1.0},
                                {{"forward", ""}, 0.5},
-                               {{"backward", "linear"}, 10.0},
+                               {{"backward", "c_attn"}, 10.0},
                                {{"data", "copy"}, 0.25}});
-  EXPECT_DOUBLE_EQ(*find(r.ops, "forward", "linear").distance(), 2);
-  EXPECT_DOUBLE_EQ(find(r.ops, "forward", "linear").ms_above(), 7);
-  EXPECT_DOUBLE_EQ(*find(r.ops, "forward", "gelu").distance(), 0.5);  // from the cache
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "c_attn").distance(), 2);
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_attn").ms_above(), 4);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "gelu").distance(), 0.5);  // from the cache
   EXPECT_DOUBLE_EQ(*find(r.phases, "forward", "").measured_ms, 15.5);
   EXPECT_DOUBLE_EQ(*find(r.phases, "forward", "").distance(), 15.5 / 9);
   // What has no costs has no limit, and all of its time counts as above it.
-  EXPECT_FALSE(find(r.ops, "forward", "other").distance());
-  EXPECT_DOUBLE_EQ(find(r.ops, "data", "copy").ms_above(), 0.25);
-  EXPECT_EQ(find(r.ops, "data", "copy").bound_by(), "none");
+  EXPECT_FALSE(find(r.parts, "forward", "other").distance());
+  EXPECT_DOUBLE_EQ(find(r.parts, "data", "copy").ms_above(), 0.25);
+  EXPECT_EQ(find(r.parts, "data", "copy").bound_by(), "none");
   EXPECT_FALSE(find(r.phases, "update", "").measured_ms);
   // Most above the limit first; not measured last.
   std::vector<std::string> order;
-  for (const RooflineRow& row : r.ops) order.push_back(row.phase + " " + row.op);
-  EXPECT_EQ(order, (std::vector<std::string>{"forward linear", "backward linear", "forward other", "data copy",
-                                             "forward gelu", "update adamw"}));
+  for (const RooflineRow& row : r.parts) order.push_back(row.phase + " " + row.part);
+  EXPECT_EQ(order, (std::vector<std::string>{"forward c_attn", "forward c_fc", "backward c_attn", "forward other",
+                                             "data copy", "forward gelu", "update adamw"}));
   EXPECT_EQ(r.phases.front().phase, "forward");
   EXPECT_EQ(r.phases.back().phase, "update");
 }
 
+// A trace has no parts in the update: all of it is the optimizer's.
+TEST(Roofline, TakesTheTimesOfATrace) {
+  const Json summary{{"by_part",
+                      {{{"phase", "forward"}, {"part", "gelu"}, {"ms", 3.0}, {"count", 12}},
+                       {{"phase", "update"}, {"part", ""}, {"ms", 10.0}, {"count", 2}}}}};
+  const Roofline r = roofline(costs, limits, measured_by_part(summary));
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "gelu").distance(), 1.5);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "update", "adamw").distance(), 2);
+  EXPECT_EQ(r.parts.size(), costs.size());
+}
+
 TEST(Roofline, ConvertsToJson) {
-  const Json json = to_json(roofline(costs, limits, {{{"update", "adamw"}, 6.0}}));
+  const Json json = to_json(roofline(costs, limits, {{{"update", ""}, 6.0}}));
   EXPECT_EQ(json["limits"]["source"], "made up");
-  EXPECT_EQ(json["ops"][0]["op"], "adamw");
-  EXPECT_DOUBLE_EQ(json["ops"][0]["distance"].get<double>(), 1.2);
-  EXPECT_DOUBLE_EQ(json["ops"][0]["ms_above"].get<double>(), 1);
-  EXPECT_EQ(json["ops"][0]["bound_by"], "memory");
-  EXPECT_TRUE(json["ops"][1]["measured_ms"].is_null() && json["ops"][1]["distance"].is_null());
-  EXPECT_FALSE(json["phases"][0].contains("op"));
+  EXPECT_EQ(json["parts"][0]["part"], "adamw");
+  EXPECT_DOUBLE_EQ(json["parts"][0]["distance"].get<double>(), 1.2);
+  EXPECT_DOUBLE_EQ(json["parts"][0]["ms_above"].get<double>(), 1);
+  EXPECT_EQ(json["parts"][0]["bound_by"], "memory");
+  EXPECT_TRUE(json["parts"][1]["measured_ms"].is_null() && json["parts"][1]["distance"].is_null());
+  EXPECT_FALSE(json["phases"][0].contains("part"));
 }
 
 TEST(Roofline, TableFitsEightyColumns) {
   const std::string text = roofline_table(roofline(costs, {1e12, 1e11, std::string(200, 'x')},
-                                                   {{{"forward", "linear"}, 14.0},
+                                                   {{{"forward", "c_attn"}, 8.0},
                                                     {{"forward", "gelu"}, 1.0},
                                                     {{"update", "adamw"}, 98765432.0},
-                                                    {{"a long phase", "an operation with a long name"}, 1.0}}));
+                                                    {{"a long phase", "a part with a long name"}, 1.0}}));
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     EXPECT_LE(end - begin, 80U) << text.substr(begin, end - begin);
     begin = end + 1;
   }
   EXPECT_NE(text.find("Limits: 1.00 TFLOP/s, 100 GB/s\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("forward   linear                14.0       7.00   compute      2.00x        7.00\n"),
+  EXPECT_NE(text.find("forward   c_attn                8.00       4.00   compute      2.00x        4.00\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("forward   gelu                  1.00       2.00    memory      0.50x       -1.00\n"),
