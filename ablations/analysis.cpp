@@ -3,6 +3,7 @@
 #include "ablations/attribution.h"
 #include "ablations/explain.h"
 #include "ablations/measured.h"
+#include "ablations/mfu.h"
 #include "ablations/runner.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
@@ -176,6 +177,7 @@ Json planned_rung(const Plan& plan, size_t index) {
             {"speedup_previous", nullptr},
             {"peak_memory_bytes", nullptr},
             {"page_faults_per_step", nullptr},
+            {"mfu", nullptr},
             {"guard", nullptr},
             {"proofs", Json::array()}};
   if (!rung.peer.empty()) {
@@ -281,6 +283,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
   const auto& runs_of = measured.runs_of;
   const Json workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload;
   const Json environment = measured.environment.is_null() ? harness::environment() : measured.environment;
+  const std::string gpu = environment.at("gpu").is_null() ? "" : environment.at("gpu").at("name").get<std::string>();
   Json warnings = Json::array(), rungs = Json::array();
 
   for (size_t i = 0; i < plan.rungs.size(); ++i) {  // each by itself
@@ -349,6 +352,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       json["memory"] = data.begin()->second.memory;
       if (skipped > 0) json["skipped_steps"] = skipped;
       json["page_faults_per_step"] = harness::median(faults);
+      json["mfu"] = mfu(rung.recipe, gpu, data.begin()->second.flops_per_step, json["ms_per_step"].at("median"));
     }
     if (json["status"] != "measured") continue;
     // Speedups count from the reference: where that is not valid itself, there is none.
@@ -376,8 +380,8 @@ Json analyse(const Plan& plan, const fs::path& folder) {
   const bool cuda = plan.rungs[plan.reference].recipe.device == model::Device::cuda;
   const Json& cpu = environment.at("cpu");
   const std::string device_name =
-      cuda && !environment.at("gpu").is_null()
-          ? environment.at("gpu").at("name").get<std::string>()
+      cuda && !gpu.empty()
+          ? gpu
           : fmt::format("{}, {} threads", cpu.at("model").get<std::string>(), environment.at("threads").get<int64_t>());
   if (const double load = environment.at("load_average").at(0).get<double>();
       load > 1.5 * cpu.at("logical_cores").get<double>()) {

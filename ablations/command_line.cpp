@@ -93,9 +93,10 @@ int run_command_line(int argc, char** argv) {
 
   {
     auto* sub = app.add_subcommand("doctor", "what this machine can measure, and what to fix");
-    auto json = std::make_shared<bool>(false);
+    auto json = std::make_shared<bool>(false), peaks = std::make_shared<bool>(false);
+    sub->add_flag("--peaks", *peaks, "measure memory and matrix rates, beside what the maker says (some seconds)");
     sub->add_flag("--json", *json, "for programs");
-    sub->callback([&command, json] { command = [json] { return doctor(*json); }; });
+    sub->callback([&command, json, peaks] { command = [json, peaks] { return doctor(*json, *peaks); }; });
   }
   {
     auto flags = std::make_shared<AblateFlags>();

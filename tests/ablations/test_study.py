@@ -519,6 +519,17 @@ def test_doctor(ladder) -> None:
     assert isinstance(found["notes"], list)
 
 
+def test_doctor_measures_what_the_machine_reaches(ladder) -> None:
+    done = ladder("doctor", "--peaks", "--json")
+    assert done.returncode == 0, done.stderr
+    peaks = json.loads(done.stdout)["peaks"]
+    assert peaks["source"] is None and peaks["reason"] == "there is no table of peaks for CPUs"
+    assert [rate["what"] for rate in peaks["rates"]] == ["copy", "fp32", "oneDNN", "bf16"]
+    for rate in peaks["rates"]:
+        assert rate["measured"] > 0 and rate["table"] is None and rate["share"] is None
+        assert re.fullmatch(r"\d+ MiB" if rate["what"] == "copy" else r"\d+\^3", rate["size"])
+
+
 def test_the_report_says_when_it_cannot_be_drawn(study, ladder, environment, monkeypatch, tmp_path) -> None:
     monkeypatch.setitem(environment, "LADDER_PYTHON", "/nowhere/python")
     done = ladder("report", study[0], "--out", tmp_path / "drawn")
