@@ -135,7 +135,7 @@ int run_command_line(int argc, char** argv) {
       if (flags->resume && flags->out.empty())
         throw std::invalid_argument("--resume needs --out, the folder of the study");
       if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U) +
-                                                     (flags->explain ? 1U : 0U)) {
+                                                  (flags->explain ? 1U : 0U)) {
         throw std::invalid_argument(
             "--resume goes on with the plan in --out; other flags would change it and are not allowed");
       }
@@ -169,6 +169,9 @@ int run_command_line(int argc, char** argv) {
                                  "explain a rung against the one before it, two rungs, or two files of --trace")
                      ->type_name("RUNG|FILE")
                      ->expected(1, 2);
+    sub->add_flag("--roofline", flags->roofline,
+                  "with --trace: each part's distance from what this machine can do, which is measured, too")
+        ->needs(trace);
     auto* counters = sub->add_flag("--counters", flags->counters,
                                    "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
     auto* list = sub->add_flag("--list-metrics", flags->list_metrics,

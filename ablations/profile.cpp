@@ -4,6 +4,8 @@
 #include "ablations/explain.h"
 #include "ablations/ladder.h"
 #include "ablations/profile_counters.h"
+#include "ablations/rates.h"
+#include "ablations/roofline.h"
 #include "ablations/trace_run.h"
 #include "files/files.h"
 #include "harness/environment.h"
@@ -65,13 +67,24 @@ int trace(const ProfileFlags& flags) {
   const RunOptions options = run_options(flags.run);
   const auto [name, title] = named(flags);
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : fs::path(flags.out);
-  const TracedRun traced = trace_run(options, title);
+  TracedRun traced = trace_run(options, title);
+  std::string distances;
+  if (flags.roofline) {
+    const auto limits = limits_from_rates(options.recipe, measure_rates());
+    if (!limits) throw std::runtime_error("--roofline: this machine's rate for such products could not be measured");
+    const model::Config config = model::with_positions(model::preset(options.model), options.positions);
+    const Roofline roof =
+        roofline(model::step_costs(config, options.recipe, options.B, options.T, options.accumulation), *limits,
+                 measured_by_part(traced.document.at("summary")));
+    traced.document["roofline"] = to_json(roof);
+    distances = "\n" + roofline_table(roof);
+  }
   write_files(folder, name, traced);
   if (flags.json) {
     fmt::print("{}\n", traced.document.dump(1));
     return 0;
   }
-  fmt::print("{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document),
+  fmt::print("{}{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document), distances,
              (folder / (name + ".trace.json")).string(), (folder / (name + ".timeline.json")).string());
   return 0;
 }
