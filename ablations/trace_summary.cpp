@@ -66,7 +66,8 @@ Json summarize(const Trace& trace, const TracedSteps& traced) {
   std::map<std::pair<std::string, std::string>, Sum> by_part;
   std::map<int64_t, Sum> by_layer;
   std::map<std::string, int64_t> bytes_of, kinds;
-  int64_t last_end = 0, busy_ns = 0, unlabelled_ns = 0;
+  std::set<uint64_t> graph_launches;  // by the call's correlation
+  int64_t last_end = 0, busy_ns = 0, unlabelled_ns = 0, launches = 0;
   const auto add = [](Sum& sum, const Activity& activity) {
     sum.ns += activity.ns();
     ++sum.count;
@@ -83,6 +84,12 @@ Json summarize(const Trace& trace, const TracedSteps& traced) {
       bytes_of[activity->name] += activity->bytes;
     }
     last_end = std::max(last_end, activity->end_ns);
+    // Each kernel outside a graph was launched by itself; calls are not counted, because one may be made of others.
+    if (activity->in_graph) {
+      graph_launches.insert(activity->correlation);
+    } else if (activity->kind == Activity::Kind::kernel) {
+      ++launches;
+    }
     ++kinds[activity->kind == Activity::Kind::kernel ? "kernels"
             : activity->kind == Activity::Kind::copy ? "copies"
             : activity->kind == Activity::Kind::set  ? "sets"
@@ -97,14 +104,10 @@ Json summarize(const Trace& trace, const TracedSteps& traced) {
 
   // A gap counts as waiting for the host as long as the call that ends it has not been made.
   std::unordered_map<uint64_t, int64_t> call_end;
-  int64_t launches = 0, graph_launches = 0, waiting_ns = 0;
+  int64_t waiting_ns = 0;
   for (const Activity& activity : trace.activities) {
     if (activity.kind != Activity::Kind::call) continue;
     if (activity.correlation != 0) call_end[activity.correlation] = activity.end_ns;
-    const bool graph = activity.name.starts_with("cudaGraphLaunch") || activity.name.starts_with("cuGraphLaunch");
-    const bool kernel = activity.name.starts_with("cudaLaunch") || activity.name.starts_with("cuLaunch");
-    launches += static_cast<int64_t>(kernel);
-    graph_launches += static_cast<int64_t>(graph);
   }
   for (const Gap& gap : gaps) {
     const auto call = call_end.find(gap.next->correlation);
@@ -154,7 +157,7 @@ Json summarize(const Trace& trace, const TracedSteps& traced) {
           {"copies", times(kinds["copies"])},
           {"sets", times(kinds["sets"])},
           {"kernel_launches", gpu ? Json(times(launches)) : Json()},
-          {"graph_launches", gpu ? Json(times(graph_launches)) : Json()},
+          {"graph_launches", gpu ? Json(times(std::ssize(graph_launches))) : Json()},
           {"unlabelled_ms", ms(unlabelled_ns)},
           {"by_phase", phases},
           {"by_part", parts},

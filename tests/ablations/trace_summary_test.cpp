@@ -150,13 +150,15 @@ Json document(const Trace& trace, double wall_ms, const std::string& title) {
 // The same kernels, launched by one graph, without gaps.
 Trace replayed() {
   const Label forward{"forward", "c_fc", 0};
-  return {.activities = {call("cudaGraphLaunch", 0, 5, 9),
-                         on_device(Kind::kernel, "void gemm<float>(float*)", forward, 10, 110, 7, 9),
-                         on_device(Kind::kernel, "softmax", forward, 110, 210, 7, 9),
-                         on_device(Kind::kernel, "void gemm<float>(float*)", forward, 210, 310, 7, 9),
-                         on_device(Kind::copy, "host to device", {"data", "", -1}, 310, 360, 7, 4, 4096)},
-          .begin_ns = 0,
-          .end_ns = 400 * us};
+  Trace trace{.activities = {call("cudaGraphLaunch", 0, 5, 9), call("cuGraphLaunch", 1, 4, 9),
+                             on_device(Kind::kernel, "void gemm<float>(float*)", forward, 10, 110, 7, 9),
+                             on_device(Kind::kernel, "softmax", forward, 110, 210, 7, 9),
+                             on_device(Kind::kernel, "void gemm<float>(float*)", forward, 210, 310, 7, 9),
+                             on_device(Kind::copy, "host to device", {"data", "", -1}, 310, 360, 7, 4, 4096)},
+              .begin_ns = 0,
+              .end_ns = 400 * us};
+  for (Activity& activity : trace.activities) activity.in_graph = activity.kind == Kind::kernel;
+  return trace;
 }
 
 TEST(Explain, SaysThatAGraphIsOneLaunch) {
