@@ -94,8 +94,7 @@ Rate matrix_rate(const model::Recipe& recipe, at::Device device) {
 }
 
 std::string rate_text(const std::string& what, double rate) {
-  if (what == "copy") return number(rate / 1e9) + " GB/s";
-  return rate < 1e12 ? number(rate / 1e9) + " GFLOP/s" : number(rate / 1e12) + " TFLOP/s";
+  return what == "copy" ? number(rate / 1e9) + " GB/s" : flops_text(rate);
 }
 
 }  // namespace
@@ -140,6 +139,10 @@ Rates measure_rates() {
     if (peaks) result.rates.back().table = peaks->of(type);
   }
   return result;
+}
+
+std::string flops_text(double flops_per_s) {
+  return flops_per_s < 1e12 ? number(flops_per_s / 1e9) + " GFLOP/s" : number(flops_per_s / 1e12) + " TFLOP/s";
 }
 
 Json to_json(const Rates& rates) {

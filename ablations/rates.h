@@ -32,6 +32,9 @@ Rates measure_rates();
 // The name of the rate that limits a recipe's matrix products.
 std::string rate_of(const model::Recipe& recipe);
 
+// "792 TFLOP/s", "62.7 GFLOP/s"
+std::string flops_text(double flops_per_s);
+
 harness::Json to_json(const Rates& rates);
 
 // At most 80 columns, but for a longer device name.

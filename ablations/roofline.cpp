@@ -149,7 +149,7 @@ Json to_json(const Roofline& roofline) {
 
 std::string roofline_table(const Roofline& roofline) {
   const std::string line = std::string(80, '-') + "\n";
-  std::string text = fmt::format("Limits: {} TFLOP/s, {} GB/s\n{:.80}\n", number(roofline.limits.flops_per_s / 1e12),
+  std::string text = fmt::format("Limits: {}, {} GB/s\n{:.80}\n", flops_text(roofline.limits.flops_per_s),
                                  number(roofline.limits.bytes_per_s / 1e9), roofline.limits.source);
   text += fmt::format(row_format, "phase", "part", "ms/step", "at limit", "bound by", "distance", "ms above");
   return text + line + rows_text(roofline.phases) + line + rows_text(roofline.parts) + line;
