@@ -416,9 +416,9 @@ int profile(const ProfileFlags& flags) {
   }
   if (!flags.out.empty()) check_can_write("--out", flags.out);
   const RunOptions options = run_options(flags.run);
-  const Json counters = counters_json(
-      options, count_step(options, metrics.empty() ? harness::default_metrics() : metrics, flags.max_passes,
-                          [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
+  const Json counters =
+      counters_json(options, count_step(options, metrics, flags.max_passes,
+                                        [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
   harness::check_schema(counters, "counters", "the counters");
   if (!flags.out.empty()) harness::write_json(flags.out, counters, "counters");
   fmt::print("{}\n", flags.json ? counters.dump(1) : counters_table(counters));

@@ -37,9 +37,9 @@ class ProfilingLibrary {
 
 class Counters {
  public:
-  // Of the current CUDA device; makes its context where there is none yet. Throws Unfit where counters are not to be
-  // had, with the reason and the remedy (no driver, no permission, another tool), std::invalid_argument for a metric
-  // that the device does not have.
+  // Of the current CUDA device; makes its context where there is none yet. No metrics: the chip's default set. Throws
+  // Unfit where counters are not to be had, with the reason and the remedy (no driver, no permission, another tool),
+  // std::invalid_argument for a metric that the device does not have.
   explicit Counters(std::vector<std::string> metrics);
   Counters(const Counters&) = delete;  // the device has one set of counters
   Counters& operator=(const Counters&) = delete;
