@@ -23,7 +23,7 @@ compile = @echo "[build] compiling $(2) with $(JOBS) jobs (about $(3) minutes th
   cmake --build build/$(1) -j $(JOBS)
 
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build setup setup-tests data run test asan bundle gpu-check format tidy clean help
+.PHONY: build setup setup-tests data run micro test asan bundle gpu-check format tidy clean help
 
 build: setup  ## the program, build/release/ladder (the default)
 	$(call configure,release)
@@ -41,10 +41,15 @@ data: setup  ## GPT-2's vocabulary and the default text
 run: build data  ## build, then `ladder ablate $(ARGS)`
 	build/release/ladder ablate $(ARGS)
 
+micro: setup  ## the operations one by one, into build/release/micro.json; ARGS="--out FILE" for another
+	$(call configure,release)
+	$(call compile,release,the micro benchmarks,3) --target ladder_micro
+	build/release/micro --benchmark_min_time=0.05 --out build/release/micro.json $(ARGS)
+
 test: setup-tests data  ## build everything and run every test
 	$(call configure,release)
 	$(call compile,release,the program and its tests,6)
-	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset release --output-on-failure --no-tests=error
+	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset release -j $(JOBS) --output-on-failure --no-tests=error
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call configure,asan)

@@ -1,7 +1,9 @@
 #include "ablations/analysis.h"
 
 #include "ablations/attribution.h"
+#include "ablations/explain.h"
 #include "ablations/measured.h"
+#include "ablations/runner.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
 #include "model/config.h"
@@ -94,6 +96,25 @@ void judge_alone(const RunsByRepeat& runs, Json& rung) {
     rung["status"] = "void";
     rung["reason"] = fmt::format("the loss of step {} is not finite", bad - run.losses.begin() + 1);
   }
+}
+
+// What disturbed its runs, and what a token cost in energy where a GPU could tell.
+void add_conditions(const RunsByRepeat& runs, Json& rung, Json& warnings) {
+  std::vector<double> joules;
+  std::vector<std::string> flags;
+  size_t flagged = 0;
+  for (const auto& [repeat, run] : runs) {
+    if (run.joules_per_token) joules.push_back(*run.joules_per_token);
+    if (!run.flags.empty()) ++flagged;
+    flags.insert(flags.end(), run.flags.begin(), run.flags.end());
+  }
+  if (!joules.empty()) rung["joules_per_token"] = harness::median(joules);
+  if (flags.empty()) return;
+  rung["flags"] = flags;
+  warnings.push_back(fmt::format("rung {} \"{}\": {} of {} runs {} disturbed: {}{}", rung.at("index").get<size_t>(),
+                                 rung.at("title").get<std::string>(), flagged, runs.size(),
+                                 flagged == 1 ? "was" : "were", flags.front(),
+                                 flags.size() == 1 ? "" : fmt::format(" (and {} more)", flags.size() - 1)));
 }
 
 void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured, Json& rungs) {
@@ -213,6 +234,23 @@ void add_peers(const Plan& plan, const Measured& measured, Json& rungs) {
   }
 }
 
+// Where a rung was traced: how busy the device was, and what changed since the measured rung before it.
+void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
+  Json before;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    const fs::path file = trace_file(folder, plan.rungs[i]);
+    if (!plan.rungs[i].peer.empty() || rungs[i].at("status") != "measured" || !fs::exists(file)) continue;
+    Json trace = harness::read_json(file, "trace");
+    trace["title"] = rungs[i].at("label");
+    for (const char* field : {"busy_ms", "busy_percent", "idle_ms", "launch_bound_percent", "operations", "kernels",
+                              "kernel_launches", "graph_launches", "by_phase"}) {
+      rungs[i]["profile"][field] = trace.at("summary").at(field);
+    }
+    if (!before.is_null()) rungs[i]["explanation"] = explain(before, trace).at("words");
+    before = std::move(trace);
+  }
+}
+
 Json planned_workload(const Plan& plan) {
   const model::Config config = model::with_positions(model::preset(plan.model), plan.positions);
   const int64_t tokens = plan.B * plan.T * plan.accumulation;
@@ -280,6 +318,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, failure->second.reason));
     }
     if (data.empty()) continue;
+    add_conditions(data, json, warnings);
     std::vector<double> faults;
     int64_t peak = 0, skipped = 0;
     bool same_losses = true;
@@ -315,6 +354,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
     if (rung.peer.empty()) previous = last = i;
   }
   add_peers(plan, measured, rungs);
+  add_explanations(plan, folder, rungs);
 
   // The one number that the study comes to, in the modes that have one.
   if (plan.mode == Mode::leave_one_out) last = 1;

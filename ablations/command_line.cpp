@@ -126,6 +126,8 @@ int run_command_line(int argc, char** argv) {
     add_number(sub, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
     auto* budget = add_number(sub, "--budget-s", flags->budget_s,
                               "seconds after which no run is begun; --resume makes the rest", 1, 1000000);
+    sub->add_flag("--explain", flags->explain,
+                  "trace every rung, too, in a process of its own, and say what each changed");
     add_workload_flags(sub, flags->workload, "the ladder's");
     sub->add_flag("--json", flags->json, "print the study, draw nothing");
     sub->callback([&command, flags, sub, budget] {
@@ -158,24 +160,40 @@ int run_command_line(int argc, char** argv) {
   }
   {
     auto flags = std::make_shared<ProfileFlags>();
-    auto* sub = app.add_subcommand("profile", "why a rung is as fast as it is: one step, watched from within the GPU");
+    auto* sub = app.add_subcommand("profile", "why a rung is as fast as it is: where a step goes, what changed");
+    auto* trace =
+        sub->add_flag("--trace", flags->trace, "record what runs when; a summary and a timeline for Perfetto");
+    auto* diff = sub->add_option("--diff", flags->diff,
+                                 "explain a rung against the one before it, two rungs, or two files of --trace")
+                     ->type_name("RUNG|FILE")
+                     ->expected(1, 2);
+    trace->excludes(diff);
     auto* counters = sub->add_flag("--counters", flags->counters,
-                                   "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
-    add_text(sub, "--metrics", flags->metrics, "what to count (default: what fits into one pass)", "A,B,...");
+                                   "hardware counters of one step: memory traffic, activity of SMs and tensor pipes");
+    counters->excludes(trace)->excludes(diff);
+    auto* metrics = add_text(sub, "--metrics", flags->metrics,
+                             "what --counters counts (default: what fits into one pass)", "A,B,...");
+    metrics->excludes(trace)->excludes(diff);
     auto* passes = add_number(sub, "--max-passes", flags->max_passes,
                               "steps to count at most, one for each pass of the metrics (default 16)", 1, 1000);
-    auto* recipe =
-        add_text(sub, "--recipe", flags->run.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
-    auto* rung = add_text(sub, "--rung", flags->run.rung, "a rung of --ladder, by its optimization", "NAME");
-    add_text(sub, "--ladder", flags->run.ladder, "where --rung is looked up", "NAME")->needs(rung);
-    recipe->excludes(rung);
-    auto* out = add_text(sub, "--out", flags->out, "write the result as JSON here", "FILE");
-    sub->add_flag("--json", flags->json, "print the result as JSON");
-    add_workload_flags(sub, flags->run.workload, "gpt2-124m, or the ladder's");
+    passes->needs(counters);
     auto* list = sub->add_flag("--list-metrics", flags->list_metrics,
                                "what a chip can count; with --metrics: in how many passes it counts those");
-    add_text(sub, "--chip", flags->chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs(list);
-    for (CLI::Option* option : {counters, passes, recipe, rung, out}) list->excludes(option);
+    list->excludes(trace)->excludes(diff)->excludes(counters);
+    add_text(sub, "--chip", flags->chip, "of --list-metrics: GH100, GA100, ... (default: the GPU's)", "NAME")
+        ->needs(list);
+    auto* recipe = add_text(sub, "--recipe", flags->run.recipe, "JSON file, or JSON", "FILE|JSON");
+    auto* rung =
+        add_text(sub, "--rung", flags->run.rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
+    recipe->excludes(rung)->excludes(diff);
+    rung->excludes(diff);
+    add_text(sub, "--plan", flags->run.plan, "", "FILE")->excludes(recipe)->excludes(rung)->group("");
+    add_text(sub, "--run", flags->run.run_id, "", "ID")->group("");
+    add_text(sub, "--ladder", flags->run.ladder, "where rungs are looked up", "NAME");
+    auto* out = add_text(sub, "--out", flags->out, "folder for the files (default: profiles/NAME)", "FOLDER");
+    sub->add_flag("--json", flags->json, "print the summary, the explanation or the counters as JSON");
+    add_workload_flags(sub, flags->run.workload, "gpt2-124m, or the ladder's");
+    for (CLI::Option* option : {recipe, rung, out}) list->excludes(option);
     for (const char* flag : workload_flags) list->excludes(sub->get_option(flag));
     sub->callback([&command, flags] { command = [flags] { return profile(*flags); }; });
   }

@@ -2,48 +2,14 @@
 // that cannot be used.
 #pragma once
 
-#include "ablations/modes.h"
+#include "ablations/request.h"
 
-#include <cstdint>
-#include <filesystem>
 #include <string>
 
 namespace ablations {
 
-// Flags that several commands share. Zero, negative or empty: not given.
-struct WorkloadFlags {
-  std::string model;
-  int64_t B = 0, T = 0, accumulation = 0, positions = 0;
-  int64_t steps = 0, warmup = -1;
-  int64_t seed = 1;
-  int64_t threads = 0;
-  std::string data, vocabulary;
-};
-
-struct AblateFlags {
-  WorkloadFlags workload;
-  std::string ladder, out;
-  DesignFlags design;
-  int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
-  bool resume = false, json = false;
-};
-
-struct RunFlags {
-  WorkloadFlags workload;
-  std::string recipe, ladder, rung, plan, run_id, record;
-  bool json = false;
-  bool report_steps = false;  // to file descriptor 3, for the runner
-};
-
 struct ReportFlags {
   std::string study, out;
-};
-
-struct ProfileFlags {
-  RunFlags run;  // recipe or rung, and workload
-  std::string metrics, chip, out;
-  int64_t max_passes = 16;
-  bool counters = false, list_metrics = false, json = false;
 };
 
 struct TrainFlags {
@@ -63,11 +29,5 @@ int profile(const ProfileFlags& flags);
 int report(const ReportFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);
-
-// What setup/data.py fetched.
-std::filesystem::path default_vocabulary();
-std::filesystem::path default_text();
-// The same text's tokens, which a bundle brings; the default where the text is not there.
-std::filesystem::path bundled_tokens();
 
 }  // namespace ablations

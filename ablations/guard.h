@@ -22,8 +22,9 @@ struct Guard {
 };
 
 // losses, reference: mean loss of each step, same length; NaN where it was not finite. A loss may lie between the
-// reference's and known_offset beyond it, give or take the tolerance. A run whose gradient scaler skipped `skipped` steps
-// is so many updates behind: its loss may lie anywhere among the reference's of this step and of so many before it.
+// reference's and known_offset beyond it, give or take the tolerance. A run whose gradient scaler skipped `skipped`
+// steps is so many updates behind: its loss may lie anywhere among the reference's of this step and of so many before
+// it.
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
             double known_offset, int64_t skipped = 0);
 

@@ -39,6 +39,13 @@ RunData run_data(const Json& record) {
   run.memory = record.at("memory");
   run.proofs = record.at("proofs");
   run.observations = record.at("observations");
+  for (const Json& flag : record.value("flags", Json::array())) {
+    run.flags.push_back(fmt::format("{} {}", record.at("id").get<std::string>(), flag.get<std::string>()));
+  }
+  const Json monitor = record.value("monitor", Json::object());
+  if (const auto joules = monitor.find("joules_per_token"); joules != monitor.end() && joules->is_number()) {
+    run.joules_per_token = *joules;
+  }
   return run;
 }
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct RunData {
   int64_t peak_bytes = 0, tokens_per_step = 0;
   int64_t skipped_steps = 0;  // by the gradient scaler
   harness::Json memory, proofs, observations;
+  std::optional<double> joules_per_token;
+  std::vector<std::string> flags;  // what disturbed it: "r1-02-bf16 shared: ..."
 };
 
 using RunsByRepeat = std::map<int64_t, RunData>;

@@ -3,13 +3,7 @@
 #include "ablations/plan.h"
 #include "ablations/terminal.h"
 #include "harness/environment.h"
-#include "harness/resources.h"
-#include "model/config.h"
-#include "model/data.h"
-#include "model/host_memory.h"
-#include "model/trainer.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,8 +62,6 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
         "--counters: the recipe's device is cpu; counters are a GPU's, as are the rungs from "
         "--rung gpu of --ladder gpt2 on");
   }
-  model::apply_host_memory(options.recipe.host_memory);
-  at::set_num_threads(static_cast<int>(options.threads));
   harness::Counters counters(metrics);
   const int64_t passes = counters.passes();
   if (passes > max_passes) {
@@ -81,48 +73,26 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
   const int64_t warmup = std::max(options.warmup_steps, least_warmup);
   announce(fmt::format("{} on {}: {} run after {} of warm-up", plural(passes, "pass", "passes"), counters.chip(),
                        plural(passes, "step is", "steps are"), warmup));
-  const model::Config config = model::with_positions(model::preset(options.model), options.positions);
-  const model::TokenStream tokens =
-      model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary);
-  model::Trainer trainer(config, options.recipe,
-                         {.B = options.B,
-                          .T = options.T,
-                          .accumulation = options.accumulation,
-                          .max_steps = warmup + passes,
-                          .seed = options.seed},
-                         tokens);
-  for (int64_t step = 0; step < warmup; ++step) trainer.step();
-  return {counters.chip(), warmup, passes, counters.measure([&] { trainer.step(); })};
+  Gpt2Workload workload(options, warmup + passes);
+  for (int64_t step = 0; step < warmup; ++step) workload.step();
+  const auto values = counters.measure([&] { workload.step(); });
+  return {counters.chip(), warmup, passes, values, workload.description()};
 }
 
-Json counters_json(const RunOptions& options, const StepCounters& counters) {
-  const model::Config config = model::with_positions(model::preset(options.model), options.positions);
-  const int64_t per_step = options.B * options.T * options.accumulation;
+Json counters_json(const RunOptions& options, const std::string& title, const StepCounters& counters) {
   Json metrics = Json::object();
   for (const auto& [metric, value, unit] : counters.values) {
     metrics[metric] = {{"value", harness::finite_or_null(value)}, {"unit", unit}};
   }
   const Json environment = harness::environment();
+  const Json& gpu = environment.at("gpu");
   return {{"kind", "counters"},
           {"schema_version", 1},
-          {"id", options.id},
           {"created", utc_now()},
+          {"title", title},
+          {"device", {{"kind", "cuda"}, {"name", gpu.is_null() ? Json() : gpu.at("name")}, {"chip", counters.chip}}},
           {"recipe", model::to_json(options.recipe)},
-          {"optimizations", options.applied},
-          {"workload",
-           {{"model", config.name},
-            {"parameters", config.parameters()},
-            {"batch", options.B},
-            {"context", options.T},
-            {"accumulation", options.accumulation},
-            {"positions", config.n_positions},
-            {"tokens_per_step", per_step},
-            {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
-            {"seed", options.seed},
-            {"data", {{"source", options.data.filename().string()}}}}},
-          {"device",
-           {{"name", environment.at("gpu").is_null() ? Json() : environment.at("gpu").at("name")},
-            {"chip", counters.chip}}},
+          {"workload", counters.workload},
           {"warmup_steps", counters.warmup_steps},
           {"passes", counters.passes},
           {"metrics", metrics},
@@ -135,7 +105,7 @@ std::string counters_table(const Json& counters) {
   const Json& name = counters.at("device").at("name");
   const int64_t passes = counters.at("passes");
   std::string text = fmt::format(
-      "One step of {} ({} B={} T={}) on {}, {}{}\n\n", counters.at("id").get<std::string>(),
+      "One step of {} ({} B={} T={}) on {}, {}{}\n\n", counters.at("title").get<std::string>(),
       workload.at("model").get<std::string>(), workload.at("batch").get<int64_t>(),
       workload.at("context").get<int64_t>(), name.is_null() ? "?" : name.get<std::string>(),
       counters.at("device").at("chip").get<std::string>(),

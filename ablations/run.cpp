@@ -5,12 +5,9 @@
 #include "ablations/proof.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
-#include "harness/resources.h"
+#include "harness/monitor.h"
+#include "harness/processor_time.h"
 #include "harness/stats.h"
-#include "model/config.h"
-#include "model/data.h"
-#include "model/host_memory.h"
-#include "model/trainer.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -23,42 +20,13 @@
 #include <fstream>
 #include <memory>
 #include <new>
-#include <stdexcept>
+#include <optional>
 
 namespace ablations {
 
 using harness::Json;
 
 namespace {
-
-class Gpt2Workload : public harness::Workload {
- public:
-  explicit Gpt2Workload(model::Trainer& trainer) : trainer_(trainer) {}
-  void step() override { trainer_.step(); }
-  void synchronize() override { trainer_.synchronize(); }
-  [[nodiscard]] bool on_cuda() const override { return trainer_.recipe().device == model::Device::cuda; }
-
- private:
-  model::Trainer& trainer_;
-};
-
-void check_range(const char* name, int64_t value, int64_t least, int64_t most) {
-  if (value < least || value > most) {
-    throw std::invalid_argument(fmt::format("{} {} is not allowed; {} to {} is", name, value, least, most));
-  }
-}
-
-Json peak_memory(const model::Recipe& recipe) {
-  if (recipe.device == model::Device::cuda) {
-    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
-    return {{"peak_bytes", stats.allocated_bytes[0].peak},
-            {"peak_source", "CUDA caching allocator, allocated bytes"},
-            {"reserved_peak_bytes", stats.reserved_bytes[0].peak}};
-  }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return {{"peak_bytes", usage.ru_maxrss * 1024}, {"peak_source", "resident set of the process"}};
-}
 
 Json summarize(const harness::Timing& timing, int64_t tokens_per_step) {
   const std::span<const double> timed = std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps));
@@ -112,30 +80,48 @@ std::string available_host_memory() {
   return "how much of the host's memory was available is not known";
 }
 
+struct Watched {
+  harness::Timing timing;
+  harness::GpuWatch gpu;
+  std::optional<double> processor_lost;  // on a CPU: the share of the timed window
+};
+
+Watched watched(Gpt2Workload& workload, int64_t warmup_steps, int64_t timed_steps,
+                const std::function<void(int64_t)>& on_step) {
+  std::optional<harness::Monitor> monitor;
+  if (workload.on_cuda()) monitor.emplace(harness::current_bus_id());
+  Watched seen{.gpu = {.unavailable = "no step ran on a GPU"}};
+  std::optional<harness::ProcessorTime> before, after;
+  const auto on_begin = [&] {
+    if (monitor) {
+      monitor->begin();
+    } else {
+      before = harness::processor_time();
+    }
+  };
+  const auto on_end = [&] {
+    if (monitor) {
+      seen.gpu = monitor->end();
+    } else {
+      after = harness::processor_time();
+    }
+  };
+  seen.timing = harness::measure(workload, warmup_steps, timed_steps, on_step, on_begin, on_end);
+  if (before && after) {
+    seen.processor_lost = harness::share_lost(*before, *after, seen.timing.window_ms / 1e3, at::get_num_threads(),
+                                              harness::this_machine().cpu.logical_cores);
+  }
+  return seen;
+}
+
 Json measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
-  check_range("--steps", options.timed_steps, 1, 100000);
-  check_range("--warmup", options.warmup_steps, 0, 100000);
-  check_range("--threads", options.threads, 0, 4096);
   const auto start = std::chrono::steady_clock::now();
   const std::string started = utc_now();
-
-  model::apply_host_memory(options.recipe.host_memory);
-  at::set_num_threads(
-      static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
-  const model::Config config = model::with_positions(model::preset(options.model), options.positions);
-  const model::TokenStream tokens =
-      options.tokens.empty()
-          ? model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary)
-          : model::load_tokens(options.tokens, config.vocabulary);
-  model::Trainer trainer(config, options.recipe,
-                         {.B = options.B,
-                          .T = options.T,
-                          .accumulation = options.accumulation,
-                          .max_steps = options.warmup_steps + options.timed_steps + observed_steps,
-                          .seed = options.seed},
-                         tokens);
-  Gpt2Workload workload(trainer);
-  const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps, on_step);
+  Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps);
+  model::Trainer& trainer = workload.trainer();
+  const auto [timing, gpu, processor_lost] = watched(workload, options.warmup_steps, options.timed_steps, on_step);
+  std::vector<std::string> flags = harness::flags(gpu);
+  if (const std::string flag = harness::flag(processor_lost.value_or(0)); !flag.empty()) flags.push_back(flag);
 
   Json memory = peak_memory(options.recipe);
   Json losses = Json::array();
@@ -149,45 +135,47 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
   const auto proofs = prove(options.recipe, {.observations = observations,
                                              .page_faults_per_step = faults_per_step,
                                              .peak_bytes = memory.at("peak_bytes"),
-                                             .attentions = config.n_layer * options.accumulation});
-  const int64_t per_step = trainer.tokens_per_step();
-  return {
-      {"kind", "record"},
-      {"schema_version", 1},
-      {"id", options.id},
-      {"started", started},
-      {"duration_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
-      {"status", "ok"},
-      {"recipe", model::to_json(options.recipe)},
-      {"optimizations", options.applied},
-      {"workload",
-       {{"model", config.name},
-        {"parameters", config.parameters()},
-        {"batch", options.B},
-        {"context", options.T},
-        {"accumulation", options.accumulation},
-        {"positions", config.n_positions},
-        {"tokens_per_step", per_step},
-        {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
-        {"seed", options.seed},
-        {"data",
-         {{"source", options.data.filename().string()}, {"sha256", tokens.sha256}, {"tokens", tokens.tokens.size()}}}}},
-      {"timing",
-       {{"warmup_steps", timing.warmup_steps},
-        {"step_ms", timing.step_ms},
-        {"loss", losses},
-        {"page_faults", timing.page_faults},
-        {"skipped_steps", skipped_steps},
-        {"window_ms", timing.window_ms},
-        {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()}}},
-      {"summary", summarize(timing, per_step)},
-      {"memory", memory},
-      {"observations", observations},
-      {"proofs", to_json(proofs)},
-      {"environment", harness::environment()}};
+                                             .attentions = workload.config().n_layer * options.accumulation});
+  return {{"kind", "record"},
+          {"schema_version", 1},
+          {"id", options.id},
+          {"started", started},
+          {"duration_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
+          {"status", "ok"},
+          {"recipe", model::to_json(options.recipe)},
+          {"optimizations", options.applied},
+          {"workload", workload.description()},
+          {"timing",
+           {{"warmup_steps", timing.warmup_steps},
+            {"step_ms", timing.step_ms},
+            {"loss", losses},
+            {"page_faults", timing.page_faults},
+            {"skipped_steps", skipped_steps},
+            {"window_ms", timing.window_ms},
+            {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()},
+            {"processor_lost", processor_lost ? Json(*processor_lost) : Json()}}},
+          {"monitor", harness::to_json(gpu, trainer.tokens_per_step() * options.timed_steps)},
+          {"flags", flags},
+          {"summary", summarize(timing, trainer.tokens_per_step())},
+          {"memory", memory},
+          {"observations", observations},
+          {"proofs", to_json(proofs)},
+          {"environment", harness::environment()}};
 }
 
 }  // namespace
+
+Json peak_memory(const model::Recipe& recipe) {
+  if (recipe.device == model::Device::cuda) {
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+    return {{"peak_bytes", stats.allocated_bytes[0].peak},
+            {"peak_source", "CUDA caching allocator, allocated bytes"},
+            {"reserved_peak_bytes", stats.reserved_bytes[0].peak}};
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return {{"peak_bytes", usage.ru_maxrss * 1024}, {"peak_source", "resident set of the process"}};
+}
 
 Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();

@@ -9,15 +9,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace ablations {
 
@@ -157,6 +160,8 @@ std::vector<std::string> command_of(const Rung& rung, const Programs& programs, 
   return argv;
 }
 
+bool is_flagged(const Json& record) { return record.at("status") == "ok" && !record.value("flags", Json()).empty(); }
+
 }  // namespace
 
 fs::path peer_script() { return harness::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
@@ -191,12 +196,12 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
   harness::catch_interrupts();
   Progress progress(plan, missing.size());
   Outcome outcome;
-  for (const PlannedRun& run : missing) {
+  const auto budget_is_spent = [&] {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    if (outcome.not_made > 0 || (budget_s > 0 && passed.count() >= budget_s)) {
-      ++outcome.not_made;
-      continue;
-    }
+    return budget_s > 0 && passed.count() >= budget_s;
+  };
+  // The record of a new child; none where it was interrupted.
+  const auto make = [&](const PlannedRun& run) -> std::optional<Json> {
     const Rung& rung = plan.rungs[run.rung];
     const TemporaryFile written(folder / "records" / (run.id + ".child.tmp"));
     const fs::path log = folder / "logs" / (run.id + ".log");
@@ -207,18 +212,66 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
                             .limit_s = plan.run_limit_s,
                             .environment = environment_of(rung),
                             .on_line = [&](std::string_view line) { progress.step(line); }});
-    if (child.end == ChildResult::End::interrupted) {
-      progress.interrupted();
-      outcome.interrupted = true;
-      return outcome;
+    if (child.end != ChildResult::End::interrupted) return result_record(child, written.path(), log, plan, run);
+    progress.interrupted();
+    outcome.interrupted = true;
+    return std::nullopt;
+  };
+  for (const PlannedRun& run : missing) {
+    if (outcome.not_made > 0 || budget_is_spent()) {
+      ++outcome.not_made;
+      continue;
     }
-    const Json record = result_record(child, written.path(), log, plan, run);
-    harness::write_json(record_file(folder, run.id), record, "record");
-    const bool failed = record.at("status") != "ok" && record.at("failure").at("kind") != "out_of_memory";
+    std::optional<Json> record = make(run);
+    if (!record) return outcome;
+    harness::write_json(record_file(folder, run.id), *record, "record");
+    if (is_flagged(*record) && !budget_is_spent()) {
+      progress.note(fmt::format("run {} is made again; {}", run.id,
+                                fmt::join(record->at("flags").get<std::vector<std::string>>(), "; ")));
+      const std::optional<Json> second = make(run);
+      if (!second) return outcome;
+      if (second->at("status") == "ok") {
+        harness::write_json(folder / "records" / (run.id + ".flagged.json"), *record, "record");
+        harness::write_json(record_file(folder, run.id), *second, "record");
+        record = second;
+      } else {
+        progress.note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,
+                                  second->at("failure").at("message").get<std::string>()));
+      }
+    }
+    const bool failed = record->at("status") != "ok" && record->at("failure").at("kind") != "out_of_memory";
     outcome.some_failed = outcome.some_failed || failed;
-    progress.end(run, record);
+    progress.end(run, *record);
   }
   return outcome;
+}
+
+std::filesystem::path trace_file(const fs::path& folder, const Rung& rung) {
+  return folder / "traces" / (name_of(rung) + ".trace.json");
+}
+
+bool trace_rungs(const Plan& plan, const fs::path& folder, const Programs& programs) {
+  const FolderLock lock(folder);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    const fs::path file = trace_file(folder, rung);
+    if (rung.status != Rung::Status::planned || !rung.peer.empty() || fs::exists(file)) continue;
+    const auto run = std::ranges::find(plan.runs, i, &PlannedRun::rung);
+    fs::create_directories(file.parent_path());
+    const fs::path log = folder / "logs" / (name_of(rung) + ".trace.log");
+    fmt::print(stderr, "tracing {} ...\n", name_of(rung));
+    const ChildResult child = harness::run_child(
+        {.argv = {programs.ladder.string(), "profile", "--trace", "--plan", (folder / "plan.json").string(), "--run",
+                  run->id, "--out", file.parent_path().string()},
+         .log = log,
+         .limit_s = plan.run_limit_s});
+    if (child.end == ChildResult::End::interrupted) return false;
+    if (!child.succeeded()) {
+      fmt::print(stderr, "the trace of {} failed: {}: {}\n", name_of(rung), child.describe(plan.run_limit_s),
+                 last_line(log));
+    }
+  }
+  return true;
 }
 
 }  // namespace ablations

@@ -3,7 +3,9 @@
 //
 //   FOLDER/plan.json           what was planned; never changed
 //   FOLDER/records/ID.json     one for each run that has ended, well or not
+//   FOLDER/records/ID.flagged.json   what it was at first, where the machine disturbed it and it was made again
 //   FOLDER/logs/ID.log         what the child printed
+//   FOLDER/traces/NAME.*.json  where a rung's steps went, if asked for
 //   FOLDER/study.json          what came of it (analysis.h)
 #pragma once
 
@@ -34,8 +36,16 @@ struct Outcome {
 };
 
 // Makes the runs that have no successful record yet, in the plan's order. No run is begun more than budget_s seconds
-// after the call; 0: no such limit. Throws std::invalid_argument while another runner works in the folder.
+// after the call; 0: no such limit. A run whose record is flagged is made a second time, once; where that ends well it
+// takes the first one's place, flagged or not. Throws std::invalid_argument while another runner works in the folder.
 Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s);
+
+// Traces every planned rung of a cumulative ladder that has no trace yet, each in a process of its own:
+// FOLDER/traces/NAME.trace.json, and a timeline beside it. A trace that fails costs itself only and is told on standard
+// error. Returns false when interrupted.
+bool trace_rungs(const Plan& plan, const std::filesystem::path& folder, const Programs& programs);
+
+std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);
 
 // The script that does the work of a planned run in PyTorch.
 std::filesystem::path peer_script();

@@ -15,7 +15,7 @@ using harness::Json;
 
 namespace {
 
-constexpr size_t columns = 80, label_width = 26;
+constexpr size_t label_width = 26;
 
 // At most 7 columns.
 std::string factor(double value) {
@@ -42,29 +42,6 @@ std::string rate(double value) {
 
 std::string gibibytes(const Json& bytes) {
   return bytes.is_null() ? "-" : fmt::format("{:.2f}", bytes.get<double>() / (1024.0 * 1024.0 * 1024.0));
-}
-
-std::string shortened(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
-}
-
-// At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
-std::string wrapped(const std::string& text, const std::string& indent = "") {
-  std::string result, line;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    size_t end = text.find(' ', begin);
-    if (end == std::string::npos) end = text.size();
-    const std::string word = text.substr(begin, end - begin);
-    if (begin > 0 && line.size() + 1 + word.size() > columns) {
-      result += line + "\n";
-      line = indent + word;
-    } else {
-      line += (begin == 0 ? "" : " ") + word;
-    }
-    begin = end + 1;
-  }
-  return result + line + "\n";
 }
 
 // A ratio with its interval, in `width` columns; where they do not fit, `below` is a line for the interval.
@@ -101,6 +78,9 @@ std::string label(const Json& study, const Json& rung) {
 
 bool is_peer(const Json& rung) { return rung.contains("peer"); }
 
+bool is_flagged(const Json& rung) { return rung.contains("flags"); }
+const char* mark(const Json& rung) { return is_flagged(rung) ? "!" : " "; }
+
 std::string rung_rows(const Json& study) {
   const std::string mode = study.at("mode");
   const bool cumulative = mode == "cumulative", left_out = mode == "leave-one-out";
@@ -108,8 +88,8 @@ std::string rung_rows(const Json& study) {
   const bool compared = mode != "sweep" || std::ranges::any_of(study.at("rungs"), [](const Json& rung) {
                           return !is_peer(rung) && !rung.at("speedup_first").is_null();
                         });
-  constexpr const char* row = "{:<26} {:>9} {:>8} {:>18} {:>8} {:>6}\n";
-  std::string text = headed(fmt::format(row, "", "ms/step",
+  constexpr const char* row = "{:<26}{}{:>9} {:>8} {:>18} {:>8} {:>6}\n";
+  std::string text = headed(fmt::format(row, "", " ", "ms/step",
                                         cumulative ? "step"
                                         : left_out ? "vs full"
                                                    : "",
@@ -127,7 +107,7 @@ std::string rung_rows(const Json& study) {
     std::string below;
     const std::string so_far = compared ? with_interval(rung.at("speedup_first"), 18, below) : "";
     text +=
-        fmt::format(row, title, number(rung.at("ms_per_step").at("median").get<double>()),
+        fmt::format(row, title, mark(rung), number(rung.at("ms_per_step").at("median").get<double>()),
                     cumulative || left_out ? ratio(rung.at("speedup_previous")) : "", so_far,
                     rate(rung.at("tokens_per_s").at("median").get<double>()), gibibytes(rung.at("peak_memory_bytes")));
     text += below;
@@ -139,9 +119,9 @@ std::string rung_rows(const Json& study) {
 std::string peer_rows(const Json& study) {
   const Json& rungs = study.at("rungs");
   if (std::ranges::none_of(rungs, is_peer)) return "";
-  constexpr const char* row = "{:<26} {:<20} {:>9} {:>22}\n";
+  constexpr const char* row = "{:<26} {:<20}{}{:>9} {:>22}\n";
   std::string text =
-      headed("\n" + fmt::format(row, "the same work in PyTorch", "", "ms/step", "ours is as fast [95 %]"));
+      headed("\n" + fmt::format(row, "the same work in PyTorch", "", " ", "ms/step", "ours is as fast [95 %]"));
   for (const Json& own : rungs) {
     for (const Json& peer : own.value("peers", Json::array())) {
       const Json& rung = rungs.at(peer.at("rung").get<size_t>());
@@ -152,7 +132,7 @@ std::string peer_rows(const Json& study) {
       }
       std::string below;
       const std::string ours = with_interval(peer, 22, below);
-      text += fmt::format(row, title, rung.at("title").get<std::string>(),
+      text += fmt::format(row, title, rung.at("title").get<std::string>(), mark(rung),
                           number(rung.at("ms_per_step").at("median").get<double>()), ours);
       text += below;
       if (rung.at("status") != "measured") text += status_line("", rung);
@@ -209,6 +189,9 @@ std::string study_table(const Json& study) {
   text += wrapped(fmt::format("{}, {}", sizes(study), device.at("name").get<std::string>()));
   if (device.at("kind") == "cpu") text += "These are CPU figures; they say nothing about a GPU.\n";
   text += "\n" + rung_rows(study) + worth_rows(study) + peer_rows(study);
+  for (const Json& rung : study.at("rungs")) {
+    if (rung.contains("explanation")) text += wrapped(rung.at("explanation").get<std::string>(), "  ");
+  }
   const auto& plan = study.at("plan");
   const auto& statistics = study.at("statistics");
   text +=
@@ -219,6 +202,7 @@ std::string study_table(const Json& study) {
   if (statistics.contains("attribution")) {
     text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
   }
+  if (std::ranges::any_of(study.at("rungs"), is_flagged)) text += "! marks rungs with disturbed runs.\n";
   for (const Json& warning : study.at("warnings")) text += wrapped("warning: " + warning.get<std::string>(), "  ");
   return text;
 }

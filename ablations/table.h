@@ -9,7 +9,7 @@ namespace ablations {
 
 // The rungs, with the reason in place of numbers where one has none; what each optimization is worth; the same work in
 // another program; and the sentences that belong to it: device, interval, warnings. An interval that is too wide for
-// its column stands on the next line.
+// its column stands on the next line; a rung with disturbed runs is marked.
 std::string study_table(const harness::Json& study);
 
 }  // namespace ablations

@@ -23,11 +23,29 @@ std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
+}  // namespace
+
 std::string shortened(const std::string& text, size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
-}  // namespace
+std::string wrapped(const std::string& text, const std::string& indent) {
+  std::string result, line;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    size_t end = text.find(' ', begin);
+    if (end == std::string::npos) end = text.size();
+    const std::string word = text.substr(begin, end - begin);
+    if (begin > 0 && line.size() + 1 + word.size() > columns) {
+      result += line + "\n";
+      line = indent + word;
+    } else {
+      line += (begin == 0 ? "" : " ") + word;
+    }
+    begin = end + 1;
+  }
+  return result + line + "\n";
+}
 
 std::string number(double value) {
   if (value >= 99.95) return grouped(static_cast<int64_t>(std::llround(value)));
@@ -78,6 +96,8 @@ void Progress::end(const PlannedRun& run, const Json& record) {
   }
 }
 
-void Progress::interrupted() { fmt::print(stderr, "{}interrupted in run {}\n", terminal_ ? "\r\x1b[K" : "", current_); }
+void Progress::interrupted() { note("interrupted in run " + current_); }
+
+void Progress::note(const std::string& line) const { fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", line); }
 
 }  // namespace ablations

@@ -18,6 +18,7 @@ class Progress {
   void step(std::string_view line);  // "7 11": 7 of 11 steps are done
   void end(const PlannedRun& run, const harness::Json& record);
   void interrupted();
+  void note(const std::string& line) const;  // on a line of its own
 
  private:
   void draw(int64_t step, int64_t steps) const;
@@ -28,6 +29,14 @@ class Progress {
   std::string current_;
   std::chrono::steady_clock::time_point start_;
 };
+
+constexpr size_t columns = 80;  // of every table
+
+// With "..." where it is longer than `width`.
+std::string shortened(const std::string& text, size_t width);
+
+// At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
+std::string wrapped(const std::string& text, const std::string& indent = "");
 
 // "1,493" "61.2" "0.84": three significant digits or more.
 std::string number(double value);

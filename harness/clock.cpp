@@ -22,7 +22,8 @@ int64_t minor_faults() {
 }  // namespace
 
 Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
-               const std::function<void(int64_t)>& on_step) {
+               const std::function<void(int64_t)>& on_step, const std::function<void()>& on_begin,
+               const std::function<void()>& on_end) {
   Timing timing{.warmup_steps = warmup_steps};
   const bool on_cuda = workload.on_cuda();
   std::vector<c10::cuda::CUDAEvent> begins, ends;
@@ -31,6 +32,7 @@ Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
   for (int64_t i = 0; i < steps; ++i) {
     if (i == warmup_steps) {
       workload.synchronize();
+      on_begin();
       window_start = Clock::now();
     }
     const int64_t faults = minor_faults();
@@ -44,6 +46,7 @@ Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
   }
   workload.synchronize();
   timing.window_ms = milliseconds(Clock::now() - window_start);
+  on_end();
   if (on_cuda) {
     for (size_t i = 0; i < begins.size(); ++i) timing.step_ms[i] = begins[i].elapsed_time(ends[i]);
     timing.device_ms = std::accumulate(timing.step_ms.begin() + warmup_steps, timing.step_ms.end(), 0.0);

@@ -22,9 +22,11 @@ struct Timing {
   std::optional<double> device_ms;   // sum of the timed steps' event times; none on a CPU
 };
 
-// on_step is called after each step was done (CPU) or enqueued (GPU), with how many there have been.
+// on_step is called after each step was done (CPU) or enqueued (GPU), with how many there have been. on_begin and
+// on_end are called just before the timed window and just after it, when nothing is enqueued.
 Timing measure(
     Workload& workload, int64_t warmup_steps, int64_t timed_steps,
-    const std::function<void(int64_t)>& on_step = [](int64_t) {});
+    const std::function<void(int64_t)>& on_step = [](int64_t) {}, const std::function<void()>& on_begin = [] {},
+    const std::function<void()>& on_end = [] {});
 
 }  // namespace harness

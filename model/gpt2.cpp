@@ -56,31 +56,51 @@ Tensor GPT2::add(const std::string& name, Tensor initial, at::Device device) {
   return parameter;
 }
 
-Tensor GPT2::block(const Ops& ops, const Block& w, const Tensor& input) const {
+Tensor GPT2::block(const Ops& ops, int64_t layer, const Tensor& input) const {
+  const Block& w = blocks_[static_cast<size_t>(layer)];
   const int64_t B = input.size(0), T = input.size(1), C = config_.n_embd, NH = config_.n_head;
-  const auto normalized = [&](const Affine& ln, const Tensor& x) {
+  const auto normalized = [&](std::string_view part, const Affine& ln, const Tensor& x) {
+    ops.on_part(layer, part);
     return ops.layer_norm(x, ln.weight, ln.bias, Config::layer_norm_eps);
   };
+  const auto linear = [&](std::string_view part, const Affine& affine, const Tensor& x) {
+    ops.on_part(layer, part);
+    return ops.linear(x, affine.weight, affine.bias);
+  };
+  const auto residual = [&](const Tensor& x, const Tensor& y) {
+    ops.on_part(layer, "residual");
+    return ops.residual(x, y);
+  };
 
-  const Tensor qkv = ops.linear(normalized(w.ln_1, input), w.c_attn.weight, w.c_attn.bias);  // (B, T, 3C)
+  const Tensor qkv = linear("c_attn", w.c_attn, normalized("ln_1", w.ln_1, input));  // (B, T, 3C)
+  ops.on_part(layer, "attention");
   const auto heads = [&](const Tensor& x) { return x.view({B, T, NH, C / NH}).transpose(1, 2); };
   const std::vector<Tensor> split = qkv.split(C, -1);
   const Tensor attended = ops.attention(heads(split[0]), heads(split[1]), heads(split[2]));  // (B, NH, T, HS)
   const Tensor joined = attended.transpose(1, 2).reshape({B, T, C});
-  const Tensor x = ops.residual(input, ops.linear(joined, w.attn_proj.weight, w.attn_proj.bias));
+  const Tensor x = residual(input, linear("attn_proj", w.attn_proj, joined));
 
-  const Tensor hidden = ops.gelu(ops.linear(normalized(w.ln_2, x), w.c_fc.weight, w.c_fc.bias));  // (B, T, 4C)
-  return ops.residual(x, ops.linear(hidden, w.mlp_proj.weight, w.mlp_proj.bias));
+  const Tensor fc = linear("c_fc", w.c_fc, normalized("ln_2", w.ln_2, x));  // (B, T, 4C)
+  ops.on_part(layer, "gelu");
+  const Tensor hidden = ops.gelu(fc);
+  return residual(x, linear("mlp_proj", w.mlp_proj, hidden));
 }
 
 Tensor GPT2::logits(const Ops& ops, const Tensor& tokens) const {
+  constexpr int64_t outside = -1;
+  ops.on_part(outside, "embed");
   Tensor x = ops.embed(tokens, wte_, wpe_);  // (B, T, C)
-  for (const Block& weights : blocks_) x = block(ops, weights, x);
-  return ops.head(ops.layer_norm(x, ln_f_.weight, ln_f_.bias, Config::layer_norm_eps), wte_);
+  for (int64_t layer = 0; layer < config_.n_layer; ++layer) x = block(ops, layer, x);
+  ops.on_part(outside, "ln_f");
+  x = ops.layer_norm(x, ln_f_.weight, ln_f_.bias, Config::layer_norm_eps);
+  ops.on_part(outside, "head");
+  return ops.head(x, wte_);
 }
 
 Tensor GPT2::loss(const Ops& ops, const Tensor& tokens, const Tensor& targets) const {
-  return ops.cross_entropy(logits(ops, tokens), targets);
+  const Tensor scores = logits(ops, tokens);
+  ops.on_part(-1, "cross_entropy");
+  return ops.cross_entropy(scores, targets);
 }
 
 }  // namespace model

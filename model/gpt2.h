@@ -47,7 +47,7 @@ class GPT2 {
   };
 
   at::Tensor add(const std::string& name, at::Tensor initial, at::Device device);
-  [[nodiscard]] at::Tensor block(const Ops& ops, const Block& weights, const at::Tensor& x) const;
+  [[nodiscard]] at::Tensor block(const Ops& ops, int64_t layer, const at::Tensor& x) const;
 
   Config config_;
   std::vector<Parameter> parameters_;

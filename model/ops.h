@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <string_view>
 
 namespace model {
 
@@ -28,6 +29,10 @@ struct Ops {
   std::function<Tensor(const Tensor& x, const Tensor& wte)> head;
   // logits (B, T, V), targets (B, T) int64 -> mean negative log-likelihood, 0-dim float32
   std::function<Tensor(const Tensor& logits, const Tensor& targets)> cross_entropy;
+
+  // Called before each of the above with where in the model it stands: the layer (-1 outside the blocks) and the part's
+  // name, "c_fc". For whoever watches; computes nothing.
+  std::function<void(int64_t layer, std::string_view part)> on_part = [](int64_t, std::string_view) {};
 };
 
 // Plain ATen operations throughout; attention writes its T x T matrix out.

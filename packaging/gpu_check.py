@@ -36,18 +36,19 @@ class Plan(NamedTuple):
     tests_limit_s: float
     run_s: float           # what a run takes: the last one begins so long before its study's share is used up
     studies: list[Study]
+    profiles: list[str] = []  # arguments of `ladder profile`, after the first study; what they print is their evidence
 
 
 FULL = Plan(485, 90, 20, [
-    Study("b16", 0.6, "--ladder gpt2 -B 16 --with-peer pytorch --repeats 3"),
+    Study("b16", 0.55, "--ladder gpt2 -B 16 --with-peer pytorch --repeats 3"),
     Study("b64", 0.55, "--ladder gpt2 -B 64 --repeats 3 --warmup 5 --steps 10"),
     Study("leave-one-out", 1.0, "--ladder gpt2 -B 16 --mode leave-one-out --repeats 3"),
-])
+], ["--diff graph --ladder gpt2", "--trace --rung fused_adamw --ladder gpt2"])
 QUICK = Plan(110, 30, 8, [
     Study("b16", 0.4, "--ladder tiny -B 16 -T 8 --with-peer pytorch --peer-modes eager --repeats 1"),
     Study("b64", 0.5, "--ladder tiny -B 64 -T 8 --repeats 1"),
     Study("leave-one-out", 1.0, "--ladder tiny -B 16 -T 8 --mode leave-one-out --repeats 1"),
-])
+], ["--diff flash --ladder tiny"])
 ON_CPU = QUICK._replace(seconds=700, tests_limit_s=60, run_s=30)  # time for slow and busy machines
 
 
@@ -134,7 +135,7 @@ class Check:
                          f"{o.seconds:.0f} | `{cell(o.command)}` |")
         lines += ["", "- `check.log`: everything that was printed: doctor, every device test's verdict, tables."]
         for pattern, what in [("*.study.json", "a study's numbers"),
-                              ("*.records.jsonl", "the record of every run of a study, one on a line")]:
+                              ("*.records.jsonl", "the record of every run of a study, one on a line; two of a disturbed one")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
         (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -209,6 +210,15 @@ def study(check, one, cwd):
             raise Fault(ending(status, limit))
 
 
+def profile(check, arguments, cwd):
+    shown = f"ladder profile {arguments}"
+    with check.step("profile", shown):
+        limit = min(check.left(), 3 * check.plan.run_s)
+        status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:]], shown, limit, cwd)
+        if status != 0:
+            raise Fault(ending(status, limit))
+
+
 def environment_here():
     done = subprocess.run([HOME / "bin" / "ladder", "doctor", "--json"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -255,8 +265,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as cwd:
         doctor(check, Path(cwd))
         device_tests(check, Path(cwd))
-        for one in plan.studies:
+        for number, one in enumerate(plan.studies):
             study(check, one, Path(cwd))
+            for arguments in plan.profiles if number == 0 else []:
+                profile(check, arguments, Path(cwd))
     check.say(f"\n{folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
     check.write_readme()
     return 0 if all(outcome.good for outcome in check.outcomes) else 1

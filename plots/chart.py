@@ -62,6 +62,11 @@ def milliseconds(x):
     return digits3(x) + " ms"
 
 
+def energy(x):
+    """Joules: 1.23 J  45.6 mJ."""
+    return f"{digits3(x)} J" if x >= 1 else f"{digits3(1e3 * x)} mJ"
+
+
 def times(x, *, sign="×"):
     """2.61×. A change that two decimals would hide keeps three: 0.998×."""
     if abs(x) >= 99.95:
@@ -235,6 +240,8 @@ def rows(study):
             row["step_ink"] = GREY if unclear(step) else SLOWER_INK if row["slower"] else INK
             if row["slower"]:
                 row["time"] += " · slower?" if unclear(step) else " · slower"
+        if rung.get("flags"):
+            row["time"] += " · disturbed"
         if total is not None:
             row["total"] = times(total["ratio"])
         if rung["tokens_per_s"] is not None:

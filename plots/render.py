@@ -79,7 +79,8 @@ def report(study, has_pictures=True):
     environment.filters.update(
         code=code, ms=chart.milliseconds, digits=chart.digits3, plain=chart.plain, times=chart.times, count=chart.count,
         ms_span=lambda e: span(e, chart.digits3), times_span=lambda e: span(e, chart.times),
-        command=lambda text: Md(shlex.quote(chart.clean(text))), memory=lambda x: chart.memory(x, chart.memory_unit(study)))
+        command=lambda text: Md(shlex.quote(chart.clean(text))), memory=lambda x: chart.memory(x, chart.memory_unit(study)),
+        energy=chart.energy)
     words, first, last = chart.finding(study)
     splits = [(r, r["memory"]) for r in chart.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     text = environment.get_template("report.md.j2").render(

@@ -257,6 +257,24 @@ def minor_faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
+def processor_time() -> tuple[float, float]:
+    """How many seconds this process's threads ran, and waited for a processor (harness/processor_time.h)."""
+    ran = waited = 0
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError, ValueError):  # a thread that has ended, a kernel that does not count
+            thread_ran, thread_waited, _ = map(int, (task / "schedstat").read_text().split())
+            ran, waited = ran + thread_ran, waited + thread_waited
+    return ran * 1e-9, waited * 1e-9
+
+
+def share_lost(begin: tuple[float, float], end: tuple[float, float], window_s: float) -> float | None:
+    threads, cores = torch.get_num_threads(), len(os.sched_getaffinity(0))
+    if end[0] == 0:
+        return None
+    lost = min(end[1] - begin[1], window_s * cores - (end[0] - begin[0]))
+    return min(max(lost / (window_s * min(threads, cores)), 0.0), 1.0)
+
+
 def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, on_step) -> dict:
     """As harness/clock.cpp: on a GPU a pair of events around each step, and no waiting between the first and the last."""
     on_cuda = trainer.device.type == "cuda"
@@ -264,6 +282,7 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, on_step) -> d
     for step in range(warmup_steps + timed_steps):
         if step == warmup_steps:
             trainer.synchronize()
+            processor_before = processor_time()
             window_start = time.perf_counter()
         faults_before, start = minor_faults(), time.perf_counter()
         if on_cuda:
@@ -277,11 +296,12 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, on_step) -> d
         on_step(step + 1)
     trainer.synchronize()
     window_ms = 1e3 * (time.perf_counter() - window_start)
+    lost = None if on_cuda else share_lost(processor_before, processor_time(), 1e-3 * window_ms)
     if on_cuda:
         step_ms = [begin.elapsed_time(end) for begin, end in events]
     losses = [loss if math.isfinite(loss) else None for loss in trainer.losses[: trainer.steps].tolist()]
     return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults, "window_ms": window_ms,
-            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None}
+            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "processor_lost": lost}
 
 
 def summarize(step_ms: list[float], tokens_per_step: int) -> dict:
@@ -572,7 +592,10 @@ def execute(run: types.SimpleNamespace, on_step) -> dict:
                 "flops_per_step": per_step * (6.0 * parameters + 6.0 * n_layer * C * run.context), "seed": run.seed,
                 "data": {"source": run.source, "tokens": len(tokens),
                          "sha256": hashlib.sha256(run.tokens.read_bytes()[1024:]).hexdigest()}}
+    lost = timing["processor_lost"] or 0
+    flags = [f"shared: the processor was busy with something else for {100 * lost:.0f} % of the time"] if lost > 0.1 else []
     return {"status": "ok", "recipe": run.recipe, "optimizations": run.applied, "workload": workload, "timing": timing,
+            "flags": flags, "monitor": {"unavailable": "PyTorch's runs are not watched"},
             "summary": summarize(timing["step_ms"][run.warmup_steps :], per_step), "memory": memory, "observations": facts,
             "proofs": proofs, "environment": environment(trainer.device)}
 

@@ -159,6 +159,55 @@ TEST_F(Analysis, AFailedProofTakesTheNumberAway) {
   EXPECT_NE(study_table(s).find("unproven: autocast"), std::string::npos);
 }
 
+TEST_F(Analysis, DisturbedRunsAreSaidAndTheirRungIsMarked) {
+  EXPECT_FALSE(study()["rungs"][1].contains("flags"));
+  EXPECT_EQ(study_table(study()).find('!'), std::string::npos);
+  for (const int64_t repeat : {0, 2}) {
+    Json record = good(run_of(1, repeat), 50);
+    record["flags"] = {"throttled: HwSlowdown in 2 of 9 samples", "shared: 1 other process on the GPU"};
+    write(run_of(1, repeat), record);
+  }
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][1]["status"], "measured");
+  ASSERT_EQ(s["rungs"][1]["flags"].size(), 4U);
+  EXPECT_EQ(s["rungs"][1]["flags"][0], run_of(1, 0).id + " throttled: HwSlowdown in 2 of 9 samples");
+  EXPECT_EQ(s["rungs"][1]["flags"][3], run_of(1, 2).id + " shared: 1 other process on the GPU");
+  EXPECT_FALSE(s["rungs"][0].contains("flags"));
+  EXPECT_EQ(s["warnings"][0], "rung 1 \"bf16 autocast\": 2 of 3 runs were disturbed: " + run_of(1, 0).id +
+                                  " throttled: HwSlowdown in 2 of 9 samples (and 3 more)");
+  const std::string table = study_table(s);
+  EXPECT_NE(table.find("\n+ bf16 autocast" + std::string(11, ' ') + "!"), std::string::npos);
+  EXPECT_NE(table.find("! marks"), std::string::npos);
+}
+
+TEST_F(Analysis, EnergyIsTheMedianOfTheRunsThatCouldTell) {
+  const auto watched = [&](int64_t repeat, const Json& joules) {
+    Json record = good(run_of(1, repeat), 50);
+    const Json range{{"min", 1}, {"median", 2}, {"max", 3}};
+    record["monitor"] = {{"samples", 4},
+                         {"sm_clock_mhz", range},
+                         {"memory_clock_mhz", nullptr},
+                         {"power_w", range},
+                         {"temperature_c", range},
+                         {"utilization_percent", range},
+                         {"throttle", {{{"reason", "SwPowerCap"}, {"share", 0.5}}}},
+                         {"energy_j", joules},
+                         {"joules_per_token", joules},
+                         {"other_processes", 0},
+                         {"notes", {{"memory_clock_mhz", "Not Supported"}}}};
+    write(run_of(1, repeat), record);
+  };
+  watched(0, 0.25);
+  watched(1, nullptr);
+  watched(2, 0.75);
+  Json unwatched = good(run_of(2, 0), 25);
+  unwatched["monitor"] = {{"unavailable", "libnvidia-ml.so.1: no such file"}};
+  write(run_of(2, 0), unwatched);
+  EXPECT_EQ(study()["rungs"][1]["joules_per_token"], 0.5);
+  EXPECT_FALSE(study()["rungs"][2].contains("joules_per_token"));
+  EXPECT_FALSE(study()["rungs"][1].contains("flags"));
+}
+
 TEST_F(Analysis, AFailedGuardVoidsTheSpeedup) {
   Json record = good(run_of(2, 0), 25);
   record["timing"]["loss"] = {10.0, 9.5, 8.0};
@@ -314,6 +363,9 @@ void expect_eighty_columns(const std::string& table) {
 }
 
 TEST_F(Analysis, TheTableFitsEightyColumns) {
+  Json disturbed = good(run_of(0, 1), 110);
+  disturbed["flags"] = {"shared: the processor was busy with something else for 23 % of the time"};
+  write(run_of(0, 1), disturbed);
   expect_eighty_columns(study_table(study()));
   plan_.ladder_title = "A title of a hundred and twenty characters: " + std::string(76, 'x');
   write(run_of(2, 0), good(run_of(2, 0), 0.0004));  // wild runs: intervals over many orders of magnitude

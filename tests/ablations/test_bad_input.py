@@ -222,7 +222,7 @@ def named(cases: list) -> list:
     ([*ABLATE, "stray"], "stray"),
     ([*ABLATE, "--steps"], "--steps"),
     ([*ABLATE, "--out", "twice"], "--out"),
-    (["ablate", "--ladder", "gpt9", "--out", "study"], "--ladder gpt9: no such ladder; there are gpt2, gpt2-cpu, tiny"),
+    (["ablate", "--ladder", "gpt9", "--out", "study"], "--ladder gpt9: no such ladder; there are gpt2, gpt2-cpu, gpt2-fp16, tiny"),
     (["ablate", "--ladder", "", "--out", "study"], "--ladder: must not be empty"),
     (["ablate", "--ladder", "tiny", "--out", ""], "--out: must not be empty"),
     ([*ABLATE, "--data", ""], "--data: must not be empty"),

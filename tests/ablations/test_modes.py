@@ -91,7 +91,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     folder = tmp_path / "study"
     short = ladder("ablate", "--ladder", small, *SMALL, "--mode", "leave-one-out", "--budget-s", "1", "--out", folder)
     assert short.returncode == 0, short.stderr  # nothing failed
-    made = len(list((folder / "records").glob("*.json")))
+    made = len({path.name.split(".")[0] for path in (folder / "records").glob("*.json")})
     assert 1 <= made < 4
     words = "1 run was" if made == 3 else f"{4 - made} runs were"
     assert f"{words} not made: the budget of 1 s is spent; ladder ablate --resume --out {folder} goes on" in short.stderr

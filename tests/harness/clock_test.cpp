@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <numeric>
+#include <string>
 #include <thread>
 
 namespace {
@@ -38,6 +39,17 @@ TEST(Clock, TimesEveryStepAndSynchronizesOnlyAtTheWindowsEnds) {
   for (size_t i = 0; i < 7; ++i) EXPECT_GE(timing.step_ms[i], sleeper.lengths[i]);
   EXPECT_GE(timing.window_ms, std::accumulate(timing.step_ms.begin() + 2, timing.step_ms.end(), 0.0));
   EXPECT_FALSE(timing.device_ms);
+}
+
+TEST(Clock, SaysWhenTheTimedWindowBeginsAndEnds) {
+  Sleeper sleeper;
+  std::vector<std::string> order;
+  const auto done = [&](const char* what) {
+    order.push_back(what + std::to_string(sleeper.lengths.size()) + "/" + std::to_string(sleeper.synchronizations));
+  };
+  harness::measure(
+      sleeper, 2, 1, [](int64_t) {}, [&] { done("begin "); }, [&] { done("end "); });
+  EXPECT_EQ(order, (std::vector<std::string>{"begin 2/1", "end 3/2"}));
 }
 
 }  // namespace

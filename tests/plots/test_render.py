@@ -293,6 +293,19 @@ def test_very_long_texts(tmp_path):
     assert "\n- second\n" in report
 
 
+def test_disturbed_rungs_and_energy(tmp_path):
+    study = make(device="cuda")
+    study["rungs"][2].update(flags=["r1-02-x throttled: HwSlowdown in 2 of 9 samples", "r2-02-x shared: 1 other process"],
+                             joules_per_token=0.01234)
+    study["rungs"][3]["joules_per_token"] = 2.5
+    report, texts, _, _, _ = rendered(study, tmp_path)
+    assert table(report)[2][0] == "+ SDPA attention (disturbed)" and report.count("(disturbed)") == 1
+    assert "\n- Disturbed: run r1-02-x throttled: HwSlowdown in 2 of 9 samples\n- Disturbed: run r2-02-x shared" in report
+    assert "12.3 mJ of the GPU's energy per token." in report and "2.50 J of the GPU's energy per token." in report
+    assert "760 ms · disturbed" in texts and sum("disturbed" in text for text in texts) == 1
+    assert "isturbed" not in render.report(make()) and "energy" not in render.report(make())
+
+
 EVIL = "<script>alert(1)</script> a|b `c` \x1b[31mred\x07 \n# heading [x](javascript:y) **b** <!-- \ud800 \u202e @you"
 
 
@@ -301,6 +314,7 @@ def test_markup_and_control_characters_stay_text(tmp_path):
     for r in study["rungs"]:
         r["title"] = r["summary"] = r["reason"] = EVIL
         r["recipe_diff"] = {EVIL: [EVIL, "\\|"]}
+        r["flags"] = [EVIL]
         r["guard"]["message"] = EVIL
         r["proofs"] = [{"field": EVIL, "passed": True, "expected": EVIL, "observed": "- " + EVIL}]
     without_number(study, 3, "failed", EVIL)

@@ -1,0 +1,252 @@
+#include "ablations/explain.h"
+
+#include "ablations/terminal.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+
+namespace ablations {
+
+using harness::Json;
+
+namespace {
+
+// Below this share of the step a change is not worth a word.
+constexpr double worth_telling = 0.005;
+
+struct Entry {
+  double ms = 0, count = 0;
+};
+
+std::map<std::string, Entry> entries(const Json& list, const char* key) {
+  std::map<std::string, Entry> result;
+  for (const Json& one : list) result[one.at(key)] = {one.at("ms"), one.at("count")};
+  return result;
+}
+
+Json change_of(const std::string& name, const Entry& a, const Entry& b) {
+  const char* change = a.count == 0 ? "came" : b.count == 0 ? "went" : b.ms < a.ms ? "shrank" : "grew";
+  return {{"name", name},     {"change", change},        {"before_ms", a.ms},
+          {"after_ms", b.ms}, {"before_count", a.count}, {"after_count", b.count}};
+}
+
+template <class Visitor>
+void visit_pairs(const std::map<std::string, Entry>& before, const std::map<std::string, Entry>& after,
+                 Visitor&& visit) {
+  for (const auto& [name, a] : before) {
+    const auto b = after.find(name);
+    visit(name, a, b == after.end() ? Entry{} : b->second);
+  }
+  for (const auto& [name, b] : after) {
+    if (!before.contains(name)) visit(name, Entry{}, b);
+  }
+}
+
+// The kernel's own name: without return type, namespaces, template arguments and parameters.
+std::string short_name(const std::string& name) {
+  std::string plain;
+  int depth = 0;
+  for (const char c : name.substr(0, name.find('('))) {
+    if (c == '<') ++depth;
+    if (depth == 0) plain += c;
+    if (c == '>') --depth;
+  }
+  if (name.starts_with("aten::")) return name;
+  const size_t colons = plain.rfind("::");
+  if (colons != std::string::npos) plain = plain.substr(colons + 2);
+  const size_t space = plain.rfind(' ');
+  if (space != std::string::npos && space + 1 < plain.size()) plain = plain.substr(space + 1);
+  return plain.empty() ? name : plain;
+}
+
+std::string arrow(const std::string& before, const std::string& after) { return before + " -> " + after; }
+
+// Counts: "1,412", "3".
+std::string whole(double value) { return value < 99.5 ? fmt::format("{:.0f}", value) : number(std::round(value)); }
+
+double share(const Json& summary) { return std::max(0.0, 100.0 - summary.at("busy_percent").get<double>()); }
+
+// "softmax_warp_forward (12, 9.31 ms)", the longest first, at most three.
+std::string listed(const Json& names, const std::string& change, double least_ms) {
+  std::vector<std::string> items;
+  size_t left_out = 0;
+  for (const Json& name : names) {
+    if (name.at("change") != change) continue;
+    const bool went = change == "went" || change == "shrank";
+    const double ms = went ? name.at("before_ms").get<double>() - name.at("after_ms").get<double>()
+                           : name.at("after_ms").get<double>() - name.at("before_ms").get<double>();
+    if (ms < least_ms || items.size() == 3) {
+      ++left_out;
+      continue;
+    }
+    items.push_back(fmt::format("{} ({}x, {} ms)", short_name(name.at("name")),
+                                whole(name.at(went ? "before_count" : "after_count")), number(ms)));
+  }
+  if (items.empty()) return "";
+  return fmt::format("{} {}{}", change, fmt::join(items, ", "),
+                     left_out > 0 ? fmt::format(" and {} smaller", left_out) : "");
+}
+
+std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
+  const bool gpu = !a.at("kernel_launches").is_null();
+  std::vector<std::string> clauses;
+  if (gpu) {
+    const auto launches = [](const Json& summary) {
+      return summary.at("kernel_launches").get<double>() + summary.at("graph_launches").get<double>();
+    };
+    if (std::abs(launches(a) - launches(b)) >= 1) {
+      clauses.push_back(fmt::format("{} launches became {}", whole(launches(a)), whole(launches(b))));
+    }
+    if (std::abs(share(a) - share(b)) >= 1) {
+      clauses.push_back(fmt::format("idle {:.0f} % -> {:.0f} %", share(a), share(b)));
+    }
+  }
+  const char* what = gpu ? "kernels" : "operations";
+  if (std::abs(a.at(what).get<double>() - b.at(what).get<double>()) >= 1) {
+    clauses.push_back(fmt::format("{} {} became {}", whole(a.at(what)), what, whole(b.at(what))));
+  }
+  const double step = a.at("wall_ms");
+  const double least = worth_telling * step;
+  for (const char* change : {"went", "came", "shrank", "grew"}) {
+    const std::string text = listed(explanation.at("names"), change, least);
+    if (!text.empty()) clauses.push_back(text);
+  }
+  const double busy_a = a.at("busy_ms"), busy_b = b.at("busy_ms");
+  if (std::abs(busy_a - busy_b) < least) {
+    clauses.push_back(fmt::format("{} unchanged ({} ms of work)", what, number(busy_b)));
+  } else {
+    clauses.push_back(fmt::format("work {} ms", arrow(number(busy_a), number(busy_b))));
+  }
+  std::vector<std::string> phases;
+  for (const Json& phase : explanation.at("phases")) {
+    const double difference = phase.at("after_ms").get<double>() - phase.at("before_ms").get<double>();
+    if (phase.at("phase") == "" || std::abs(difference) < least) continue;
+    phases.push_back(fmt::format("{} {}{} ms", phase.at("phase").get<std::string>(), difference < 0 ? "-" : "+",
+                                 number(std::abs(difference))));
+  }
+  if (!phases.empty()) clauses.push_back(fmt::format("{}", fmt::join(phases, ", ")));
+  return fmt::format("{}: step {} ms; {}.", explanation.at("after").get<std::string>(),
+                     arrow(number(a.at("wall_ms")), number(b.at("wall_ms"))), fmt::join(clauses, "; "));
+}
+
+}  // namespace
+
+Json explain(const Json& before, const Json& after) {
+  for (const char* field : {"device", "workload"}) {
+    if (before.at(field) != after.at(field)) {
+      throw std::invalid_argument(
+          fmt::format("traces of different {}: {} and {}", field, before.at(field).dump(), after.at(field).dump()));
+    }
+  }
+  const Json& a = before.at("summary");
+  const Json& b = after.at("summary");
+  Json totals = Json::array(), names = Json::array(), phases = Json::array();
+  const auto total = [&](const char* what, const Json& x, const Json& y, const char* unit) {
+    if (!x.is_null() && !y.is_null()) totals.push_back({{"what", what}, {"before", x}, {"after", y}, {"unit", unit}});
+  };
+  for (const auto& [field, what, unit] :
+       {std::array{"wall_ms", "step", "ms"}, std::array{"busy_ms", "work", "ms"},
+        std::array{"busy_percent", "busy", "%"}, std::array{"launch_bound_percent", "waiting for the host", "%"},
+        std::array{"operations", "operations", ""}, std::array{"kernels", "kernels", ""},
+        std::array{"kernel_launches", "kernel launches", ""}, std::array{"graph_launches", "graph launches", ""},
+        std::array{"copies", "copies", ""}}) {
+    total(what, a.at(field), b.at(field), unit);
+  }
+  total("peak memory", before.at("memory").at("peak_bytes"), after.at("memory").at("peak_bytes"), "bytes");
+  visit_pairs(entries(a.at("by_phase"), "phase"), entries(b.at("by_phase"), "phase"),
+              [&](const std::string& phase, const Entry& x, const Entry& y) {
+                phases.push_back({{"phase", phase}, {"before_ms", x.ms}, {"after_ms", y.ms}});
+              });
+  visit_pairs(entries(a.at("by_name"), "name"), entries(b.at("by_name"), "name"),
+              [&](const std::string& name, const Entry& x, const Entry& y) { names.push_back(change_of(name, x, y)); });
+  std::stable_sort(names.begin(), names.end(), [](const Json& x, const Json& y) {
+    const auto change = [](const Json& n) {
+      return std::abs(n.at("after_ms").get<double>() - n.at("before_ms").get<double>());
+    };
+    return change(x) > change(y);
+  });
+  Json explanation{{"before", before.at("title")},
+                   {"after", after.at("title")},
+                   {"totals", totals},
+                   {"phases", phases},
+                   {"names", names}};
+  explanation["words"] = paragraph(explanation, a, b);
+  return explanation;
+}
+
+std::string explanation_table(const Json& explanation) {
+  std::string text = fmt::format("\n{}\n", wrapped(explanation.at("words")));
+  text += fmt::format("{:<30} {:>15} {:>15}\n{}\n", "in a step", shortened(explanation.at("before"), 15),
+                      shortened(explanation.at("after"), 15), std::string(80, '-'));
+  for (const Json& total : explanation.at("totals")) {
+    const bool bytes = total.at("unit") == "bytes";
+    const double scale = bytes ? 1.0 / (1 << 30) : 1.0;
+    const std::string unit = bytes ? "GiB" : total.at("unit").get<std::string>();
+    text += fmt::format("{:<30} {:>15} {:>15} {}\n", total.at("what").get<std::string>(),
+                        number(total.at("before").get<double>() * scale),
+                        number(total.at("after").get<double>() * scale), unit);
+  }
+  text += "\n" + fmt::format("{:<46} {:>6} {:>12} {:>12}\n{}\n", "what changed most", "", "before ms", "after ms",
+                             std::string(80, '-'));
+  size_t shown = 0;
+  for (const Json& name : explanation.at("names")) {
+    if (++shown > 15) break;
+    text += fmt::format("{:<46} {:>6} {:>12} {:>12}\n", shortened(short_name(name.at("name")), 46),
+                        name.at("change").get<std::string>(),
+                        name.at("before_count") == 0 ? "-" : number(name.at("before_ms")),
+                        name.at("after_count") == 0 ? "-" : number(name.at("after_ms")));
+  }
+  return text;
+}
+
+std::string trace_table(const Json& trace) {
+  const Json& summary = trace.at("summary");
+  const bool gpu = !summary.at("kernel_launches").is_null();
+  const double step = summary.at("wall_ms");
+  std::string text = "\n" + wrapped(fmt::format("{}, {}", trace.at("title").get<std::string>(),
+                                                trace.at("device").at("name").get<std::string>()));
+  text += wrapped(fmt::format("step {} ms; {} ms of work, {} % of it; traced, a step takes {} ms", number(step),
+                              number(summary.at("busy_ms")), number(summary.at("busy_percent")),
+                              number(summary.at("traced_wall_ms"))));
+  if (gpu) {
+    text +=
+        wrapped(fmt::format("{} kernels, {} copies, {} sets; {} kernel launches, {} graph launches; waiting for the "
+                            "host {} % of the traced time",
+                            whole(summary.at("kernels")), whole(summary.at("copies")), whole(summary.at("sets")),
+                            whole(summary.at("kernel_launches")), whole(summary.at("graph_launches")),
+                            number(summary.at("launch_bound_percent"))));
+  } else {
+    text += fmt::format("{} operations\n", whole(summary.at("operations")));
+  }
+  const auto table = [&](const char* title, const Json& list, const auto& name_of_row, size_t most) {
+    text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(80, '-'));
+    size_t shown = 0;
+    for (const Json& row : list) {
+      if (++shown > most) break;
+      const double ms = row.at("ms");
+      text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name_of_row(row), 50), number(row.at("count")),
+                          number(ms), 100 * ms / step);
+    }
+  };
+  const auto or_none = [](const std::string& name) { return name.empty() ? std::string("(no label)") : name; };
+  table(
+      "phase", summary.at("by_phase"), [&](const Json& row) { return or_none(row.at("phase")); }, 10);
+  table(
+      "part", summary.at("by_part"),
+      [&](const Json& row) {
+        const std::string part = row.at("part");
+        return or_none(row.at("phase")) + (part.empty() ? "" : " / " + part);
+      },
+      20);
+  table(
+      gpu ? "kernel" : "operation", summary.at("by_name"), [](const Json& row) { return short_name(row.at("name")); },
+      15);
+  return text;
+}
+
+}  // namespace ablations

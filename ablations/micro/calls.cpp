@@ -1,0 +1,68 @@
+#include "ablations/micro/calls.h"
+
+#include "model/config.h"
+#include "model/gpt2.h"
+#include "model/precision.h"
+
+#include <tuple>
+
+namespace micro {
+
+using at::Tensor;
+using model::Ops;
+
+namespace {
+
+Tensor leaf(const Tensor& x) { return x.detach().set_requires_grad(x.requires_grad()); }
+double leaf(double x) { return x; }
+
+void append(std::vector<Tensor>& inputs, const Tensor& x) { inputs.push_back(x); }
+void append(std::vector<Tensor>&, double) {}
+
+// Puts a listener in the operation's place.
+template <class... Args>
+void watch(Calls& calls, Ops& ops, std::function<Tensor(Args...)> Ops::*operation, std::function<std::string()> name) {
+  ops.*operation = [&calls, operation, name, original = ops.*operation](Args... args) {
+    const std::tuple<std::decay_t<Args>...> leaves{leaf(args)...};
+    Call call;
+    std::apply([&](const auto&... x) { (append(call.inputs, x), ...); }, leaves);
+    call.forward = [operation, leaves](const Ops& used) { return std::apply(used.*operation, leaves); };
+    calls.try_emplace(name(), std::move(call));
+    return original(args...);
+  };
+}
+
+// As a block calls it, one after the other.
+const std::vector<std::string> places_of_linear = {"c_attn", "attn_proj", "c_fc", "mlp_proj"};
+
+}  // namespace
+
+Calls calls_of_a_step(const model::Recipe& recipe, int64_t B, int64_t T) {
+  model::Config config = model::preset("gpt2-124m");
+  config.n_layer = 1;
+  const at::DeviceType device = model::device_type(recipe.device);
+  const model::GPT2 gpt2(config, recipe.vocabulary_rows, /*seed=*/1, device);
+  const Tensor tokens = at::randint(config.vocabulary, {2, B, T}, at::TensorOptions().dtype(at::kLong).device(device));
+
+  Calls calls;
+  Ops ops = model::ops_for(recipe);
+  for_each_operation([&](const std::string& name, auto operation) {
+    watch(calls, ops, operation, [name, nth = size_t{0}]() mutable {
+      return name == "linear" ? "linear_" + places_of_linear.at(nth++) : name;
+    });
+  });
+  const model::AutocastScope autocast(device, recipe.autocast);
+  (void)gpt2.loss(ops, tokens[0], tokens[1]);
+  return calls;
+}
+
+std::vector<std::string> call_names() {
+  std::vector<std::string> names;
+  for_each_operation([&](const std::string& name, auto) {
+    if (name != "linear") return names.push_back(name);
+    for (const std::string& place : places_of_linear) names.push_back("linear_" + place);
+  });
+  return names;
+}
+
+}  // namespace micro

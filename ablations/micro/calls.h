@@ -1,0 +1,50 @@
+// The operations of a step, each with the tensors that it gets there.
+//
+// They are not made up: one forward pass of GPT-2 124M with a single block is watched, so that a benchmark sees the
+// shapes, types and strides that a step produces, whatever autocast made of them.
+#pragma once
+
+#include "model/ops.h"
+#include "model/recipe.h"
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace micro {
+
+struct Call {
+  std::vector<at::Tensor> inputs;  // leaves; those of them that have a gradient in a step require one here
+  std::function<at::Tensor(const model::Ops&)> forward;
+};
+
+// By operation of model/ops.h, the first call of each; "linear" by its place in a block: linear_c_attn,
+// linear_attn_proj, linear_c_fc, linear_mlp_proj.
+using Calls = std::map<std::string, Call>;
+
+Calls calls_of_a_step(const model::Recipe& recipe, int64_t B, int64_t T);
+
+// The names that it returns; known without running a step.
+std::vector<std::string> call_names();
+
+// Calls visit("embed", &model::Ops::embed) and so on for every operation.
+template <class Visit>
+void for_each_operation(Visit&& visit) {
+  using model::Ops;
+  // Eight operations, and the hook for whoever watches.
+  static_assert(sizeof(Ops) == 8 * sizeof(Ops::gelu) + sizeof(Ops::on_part),
+                "every operation of model/ops.h stands here");
+  visit("embed", &Ops::embed);
+  visit("layer_norm", &Ops::layer_norm);
+  visit("linear", &Ops::linear);
+  visit("attention", &Ops::attention);
+  visit("gelu", &Ops::gelu);
+  visit("residual", &Ops::residual);
+  visit("head", &Ops::head);
+  visit("cross_entropy", &Ops::cross_entropy);
+}
+
+}  // namespace micro

@@ -1,0 +1,20 @@
+// What one call of an operation has to do at least by itself, counted from the tensors that it gets.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+namespace micro {
+
+struct Cost {
+  double flops = 0;  // multiplications and additions of matrix products only, as in Config::flops_per_token
+  double bytes = 0;  // every input read once, every result written once
+};
+
+// Of one call under the names of calls.h; inputs and output as it saw them.
+Cost cost_of_forward(const std::string& call, const std::vector<at::Tensor>& inputs, const at::Tensor& output);
+Cost cost_of_backward(const std::string& call, const std::vector<at::Tensor>& inputs, const at::Tensor& output);
+
+}  // namespace micro

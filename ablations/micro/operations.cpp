@@ -1,0 +1,140 @@
+// Every operation of the model, forward and backward, under each precision that its device has, as a step calls it.
+// Backward asks for the gradients and gets them; adding them up in the weights is not in it, as it is not in a step
+// that begins without gradients.
+#include "ablations/micro/calls.h"
+#include "ablations/micro/costs.h"
+#include "ablations/micro/suite.h"
+#include "model/precision.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace micro {
+
+using at::Tensor;
+using namespace model;
+
+namespace {
+
+std::string_view precision_of(const Recipe& recipe) {
+  if (recipe.autocast != Autocast::off) return name_of(recipe.autocast);
+  return recipe.matmul_precision == MatmulPrecision::high ? "tf32" : "float32";
+}
+
+std::vector<Recipe> precisions(Device device) {
+  const Recipe plain{.device = device, .host_memory = HostMemory::keep};
+  std::vector<Recipe> recipes(device == Device::cpu ? 2 : 4, plain);
+  recipes[1].autocast = Autocast::bf16;
+  if (device == Device::cuda) {
+    recipes[2].autocast = Autocast::fp16;
+    recipes[3].matmul_precision = MatmulPrecision::high;
+  }
+  return recipes;
+}
+
+std::vector<Attention> attentions(const Recipe& recipe) {
+  std::vector<Attention> kinds = {Attention::manual, Attention::math};
+  if (recipe.device == Device::cuda) kinds.push_back(Attention::efficient);
+  const bool sixteen_bits = recipe.autocast != Autocast::off;
+  if (recipe.device == Device::cpu || sixteen_bits) kinds.push_back(Attention::flash);
+  if (recipe.device == Device::cuda && sixteen_bits) kinds.push_back(Attention::cudnn);
+  return kinds;
+}
+
+// The calls of the recipe asked for last: those of a GPU's batch take gigabytes.
+class Recorded {
+ public:
+  const Call& operator()(const Recipe& recipe, Sizes sizes, const std::string& name) {
+    if (recipe_ != recipe) {
+      calls_.clear();
+      calls_ = calls_of_a_step(recipe, sizes.B, sizes.T);
+      recipe_ = recipe;
+    }
+    return calls_.at(name);
+  }
+
+ private:
+  std::optional<Recipe> recipe_;
+  Calls calls_;
+};
+
+struct Benchmark {
+  Recipe recipe;     // under which the call was recorded
+  std::string call;  // as calls.h names it
+  Attention attention = Attention::manual;
+  bool backward;
+  Sizes sizes;
+};
+
+void run(benchmark::State& state, Recorded& recorded, const Benchmark& benchmark) {
+  const Call& call = recorded(benchmark.recipe, benchmark.sizes, benchmark.call);
+  Recipe recipe = benchmark.recipe;
+  recipe.attention = benchmark.attention;
+  const MatmulPrecisionScope precision(recipe.matmul_precision);
+  const SdpaScope sdpa(recipe.attention);
+  const Ops ops = ops_for(recipe);
+
+  Tensor output;
+  const auto forward = [&] {
+    const AutocastScope autocast(device_type(recipe.device), recipe.autocast);
+    output = call.forward(ops);
+  };
+  if (!benchmark.backward) {
+    time_calls(
+        state, recipe.device, [&] { output.reset(); }, forward);
+    const Cost cost = cost_of_forward(benchmark.call, call.inputs, output);
+    return set_rates(state, cost.flops, cost.bytes);
+  }
+  forward();
+  const Tensor upstream = at::randn_like(output);
+  std::vector<Tensor> with_gradient, gradients;
+  for (const Tensor& input : call.inputs) {
+    if (input.requires_grad()) with_gradient.push_back(input);
+  }
+  const auto prepare = [&] {
+    gradients.clear();
+    forward();
+  };
+  time_calls(state, recipe.device, prepare,
+             [&] { gradients = torch::autograd::grad({output}, with_gradient, {upstream}); });
+  const Cost cost = cost_of_backward(benchmark.call, call.inputs, output);
+  set_rates(state, cost.flops, cost.bytes);
+}
+
+}  // namespace
+
+void add_operations(Suite& suite) {
+  const auto recorded = std::make_shared<Recorded>();
+  const auto add = [&](const std::string& name, Benchmark benchmark) {
+    for (const bool backward : {false, true}) {
+      benchmark.backward = backward;
+      suite.add(fmt::format("{}/{}/{}", name, backward ? "backward" : "forward", precision_of(benchmark.recipe)),
+                benchmark.recipe.device,
+                [recorded, benchmark](benchmark::State& state) { run(state, *recorded, benchmark); });
+    }
+  };
+  for (const Device device : {Device::cpu, Device::cuda}) {
+    for (const Recipe& recipe : precisions(device)) {
+      for (const std::string& call : call_names()) {
+        const Benchmark benchmark{.recipe = recipe, .call = call, .sizes = suite.sizes(device)};
+        if (call != "attention") {
+          add(call, benchmark);
+          continue;
+        }
+        for (const Attention kind : attentions(recipe)) {
+          Benchmark of_kind = benchmark;
+          of_kind.attention = kind;
+          add(fmt::format("attention_{}", name_of(kind)), of_kind);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace micro

@@ -1,0 +1,151 @@
+// What a step costs besides computing: its batch, being measured, and an NVTX range with no tool listening.
+// The last two say what share of a training step they are, of one with every optimization on, where they weigh most.
+#include "ablations/micro/calls.h"
+#include "ablations/micro/suite.h"
+#include "harness/clock.h"
+#include "harness/labels.h"
+#include "model/data.h"
+#include "model/inputs.h"
+#include "model/trainer.h"
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace micro {
+
+using namespace model;
+
+namespace {
+
+constexpr int64_t many = 1000;  // calls that are timed together, where one is too short for a clock
+
+const TokenStream& some_tokens() {
+  static const TokenStream stream = [] {
+    TokenStream tokens{.source = "micro"};
+    for (int64_t i = 0; i <= 4096 * 1024; ++i) tokens.tokens.push_back(static_cast<uint16_t>(i * 7919 % 50257));
+    return tokens;
+  }();
+  return stream;
+}
+
+struct Step {
+  Device device;
+  double seconds;
+  int64_t ranges;  // phases and parts that a step shows
+};
+
+Step training_step(Device device, Sizes sizes) {
+  const Config config = preset("gpt2-124m");
+  const Recipe recipe{.device = device,
+                      .host_memory = HostMemory::keep,
+                      .autocast = Autocast::bf16,
+                      .attention = Attention::flash,
+                      .vocabulary_rows = 50304,
+                      .optimizer = Optimizer::fused};
+  Trainer trainer(config, recipe, {.B = sizes.B, .T = sizes.T, .max_steps = 4}, some_tokens());
+  int64_t ranges = 0;
+  trainer.on_phase = [&](std::string_view) { ++ranges; };
+  trainer.ops().on_part = [&](int64_t, std::string_view) { ++ranges; };
+  trainer.step();
+  trainer.ops().on_part = [](int64_t, std::string_view) {};
+  trainer.step();
+  return {device, seconds_of(device, [&] { trainer.step(); }), ranges};
+}
+
+// Made when first asked for.
+class Steps {
+ public:
+  const Step& on(Device device, Sizes sizes) {
+    if (!step_ || step_->device != device) step_ = training_step(device, sizes);
+    return *step_;
+  }
+
+ private:
+  std::optional<Step> step_;
+};
+
+class EmptyWorkload : public harness::Workload {
+ public:
+  explicit EmptyWorkload(Device device) : device_(device) {}
+  void step() override { benchmark::DoNotOptimize(++steps_); }
+  void synchronize() override {}
+  [[nodiscard]] bool on_cuda() const override { return device_ == Device::cuda; }
+
+ private:
+  Device device_;
+  int64_t steps_ = 0;
+};
+
+// What measured steps cost more than bare ones, by the host's clock, which is what the queue of a GPU waits for.
+void measure_nothing(benchmark::State& state, Device device) {
+  EmptyWorkload empty(device);
+  harness::Workload* workload = &empty;
+  harness::measure(*workload, 0, many);
+  while (state.KeepRunningBatch(many)) {
+    benchmark::DoNotOptimize(workload);
+    const double bare = seconds_of(Device::cpu, [&] {
+      for (int64_t i = 0; i < many; ++i) workload->step();
+    });
+    const double measured = seconds_of(Device::cpu, [&] { harness::measure(*workload, 0, many); });
+    state.SetIterationTime(measured - bare);
+  }
+}
+
+// As a step shows its parts: the range before ends, the next one begins.
+void time_ranges(benchmark::State& state) {
+  harness::Labels labels(/*follow_autograd=*/false);
+  labels.begin_phase("forward");
+  int64_t layer = 0;
+  time_calls(
+      state, Device::cpu, [] {}, [&] { labels.begin_part(layer++ / 12 % 12, "c_fc"); }, many);
+}
+
+// per_step: how many of what is timed a step has. Google Benchmark divides by the time per call, hence the inverse.
+void set_share(benchmark::State& state, const Step& step, int64_t per_step) {
+  using benchmark::Counter;
+  state.counters["per_step"] = static_cast<double>(per_step);
+  state.counters["step_seconds"] = step.seconds;
+  state.counters["share_of_step"] =
+      Counter(step.seconds / static_cast<double>(per_step), Counter::kIsIterationInvariantRate | Counter::kInvert);
+}
+
+}  // namespace
+
+void add_overheads(Suite& suite) {
+  const auto steps = std::make_shared<Steps>();
+  for (const Device device : {Device::cpu, Device::cuda}) {
+    const Sizes sizes = suite.sizes(device);
+    // Two bytes of each token are read for the inputs and for the targets, eight written.
+    const double batch_bytes = 20.0 * static_cast<double>(sizes.B * sizes.T);
+    if (device == Device::cpu) {
+      suite.add("batch_loader/next", device, [=](benchmark::State& state) {
+        BatchLoader loader(some_tokens(), sizes.B, sizes.T, /*seed=*/1);
+        const auto [inputs, targets] = loader.next();
+        time_calls(
+            state, device, [] {}, [&] { loader.next(inputs, targets); }, many);
+        set_rates(state, 0, batch_bytes);
+      });
+    }
+    suite.add("inputs/advance", device, [=](benchmark::State& state) {
+      Inputs inputs(some_tokens(), sizes.B, sizes.T, /*micro_steps=*/1, /*seed=*/1,
+                    at::Device(device_type(device), static_cast<c10::DeviceIndex>(device == Device::cuda ? 0 : -1)));
+      // On a GPU what the step's stream sees of it: a copy from the buffer that was filled meanwhile.
+      time_calls(
+          state, device, [] {}, [&] { inputs.advance(); });
+      set_rates(state, 0, 32.0 * static_cast<double>(sizes.B * sizes.T));  // inputs and targets read and written
+    });
+    suite.add("harness/measured_step", device, [=](benchmark::State& state) {
+      const Step& step = steps->on(device, sizes);
+      measure_nothing(state, device);
+      set_share(state, step, 1);
+    });
+    suite.add("nvtx/range", device, [=](benchmark::State& state) {
+      const Step& step = steps->on(device, sizes);
+      time_ranges(state);
+      set_share(state, step, step.ranges);
+    });
+  }
+}
+
+}  // namespace micro

@@ -1,0 +1,105 @@
+#include "ablations/micro/suite.h"
+
+#include "harness/environment.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/util/Exception.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace micro {
+namespace {
+
+// Overwrites the L2. Several times over, because that also gives the host a head start: the operations of a call are in
+// the queue when the first of them begins, and the time is the device's, not that of launching.
+class ColdCache {
+ public:
+  ColdCache() {
+    int bytes = 0;
+    C10_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, 0));
+    buffer_ = at::empty({std::max<int64_t>(2L * bytes, 256L << 20)}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
+  }
+  void make() {
+    for (int i = 0; i < 4; ++i) buffer_.zero_();
+  }
+
+ private:
+  at::Tensor buffer_;
+};
+
+double seconds_on_cpu(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double seconds_on_cuda(ColdCache& cache, const std::function<void()>& work) {
+  c10::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
+  cache.make();
+  begin.record();
+  work();
+  end.record();
+  end.synchronize();
+  return begin.elapsed_time(end) * 1e-3;
+}
+
+}  // namespace
+
+void Suite::add(const std::string& name, model::Device device, std::function<void(benchmark::State&)> body) {
+  const std::string full = name + "/" + std::string(model::name_of(device));
+  benchmark::RegisterBenchmark(full.c_str(), [this, device, body = std::move(body)](benchmark::State& state) {
+    const harness::Machine& machine = harness::this_machine();
+    if (device == model::Device::cuda && !machine.gpu) return state.SkipWithError(machine.no_gpu_reason.c_str());
+    try {
+      body(state);
+    } catch (const c10::Error& error) {
+      ++faults_;
+      state.SkipWithError(error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      ++faults_;
+      state.SkipWithError(error.what());
+    }
+  })->UseManualTime();
+}
+
+void time_calls(benchmark::State& state, model::Device device, const std::function<void()>& prepare,
+                const std::function<void()>& work, int64_t calls) {
+  const auto repeated = [&] {
+    for (int64_t i = 0; i < calls; ++i) work();
+  };
+  std::optional<ColdCache> cache;
+  if (device == model::Device::cuda) cache.emplace();
+  // The first calls choose kernels and ask for memory.
+  for (int i = 0; i < 2; ++i) {
+    prepare();
+    work();
+  }
+  while (state.KeepRunningBatch(calls)) {
+    prepare();
+    state.SetIterationTime(cache ? seconds_on_cuda(*cache, repeated) : seconds_on_cpu(repeated));
+  }
+}
+
+double seconds_of(model::Device device, const std::function<void()>& work) {
+  if (device == model::Device::cpu) return seconds_on_cpu(work);
+  ColdCache cache;
+  return seconds_on_cuda(cache, work);
+}
+
+void set_rates(benchmark::State& state, double flops, double bytes) {
+  using benchmark::Counter;
+  for (const auto& [name, count] : {std::pair{"flops", flops}, std::pair{"bytes", bytes}}) {
+    if (count == 0) continue;
+    state.counters[name] = count;
+    state.counters[std::string(name) + "_per_second"] = Counter(count, Counter::kIsIterationInvariantRate);
+  }
+}
+
+}  // namespace micro

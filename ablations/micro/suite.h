@@ -1,0 +1,55 @@
+// The benchmarks of the program `micro`, and how each of them is timed.
+//
+// All times are given by hand ("manual_time" in Google Benchmark's words): on a GPU from a pair of events, with a cold
+// L2; on a CPU from the host's clock, with the caches as the call before left them. What is prepared between two calls
+// is not in them.
+#pragma once
+
+#include "model/recipe.h"
+
+#include <benchmark/benchmark.h>
+
+#include <functional>
+#include <string>
+
+namespace micro {
+
+struct Sizes {
+  int64_t B, T;
+};
+
+class Suite {
+ public:
+  Suite(Sizes on_cpu, Sizes on_cuda) : on_cpu_(on_cpu), on_cuda_(on_cuda) {}
+  // Google Benchmark keeps what is registered in a global: it goes with the suite, before the CUDA context does.
+  ~Suite() { benchmark::ClearRegisteredBenchmarks(); }
+  Suite(const Suite&) = delete;
+  Suite& operator=(const Suite&) = delete;
+
+  // Registers `name`/cpu or `name`/cuda. Without such a device it is skipped and says why; a body that throws is
+  // skipped with its message and counted, and the next one runs all the same.
+  void add(const std::string& name, model::Device device, std::function<void(benchmark::State&)> body);
+
+  [[nodiscard]] Sizes sizes(model::Device device) const { return device == model::Device::cpu ? on_cpu_ : on_cuda_; }
+  [[nodiscard]] int faults() const { return faults_; }
+
+ private:
+  Sizes on_cpu_, on_cuda_;
+  int faults_ = 0;
+};
+
+// Times `work` alone, `calls` times in a row for each preparation.
+void time_calls(benchmark::State& state, model::Device device, const std::function<void()>& prepare,
+                const std::function<void()>& work, int64_t calls = 1);
+
+// Seconds of one piece of work.
+double seconds_of(model::Device device, const std::function<void()>& work);
+
+// "bytes" and "flops" of one call, and both per second.
+void set_rates(benchmark::State& state, double flops, double bytes);
+
+void add_operations(Suite& suite);  // forward and backward of every operation
+void add_updates(Suite& suite);     // the optimizer's kinds and the clip
+void add_overheads(Suite& suite);   // batches, the harness itself, NVTX
+
+}  // namespace micro

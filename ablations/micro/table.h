@@ -1,0 +1,31 @@
+// What the program prints, 80 columns, and the JSON that it keeps: Google Benchmark's own, held back until all is done,
+// so that the file is written whole.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace micro {
+
+class Table : public benchmark::BenchmarkReporter {
+ public:
+  explicit Table(std::string heading) : heading_(std::move(heading)) { json_.SetOutputStream(&text_); }
+  bool ReportContext(const Context& context) override;
+  void ReportRuns(const std::vector<Run>& runs) override;
+  void Finalize() override;
+
+  [[nodiscard]] std::string json() const { return text_.str(); }
+
+ private:
+  std::string heading_;
+  std::ostringstream text_;
+  benchmark::JSONReporter json_;
+  std::map<std::string, int> skipped_;  // how many, by reason
+};
+
+}  // namespace micro

@@ -1,0 +1,72 @@
+// AdamW in its three kinds and the clipping coefficient, over all parameters of GPT-2 124M.
+#include "ablations/micro/suite.h"
+#include "model/gpt2.h"
+#include "model/optimizer.h"
+#include "model/precision.h"
+
+#include <memory>
+#include <optional>
+
+namespace micro {
+
+using namespace model;
+
+namespace {
+
+// Weights with gradients; of one device at a time.
+class Weights {
+ public:
+  const std::vector<Parameter>& on(Device device) {
+    if (device_ != device) {
+      gpt2_.reset();
+      const Config config = preset("gpt2-124m");
+      gpt2_.emplace(config, config.vocabulary, /*seed=*/1, device_type(device));
+      for (const Parameter& parameter : gpt2_->parameters()) {
+        at::Tensor(parameter.tensor).mutable_grad() = at::randn_like(parameter.tensor.detach()) * 1e-3;
+      }
+      device_ = device;
+    }
+    return gpt2_->parameters();
+  }
+
+ private:
+  std::optional<Device> device_;
+  std::optional<GPT2> gpt2_;
+};
+
+double numbers_in(const std::vector<Parameter>& parameters) {
+  double numbers = 0;
+  for (const Parameter& parameter : parameters) numbers += static_cast<double>(parameter.tensor.numel());
+  return numbers;
+}
+
+void nothing() {}
+
+}  // namespace
+
+void add_updates(Suite& suite) {
+  const auto weights = std::make_shared<Weights>();
+  for (const Device device : {Device::cpu, Device::cuda}) {
+    suite.add("clip/float32", device, [weights, device](benchmark::State& state) {
+      const AdamW optimizer(weights->on(device), Optimizer::fused, /*capturable=*/false);
+      at::Tensor coefficient;
+      time_calls(state, device, nothing, [&] { coefficient = optimizer.clip_coefficient(); });
+      set_rates(state, 0, 4 * numbers_in(weights->on(device)));  // gradients read
+    });
+    for (const auto& [name, kind] :
+         {std::pair{"adamw_loop/float32", Optimizer::loop}, std::pair{"adamw_foreach/float32", Optimizer::foreach},
+          std::pair{"adamw_fused/float32", Optimizer::fused}}) {
+      suite.add(name, device, [weights, device, kind = kind](benchmark::State& state) {
+        const std::vector<Parameter>& parameters = weights->on(device);
+        AdamW optimizer(parameters, kind, /*capturable=*/false);
+        optimizer.set_learning_rate(1e-4);
+        const at::Tensor coefficient = at::ones({}, parameters.front().tensor.options().requires_grad(false));
+        time_calls(state, device, nothing, [&] { optimizer.step(coefficient); });
+        // Weight, gradient and two moments read; weight and moments written.
+        set_rates(state, 0, 7 * 4 * numbers_in(parameters));
+      });
+    }
+  }
+}
+
+}  // namespace micro

@@ -1,0 +1,70 @@
+// What the command line's flags ask for, as the plan of a study or the options of a run: ladder, machine and defaults
+// put together, and everything refused that would fail later.
+#pragma once
+
+#include "ablations/modes.h"
+#include "ablations/plan.h"
+#include "ablations/run.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// Flags that several commands share. Zero, negative or empty: not given.
+struct WorkloadFlags {
+  std::string model;
+  int64_t B = 0, T = 0, accumulation = 0, positions = 0;
+  int64_t steps = 0, warmup = -1;
+  int64_t seed = 1;
+  int64_t threads = 0;
+  std::string data, vocabulary;
+};
+
+struct AblateFlags {
+  WorkloadFlags workload;
+  std::string ladder, out;
+  DesignFlags design;
+  int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
+  bool resume = false, json = false;
+  bool explain = false;  // trace every rung, too, and say what changed
+};
+
+struct RunFlags {
+  WorkloadFlags workload;
+  std::string recipe, ladder, rung, plan, run_id, record;
+  bool json = false;
+  bool report_steps = false;  // to file descriptor 3, for the runner
+};
+
+struct ProfileFlags {
+  RunFlags run;  // what to profile
+  bool trace = false, counters = false, list_metrics = false, json = false;
+  std::vector<std::string> diff;  // one rung, two rungs, or two files with traces
+  std::string metrics, chip;      // to count; whose to list
+  int64_t max_passes = 16;        // steps to count at most
+  std::string out;
+};
+
+// "gpt2" with a GPU, "gpt2-cpu" without.
+std::string ladder_for_this_machine();
+
+// Each throws std::invalid_argument that names the flag or file, its value and what is allowed.
+Plan make_plan(const std::string& ladder_name, const AblateFlags& flags);
+RunOptions run_options(const RunFlags& flags);
+
+// Everything that would make each of the plan's runs fail, before the first.
+void check_workload(const Plan& plan);
+
+// The Python that draws reports and runs the peers: $LADDER_PYTHON, else the one this program was built with.
+std::string python();
+
+// What setup/data.py fetched.
+std::filesystem::path default_vocabulary();
+std::filesystem::path default_text();
+// The same text's tokens, which a bundle brings; the default where the text is not there.
+std::filesystem::path bundled_tokens();
+
+}  // namespace ablations

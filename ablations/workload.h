@@ -1,0 +1,68 @@
+// GPT-2's training as the harness sees it: what a run times, a trace records and counters count.
+#pragma once
+
+#include "harness/labels.h"
+#include "harness/workload.h"
+#include "model/config.h"
+#include "model/data.h"
+#include "model/recipe.h"
+#include "model/trainer.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+struct RunOptions {
+  std::string id = "run";
+  std::string model = "gpt2-124m";
+  int64_t B = 1, T = 256, accumulation = 1;
+  int64_t positions = 0;  // of the model; 0: as many as it has
+  int64_t warmup_steps = 5, timed_steps = 10;
+  uint64_t seed = 1;
+  int64_t threads = 0;                     // 0: one for each core
+  std::filesystem::path data, vocabulary;  // text or token file; needed for text only
+  std::filesystem::path tokens;            // the token file made of data, which is then only named
+  model::Recipe recipe;
+  std::vector<std::string> applied;  // names of the optimizations, for the record
+};
+
+class Gpt2Workload : public harness::Workload {
+ public:
+  // Memory policy, threads, tokens and trainer; `steps` are how many may be taken. Throws std::invalid_argument for
+  // sizes out of range, before anything is allocated.
+  Gpt2Workload(const RunOptions& options, int64_t steps);
+
+  Gpt2Workload(const Gpt2Workload&) = delete;  // its trainer calls back
+  Gpt2Workload& operator=(const Gpt2Workload&) = delete;
+
+  void step() override { trainer_.step(); }
+  void synchronize() override { trainer_.synchronize(); }
+  [[nodiscard]] bool on_cuda() const override { return options_.recipe.device == model::Device::cuda; }
+
+  [[nodiscard]] model::Trainer& trainer() { return trainer_; }
+  [[nodiscard]] const model::Config& config() const { return config_; }
+  // Every step is labelled, its backward pass only after follow_autograd(), or where an NVTX tool is attached: it costs
+  // time.
+  [[nodiscard]] const harness::Labels& labels() const { return *labels_; }
+  void follow_autograd() { label(true); }
+
+  // As it stands in records: model, sizes, seed, data.
+  [[nodiscard]] nlohmann::json description() const;
+
+ private:
+  void label(bool follow_autograd);
+
+  RunOptions options_;
+  model::Config config_;
+  model::TokenStream tokens_;
+  model::Trainer trainer_;
+  std::unique_ptr<harness::Labels> labels_;
+};
+
+}  // namespace ablations

@@ -1,0 +1,57 @@
+// Which part of a step the work on a thread belongs to: a phase, a layer, a part of the model. Told by the workload as
+// it goes, shown to any attached tool as NVTX ranges (domain "gpt2-ladder"), and asked for by the tracers.
+//
+// The surprising thing: backward runs on autograd's threads, in nodes that know nothing of layers. Where autograd is
+// followed, every forward operation notes its sequence number, and the node that it left behind has the same one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace harness {
+
+struct Label {
+  std::string phase, part;  // "backward", "c_fc"; empty where nobody said
+  int64_t layer = -1;       // -1: outside the blocks
+  auto operator<=>(const Label&) const = default;
+};
+
+class Labels {
+ public:
+  // Ranges cost nanoseconds without a tool. follow_autograd, without which no label is remembered, costs about a
+  // microsecond an operation: not in a run whose time counts, unless a tool is attached.
+  explicit Labels(bool follow_autograd);
+  ~Labels();
+  Labels(const Labels&) = delete;  // the process has one: a second one throws std::logic_error
+  Labels& operator=(const Labels&) = delete;
+
+  // From the workload's thread. A phase ends when the next begins; "" ends the step. A part ends with the next part or
+  // phase.
+  void begin_phase(std::string_view phase);
+  void begin_part(int64_t layer, std::string_view part);
+
+  // Of the calling thread's work; an index for at(). 0 is the empty label.
+  [[nodiscard]] static int current();
+  [[nodiscard]] Label at(int id) const;
+
+ private:
+  // NVTX ranges of the workload's thread, each within the one before.
+  enum class Level { nothing, step, phase, layer, part };
+  void open(Level level, const char* text);
+  void close_to(Level level);
+
+  std::vector<Level> open_;
+  void remember(const std::string& part) const;
+
+  std::string phase_, part_;
+  int64_t layer_ = -1;
+  bool following_;
+  uint64_t callback_ = 0;
+};
+
+// Whether an NVTX tool (Nsight Systems, Nsight Compute) has been injected into this process.
+bool nvtx_tool_attached();
+
+}  // namespace harness

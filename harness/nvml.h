@@ -1,0 +1,53 @@
+// One GPU as NVIDIA's management library (NVML) sees it. The library comes with the driver and its header with neither
+// CUDA nor torch, so it is looked for at run time and the prototypes stand in nvml.cpp. The surprising thing: nothing
+// here throws; every driver, chip and container refuses something else, so a reading carries its value, or why it has
+// none.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace harness {
+
+struct Reading {
+  std::optional<double> value;
+  std::string note;  // why there is no value ("nvmlDeviceGetPowerUsage: Not Supported (3)"), or what to know of it
+};
+
+// By name: sm_clock_mhz, memory_clock_mhz, power_w, temperature_c, utilization_percent (of the time, in which a kernel
+// ran), clocks_event_reasons (NVML's bits: why clocks are not higher).
+using GpuSample = std::map<std::string, Reading>;
+
+class NvmlDevice {
+ public:
+  // bus_id: "00000000:19:00.0" or "0000:19:00.0". library: a name that the loader finds, or a path.
+  explicit NvmlDevice(const std::string& bus_id, const std::string& library = "libnvidia-ml.so.1");
+  ~NvmlDevice();
+  NvmlDevice(const NvmlDevice&) = delete;  // shuts the library down once
+  NvmlDevice& operator=(const NvmlDevice&) = delete;
+
+  // Why there is no such device; empty when there is one.
+  [[nodiscard]] const std::string& unavailable() const { return unavailable_; }
+
+  [[nodiscard]] GpuSample sample() const;
+  // What the GPU has consumed since its driver was loaded. The counter moves in steps of up to 100 ms.
+  [[nodiscard]] Reading energy_j() const;
+  // Processes that compute on this GPU, without this one.
+  [[nodiscard]] Reading other_processes() const;
+
+ private:
+  template <class Function, class... Arguments>
+  std::string call(const char* name, Arguments... arguments) const;
+  [[nodiscard]] std::string describe(const char* name, int status) const;
+  [[nodiscard]] Reading clock_mhz(unsigned type) const;
+  [[nodiscard]] Reading power_w() const;
+  [[nodiscard]] Reading clocks_event_reasons() const;
+
+  void* library_ = nullptr;
+  void* device_ = nullptr;
+  bool initialized_ = false;
+  std::string name_, unavailable_;
+};
+
+}  // namespace harness

@@ -1,0 +1,38 @@
+#include "harness/processor_time.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace harness {
+
+std::optional<ProcessorTime> processor_time() {
+  ProcessorTime sum;
+  std::error_code error;
+  // A thread that ends meanwhile leaves an empty file behind, or none.
+  for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
+       task.increment(error)) {
+    std::ifstream stream(task->path() / "schedstat");
+    double ran_ns = 0, waited_ns = 0;
+    if (!(stream >> ran_ns >> waited_ns)) continue;
+    sum.ran_s += ran_ns * 1e-9;
+    sum.waited_s += waited_ns * 1e-9;
+  }
+  return sum.ran_s > 0 ? std::optional(sum) : std::nullopt;
+}
+
+double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores) {
+  const double waited = end.waited_s - begin.waited_s;
+  const double not_ours = window_s * cores - (end.ran_s - begin.ran_s);
+  return std::clamp(std::min(waited, not_ours) / (window_s * std::min(threads, cores)), 0.0, 1.0);
+}
+
+std::string flag(double share_lost) {
+  if (share_lost <= 0.1) return "";
+  return fmt::format("shared: the processor was busy with something else for {:.0f} % of the time", 100 * share_lost);
+}
+
+}  // namespace harness

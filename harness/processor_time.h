@@ -1,0 +1,27 @@
+// How long this process's threads ran and how long they had to wait for a processor, as the kernel's scheduler counts
+// it: what else runs on the machine shows here, and nowhere else as surely. The surprising thing: threads also wait for
+// each other, where there are more of them than cores, so waiting counts only as far as the cores were not the
+// process's own.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace harness {
+
+struct ProcessorTime {
+  double ran_s = 0, waited_s = 0;  // waited: ready to run, on a queue
+};
+
+// Of all threads that live now, since they began. None where the kernel does not count it
+// (/proc/self/task/*/schedstat).
+std::optional<ProcessorTime> processor_time();
+
+// The share of a window, between 0 and 1, that `threads` busy threads lost to other work on `cores` cores:
+// min(waited, window * cores - ran) / (window * min(threads, cores)).
+double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores);
+
+// "shared: the processor was busy with something else for 23 % of the time"; empty up to 10 %.
+std::string flag(double share_lost);
+
+}  // namespace harness

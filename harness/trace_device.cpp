@@ -1,0 +1,238 @@
+#include "harness/trace.h"
+
+#include <cuda_runtime_api.h>
+#include <cupti.h>
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <unordered_map>
+
+namespace harness {
+namespace {
+
+void check(CUptiResult result, const char* call) {
+  if (result == CUPTI_SUCCESS) return;
+  const char* text = nullptr;
+  if (cuptiGetResultString(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown";
+  throw std::runtime_error(fmt::format("{}: {} ({})", call, text, static_cast<int>(result)));
+}
+
+std::string demangled(const char* name) {
+  if (name == nullptr) return "?";
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                         std::free);
+  return status == 0 ? text.get() : name;
+}
+
+const char* copy_name(uint8_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      return "host to device";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      return "device to host";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+      return "device to device";
+    default:
+      return "copy";
+  }
+}
+
+// An activity whose label is still to be found, by its graph node or by its correlation.
+struct Raw {
+  Activity activity;
+  uint64_t graph_node = 0;
+};
+
+// CUPTI's callbacks are plain functions, so what they write to is the process's.
+struct Session {
+  std::mutex mutex;
+  std::vector<Raw> raw;
+  std::unordered_map<uint64_t, int> label_of_call;  // by correlation
+  std::unordered_map<uint64_t, int> label_of_node;  // by graph node
+  std::string fault;                                // of a callback, which cannot throw
+};
+
+Session& session() {
+  static Session instance;
+  return instance;
+}
+
+constexpr size_t buffer_bytes = size_t{16} << 20;
+
+void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
+  *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, buffer_bytes));
+  *size = *buffer == nullptr ? 0 : buffer_bytes;
+  *most_records = 0;  // as many as fit
+}
+
+template <class Record>
+Raw device_activity(const Record& record, Activity::Kind kind, std::string name, int64_t bytes) {
+  return {.activity = {.kind = kind,
+                       .name = std::move(name),
+                       .label = {},
+                       .begin_ns = static_cast<int64_t>(record.start),
+                       .end_ns = static_cast<int64_t>(record.end),
+                       .lane = record.streamId,
+                       .correlation = record.correlationId,
+                       .bytes = bytes,
+                       .in_graph = record.graphNodeId != 0},
+          .graph_node = record.graphNodeId};
+}
+
+std::optional<Raw> read(const CUpti_Activity* record) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+      const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+      return device_activity(kernel, Activity::Kind::kernel, demangled(kernel.name), 0);
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+      const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
+      return device_activity(copy, Activity::Kind::copy, copy_name(copy.copyKind), static_cast<int64_t>(copy.bytes));
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+      const auto& set = *reinterpret_cast<const CUpti_ActivityMemset4*>(record);
+      return device_activity(set, Activity::Kind::set, "memset", static_cast<int64_t>(set.bytes));
+    }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      const auto& call = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
+      const char* name = nullptr;
+      const auto domain =
+          record->kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
+      if (cuptiGetCallbackName(domain, call.cbid, &name) != CUPTI_SUCCESS || name == nullptr) name = "?";
+      // "cudaLaunchKernel_v7000"
+      const std::string full(name);
+      return Raw{.activity = {.kind = Activity::Kind::call,
+                              .name = full.substr(0, full.find("_v")),
+                              .label = {},
+                              .begin_ns = static_cast<int64_t>(call.start),
+                              .end_ns = static_cast<int64_t>(call.end),
+                              .lane = call.threadId,
+                              .correlation = call.correlationId}};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
+  const std::unique_ptr<uint8_t, decltype(&std::free)> owner(buffer, std::free);
+  Session& s = session();
+  const std::lock_guard lock(s.mutex);
+  CUpti_Activity* record = nullptr;
+  while (valid_bytes > 0 && cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == CUPTI_SUCCESS) {
+    if (auto raw = read(record)) s.raw.push_back(std::move(*raw));
+  }
+  size_t dropped = 0;
+  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped > 0) {
+    s.fault = fmt::format("CUPTI dropped {} records", dropped);
+  }
+}
+
+// Labels at the time of the call, on the thread that makes it: a launch by its correlation, a captured one by its node.
+void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+  Session& s = session();
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API) {
+    const auto* call = static_cast<const CUpti_CallbackData*>(data);
+    if (call->callbackSite != CUPTI_API_ENTER || Labels::current() == 0) return;
+    const std::lock_guard lock(s.mutex);
+    s.label_of_call[call->correlationId] = Labels::current();
+    return;
+  }
+  if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
+  if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && id != CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) return;
+  const auto* resource = static_cast<const CUpti_ResourceData*>(data);
+  const auto* graph = static_cast<const CUpti_GraphData*>(resource->resourceDescriptor);
+  uint64_t node = 0, original = 0;
+  if (cuptiGetGraphNodeId(graph->node, &node) != CUPTI_SUCCESS) return;
+  const std::lock_guard lock(s.mutex);
+  if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
+    s.label_of_node[node] = Labels::current();
+  } else if (cuptiGetGraphNodeId(graph->originalNode, &original) == CUPTI_SUCCESS) {
+    if (const auto known = s.label_of_node.find(original); known != s.label_of_node.end()) {
+      s.label_of_node[node] = known->second;
+    }
+  }
+}
+
+// Everything that is switched on, and off again on every way out.
+class Tracing {
+ public:
+  Tracing() {
+    check(cuptiActivityRegisterCallbacks(give_buffer, take_buffer), "cuptiActivityRegisterCallbacks");
+    check(cuptiSubscribe(&subscriber_, on_call, nullptr), "cuptiSubscribe");
+    subscribed_ = true;
+    for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
+      check(cuptiEnableDomain(1, subscriber_, domain), "cuptiEnableDomain");
+    }
+    for (const CUpti_CallbackId id : {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED}) {
+      check(cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id), "cuptiEnableCallback");
+    }
+    for (const CUpti_ActivityKind kind : kinds) check(cuptiActivityEnable(kind), "cuptiActivityEnable");
+  }
+  ~Tracing() {
+    for (const CUpti_ActivityKind kind : kinds) cuptiActivityDisable(kind);
+    if (subscribed_) cuptiUnsubscribe(subscriber_);
+  }
+  Tracing(const Tracing&) = delete;  // CUPTI has one place
+  Tracing& operator=(const Tracing&) = delete;
+
+  static void flush() { check(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll"); }
+
+ private:
+  // Never KIND_KERNEL, which makes kernels run one after another.
+  static constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                    CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME,
+                                    CUPTI_ACTIVITY_KIND_DRIVER};
+  CUpti_SubscriberHandle subscriber_{};
+  bool subscribed_ = false;
+};
+
+int64_t now_ns() {
+  uint64_t now = 0;
+  check(cuptiGetTimestamp(&now), "cuptiGetTimestamp");
+  return static_cast<int64_t>(now);
+}
+
+}  // namespace
+
+Trace trace_device(const Labels& labels, const std::function<void()>& prepare, const std::function<void()>& work) {
+  static bool used = false;
+  if (used) throw std::logic_error("trace_device: a process has one session");
+  used = true;
+  Trace trace;
+  {
+    const Tracing tracing;
+    prepare();
+    cudaDeviceSynchronize();
+    trace.begin_ns = now_ns();
+    work();
+    cudaDeviceSynchronize();
+    trace.end_ns = now_ns();
+    Tracing::flush();
+  }
+  Session& s = session();
+  const std::lock_guard lock(s.mutex);
+  if (!s.fault.empty()) throw std::runtime_error(s.fault);
+  for (Raw& raw : s.raw) {
+    Activity& activity = raw.activity;
+    if (activity.begin_ns < trace.begin_ns || activity.begin_ns > trace.end_ns) continue;  // of `prepare`
+    const auto& known = raw.graph_node != 0 ? s.label_of_node : s.label_of_call;
+    const auto found = known.find(raw.graph_node != 0 ? raw.graph_node : activity.correlation);
+    if (found != known.end()) activity.label = labels.at(found->second);
+    trace.activities.push_back(std::move(activity));
+  }
+  s.raw.clear();
+  std::ranges::stable_sort(trace.activities, {}, &Activity::begin_ns);
+  return trace;
+}
+
+}  // namespace harness

@@ -1,0 +1,125 @@
+"""`ladder profile` from outside: the summary follows its schema and adds up, the timeline is one that Perfetto reads, the
+difference of two rungs names what changed."""
+
+import collections
+import json
+import pathlib
+
+import jsonschema
+import pytest
+from conftest import ROOT, read_json
+
+SMALL = ["--ladder", "tiny", "--steps", "2", "--warmup", "1", "--threads", "1"]
+
+
+@pytest.fixture(scope="module", name="traced")
+def fixture_traced(ladder, tmp_path_factory):
+    """{rung: (summary document, timeline)}, each traced once."""
+    folder = tmp_path_factory.mktemp("traces")
+    result = {}
+    for rung in ("bf16", "flash"):
+        done = ladder("profile", "--trace", "--rung", rung, *SMALL, "--out", folder)
+        assert done.returncode == 0, done.stderr
+        assert "ui.perfetto.dev" in done.stdout and max(map(len, done.stdout.splitlines()[:-3])) <= 80
+        result[rung] = (read_json(folder / f"{rung}.trace.json"), read_json(folder / f"{rung}.timeline.json"))
+    result["folder"] = folder
+    return result
+
+
+def test_the_summary_follows_its_schema_and_adds_up(traced) -> None:
+    document = traced["flash"][0]
+    schema = read_json(ROOT / "results" / "schemas" / "trace.v1.json")
+    jsonschema.validate(document, schema)
+    summary = document["summary"]
+    assert {row["phase"] for row in summary["by_phase"]} == {"data", "forward", "backward", "clip", "update"}
+    for rows in ("by_phase", "by_part", "by_name"):
+        assert sum(row["count"] for row in summary[rows]) == pytest.approx(summary["operations"])
+    total = sum(row["ms"] for row in summary["by_phase"])
+    assert sum(row["ms"] for row in summary["by_part"]) == pytest.approx(total)
+    assert summary["busy_ms"] == pytest.approx(total)  # one thread: nothing overlaps
+    assert summary["busy_ms"] <= summary["traced_wall_ms"]
+    assert summary["unlabelled_ms"] == 0
+    assert document["device"]["kind"] == "cpu" and summary["launch_bound_percent"] is None
+
+
+def test_every_part_of_the_model_is_there_forward_and_backward(traced) -> None:
+    parts = collections.defaultdict(dict)
+    for row in traced["flash"][0]["summary"]["by_part"]:
+        parts[row["phase"]][row["part"]] = row["count"]
+    model = {"embed", "ln_1", "c_attn", "attention", "attn_proj", "residual", "ln_2", "c_fc", "gelu", "mlp_proj", "ln_f",
+             "head", "cross_entropy"}
+    assert model <= parts["forward"].keys()
+    assert model - {"residual"} <= parts["backward"].keys()  # a sum's gradient is the sum's own: nothing is computed
+    assert "accumulate_grad" in parts["backward"]
+    assert {row["layer"] for row in traced["flash"][0]["summary"]["by_layer"]} == {0, 1}
+
+
+def test_the_timeline_is_what_perfetto_reads(traced) -> None:
+    """The Trace Event Format: complete events with numbers in microseconds, every track named, slices of a track nested."""
+    timeline = traced["flash"][1]
+    names, tracks = {}, collections.defaultdict(list)
+    for event in timeline["traceEvents"]:
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name") and isinstance(event["args"]["name"], str)
+            names[event["name"], event["pid"], event["tid"] if event["name"] == "thread_name" else 0] = event["args"]["name"]
+            continue
+        assert event["ph"] == "X" and event["name"] and event["cat"]
+        assert event["ts"] >= 0 and event["dur"] >= 0
+        tracks[event["pid"], event["tid"]].append((event["ts"], -event["dur"], event["name"]))
+    assert tracks
+    for (pid, tid), slices in tracks.items():
+        assert ("process_name", pid, 0) in names and ("thread_name", pid, tid) in names
+        open_ends = []
+        for begin, negative, name in sorted(slices):
+            end = begin - negative
+            while open_ends and open_ends[-1] <= begin + 1e-6:
+                open_ends.pop()
+            assert not open_ends or end <= open_ends[-1] + 1e-6, f"{name} at {begin} crosses the slice around it"
+            open_ends.append(end)
+    steps = traced["flash"][0]["summary"]["steps"]
+    last = max(begin - negative for slices in tracks.values() for begin, negative, _ in slices)
+    assert 0 < last <= 1e3 * steps * traced["flash"][0]["summary"]["traced_wall_ms"]  # microseconds, not another unit
+
+
+def test_a_difference_of_two_files(ladder, traced) -> None:
+    files = [traced["folder"] / f"{rung}.trace.json" for rung in ("bf16", "flash")]
+    done = ladder("profile", "--diff", *files, "--json")
+    assert done.returncode == 0, done.stderr
+    explanation = json.loads(done.stdout)
+    changes = {name["name"]: name["change"] for name in explanation["names"]}
+    assert changes["aten::scaled_dot_product_attention"] == "came"
+    assert changes["aten::masked_fill"] == changes["aten::softmax"] == "went"
+    assert "+ flash attention: step" in explanation["words"]
+    text = ladder("profile", "--diff", *files).stdout
+    assert "scaled_dot_product_attention" in text and max(map(len, text.splitlines())) <= 80
+
+
+def test_a_rung_against_the_one_before_it(ladder, tmp_path) -> None:
+    done = ladder("profile", "--diff", "flash", *SMALL, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "+ flash attention: step" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        f"{rung}.{kind}.json" for rung in ("bf16", "flash") for kind in ("timeline", "trace"))
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["profile"], "--trace or --diff"),
+    (["profile", "--trace", "--diff", "flash"], "excludes"),
+    (["profile", "--diff", "nothing", "--ladder", "tiny"], "--diff nothing: ladder tiny has here start, memory"),
+    (["profile", "--diff", "start", "--ladder", "tiny"], "the first rung here; name two"),
+    (["profile", "--diff", "a.json", "b.json"], "a.json: No such file"),
+    (["profile", "--trace", "--ladder", "tiny", "--rung", "graph"], "not applicable here"),
+], ids=lambda value: value if isinstance(value, str) else " ".join(value))
+def test_bad_input(ladder, arguments, words) -> None:
+    done = ladder(*arguments)
+    assert done.returncode == 2
+    assert words in done.stderr and done.stderr.count("\n") <= 2
+
+
+def test_traces_of_other_sizes_are_not_compared(ladder, traced, tmp_path) -> None:
+    document = traced["flash"][0]
+    document["workload"]["batch"] += 1
+    other = pathlib.Path(tmp_path / "other.json")
+    other.write_text(json.dumps(document))
+    done = ladder("profile", "--diff", traced["folder"] / "bf16.trace.json", other)
+    assert done.returncode == 2 and "traces of different workload" in done.stderr

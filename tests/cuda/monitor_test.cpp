@@ -1,0 +1,45 @@
+// The monitor on a real GPU: what NVML says while a kernel runs is possible and its parts agree.
+#include "harness/monitor.h"
+
+#include "tests/cuda/device.h"
+
+#include <ATen/ATen.h>
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace {
+
+using namespace device_tests;
+
+TEST(Monitor, SeesTheGpuAtWork) {
+  if (rehearsal()) GTEST_SKIP() << "a CPU has no NVML";
+  harness::Monitor monitor(harness::current_bus_id());
+  const at::Tensor a = at::randn({4096, 4096}, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
+  cudaDeviceSynchronize();
+  monitor.begin();
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < std::chrono::seconds(2)) {
+    for (int i = 0; i < 20; ++i) (void)at::mm(a, a);
+    cudaDeviceSynchronize();
+  }
+  const harness::GpuWatch watch = monitor.end();
+  if (!watch.unavailable.empty()) GTEST_SKIP() << watch.unavailable;
+  const nlohmann::json seen = harness::to_json(watch, 1000);
+  SCOPED_TRACE(seen.dump());
+  EXPECT_GE(seen["samples"].get<int>(), 3);
+  if (!seen["sm_clock_mhz"].is_null()) {
+    EXPECT_GT(seen["sm_clock_mhz"]["median"].get<double>(), 200);
+  }
+  if (!seen["power_w"].is_null() && !seen["energy_j"].is_null()) {
+    // Energy is power times two seconds, as far as a counter with steps and a window that begins idle can agree.
+    EXPECT_NEAR(seen["energy_j"].get<double>() / 2, seen["power_w"]["median"].get<double>(),
+                0.35 * seen["power_w"]["median"].get<double>());
+  }
+  if (!seen["other_processes"].is_null()) {
+    EXPECT_GE(seen["other_processes"].get<int>(), 0);
+  }
+}
+
+}  // namespace

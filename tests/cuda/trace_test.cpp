@@ -1,0 +1,76 @@
+// A trace of real steps, eager and replayed: every kernel knows its phase, those of a captured graph and of the
+// backward pass too, and what is summed up agrees with what CUPTI's callbacks count.
+#include "harness/trace.h"
+
+#include "ablations/trace_summary.h"
+#include "tests/cuda/device.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace {
+
+using namespace device_tests;
+using namespace model;
+using harness::Activity;
+using harness::Trace;
+
+// One test, because a process has one tracing session.
+TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
+  if (rehearsal()) GTEST_SKIP() << "a CPU has no kernels to trace";
+  const TrainerOptions options{.B = 2, .T = 128, .max_steps = 12};
+  Recipe recipe{.device = Device::cuda, .optimizer = Optimizer::fused};
+  Trainer eager(small(), recipe, options, text());
+  recipe.execution = Execution::graph;
+  Trainer replayed(small(), recipe, options, text());
+  for (int i = 0; i < 5; ++i) {
+    eager.step();
+    replayed.step();
+  }
+  harness::Labels labels(/*follow_autograd=*/true);
+  for (Trainer* trainer : {&eager, &replayed}) {
+    trainer->on_phase = [&](std::string_view phase) { labels.begin_phase(phase); };
+    trainer->ops().on_part = [&](int64_t layer, std::string_view part) { labels.begin_part(layer, part); };
+  }
+  Trace trace;
+  try {
+    trace = harness::trace_device(
+        labels,
+        [&] {
+          replayed.recapture();
+          replayed.step();
+          replayed.synchronize();
+        },
+        [&] {
+          eager.step();
+          replayed.step();
+          replayed.synchronize();
+        });
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << "no tracing here: " << error.what();
+  }
+  for (const bool in_graph : {false, true}) {
+    SCOPED_TRACE(in_graph ? "replayed" : "eager");
+    std::set<std::string> parts;
+    int64_t kernels = 0, without = 0;
+    for (const Activity& activity : trace.activities) {
+      if (activity.kind != Activity::Kind::kernel || activity.in_graph != in_graph) continue;
+      ++kernels;
+      without += static_cast<int64_t>(activity.label.phase.empty());
+      parts.insert(activity.label.phase + " " + activity.label.part);
+      EXPECT_LT(activity.begin_ns, activity.end_ns);
+    }
+    EXPECT_GT(kernels, 100);
+    EXPECT_EQ(without, 0);
+    for (const char* part : {"forward c_fc", "backward c_fc", "forward attention", "backward attention",
+                             "backward head", "clip ", "update "}) {
+      EXPECT_TRUE(parts.contains(part)) << part;
+    }
+  }
+  const auto summary = ablations::summarize(trace, {.steps = 1, .wall_ms = 1});
+  EXPECT_EQ(summary.at("graph_launches"), 1);
+  EXPECT_GT(summary.at("kernel_launches").get<double>(), 100);
+}
+
+}  // namespace

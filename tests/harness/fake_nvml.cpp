@@ -1,0 +1,156 @@
+// A small libnvidia-ml.so with NVML's own names and types, which says what a test scripts. With FAKE_OLD_DRIVER it
+// lacks what a driver of 2021 lacked.
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Device = void*;
+
+struct Answers {
+  std::vector<std::string> values;  // the last one stays; "!3": status 3
+  size_t next = 0;
+};
+
+std::mutex mutex;
+std::map<std::string, Answers> script;
+std::map<std::string, int> calls;
+int device_of_ours;
+
+template <class T>
+int answer(const std::string& name, T* result) {
+  const std::lock_guard lock(mutex);
+  ++calls[name];
+  Answers& answers = script[name];
+  if (answers.values.empty()) return 3;  // NVML_ERROR_NOT_SUPPORTED
+  const std::string& value = answers.values[answers.next];
+  if (answers.next + 1 < answers.values.size()) ++answers.next;
+  if (value.front() == '!') return std::stoi(value.substr(1));
+  *result = static_cast<T>(std::stoull(value));
+  return 0;
+}
+
+struct Process {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+
+// "processes 2 77 78": their number, then their ids; the id 0 stands for the asking process.
+int list_processes(unsigned* count, Process* processes) {
+  const std::lock_guard lock(mutex);
+  ++calls["processes"];
+  const std::vector<std::string>& values = script["processes"].values;
+  if (values.empty()) return 3;
+  const auto n = static_cast<unsigned>(std::stoul(values.front()));
+  if (n > *count) return 7;  // NVML_ERROR_INSUFFICIENT_SIZE
+  for (unsigned i = 0; i < n; ++i) {
+    const auto pid = static_cast<unsigned>(std::stoul(values[i + 1]));
+    processes[i] = {pid != 0 ? pid : static_cast<unsigned>(::getpid()), 1 << 20, 0xFFFFFFFF, 0xFFFFFFFF};
+  }
+  *count = n;
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+// For the tests: lines of a name and its answers, one for each call.
+void fake_script(const char* text) {
+  const std::lock_guard lock(mutex);
+  script.clear();
+  calls.clear();
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    for (std::string value; words >> value;) script[name].values.push_back(value);
+  }
+}
+
+int fake_calls(const char* name) {
+  const std::lock_guard lock(mutex);
+  return calls[name];
+}
+
+int nvmlInit_v2() {
+  unsigned ignored = 0;
+  return answer("init", &ignored);
+}
+
+int nvmlShutdown() {
+  unsigned ignored = 0;
+  return answer("shutdown", &ignored);
+}
+
+const char* nvmlErrorString(int status) {
+  return status == 3 ? "Not Supported" : status == 6 ? "Not Found" : status == 9 ? "Driver Not Loaded" : "Other";
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, Device* device) {
+  if (std::strcmp(bus_id, "0000:19:00.0") != 0) return 6;  // NVML_ERROR_NOT_FOUND
+  *device = &device_of_ours;
+  return 0;
+}
+
+int nvmlDeviceGetClockInfo(Device device, unsigned type, unsigned* mhz) {
+  if (device != &device_of_ours) return 2;
+  return answer(type == 1 ? "sm_clock" : type == 2 ? "memory_clock" : "other_clock", mhz);
+}
+
+int nvmlDeviceGetTemperature(Device, unsigned sensor, unsigned* celsius) {
+  return sensor == 0 ? answer("temperature", celsius) : 2;
+}
+
+int nvmlDeviceGetUtilizationRates(Device, unsigned* gpu_and_memory) { return answer("utilization", gpu_and_memory); }
+
+int nvmlDeviceGetPowerUsage(Device, unsigned* milliwatts) { return answer("mean_power", milliwatts); }
+
+int nvmlDeviceGetComputeRunningProcesses_v2(Device, unsigned* count, Process* list) {
+  return list_processes(count, list);
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(Device, unsigned long long* bits) { return answer("reasons", bits); }
+
+#ifndef FAKE_OLD_DRIVER
+
+int nvmlDeviceGetComputeRunningProcesses_v3(Device, unsigned* count, Process* list) {
+  return list_processes(count, list);
+}
+
+int nvmlDeviceGetCurrentClocksEventReasons(Device, unsigned long long* bits) { return answer("reasons", bits); }
+
+int nvmlDeviceGetTotalEnergyConsumption(Device, unsigned long long* millijoules) {
+  return answer("energy", millijoules);
+}
+
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency_us;
+  unsigned type;
+  int status;
+  union {
+    double d;
+    unsigned u;
+    unsigned long long ull;
+  } value;
+};
+
+int nvmlDeviceGetFieldValues(Device, int count, FieldValue* values) {
+  for (int i = 0; i < count; ++i) {
+    values[i].type = 1;
+    values[i].status = values[i].field == 186 ? answer("power", &values[i].value.u) : 3;
+  }
+  return 0;
+}
+
+#endif
+}
