@@ -1,6 +1,7 @@
 // Reads the GPU's hardware counters over a piece of work: CUPTI's range profiler, one user range, the work itself
 // repeated where one pass does not hold all metrics (CUPTI_UserReplay). What other threads launch meanwhile, and what a
-// graph launch sets off, is counted too: the counters belong to the context, not to a kernel.
+// graph launch sets off, is counted too, because the counters belong to the context, not to a kernel; tests/cuda holds
+// them to that.
 //
 // The surprising thing: with several passes the values come from several executions of the work, which must therefore
 // be alike. Never in a process whose times count or that is traced: the counting slows both.
