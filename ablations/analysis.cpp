@@ -3,6 +3,7 @@
 #include "ablations/attribution.h"
 #include "ablations/explain.h"
 #include "ablations/measured.h"
+#include "ablations/mfu.h"
 #include "ablations/runner.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
@@ -99,22 +100,30 @@ void judge_alone(const RunsByRepeat& runs, Json& rung) {
 }
 
 // What disturbed its runs, and what a token cost in energy where a GPU could tell.
-void add_conditions(const RunsByRepeat& runs, Json& rung, Json& warnings) {
+void add_conditions(const RunsByRepeat& runs, Json& rung) {
   std::vector<double> joules;
   std::vector<std::string> flags;
-  size_t flagged = 0;
   for (const auto& [repeat, run] : runs) {
     if (run.joules_per_token) joules.push_back(*run.joules_per_token);
-    if (!run.flags.empty()) ++flagged;
     flags.insert(flags.end(), run.flags.begin(), run.flags.end());
   }
   if (!joules.empty()) rung["joules_per_token"] = harness::median(joules);
-  if (flags.empty()) return;
-  rung["flags"] = flags;
-  warnings.push_back(fmt::format("rung {} \"{}\": {} of {} runs {} disturbed: {}{}", rung.at("index").get<size_t>(),
-                                 rung.at("title").get<std::string>(), flagged, runs.size(),
-                                 flagged == 1 ? "was" : "were", flags.front(),
-                                 flags.size() == 1 ? "" : fmt::format(" (and {} more)", flags.size() - 1)));
+  if (!flags.empty()) rung["flags"] = flags;
+}
+
+// One line for all of them, or none: the rungs themselves are marked.
+void warn_of_disturbed_runs(const Measured& measured, Json& warnings) {
+  int64_t disturbed = 0;
+  std::string first;
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    for (const auto& [repeat, run] : runs) {
+      if (run.flags.empty()) continue;
+      if (++disturbed == 1) first = run.flags.front();
+    }
+  }
+  if (disturbed == 0) return;
+  warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}", disturbed, measured.runs_ok,
+                                 disturbed == 1 ? "was" : "were", first, disturbed == 1 ? "" : ", and others"));
 }
 
 void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured, Json& rungs) {
@@ -168,6 +177,7 @@ Json planned_rung(const Plan& plan, size_t index) {
             {"speedup_previous", nullptr},
             {"peak_memory_bytes", nullptr},
             {"page_faults_per_step", nullptr},
+            {"mfu", nullptr},
             {"guard", nullptr},
             {"proofs", Json::array()}};
   if (!rung.peer.empty()) {
@@ -273,6 +283,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
   const auto& runs_of = measured.runs_of;
   const Json workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload;
   const Json environment = measured.environment.is_null() ? harness::environment() : measured.environment;
+  const std::string gpu = environment.at("gpu").is_null() ? "" : environment.at("gpu").at("name").get<std::string>();
   Json warnings = Json::array(), rungs = Json::array();
 
   for (size_t i = 0; i < plan.rungs.size(); ++i) {  // each by itself
@@ -318,7 +329,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, failure->second.reason));
     }
     if (data.empty()) continue;
-    add_conditions(data, json, warnings);
+    add_conditions(data, json);
     std::vector<double> faults;
     int64_t peak = 0, skipped = 0;
     bool same_losses = true;
@@ -341,6 +352,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       json["memory"] = data.begin()->second.memory;
       if (skipped > 0) json["skipped_steps"] = skipped;
       json["page_faults_per_step"] = harness::median(faults);
+      json["mfu"] = mfu(rung.recipe, gpu, data.begin()->second.flops_per_step, json["ms_per_step"].at("median"));
     }
     if (json["status"] != "measured") continue;
     // Speedups count from the reference: where that is not valid itself, there is none.
@@ -355,6 +367,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
   }
   add_peers(plan, measured, rungs);
   add_explanations(plan, folder, rungs);
+  warn_of_disturbed_runs(measured, warnings);
 
   // The one number that the study comes to, in the modes that have one.
   if (plan.mode == Mode::leave_one_out) last = 1;
@@ -367,8 +380,8 @@ Json analyse(const Plan& plan, const fs::path& folder) {
   const bool cuda = plan.rungs[plan.reference].recipe.device == model::Device::cuda;
   const Json& cpu = environment.at("cpu");
   const std::string device_name =
-      cuda && !environment.at("gpu").is_null()
-          ? environment.at("gpu").at("name").get<std::string>()
+      cuda && !gpu.empty()
+          ? gpu
           : fmt::format("{}, {} threads", cpu.at("model").get<std::string>(), environment.at("threads").get<int64_t>());
   if (const double load = environment.at("load_average").at(0).get<double>();
       load > 1.5 * cpu.at("logical_cores").get<double>()) {

@@ -93,9 +93,10 @@ int run_command_line(int argc, char** argv) {
 
   {
     auto* sub = app.add_subcommand("doctor", "what this machine can measure, and what to fix");
-    auto json = std::make_shared<bool>(false);
+    auto json = std::make_shared<bool>(false), peaks = std::make_shared<bool>(false);
+    sub->add_flag("--peaks", *peaks, "measure memory and matrix rates, beside what the maker says (some seconds)");
     sub->add_flag("--json", *json, "for programs");
-    sub->callback([&command, json] { command = [json] { return doctor(*json); }; });
+    sub->callback([&command, json, peaks] { command = [json, peaks] { return doctor(*json, *peaks); }; });
   }
   {
     auto flags = std::make_shared<AblateFlags>();
@@ -133,7 +134,8 @@ int run_command_line(int argc, char** argv) {
     sub->callback([&command, flags, sub, budget] {
       if (flags->resume && flags->out.empty())
         throw std::invalid_argument("--resume needs --out, the folder of the study");
-      if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U)) {
+      if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U) +
+                                                     (flags->explain ? 1U : 0U)) {
         throw std::invalid_argument(
             "--resume goes on with the plan in --out; other flags would change it and are not allowed");
       }
@@ -167,22 +169,20 @@ int run_command_line(int argc, char** argv) {
                                  "explain a rung against the one before it, two rungs, or two files of --trace")
                      ->type_name("RUNG|FILE")
                      ->expected(1, 2);
-    trace->excludes(diff);
     auto* counters = sub->add_flag("--counters", flags->counters,
-                                   "hardware counters of one step: memory traffic, activity of SMs and tensor pipes");
-    counters->excludes(trace)->excludes(diff);
-    auto* metrics = add_text(sub, "--metrics", flags->metrics,
-                             "what --counters counts (default: what fits into one pass)", "A,B,...");
-    metrics->excludes(trace)->excludes(diff);
+                                   "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
+    auto* list = sub->add_flag("--list-metrics", flags->list_metrics,
+                               "what a chip can count; with --metrics: in how many passes it counts those");
+    trace->excludes(diff)->excludes(counters)->excludes(list);
+    diff->excludes(counters)->excludes(list);
+    counters->excludes(list);
+    add_text(sub, "--metrics", flags->metrics, "what to count (default: what fits into one pass)", "A,B,...");
     auto* passes = add_number(sub, "--max-passes", flags->max_passes,
                               "steps to count at most, one for each pass of the metrics (default 16)", 1, 1000);
     passes->needs(counters);
-    auto* list = sub->add_flag("--list-metrics", flags->list_metrics,
-                               "what a chip can count; with --metrics: in how many passes it counts those");
-    list->excludes(trace)->excludes(diff)->excludes(counters);
-    add_text(sub, "--chip", flags->chip, "of --list-metrics: GH100, GA100, ... (default: the GPU's)", "NAME")
-        ->needs(list);
-    auto* recipe = add_text(sub, "--recipe", flags->run.recipe, "JSON file, or JSON", "FILE|JSON");
+    add_text(sub, "--chip", flags->chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs(list);
+    auto* recipe =
+        add_text(sub, "--recipe", flags->run.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
     auto* rung =
         add_text(sub, "--rung", flags->run.rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
     recipe->excludes(rung)->excludes(diff);
@@ -190,8 +190,9 @@ int run_command_line(int argc, char** argv) {
     add_text(sub, "--plan", flags->run.plan, "", "FILE")->excludes(recipe)->excludes(rung)->group("");
     add_text(sub, "--run", flags->run.run_id, "", "ID")->group("");
     add_text(sub, "--ladder", flags->run.ladder, "where rungs are looked up", "NAME");
-    auto* out = add_text(sub, "--out", flags->out, "folder for the files (default: profiles/NAME)", "FOLDER");
-    sub->add_flag("--json", flags->json, "print the summary, the explanation or the counters as JSON");
+    auto* out = add_text(sub, "--out", flags->out,
+                         "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
+    sub->add_flag("--json", flags->json, "print the result as JSON");
     add_workload_flags(sub, flags->run.workload, "gpt2-124m, or the ladder's");
     for (CLI::Option* option : {recipe, rung, out}) list->excludes(option);
     for (const char* flag : workload_flags) list->excludes(sub->get_option(flag));

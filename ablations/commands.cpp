@@ -30,16 +30,6 @@ using harness::Json;
 
 namespace {
 
-// Before the work whose result goes there.
-void check_can_write(const char* flag, const fs::path& file) {
-  const fs::path folder = fs::absolute(file).parent_path();
-  if (!fs::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0) {
-    throw std::invalid_argument(
-        fmt::format("{} {}: the folder {} cannot be written", flag, file.string(), folder.string()));
-  }
-  if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
-}
-
 // Draws the report into `out`. The plotting script prints the files it wrote.
 int render_report(const fs::path& study, const fs::path& out) {
   const fs::path log = out / "report.log";

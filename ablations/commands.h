@@ -22,7 +22,7 @@ struct TokenizeFlags {
   std::string data, vocabulary, out;
 };
 
-int doctor(bool json);
+int doctor(bool json, bool peaks);
 int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);

@@ -1,5 +1,6 @@
 #include "ablations/commands.h"
 #include "ablations/ladder.h"
+#include "ablations/rates.h"
 #include "harness/environment.h"
 #include "harness/json_file.h"
 #include "harness/resources.h"
@@ -10,18 +11,36 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 namespace ablations {
 
 namespace fs = std::filesystem;
 using harness::Json;
 
-int doctor(bool json) {
+namespace {
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) fmt::print("to fix: {}\n", note);
+  if (notes.empty()) fmt::print("nothing disturbs measurements right now\n");
+}
+
+}  // namespace
+
+int doctor(bool json, bool peaks) {
   const harness::Machine& machine = harness::this_machine();
   const Json environment = harness::environment();
   const auto notes = harness::disturbances();
   if (json) {
-    fmt::print("{}\n", Json{{"environment", environment}, {"notes", notes}}.dump(1));
+    Json found{{"environment", environment}, {"notes", notes}};
+    if (peaks) found["peaks"] = to_json(measure_rates());
+    fmt::print("{}\n", found.dump(1));
+    return 0;
+  }
+  if (peaks) {
+    fmt::print("{}\n", rates_text(measure_rates()));
+    print_notes(notes);
     return 0;
   }
   fmt::print("CPU      {}, {} cores{}{}\n", machine.cpu.model, machine.cpu.logical_cores,
@@ -62,8 +81,7 @@ int doctor(bool json) {
     }
   }
   fmt::print("\n");
-  for (const std::string& note : notes) fmt::print("to fix: {}\n", note);
-  if (notes.empty()) fmt::print("nothing disturbs measurements right now\n");
+  print_notes(notes);
   return 0;
 }
 

@@ -35,6 +35,7 @@ RunData run_data(const Json& record) {
   }
   run.peak_bytes = record.at("memory").at("peak_bytes");
   run.tokens_per_step = record.at("workload").at("tokens_per_step");
+  run.flops_per_step = record.at("workload").at("flops_per_step");
   run.skipped_steps = timing.value("skipped_steps", int64_t{0});
   run.memory = record.at("memory");
   run.proofs = record.at("proofs");

@@ -18,6 +18,7 @@ struct RunData {
   double page_faults_per_step = 0;
   int64_t peak_bytes = 0, tokens_per_step = 0;
   int64_t skipped_steps = 0;  // by the gradient scaler
+  double flops_per_step = 0;
   harness::Json memory, proofs, observations;
   std::optional<double> joules_per_token;
   std::vector<std::string> flags;  // what disturbed it: "r1-02-bf16 shared: ..."

@@ -1,5 +1,5 @@
-// `ladder profile`: traces one recipe or reads the hardware counters of its step in this process, or compares the
-// traces of two, each made by a process of its own.
+// `ladder profile`: traces one recipe in this process, or compares the traces of two, each made by a process of its
+// own.
 #include "ablations/commands.h"
 #include "ablations/explain.h"
 #include "ablations/ladder.h"
@@ -7,6 +7,7 @@
 #include "ablations/trace_run.h"
 #include "files/files.h"
 #include "harness/environment.h"
+#include "harness/metrics.h"
 #include "harness/process.h"
 #include "harness/unfit.h"
 
@@ -72,35 +73,6 @@ int trace(const ProfileFlags& flags) {
   }
   fmt::print("{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document),
              (folder / (name + ".trace.json")).string(), (folder / (name + ".timeline.json")).string());
-  return 0;
-}
-
-int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
-  if (!harness::this_machine().gpu) {
-    throw harness::Unfit("--counters: counters are a GPU's: " + harness::this_machine().no_gpu_reason);
-  }
-  if (flags.run.workload.steps > 0) {
-    throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
-  }
-  const RunOptions options = run_options(flags.run);
-  const auto [name, title] = named(flags);
-  const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : fs::path(flags.out);
-  const auto announce = [](const std::string& passes) { fmt::print(stderr, "{}\n", passes); };
-  const Json document = counters_json(options, title, count_step(options, metrics, flags.max_passes, announce));
-  fs::create_directories(folder);
-  const fs::path file = folder / (name + ".counters.json");
-  harness::write_json(file, document, "counters");
-  if (flags.json) {
-    fmt::print("{}\n", document.dump(1));
-    return 0;
-  }
-  fmt::print("{}\nFiles:\n{}\n", counters_table(document), file.string());
-  return 0;
-}
-
-int list_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
-  const Json list = metrics_json(flags.chip, metrics);
-  fmt::print("{}", flags.json ? list.dump(1) + "\n" : metrics_table(list));
   return 0;
 }
 
@@ -183,15 +155,44 @@ int diff(const ProfileFlags& flags) {
   return 0;
 }
 
+int list_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  const Json list = metrics_json(flags.chip, metrics);
+  fmt::print("{}", flags.json ? list.dump(1) + "\n" : metrics_table(list));
+  return 0;
+}
+
+int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  if (!harness::this_machine().gpu) {
+    throw harness::Unfit("--counters: counters are a GPU's: " + harness::this_machine().no_gpu_reason);
+  }
+  if (flags.run.workload.steps > 0) {
+    throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
+  }
+  if (flags.run.recipe.empty() && flags.run.rung.empty()) {
+    throw std::invalid_argument("profile --counters: --rung or --recipe says of which step");
+  }
+  if (!flags.out.empty()) check_can_write("--out", flags.out);
+  const RunOptions options = run_options(flags.run);
+  const Json document = counters_json(
+      options, count_step(options, metrics.empty() ? harness::default_metrics() : metrics, flags.max_passes,
+                          [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
+  harness::check_schema(document, "counters", "the counters");
+  if (!flags.out.empty()) harness::write_json(flags.out, document, "counters");
+  fmt::print("{}\n", flags.json ? document.dump(1) : counters_table(document));
+  return 0;
+}
+
 }  // namespace
 
 int profile(const ProfileFlags& flags) {
+  std::vector<std::string> metrics;
+  if (!flags.metrics.empty()) metrics = harness::split_metrics(flags.metrics);
+  if (flags.list_metrics) return list_metrics(flags, metrics);
+  if (flags.counters) return counters(flags, metrics);
+  if (!metrics.empty()) throw std::invalid_argument("--metrics: needs --counters or --list-metrics");
   if (!flags.diff.empty()) return diff(flags);
   if (flags.trace) return trace(flags);
-  const auto metrics = flags.metrics.empty() ? std::vector<std::string>() : harness::split_metrics(flags.metrics);
-  if (flags.counters) return counters(flags, metrics);
-  if (flags.list_metrics) return list_metrics(flags, metrics);
-  throw std::invalid_argument("profile: what? --trace or --diff, --counters or --list-metrics");
+  throw std::invalid_argument("profile: one of --trace, --diff, --counters and --list-metrics says what to do");
 }
 
 }  // namespace ablations

@@ -3,6 +3,7 @@
 #include "ablations/plan.h"
 #include "ablations/terminal.h"
 #include "harness/environment.h"
+#include "model/config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -39,9 +40,7 @@ Json summary(const std::vector<harness::CounterValue>& values) {
     return found == values.end() ? std::nan("") : found->value * factor;
   };
   const double ms = value("gpu__time_duration.sum", 1e-6);
-  const auto either = [&](double first, double second) { return std::isnan(first) ? second : first; };
-  const double read = either(value("dram__bytes_read.sum"), value("dram__bytes_op_read.sum"));
-  const double written = either(value("dram__bytes_write.sum"), value("dram__bytes_op_write.sum"));
+  const double read = value("dram__bytes_read.sum"), written = value("dram__bytes_write.sum");
   const auto number_or_null = harness::finite_or_null;
   return {{"gpu_time_ms", number_or_null(ms)},
           {"dram_read_bytes", number_or_null(read)},
@@ -75,24 +74,37 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
                        plural(passes, "step is", "steps are"), warmup));
   Gpt2Workload workload(options, warmup + passes);
   for (int64_t step = 0; step < warmup; ++step) workload.step();
-  const auto values = counters.measure([&] { workload.step(); });
-  return {counters.chip(), warmup, passes, values, workload.description()};
+  return {counters.chip(), warmup, passes, counters.measure([&] { workload.step(); })};
 }
 
-Json counters_json(const RunOptions& options, const std::string& title, const StepCounters& counters) {
+Json counters_json(const RunOptions& options, const StepCounters& counters) {
+  const model::Config config = model::with_positions(model::preset(options.model), options.positions);
+  const int64_t per_step = options.B * options.T * options.accumulation;
   Json metrics = Json::object();
   for (const auto& [metric, value, unit] : counters.values) {
     metrics[metric] = {{"value", harness::finite_or_null(value)}, {"unit", unit}};
   }
   const Json environment = harness::environment();
-  const Json& gpu = environment.at("gpu");
   return {{"kind", "counters"},
           {"schema_version", 1},
+          {"id", options.id},
           {"created", utc_now()},
-          {"title", title},
-          {"device", {{"kind", "cuda"}, {"name", gpu.is_null() ? Json() : gpu.at("name")}, {"chip", counters.chip}}},
           {"recipe", model::to_json(options.recipe)},
-          {"workload", counters.workload},
+          {"optimizations", options.applied},
+          {"workload",
+           {{"model", config.name},
+            {"parameters", config.parameters()},
+            {"batch", options.B},
+            {"context", options.T},
+            {"accumulation", options.accumulation},
+            {"positions", config.n_positions},
+            {"tokens_per_step", per_step},
+            {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
+            {"seed", options.seed},
+            {"data", {{"source", options.data.filename().string()}}}}},
+          {"device",
+           {{"name", environment.at("gpu").is_null() ? Json() : environment.at("gpu").at("name")},
+            {"chip", counters.chip}}},
           {"warmup_steps", counters.warmup_steps},
           {"passes", counters.passes},
           {"metrics", metrics},
@@ -105,7 +117,7 @@ std::string counters_table(const Json& counters) {
   const Json& name = counters.at("device").at("name");
   const int64_t passes = counters.at("passes");
   std::string text = fmt::format(
-      "One step of {} ({} B={} T={}) on {}, {}{}\n\n", counters.at("title").get<std::string>(),
+      "One step of {} ({} B={} T={}) on {}, {}{}\n\n", counters.at("id").get<std::string>(),
       workload.at("model").get<std::string>(), workload.at("batch").get<int64_t>(),
       workload.at("context").get<int64_t>(), name.is_null() ? "?" : name.get<std::string>(),
       counters.at("device").at("chip").get<std::string>(),

@@ -242,6 +242,15 @@ RunOptions run_options(const RunFlags& run) {
   return options;
 }
 
+void check_can_write(const char* flag, const fs::path& file) {
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (!fs::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0) {
+    throw std::invalid_argument(
+        fmt::format("{} {}: the folder {} cannot be written", flag, file.string(), folder.string()));
+  }
+  if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
+}
+
 std::string python() {
   const char* named = std::getenv("LADDER_PYTHON");
   return named != nullptr ? named : LADDER_PYTHON;

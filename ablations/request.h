@@ -39,12 +39,13 @@ struct RunFlags {
   bool report_steps = false;  // to file descriptor 3, for the runner
 };
 
+// One of trace, diff, counters and list_metrics says what to do.
 struct ProfileFlags {
   RunFlags run;  // what to profile
   bool trace = false, counters = false, list_metrics = false, json = false;
   std::vector<std::string> diff;  // one rung, two rungs, or two files with traces
-  std::string metrics, chip;      // to count; whose to list
-  int64_t max_passes = 16;        // steps to count at most
+  std::string metrics, chip;
+  int64_t max_passes = 16;
   std::string out;
 };
 
@@ -57,6 +58,9 @@ RunOptions run_options(const RunFlags& flags);
 
 // Everything that would make each of the plan's runs fail, before the first.
 void check_workload(const Plan& plan);
+
+// Before the work whose result goes there. Throws std::invalid_argument that names the flag.
+void check_can_write(const char* flag, const std::filesystem::path& file);
 
 // The Python that draws reports and runs the peers: $LADDER_PYTHON, else the one this program was built with.
 std::string python();

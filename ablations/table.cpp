@@ -179,6 +179,19 @@ std::string sizes(const Json& study) {
   return text;
 }
 
+// Of the last rung that has one; the table has no room for a column.
+std::string mfu_line(const Json& study) {
+  std::string line;
+  for (const Json& rung : study.at("rungs")) {
+    const Json mfu = rung.value("mfu", Json());
+    if (is_peer(rung) || mfu.is_null() || mfu.at("value").is_null()) continue;
+    line = fmt::format("MFU of \"{}\": {:.1f} % of {} TFLOP/s ({}); {}.", label(study, rung),
+                       100 * mfu.at("value").get<double>(), number(mfu.at("peak_flops").get<double>() / 1e12),
+                       mfu.at("peak_source").get<std::string>(), mfu.at("formula").get<std::string>());
+  }
+  return line.empty() ? "" : wrapped(line);
+}
+
 }  // namespace
 
 std::string study_table(const Json& study) {
@@ -203,6 +216,7 @@ std::string study_table(const Json& study) {
     text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
   }
   if (std::ranges::any_of(study.at("rungs"), is_flagged)) text += "! marks rungs with disturbed runs.\n";
+  text += mfu_line(study);
   for (const Json& warning : study.at("warnings")) text += wrapped("warning: " + warning.get<std::string>(), "  ");
   return text;
 }

@@ -1,5 +1,7 @@
 #include "harness/cuda_calls.h"
 
+#include "harness/cupti_error.h"
+
 #include <cupti.h>
 #include <fmt/format.h>
 
@@ -30,24 +32,18 @@ void CUPTIAPI on_call(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId,
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && enters) ++runtime_depth;
 }
 
-std::string describe(const char* call, CUptiResult result) {
-  const char* text = nullptr;
-  if (cuptiGetResultString(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown";
-  return fmt::format("{}: {} ({})", call, text, static_cast<int>(result));
-}
-
 // The place of the one subscriber that CUPTI has; given back when the work is over, also by an exception.
 class Subscription {
  public:
   explicit Subscription(Counter& counter) {
     if (const CUptiResult result = cuptiSubscribe(&handle_, on_call, &counter); result != CUPTI_SUCCESS) {
-      fault_ = describe("cuptiSubscribe", result);
+      fault_ = describe_cupti("cuptiSubscribe", result);
       return;
     }
     subscribed_ = true;
     for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
       if (const CUptiResult result = cuptiEnableDomain(1, handle_, domain); result != CUPTI_SUCCESS) {
-        fault_ = describe("cuptiEnableDomain", result);
+        fault_ = describe_cupti("cuptiEnableDomain", result);
       }
     }
   }

@@ -31,7 +31,7 @@ struct Utilization {
   unsigned gpu, memory;
 };
 
-// Drivers of early 2023 (535.43 to 535.86) wrote 8 bytes more for each: room for twice as many is given.
+// The header of some drivers of 2023 had 8 bytes more here: room for twice as many is given.
 struct Process {
   unsigned pid;
   unsigned long long memory;

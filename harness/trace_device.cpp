@@ -1,3 +1,4 @@
+#include "harness/cupti_error.h"
 #include "harness/trace.h"
 
 #include <cuda_runtime_api.h>
@@ -16,13 +17,6 @@
 
 namespace harness {
 namespace {
-
-void check(CUptiResult result, const char* call) {
-  if (result == CUPTI_SUCCESS) return;
-  const char* text = nullptr;
-  if (cuptiGetResultString(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown";
-  throw std::runtime_error(fmt::format("{}: {} ({})", call, text, static_cast<int>(result)));
-}
 
 std::string demangled(const char* name) {
   if (name == nullptr) return "?";
@@ -167,16 +161,16 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, c
 class Tracing {
  public:
   Tracing() {
-    check(cuptiActivityRegisterCallbacks(give_buffer, take_buffer), "cuptiActivityRegisterCallbacks");
-    check(cuptiSubscribe(&subscriber_, on_call, nullptr), "cuptiSubscribe");
+    check_cupti("cuptiActivityRegisterCallbacks", cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
+    check_cupti("cuptiSubscribe", cuptiSubscribe(&subscriber_, on_call, nullptr));
     subscribed_ = true;
     for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
-      check(cuptiEnableDomain(1, subscriber_, domain), "cuptiEnableDomain");
+      check_cupti("cuptiEnableDomain", cuptiEnableDomain(1, subscriber_, domain));
     }
     for (const CUpti_CallbackId id : {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED}) {
-      check(cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id), "cuptiEnableCallback");
+      check_cupti("cuptiEnableCallback", cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id));
     }
-    for (const CUpti_ActivityKind kind : kinds) check(cuptiActivityEnable(kind), "cuptiActivityEnable");
+    for (const CUpti_ActivityKind kind : kinds) check_cupti("cuptiActivityEnable", cuptiActivityEnable(kind));
   }
   ~Tracing() {
     for (const CUpti_ActivityKind kind : kinds) cuptiActivityDisable(kind);
@@ -185,7 +179,7 @@ class Tracing {
   Tracing(const Tracing&) = delete;  // CUPTI has one place
   Tracing& operator=(const Tracing&) = delete;
 
-  static void flush() { check(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll"); }
+  static void flush() { check_cupti("cuptiActivityFlushAll", cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)); }
 
  private:
   // Never KIND_KERNEL, which makes kernels run one after another.
@@ -198,7 +192,7 @@ class Tracing {
 
 int64_t now_ns() {
   uint64_t now = 0;
-  check(cuptiGetTimestamp(&now), "cuptiGetTimestamp");
+  check_cupti("cuptiGetTimestamp", cuptiGetTimestamp(&now));
   return static_cast<int64_t>(now);
 }
 

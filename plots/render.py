@@ -79,10 +79,15 @@ def report(study, has_pictures=True):
     environment.filters.update(
         code=code, ms=chart.milliseconds, digits=chart.digits3, plain=chart.plain, times=chart.times, count=chart.count,
         ms_span=lambda e: span(e, chart.digits3), times_span=lambda e: span(e, chart.times),
+        mfu=lambda r: f"{100 * r['mfu']['value']:.1f} %" if (r.get("mfu") or {}).get("value") is not None else "—",
+        tera=lambda x: f"{x / 1e12:,.4g}",
         command=lambda text: Md(shlex.quote(chart.clean(text))), memory=lambda x: chart.memory(x, chart.memory_unit(study)),
         energy=chart.energy)
     words, first, last = chart.finding(study)
     splits = [(r, r["memory"]) for r in chart.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
+    mfus = [r["mfu"] for r in chart.own_rungs(study) if chart.has_number(r) and r.get("mfu")]
+    no_mfu = "" if not mfus or any(m["value"] is not None for m in mfus) else mfus[0]["reason"]
+    mfus = {m["type"]: m for m in mfus if m["value"] is not None}
     text = environment.get_template("report.md.j2").render(
         study=study, words=words, first=first, last=last, confidence=chart.confidence(study), rungs=chart.own_rungs(study),
         mode=study.get("mode", "cumulative"), worths=modes.worths(study), worth_words=modes.worth_words(study),
@@ -91,7 +96,7 @@ def report(study, has_pictures=True):
         has_number=chart.has_number, unclear=chart.unclear,
         memory_unit=chart.memory_unit(study)[0], environment=flatten(study["environment"]), alt=modes.title(study),
         splits=splits, has_reserved=bool(splits) and all("reserved_peak_bytes" in m for _, m in splits),
-        has_pictures=has_pictures)
+        mfus=list(mfus.values()), no_mfu=no_mfu, has_pictures=has_pictures)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 

@@ -148,6 +148,31 @@ TEST_F(Analysis, ComputesMediansRatiosAndTheHeadline) {
   EXPECT_TRUE(s["rungs"][0]["speedup_previous"].is_null());
 }
 
+TEST_F(Analysis, MfuIsNoneOnACpuAndSaysWhy) {
+  const Json s = study();
+  EXPECT_TRUE(s["rungs"][1]["mfu"]["value"].is_null());
+  EXPECT_EQ(s["rungs"][1]["mfu"]["type"], "bf16");
+  EXPECT_EQ(s["rungs"][1]["mfu"]["reason"], "there is no table of peaks for CPUs");
+  EXPECT_EQ(study_table(s).find("MFU"), std::string::npos);
+}
+
+TEST_F(Analysis, MfuOfEachRungIsOfItsOwnTypesPeak) {
+  for (Rung& rung : plan_.rungs) rung.recipe.device = model::Device::cuda;
+  for (const PlannedRun& run : plan_.runs) {
+    Json record = good(run, 100);
+    record["workload"]["flops_per_step"] = 10e12;  // 100 TFLOP/s
+    record["environment"]["gpu"] = {{"name", "NVIDIA A100-SXM4-40GB"}};
+    write(run, record);
+  }
+  const Json s = study();
+  EXPECT_NEAR(s["rungs"][0]["mfu"]["value"].get<double>(), 100 / 19.5, 1e-9);
+  EXPECT_NEAR(s["rungs"][1]["mfu"]["value"].get<double>(), 100.0 / 312, 1e-9);
+  const std::string table = study_table(s);
+  EXPECT_NE(table.find("MFU of \"+ fused AdamW\": 32.1 % of 312 TFLOP/s (NVIDIA A100 datasheet, June"),
+            std::string::npos)
+      << table;
+}
+
 TEST_F(Analysis, AFailedProofTakesTheNumberAway) {
   Json record = good(run_of(1, 2), 50);
   record["proofs"][0]["passed"] = false;
@@ -173,8 +198,8 @@ TEST_F(Analysis, DisturbedRunsAreSaidAndTheirRungIsMarked) {
   EXPECT_EQ(s["rungs"][1]["flags"][0], run_of(1, 0).id + " throttled: HwSlowdown in 2 of 9 samples");
   EXPECT_EQ(s["rungs"][1]["flags"][3], run_of(1, 2).id + " shared: 1 other process on the GPU");
   EXPECT_FALSE(s["rungs"][0].contains("flags"));
-  EXPECT_EQ(s["warnings"][0], "rung 1 \"bf16 autocast\": 2 of 3 runs were disturbed: " + run_of(1, 0).id +
-                                  " throttled: HwSlowdown in 2 of 9 samples (and 3 more)");
+  EXPECT_EQ(s["warnings"][0],
+            "2 of 9 runs were disturbed: " + run_of(1, 0).id + " throttled: HwSlowdown in 2 of 9 samples, and others");
   const std::string table = study_table(s);
   EXPECT_NE(table.find("\n+ bf16 autocast" + std::string(11, ' ') + "!"), std::string::npos);
   EXPECT_NE(table.find("! marks"), std::string::npos);

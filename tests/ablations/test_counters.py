@@ -19,7 +19,7 @@ def refusal(done, status: int) -> str:
 
 
 def test_counters_need_a_gpu(ladder, tmp_path):
-    done = ladder("profile", "--counters", "--rung", "flash", "--ladder", "gpt2", "--out", tmp_path)
+    done = ladder("profile", "--counters", "--rung", "flash", "--ladder", "gpt2", "--out", tmp_path / "counters.json")
     line = refusal(done, 3)
     assert line.startswith("--counters: counters are a GPU's: no CUDA device (")
     assert not list(tmp_path.iterdir())
@@ -62,10 +62,7 @@ def test_passes_are_told_beforehand(ladder, metrics, passes):
     (["--counters", "--metrics", "a,a"], "stands twice"),
     (["--counters", "--max-passes", "0"], "--max-passes 0 is not allowed"),
     (["--counters", "--rung", "bf16", "--recipe", "{}"], "excludes"),
-    (["--counters", "--trace"], "excludes"),
-    (["--trace", "--metrics", "a"], "excludes"),
-    (["--max-passes", "3", "--list-metrics", "--chip", "GH100"], "requires --counters"),
-    ([], "--counters or --list-metrics"),
+    ([], "one of --counters and --list-metrics"),
 ])
 def test_bad_input(ladder, arguments, words):
     assert words in refusal(ladder("profile", *arguments), 2)

@@ -7,7 +7,7 @@ import pathlib
 
 import jsonschema
 import pytest
-from conftest import ROOT, read_json
+from conftest import ROOT, ladder_document, read_json, snapshot, write_json
 
 SMALL = ["--ladder", "tiny", "--steps", "2", "--warmup", "1", "--threads", "1"]
 
@@ -91,7 +91,7 @@ def test_a_difference_of_two_files(ladder, traced) -> None:
     assert changes["aten::masked_fill"] == changes["aten::softmax"] == "went"
     assert "+ flash attention: step" in explanation["words"]
     text = ladder("profile", "--diff", *files).stdout
-    assert "scaled_dot_product_attention" in text and max(map(len, text.splitlines())) <= 80
+    assert "+ flash attention: step" in text and max(map(len, text.splitlines())) <= 80
 
 
 def test_a_rung_against_the_one_before_it(ladder, tmp_path) -> None:
@@ -102,8 +102,28 @@ def test_a_rung_against_the_one_before_it(ladder, tmp_path) -> None:
         f"{rung}.{kind}.json" for rung in ("bf16", "flash") for kind in ("timeline", "trace"))
 
 
+def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
+    rungs = write_json(tmp_path / "small.json", ladder_document(rungs=["gpu", "flash", "fused_adamw"]))
+    done = ladder("ablate", "--ladder", rungs, "--repeats", "1", "--threads", "1", "--explain", "--out", tmp_path / "study")
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.split("Files:")[0].splitlines())) <= 80
+    study = read_json(tmp_path / "study" / "study.json")
+    words = {rung["optimization"]: rung.get("explanation") for rung in study["rungs"]}
+    assert words[None] is None and words["gpu"] is None  # nothing before it; not applicable
+    assert words["flash"].startswith("+ flash attention: step") and "operations became" in words["flash"]
+    assert words["fused_adamw"].startswith("+ fused AdamW: step") and "operations became" in words["fused_adamw"]
+    assert {"busy_percent", "by_phase"} <= study["rungs"][0]["profile"].keys()
+    report = (tmp_path / "study" / "report.md").read_text()
+    assert report.count("**Why:**") == 2
+    assert " ".join(words["fused_adamw"].split()[:4]) in " ".join(done.stdout.split())
+    # A study that is resumed makes no trace twice.
+    before = snapshot(tmp_path / "study" / "traces")
+    assert before and ladder("ablate", "--resume", "--explain", "--out", tmp_path / "study").returncode == 0
+    assert snapshot(tmp_path / "study" / "traces") == before
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["profile"], "--trace or --diff"),
+    (["profile"], "one of --trace, --diff, --counters"),
     (["profile", "--trace", "--diff", "flash"], "excludes"),
     (["profile", "--diff", "nothing", "--ladder", "tiny"], "--diff nothing: ladder tiny has here start, memory"),
     (["profile", "--diff", "start", "--ladder", "tiny"], "the first rung here; name two"),

@@ -413,8 +413,8 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path) -> No
         assert first["timing"]["step_ms"] != second["timing"]["step_ms"]
         assert f"run {run} is made again; {first['flags'][0]}\n" in done.stderr
         assert rung["status"] == "measured" and rung["flags"] == [f"{run} {second['flags'][0]}"]
-        warning = f"rung {rung['index']} \"{rung['title']}\": 1 of 1 runs was disturbed: {rung['flags'][0]}"
-        assert warning in study["warnings"] and f"warning: {warning}" in " ".join(done.stdout.split())
+    warning = f"2 of 2 runs were disturbed: {study['rungs'][0]['flags'][0]}, and others"
+    assert warning in study["warnings"] and f"warning: {warning}" in " ".join(done.stdout.split())
     assert len(re.findall(r"^.{26}! *[\d.,]+ ", done.stdout, re.M)) == 2 and "! marks rungs with disturbed runs." in done.stdout
     assert (folder / "report.md").read_text().count(" (disturbed) |") == 2
     again = ladder("ablate", "--resume", "--json", "--out", folder)
@@ -517,6 +517,17 @@ def test_doctor(ladder) -> None:
     found = json.loads(ladder("doctor", "--json").stdout)
     assert found["environment"]["gpu"] is None and found["environment"]["cpu"]["logical_cores"] >= 1
     assert isinstance(found["notes"], list)
+
+
+def test_doctor_measures_what_the_machine_reaches(ladder) -> None:
+    done = ladder("doctor", "--peaks", "--json")
+    assert done.returncode == 0, done.stderr
+    peaks = json.loads(done.stdout)["peaks"]
+    assert peaks["source"] is None and peaks["reason"] == "there is no table of peaks for CPUs"
+    assert [rate["what"] for rate in peaks["rates"]] == ["copy", "fp32", "oneDNN", "bf16"]
+    for rate in peaks["rates"]:
+        assert rate["measured"] > 0 and rate["table"] is None and rate["share"] is None
+        assert re.fullmatch(r"\d+ MiB" if rate["what"] == "copy" else r"\d+\^3", rate["size"])
 
 
 def test_the_report_says_when_it_cannot_be_drawn(study, ladder, environment, monkeypatch, tmp_path) -> None:

@@ -231,6 +231,35 @@ def test_every_status_without_a_number(tmp_path):
     assert "| r4-0 | 4 | 0 | failed | killed by signal 9 |" in report
 
 
+def mfu(value, type="bf16", reason=""):
+    return {"value": value, "formula": f"6 N over the dense {type} peak", "type": type, "reason": reason,
+            "peak_flops": None if value is None else 989.5e12, "peak_source": None if value is None else "datasheet, 2023"}
+
+
+def test_mfu_has_a_column_where_there_is_one():
+    study = make(device="cuda")
+    for r in study["rungs"]:
+        r["mfu"] = mfu(0.1 * r["index"], "fp32" if r["index"] < 2 else "bf16")
+    study["rungs"][3]["mfu"] = mfu(None, "fp16", "no peak")
+    without_number(study, 4, "failed", "exit status 3")
+    study["rungs"][4]["mfu"] = None
+    report = render.report(valid(study))
+    assert [row[6] for row in table(report)] == ["0.0 %", "10.0 %", "20.0 %", "—", "—", "50.0 %", "60.0 %"]
+    assert [line for line in report.splitlines() if line.startswith("- MFU of")] == [
+        f"- MFU of rungs in {type}: 6 N over the dense {type} peak, 989.5 TFLOP/s (datasheet, 2023)." for type in ("fp32", "bf16")]
+    assert "No MFU" not in report
+
+
+def test_without_mfu_the_reason_is_said_once():
+    study = make()
+    for r in study["rungs"]:
+        r["mfu"] = mfu(None, reason="there is no table of peaks for CPUs")
+    report = render.report(valid(study))
+    assert report.count("No MFU: there is no table of peaks for CPUs.\n") == 1
+    assert len(table(report)[0]) == 6
+    assert "MFU" not in render.report(valid(make()))  # older studies
+
+
 def test_a_void_rung_never_shows_its_number():
     study = make()
     study["rungs"][3].update(status="void", reason="losses differ")

@@ -1,0 +1,40 @@
+// What this machine does reach: the rate of a large copy and of large matrix products, beside the maker's peaks. Rates
+// of libraries at full size, on random numbers: zeros would use less power and let a GPU clock higher.
+#pragma once
+
+#include "harness/json_file.h"
+#include "model/recipe.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+struct Rate {
+  std::string what;             // "copy", "fp32", "TF32", "bf16", "fp16"; "oneDNN": of fp32 on a CPU
+  std::string size;             // "1024 MiB", "8192^3"
+  double measured = 0;          // copy: bytes read and written per second; else FLOP/s; median of at least nine
+  std::optional<double> table;  // the maker's figure
+};
+
+struct Rates {
+  std::string device;
+  std::string source;  // of the table's figures; empty: see reason
+  std::string reason;
+  std::vector<Rate> rates;
+};
+
+// Of the CUDA device where there is one, else of the CPU with all its threads. Takes a few seconds. Throws c10::Error
+// where the device has no 4 GiB to spare.
+Rates measure_rates();
+
+// The name of the rate that limits a recipe's matrix products.
+std::string rate_of(const model::Recipe& recipe);
+
+harness::Json to_json(const Rates& rates);
+
+// At most 80 columns, but for a longer device name.
+std::string rates_text(const Rates& rates);
+
+}  // namespace ablations

@@ -1,0 +1,96 @@
+#include "model/costs.h"
+
+#include <algorithm>
+
+namespace model {
+namespace {
+
+constexpr double f32 = 4, i64 = 8;  // bytes
+
+// One call of an operation in one micro-step.
+struct Call {
+  std::string op, part;
+  int64_t times;  // per micro-step
+  double flops;   // of forward; backward has a product for each of the two operands: twice as many
+  double forward_bytes, backward_bytes;  // without gradients of weights
+  double gradients;                      // of weights: how many numbers
+};
+
+}  // namespace
+
+std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t batch, int64_t context,
+                             int64_t accumulation) {
+  const auto B = static_cast<double>(batch), T = static_cast<double>(context), C = static_cast<double>(config.n_embd);
+  const auto rows = static_cast<double>(recipe.vocabulary_rows), P = static_cast<double>(config.n_positions);
+  const int64_t L = config.n_layer;
+  const double low = recipe.autocast == Autocast::off ? f32 : 2;
+  const double BT = B * T, BTC = BT * C;
+
+  // x (BT, in) in x_type, weight (out, in), bias (out) or none -> y (BT, out).
+  // Forward 2 BT in out; backward dx = dy W and dW = dy^T x. Reads dy, x and W, writes dx, dW and db.
+  const auto product = [&](const char* op, const char* part, int64_t times, double in, double out, double x_type,
+                           double bias) -> Call {
+    const double x = BT * in * x_type, y = BT * out * low, weight = in * out;
+    return {op, part, times, 2 * BT * in * out, x + f32 * (weight + bias) + y, y + x + f32 * weight + x, weight + bias};
+  };
+  const auto linear = [&](const char* part, double in, double out, double x_type) {
+    return product("linear", part, L, in, out, x_type, /*bias=*/out);
+  };
+
+  const double gathered = std::min(BT, rows) * C;  // rows of wte: no more than there are
+  // Reads x, weight and bias, writes y; backward reads dy, x and weight, writes dx, dweight, dbias.
+  const auto layer_norm = [&](const char* part, int64_t times) -> Call {
+    return {"layer_norm", part, times, 0, f32 * (2 * BTC + 2 * C), f32 * (3 * BTC + C), 2 * C};
+  };
+  const std::vector<Call> calls{
+      // Reads tokens, a row of wte for each and T rows of wpe. Backward adds to the gradient of wte, which is the
+      // head's, row by row, and writes that of wpe whole.
+      {"embed", "embed", 1, 0, i64 * BT + f32 * (gathered + T * C + BTC), i64 * BT + f32 * (BTC + 2 * gathered), P * C},
+      layer_norm("ln_1", L),
+      linear("c_attn", C, 3 * C, f32),
+      // q k^T and p v are 2 T^2 HS for each head, C for all: 4 B T^2 C, of which causal attention needs half. Backward:
+      // dv, dp, dq, dk (Dao et al. 2022, FlashAttention, algorithm 4, without the second q k^T); it reads q, k, v, o
+      // and do, writes dq, dk and dv.
+      {"attention", "attention", L, 2 * BTC * T, 4 * BTC * low, 8 * BTC * low, 0},
+      linear("attn_proj", C, C, low),
+      layer_norm("ln_2", L),
+      linear("c_fc", C, 4 * C, f32),
+      {"gelu", "gelu", L, 0, 2 * 4 * BTC * low, 3 * 4 * BTC * low, 0},
+      linear("mlp_proj", 4 * C, C, low),
+      // Reads x and what is added, writes the sum. Backward adds the gradient that comes by the other way, through
+      // LayerNorm, to the one that comes along the stream: reads two, writes one, and hands the second on to what was
+      // added, converted where that has another type.
+      {"residual", "residual", 2 * L, 0, BTC * (2 * f32 + low), BTC * (3 * f32 + (low == f32 ? 0 : low)), 0},
+      layer_norm("ln_f", 1),
+      product("head", "head", 1, C, rows, f32, /*bias=*/0),
+      // Reads logits and targets, writes the loss; backward reads them again and writes dlogits.
+      {"cross_entropy", "cross_entropy", 1, 0, BT * rows * low + i64 * BT + f32, 2 * BT * rows * low + i64 * BT + f32,
+       0},
+  };
+
+  std::vector<Cost> costs;
+  const auto steps = static_cast<double>(accumulation);
+  for (const bool forward : {true, false}) {
+    for (const Call& call : calls) {
+      const auto times = static_cast<double>(call.times);
+      const double gradient_passes = 2 * steps - 1;  // written by each micro-step, read by all but the first
+      costs.push_back(
+          {.phase = forward ? "forward" : "backward",
+           .op = call.op,
+           .part = call.part,
+           .calls = call.times * accumulation,
+           .flops = times * steps * call.flops * (forward ? 1 : 2),
+           .bytes = times * (forward ? steps * call.forward_bytes
+                                     : steps * call.backward_bytes + gradient_passes * f32 * call.gradients)});
+    }
+  }
+  const double parameters =
+      static_cast<double>(config.parameters()) + (rows - static_cast<double>(config.vocabulary)) * C;
+  // The norm reads every gradient. Scaling by it can be part of the update, and is where that is fused.
+  costs.push_back({"clip", "clip", "", 1, 0, f32 * parameters});
+  // Reads weight, gradient and two moments, writes weight and moments (Loshchilov and Hutter 2019, algorithm 2).
+  costs.push_back({"update", "adamw", "", 1, 0, 7 * f32 * parameters});
+  return costs;
+}
+
+}  // namespace model

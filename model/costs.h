@@ -1,0 +1,39 @@
+// What a step costs at the least: FLOPs and bytes of every operation of the model and of the trainer, counted from
+// shapes.
+//
+// FLOPs are the multiplications and additions of matrix products, 2 M N K each, and of nothing else, as torch's
+// FlopCounterMode and MFU count them; what has none is limited by memory on any device of today. Causal attention is
+// counted by half of the T x T square, T^2 / 2 of its entries, which is what MFU's 6 L C T takes; recomputing it in
+// backward counts nothing.
+//
+// Bytes: each input read once and each output written once, as if an operation were one kernel with all it needs in
+// registers. Each tensor has the type in which the model hands it from one operation to the next: weights, their
+// gradients, AdamW's moments, the residual stream, LayerNorm's output and the loss float32; what linear, attention,
+// gelu and head make the autocast type; tokens int64; a gradient the type of what it is the gradient of. Gradients of
+// weights are written once by the first micro-step, read and written by each later one. Not counted: what an
+// implementation keeps for itself (LayerNorm's statistics, attention's logsumexp, low-precision copies of weights).
+#pragma once
+
+#include "model/config.h"
+#include "model/recipe.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace model {
+
+struct Cost {
+  std::string phase;  // "forward", "backward", "clip", "update"
+  std::string op;     // as in ops.h; "clip", "adamw"
+  std::string part;   // as the model announces it (Ops::on_part): "c_attn", "ln_1", "head"; "" of clip and adamw
+  int64_t calls = 0;  // per step
+  double flops = 0;   // per step
+  double bytes = 0;   // per step
+};
+
+// Of one step: `accumulation` micro-steps of B sequences of T tokens. Of the recipe, autocast and vocabulary_rows
+// count.
+std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation);
+
+}  // namespace model
