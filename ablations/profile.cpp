@@ -186,9 +186,9 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
   }
   if (!flags.out.empty()) check_can_write("--out", flags.out);
   const RunOptions options = run_options(flags.run);
-  const Json document = counters_json(
-      options, count_step(options, metrics.empty() ? harness::default_metrics() : metrics, flags.max_passes,
-                          [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
+  const Json document =
+      counters_json(options, count_step(options, metrics, flags.max_passes,
+                                        [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
   harness::check_schema(document, "counters", "the counters");
   if (!flags.out.empty()) harness::write_json(flags.out, document, "counters");
   fmt::print("{}\n", flags.json ? document.dump(1) : counters_table(document));

@@ -40,7 +40,9 @@ Json summary(const std::vector<harness::CounterValue>& values) {
     return found == values.end() ? std::nan("") : found->value * factor;
   };
   const double ms = value("gpu__time_duration.sum", 1e-6);
-  const double read = value("dram__bytes_read.sum"), written = value("dram__bytes_write.sum");
+  const auto either = [&](double first, double second) { return std::isnan(first) ? second : first; };
+  const double read = either(value("dram__bytes_read.sum"), value("dram__bytes_op_read.sum"));
+  const double written = either(value("dram__bytes_write.sum"), value("dram__bytes_op_write.sum"));
   const auto number_or_null = harness::finite_or_null;
   return {{"gpu_time_ms", number_or_null(ms)},
           {"dram_read_bytes", number_or_null(read)},

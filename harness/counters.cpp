@@ -240,6 +240,7 @@ std::string ProfilingLibrary::chip() const {
 
 Counters::Counters(std::vector<std::string> metrics) : context_(current_context()), chip_(library_.chip()) {
   check_supported();
+  if (metrics.empty()) metrics = default_metrics(chip_);
   metrics_.emplace(chip_, std::move(metrics), availability(context_));
 }
 

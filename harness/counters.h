@@ -1,6 +1,7 @@
 // Reads the GPU's hardware counters over a piece of work: CUPTI's range profiler, one user range, the work itself
 // repeated where one pass does not hold all metrics (CUPTI_UserReplay). What other threads launch meanwhile, and what a
-// graph launch sets off, is counted too: the counters belong to the context, not to a kernel.
+// graph launch sets off, is counted too, because the counters belong to the context, not to a kernel; tests/cuda holds
+// them to that.
 //
 // The surprising thing: with several passes the values come from several executions of the work, which must therefore
 // be alike. Never in a process whose times count or that is traced: the counting slows both.
@@ -37,9 +38,9 @@ class ProfilingLibrary {
 
 class Counters {
  public:
-  // Of the current CUDA device; makes its context where there is none yet. Throws Unfit where counters are not to be
-  // had, with the reason and the remedy (no driver, no permission, another tool), std::invalid_argument for a metric
-  // that the device does not have.
+  // Of the current CUDA device; makes its context where there is none yet. No metrics: the chip's default set. Throws
+  // Unfit where counters are not to be had, with the reason and the remedy (no driver, no permission, another tool),
+  // std::invalid_argument for a metric that the device does not have.
   explicit Counters(std::vector<std::string> metrics);
   Counters(const Counters&) = delete;  // the device has one set of counters
   Counters& operator=(const Counters&) = delete;

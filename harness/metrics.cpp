@@ -29,7 +29,11 @@ ChipObject open_chip(const std::string& name, std::span<const uint8_t> availabil
   params.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
   params.pChipName = name.c_str();
   params.pCounterAvailabilityImage = availability.empty() ? nullptr : availability.data();
-  check_cupti("cuptiProfilerHostInitialize", cuptiProfilerHostInitialize(&params));
+  const CUptiResult result = cuptiProfilerHostInitialize(&params);
+  if (result == CUPTI_ERROR_NOT_SUPPORTED) {
+    throw std::invalid_argument(fmt::format("chip \"{}\": this CUPTI knows its name and does not count on it", name));
+  }
+  check_cupti("cuptiProfilerHostInitialize", result);
   return ChipObject(params.pHostObject);
 }
 
@@ -155,11 +159,13 @@ std::vector<BaseMetric> base_metrics(const std::string& chip_name) {
   return metrics;
 }
 
-const std::vector<std::string>& default_metrics() {
-  static const std::vector<std::string> names = {
+std::vector<std::string> default_metrics(const std::string& chip_name) {
+  static const std::vector<std::string> wanted = {
       "gpu__time_duration.sum",
       "dram__bytes_read.sum",
       "dram__bytes_write.sum",
+      "dram__bytes_op_read.sum",  // what chips with GDDR7 have in place of those
+      "dram__bytes_op_write.sum",
       "dram__throughput.avg.pct_of_peak_sustained_elapsed",
       "lts__t_bytes.sum",
       "lts__t_sectors_op_read.sum",
@@ -173,7 +179,16 @@ const std::vector<std::string>& default_metrics() {
       "gpc__cycles_elapsed.max",
       "gpc__cycles_elapsed.avg.per_second",
   };
-  return names;
+  const ChipObject chip = open_chip(chip_name);
+  std::vector<std::string> known;
+  for (const auto& [kind, word] : kinds) {
+    const std::vector<std::string> names = names_of_kind(chip, kind);
+    known.insert(known.end(), names.begin(), names.end());
+  }
+  std::vector<std::string> metrics = wanted;
+  std::erase_if(metrics,
+                [&](const std::string& name) { return std::ranges::find(known, base_of(name)) == known.end(); });
+  return metrics;
 }
 
 std::vector<std::string> split_metrics(const std::string& list) {

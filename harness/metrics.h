@@ -29,8 +29,9 @@ struct BaseMetric {
 // By kind, then as CUPTI lists them. Throws std::invalid_argument for an unknown chip, with those that are known.
 std::vector<BaseMetric> base_metrics(const std::string& chip);
 
-// DRAM and L2 bytes, activity of SMs and their tensor pipes, the GPU's time: what fits into one pass.
-const std::vector<std::string>& default_metrics();
+// DRAM and L2 bytes, activity of SMs and their tensor pipes, the GPU's time: what fits into one pass from Ampere on. A
+// chip without memory of its own has no DRAM counters, so its set has none.
+std::vector<std::string> default_metrics(const std::string& chip);
 
 // "a,b" -> {"a", "b"}. Throws std::invalid_argument for an empty name and for one that stands twice.
 std::vector<std::string> split_metrics(const std::string& list);

@@ -49,6 +49,15 @@ TEST(ProfileCounters, SummaryHasFixedUnits) {
   EXPECT_EQ(document.at("device").at("chip"), "GH100");
 }
 
+TEST(ProfileCounters, DramMayBeCountedUnderAnotherName) {
+  StepCounters counters = counted();
+  counters.values[1].metric = "dram__bytes_op_read.sum";
+  counters.values[2].metric = "dram__bytes_op_write.sum";
+  const Json document = counters_json(options(), counters);
+  EXPECT_EQ(document.at("summary").at("dram_read_bytes"), 60e9);
+  EXPECT_EQ(document.at("summary").at("dram_write_bytes"), 40e9);
+}
+
 TEST(ProfileCounters, WhatIsNotKnownIsNull) {
   StepCounters counters = counted();
   counters.values = {{"dram__bytes_read.sum", std::nan(""), "byte"}, {"dram__bytes_write.sum", 1.0, "byte"}};
@@ -84,7 +93,7 @@ TEST(ProfileCounters, SeveralPassesAreSaid) {
 TEST(ProfileCounters, ARecipeForTheCpuIsRefused) {
   RunOptions on_cpu = options();
   on_cpu.recipe.device = model::Device::cpu;
-  EXPECT_THROW(count_step(on_cpu, harness::default_metrics(), 1, [](const std::string&) {}), std::invalid_argument);
+  EXPECT_THROW(count_step(on_cpu, {}, 1, [](const std::string&) {}), std::invalid_argument);
 }
 
 }  // namespace

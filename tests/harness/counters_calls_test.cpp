@@ -180,6 +180,15 @@ TEST(CountersCalls, ComeInOrder) {
   expect_all_off();
 }
 
+TEST(CountersCalls, NoMetricsAreTheDefaultSet) {
+  driver = {};
+  Counters counters({});
+  const std::vector<std::string> expected = harness::default_metrics("GH100");
+  const auto values = counters.measure(work);
+  ASSERT_EQ(values.size(), expected.size());
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i].metric, expected[i]);
+}
+
 TEST(CountersCalls, EachPassIsTheWorkOnceMore) {
   driver = {.passes = 8};
   Counters counters({"sm__throughput.avg.pct_of_peak_sustained_elapsed"});

@@ -15,7 +15,7 @@ int64_t passes(const std::string& chip, std::vector<std::string> metrics) {
 }
 
 std::vector<std::string> with_default(const std::string& metric) {
-  std::vector<std::string> metrics = default_metrics();
+  std::vector<std::string> metrics = default_metrics("GH100");
   metrics.push_back(metric);
   return metrics;
 }
@@ -31,9 +31,33 @@ std::string refusal(const std::string& chip, std::vector<std::string> metrics) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+bool contains(const std::vector<std::string>& metrics, const std::string& name) {
+  return std::ranges::find(metrics, name) != metrics.end();
+}
+
 TEST(Metrics, DefaultSetIsOnePass) {
-  EXPECT_EQ(passes("GH100", default_metrics()), 1);
-  EXPECT_EQ(passes("GA100", default_metrics()), 1);
+  for (const char* chip : {"GA100", "GH100", "GB100"}) {
+    SCOPED_TRACE(chip);
+    const std::vector<std::string> metrics = default_metrics(chip);
+    EXPECT_EQ(metrics.size(), 15U);
+    EXPECT_TRUE(contains(metrics, "dram__bytes_read.sum"));
+    EXPECT_EQ(passes(chip, metrics), 1);
+  }
+}
+
+TEST(Metrics, DefaultSetIsWhatTheChipHas) {
+  for (const std::string& chip : counter_chips()) {
+    if (chip == "GV11B") continue;  // the one that is only a name
+    SCOPED_TRACE(chip);
+    const std::vector<std::string> metrics = default_metrics(chip);
+    EXPECT_LE(passes(chip, metrics), 3);
+    EXPECT_TRUE(contains(metrics, "lts__t_bytes.sum"));
+    EXPECT_TRUE(contains(metrics, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"));
+  }
+  const std::vector<std::string> gddr7 = default_metrics("GB202");
+  EXPECT_FALSE(contains(gddr7, "dram__bytes_read.sum"));
+  EXPECT_TRUE(contains(gddr7, "dram__bytes_op_read.sum"));
+  EXPECT_TRUE(contains(gddr7, "dram__bytes_op_write.sum"));
 }
 
 TEST(Metrics, WhatDoesNotFitCostsPasses) {
@@ -65,10 +89,15 @@ TEST(Metrics, AnUnknownEndingIsRefusedWithPossibleOnes) {
 }
 
 TEST(Metrics, AnUnknownChipIsRefusedWithThoseThatAreKnown) {
-  const std::string message = refusal("GH10", default_metrics());
+  const std::string message = refusal("GH10", {"dram__bytes_read.sum"});
   EXPECT_TRUE(has(message, "chip \"GH10\"")) << message;
   EXPECT_TRUE(has(message, "GH100")) << message;
   EXPECT_TRUE(has(message, "GA100")) << message;
+}
+
+TEST(Metrics, AChipThatIsOnlyANameIsRefused) {
+  EXPECT_EQ(refusal("GV11B", {"dram__bytes_read.sum"}),
+            "chip \"GV11B\": this CUPTI knows its name and does not count on it");
 }
 
 TEST(Metrics, NoMetricsAreRefused) { EXPECT_EQ(refusal("GH100", {}), "no metrics to count"); }
@@ -85,7 +114,7 @@ TEST(Metrics, AChipListsItsBaseMetrics) {
   for (const char* kind : {"counter", "ratio", "throughput"}) {
     EXPECT_GE(std::ranges::count(metrics, kind, &BaseMetric::kind), 50) << kind;
   }
-  for (const std::string& name : default_metrics()) {
+  for (const std::string& name : default_metrics("GH100")) {
     const auto found = std::ranges::find(metrics, name.substr(0, name.find('.')), &BaseMetric::name);
     ASSERT_NE(found, metrics.end()) << name;
     EXPECT_NE(found->description, "") << name;
