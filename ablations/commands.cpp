@@ -59,9 +59,8 @@ int show_study(const Plan& plan, const fs::path& folder, bool json) {
     fmt::print("{}\n", study_table(study));
   }
   for (const Json& rung : study.at("rungs")) {
-    const bool no_fault = rung.at("status") == "failed" && rung.value("out_of_memory", false);
     for (const char* bad : {"failed", "unproven", "void"}) {
-      if (rung.at("status") == bad && !no_fault) return 1;
+      if (rung.at("status") == bad) return 1;
     }
   }
   return 0;

@@ -239,8 +239,7 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
                                   second->at("failure").at("message").get<std::string>()));
       }
     }
-    const bool failed = record->at("status") != "ok" && record->at("failure").at("kind") != "out_of_memory";
-    outcome.some_failed = outcome.some_failed || failed;
+    outcome.some_failed = outcome.some_failed || record->at("status") != "ok";
     progress.end(run, *record);
   }
   return outcome;

@@ -31,7 +31,7 @@ struct Programs {
 
 struct Outcome {
   bool interrupted = false;
-  bool some_failed = false;  // not counted: a run that found too little memory, which is a finding and not a fault
+  bool some_failed = false;
   size_t not_made = 0;       // runs for which the budget left no time
 };
 

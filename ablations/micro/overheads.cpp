@@ -48,6 +48,7 @@ Step training_step(Device device, Sizes sizes) {
   trainer.on_phase = [&](std::string_view) { ++ranges; };
   trainer.ops().on_part = [&](int64_t, std::string_view) { ++ranges; };
   trainer.step();
+  trainer.on_phase = [](std::string_view) {};
   trainer.ops().on_part = [](int64_t, std::string_view) {};
   trainer.step();
   return {device, seconds_of(device, [&] { trainer.step(); }), ranges};
