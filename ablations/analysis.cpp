@@ -5,9 +5,9 @@
 #include "ablations/measured.h"
 #include "ablations/mfu.h"
 #include "ablations/runner.h"
+#include "ablations/workload.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
-#include "model/config.h"
 
 #include <fmt/format.h>
 
@@ -262,18 +262,14 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
 }
 
 Json planned_workload(const Plan& plan) {
-  const model::Config config = model::with_positions(model::preset(plan.model), plan.positions);
-  const int64_t tokens = plan.B * plan.T * plan.accumulation;
-  return {{"model", plan.model},
-          {"parameters", config.parameters()},
-          {"batch", plan.B},
-          {"context", plan.T},
-          {"accumulation", plan.accumulation},
-          {"positions", config.n_positions},
-          {"tokens_per_step", tokens},
-          {"flops_per_step", config.flops_per_token(plan.T) * static_cast<double>(tokens)},
-          {"seed", plan.seed},
-          {"data", {{"source", fs::path(plan.data).filename().string()}, {"sha256", ""}, {"tokens", 0}}}};
+  return workload_json({.model = plan.model,
+                        .B = plan.B,
+                        .T = plan.T,
+                        .accumulation = plan.accumulation,
+                        .positions = plan.positions,
+                        .seed = plan.seed,
+                        .data = plan.data},
+                       /*sha256=*/"", /*tokens=*/0);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include "ablations/plan.h"
 #include "ablations/terminal.h"
 #include "harness/environment.h"
-#include "model/config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -76,12 +75,10 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
                        plural(passes, "step is", "steps are"), warmup));
   Gpt2Workload workload(options, warmup + passes);
   for (int64_t step = 0; step < warmup; ++step) workload.step();
-  return {counters.chip(), warmup, passes, counters.measure([&] { workload.step(); })};
+  return {counters.chip(), workload.description(), warmup, passes, counters.measure([&] { workload.step(); })};
 }
 
 Json counters_json(const RunOptions& options, const StepCounters& counters) {
-  const model::Config config = model::with_positions(model::preset(options.model), options.positions);
-  const int64_t per_step = options.B * options.T * options.accumulation;
   Json metrics = Json::object();
   for (const auto& [metric, value, unit] : counters.values) {
     metrics[metric] = {{"value", harness::finite_or_null(value)}, {"unit", unit}};
@@ -93,17 +90,7 @@ Json counters_json(const RunOptions& options, const StepCounters& counters) {
           {"created", utc_now()},
           {"recipe", model::to_json(options.recipe)},
           {"optimizations", options.applied},
-          {"workload",
-           {{"model", config.name},
-            {"parameters", config.parameters()},
-            {"batch", options.B},
-            {"context", options.T},
-            {"accumulation", options.accumulation},
-            {"positions", config.n_positions},
-            {"tokens_per_step", per_step},
-            {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
-            {"seed", options.seed},
-            {"data", {{"source", options.data.filename().string()}}}}},
+          {"workload", counters.workload},
           {"device",
            {{"name", environment.at("gpu").is_null() ? Json() : environment.at("gpu").at("name")},
             {"chip", counters.chip}}},

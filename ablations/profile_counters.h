@@ -14,7 +14,8 @@
 namespace ablations {
 
 struct StepCounters {
-  std::string chip;  // "GH100"
+  std::string chip;        // "GH100"
+  harness::Json workload;  // as in records
   int64_t warmup_steps = 0, passes = 0;
   std::vector<harness::CounterValue> values;  // of one step
 };

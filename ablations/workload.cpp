@@ -36,11 +36,30 @@ model::TokenStream tokens_of(const RunOptions& options, int64_t vocabulary) {
              : model::load_tokens(options.tokens, vocabulary);
 }
 
+model::Config config_of(const RunOptions& options) {
+  return model::with_positions(model::preset(options.model), options.positions);
+}
+
 }  // namespace
+
+nlohmann::json workload_json(const RunOptions& options, const std::string& sha256, size_t tokens) {
+  const model::Config config = config_of(options);
+  const int64_t per_step = options.B * options.T * options.accumulation;
+  return {{"model", config.name},
+          {"parameters", config.parameters()},
+          {"batch", options.B},
+          {"context", options.T},
+          {"accumulation", options.accumulation},
+          {"positions", config.n_positions},
+          {"tokens_per_step", per_step},
+          {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
+          {"seed", options.seed},
+          {"data", {{"source", options.data.filename().string()}, {"sha256", sha256}, {"tokens", tokens}}}};
+}
 
 Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
     : options_(checked(options)),
-      config_(model::with_positions(model::preset(options.model), options.positions)),
+      config_(config_of(options)),
       tokens_(tokens_of(options, config_.vocabulary)),
       trainer_(config_, options.recipe,
                {.B = options.B,
@@ -57,22 +76,6 @@ void Gpt2Workload::label(bool follow_autograd) {
   labels_ = std::make_unique<harness::Labels>(follow_autograd);
   trainer_.on_phase = [this](std::string_view phase) { labels_->begin_phase(phase); };
   trainer_.ops().on_part = [this](int64_t layer, std::string_view part) { labels_->begin_part(layer, part); };
-}
-
-nlohmann::json Gpt2Workload::description() const {
-  const int64_t per_step = trainer_.tokens_per_step();
-  return {
-      {"model", config_.name},
-      {"parameters", config_.parameters()},
-      {"batch", options_.B},
-      {"context", options_.T},
-      {"accumulation", options_.accumulation},
-      {"positions", config_.n_positions},
-      {"tokens_per_step", per_step},
-      {"flops_per_step", config_.flops_per_token(options_.T) * static_cast<double>(per_step)},
-      {"seed", options_.seed},
-      {"data",
-       {{"source", options_.data.filename().string()}, {"sha256", tokens_.sha256}, {"tokens", tokens_.tokens.size()}}}};
 }
 
 }  // namespace ablations

@@ -32,6 +32,9 @@ struct RunOptions {
   std::vector<std::string> applied;  // names of the optimizations, for the record
 };
 
+// The "workload" of records, traces, counters and studies: model, sizes, seed, and the tokens' SHA-256 and number.
+nlohmann::json workload_json(const RunOptions& options, const std::string& sha256, size_t tokens);
+
 class Gpt2Workload : public harness::Workload {
  public:
   // Memory policy, threads, tokens and trainer; `steps` are how many may be taken. Throws std::invalid_argument for
@@ -52,8 +55,9 @@ class Gpt2Workload : public harness::Workload {
   [[nodiscard]] const harness::Labels& labels() const { return *labels_; }
   void follow_autograd() { label(true); }
 
-  // As it stands in records: model, sizes, seed, data.
-  [[nodiscard]] nlohmann::json description() const;
+  [[nodiscard]] nlohmann::json description() const {
+    return workload_json(options_, tokens_.sha256, tokens_.tokens.size());
+  }
 
  private:
   void label(bool follow_autograd);
