@@ -145,6 +145,8 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine) {
   return rungs;
 }
 
+std::string label_of(const Rung& rung) { return (rung.optimization.empty() ? "" : "+ ") + rung.title; }
+
 size_t reference_rung(const std::vector<Rung>& rungs) {
   for (size_t i = 0; i < rungs.size(); ++i) {
     if (rungs[i].status == Rung::Status::planned) return i;

@@ -65,6 +65,9 @@ std::string name_of(const Rung& rung);
 // the reference are not measured where the reference applies.
 std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine);
 
+// Its title as a ladder shows it: "+ bf16 autocast".
+std::string label_of(const Rung& rung);
+
 // Index of the rung from which speedups count.
 size_t reference_rung(const std::vector<Rung>& rungs);
 

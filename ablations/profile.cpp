@@ -6,11 +6,11 @@
 #include "ablations/profile_counters.h"
 #include "ablations/rates.h"
 #include "ablations/roofline.h"
+#include "ablations/runner.h"
 #include "ablations/trace_run.h"
 #include "files/files.h"
 #include "harness/environment.h"
 #include "harness/metrics.h"
-#include "harness/process.h"
 #include "harness/unfit.h"
 
 #include <fmt/format.h>
@@ -31,16 +31,10 @@ std::string ladder_of(const ProfileFlags& flags) {
   return flags.run.ladder.empty() ? ladder_for_this_machine() : flags.run.ladder;
 }
 
-std::vector<Rung> rungs_here(const ProfileFlags& flags) {
-  std::vector<Rung> rungs = climb(load_ladder(ladder_of(flags)), harness::this_machine());
-  std::erase_if(rungs, [](const Rung& rung) { return rung.status == Rung::Status::not_applicable; });
-  return rungs;
-}
-
 std::string title_of(const ProfileFlags& flags) {
   if (flags.run.rung.empty()) return flags.run.recipe.empty() ? "the plain recipe" : flags.run.recipe;
-  for (const Rung& rung : rungs_here(flags)) {
-    if (name_of(rung) == flags.run.rung) return (rung.optimization.empty() ? "" : "+ ") + rung.title;
+  for (const Rung& rung : climb(load_ladder(ladder_of(flags)), harness::this_machine())) {
+    if (name_of(rung) == flags.run.rung) return label_of(rung);
   }
   return flags.run.rung;
 }
@@ -60,7 +54,7 @@ std::pair<std::string, std::string> named(const ProfileFlags& flags) {
     throw std::invalid_argument(fmt::format("{}: no run \"{}\"", flags.run.plan, flags.run.run_id));
   }
   const Rung& rung = plan.rungs[run->rung];
-  return {name_of(rung), (rung.optimization.empty() ? "" : "+ ") + rung.title};
+  return {name_of(rung), label_of(rung)};
 }
 
 int trace(const ProfileFlags& flags) {
@@ -89,80 +83,58 @@ int trace(const ProfileFlags& flags) {
   return 0;
 }
 
-// A trace of one rung, by a process of its own.
-Json traced_by_child(const ProfileFlags& flags, const std::string& rung, const fs::path& folder) {
-  const WorkloadFlags& w = flags.run.workload;
-  std::vector<std::string> argv{fmt::format("/proc/{}/exe", ::getpid()),
-                                "profile",
-                                "--trace",
-                                "--ladder",
-                                ladder_of(flags),
-                                "--rung",
-                                rung,
-                                "--out",
-                                folder.string()};
-  const auto add = [&](const char* flag, int64_t value, int64_t least) {
-    if (value >= least) argv.insert(argv.end(), {flag, std::to_string(value)});
-  };
-  const auto add_text = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) argv.insert(argv.end(), {flag, fs::exists(value) ? fs::absolute(value).string() : value});
-  };
-  add_text("--model", w.model);
-  add("--batch", w.B, 1);
-  add("--context", w.T, 1);
-  add("--accumulation", w.accumulation, 1);
-  add("--positions", w.positions, 1);
-  add("--steps", w.steps, 1);
-  add("--warmup", w.warmup, 0);
-  add("--seed", w.seed, 0);
-  add("--threads", w.threads, 1);
-  add_text("--data", w.data);
-  add_text("--vocab", w.vocabulary);
-  fs::create_directories(folder);
-  const fs::path log = folder / (rung + ".log");
-  fmt::print(stderr, "tracing {} ...\n", rung);
-  constexpr double limit_s = 900;
-  const auto child = harness::run_child({.argv = argv, .log = log, .limit_s = limit_s});
-  if (!child.succeeded()) {
-    throw std::runtime_error(fmt::format("the trace of {} failed: {}\n{}", rung, child.describe(limit_s),
-                                         files::read_file(log, size_t{1} << 20)));
-  }
-  fs::remove(log);
-  return harness::read_json(folder / (rung + ".trace.json"), "trace");
-}
-
-// The rung before the named one, and it; or the two that are named.
-std::pair<std::string, std::string> rungs_to_compare(const ProfileFlags& flags) {
+// The planned rung before the named one, and it; or the two that are named.
+std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan& plan) {
   std::vector<std::string> names;
-  for (const Rung& rung : rungs_here(flags)) names.push_back(name_of(rung));
-  for (const std::string& asked : flags.diff) {
-    if (std::ranges::find(names, asked) == names.end()) {
-      throw std::invalid_argument(
-          fmt::format("--diff {}: ladder {} has here {}", asked, ladder_of(flags), fmt::join(names, ", ")));
-    }
+  std::vector<size_t> planned;
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    if (plan.rungs[i].status != Rung::Status::planned) continue;
+    names.push_back(name_of(plan.rungs[i]));
+    planned.push_back(i);
   }
-  if (flags.diff.size() == 2) return {flags.diff[0], flags.diff[1]};
-  const auto found = std::ranges::find(names, flags.diff[0]);
-  if (found == names.begin()) {
+  std::vector<size_t> places;
+  for (const std::string& asked : flags.diff) {
+    const auto found = std::ranges::find(names, asked);
+    if (found == names.end()) {
+      throw std::invalid_argument(
+          fmt::format("--diff {}: ladder {} has here {}", asked, plan.ladder_name, fmt::join(names, ", ")));
+    }
+    places.push_back(static_cast<size_t>(found - names.begin()));
+  }
+  if (places.size() == 2) return {planned[places[0]], planned[places[1]]};
+  if (places[0] == 0) {
     throw std::invalid_argument(fmt::format("--diff {}: it is the first rung here; name two", flags.diff[0]));
   }
-  return {*(found - 1), *found};
+  return {planned[places[0] - 1], planned[places[0]]};
+}
+
+// Two rungs of a ladder, each traced by a process of its own, as a study's are.
+std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
+  const Plan plan = make_plan(ladder_of(flags), {.workload = flags.run.workload, .repeats = 1, .order_seed = 0});
+  const auto [first, second] = rungs_to_compare(flags, plan);
+  const fs::path folder = flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", name_of(plan.rungs[first]),
+                                                                                 name_of(plan.rungs[second]))
+                                            : fs::path(flags.out);
+  fs::create_directories(folder);
+  harness::write_json(folder / "plan.json", to_json(plan), "plan");
+  const auto traced = [&](size_t rung) {
+    const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = {}};
+    if (!trace_rung(plan, folder, rung, programs).succeeded()) throw std::runtime_error("--diff: a trace is missing");
+    return harness::read_json(trace_file(folder, plan.rungs[rung]), "trace");
+  };
+  Json before = traced(first);
+  return {std::move(before), traced(second)};
+}
+
+std::pair<Json, Json> traces_in_files(const ProfileFlags& flags) {
+  Json before = harness::read_json(flags.diff[0], "trace");
+  return {std::move(before), harness::read_json(flags.diff[1], "trace")};
 }
 
 int diff(const ProfileFlags& flags) {
-  Json before, after;
   const bool files_given =
       flags.diff.size() == 2 && flags.diff[0].ends_with(".json") && flags.diff[1].ends_with(".json");
-  if (files_given) {
-    before = harness::read_json(flags.diff[0], "trace");
-    after = harness::read_json(flags.diff[1], "trace");
-  } else {
-    const auto [first, second] = rungs_to_compare(flags);
-    const fs::path folder =
-        flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", first, second) : fs::path(flags.out);
-    before = traced_by_child(flags, first, folder);
-    after = traced_by_child(flags, second, folder);
-  }
+  const auto [before, after] = files_given ? traces_in_files(flags) : traced_rungs(flags);
   const Json explanation = explain(before, after);
   fmt::print("{}\n", flags.json ? explanation.dump(1) : explanation_table(explanation));
   return 0;

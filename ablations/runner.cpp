@@ -249,26 +249,29 @@ std::filesystem::path trace_file(const fs::path& folder, const Rung& rung) {
   return folder / "traces" / (name_of(rung) + ".trace.json");
 }
 
+ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs) {
+  const std::string name = name_of(plan.rungs[rung]);
+  const auto run = std::ranges::find(plan.runs, rung, &PlannedRun::rung);
+  for (const char* part : {"traces", "logs"}) fs::create_directories(folder / part);
+  const fs::path log = folder / "logs" / (name + ".trace.log");
+  fmt::print(stderr, "tracing {} ...\n", name);
+  ChildResult child = harness::run_child(
+      {.argv = {programs.ladder.string(), "profile", "--trace", "--plan", (folder / "plan.json").string(), "--run",
+                run->id, "--out", (folder / "traces").string()},
+       .log = log,
+       .limit_s = plan.run_limit_s});
+  if (!child.succeeded() && child.end != ChildResult::End::interrupted) {
+    fmt::print(stderr, "the trace of {} failed: {}: {}\n", name, child.describe(plan.run_limit_s), last_line(log));
+  }
+  return child;
+}
+
 bool trace_rungs(const Plan& plan, const fs::path& folder, const Programs& programs) {
   const FolderLock lock(folder);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const Rung& rung = plan.rungs[i];
-    const fs::path file = trace_file(folder, rung);
-    if (rung.status != Rung::Status::planned || !rung.peer.empty() || fs::exists(file)) continue;
-    const auto run = std::ranges::find(plan.runs, i, &PlannedRun::rung);
-    fs::create_directories(file.parent_path());
-    const fs::path log = folder / "logs" / (name_of(rung) + ".trace.log");
-    fmt::print(stderr, "tracing {} ...\n", name_of(rung));
-    const ChildResult child = harness::run_child(
-        {.argv = {programs.ladder.string(), "profile", "--trace", "--plan", (folder / "plan.json").string(), "--run",
-                  run->id, "--out", file.parent_path().string()},
-         .log = log,
-         .limit_s = plan.run_limit_s});
-    if (child.end == ChildResult::End::interrupted) return false;
-    if (!child.succeeded()) {
-      fmt::print(stderr, "the trace of {} failed: {}: {}\n", name_of(rung), child.describe(plan.run_limit_s),
-                 last_line(log));
-    }
+    if (rung.status != Rung::Status::planned || !rung.peer.empty() || fs::exists(trace_file(folder, rung))) continue;
+    if (trace_rung(plan, folder, i, programs).end == ChildResult::End::interrupted) return false;
   }
   return true;
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "ablations/plan.h"
+#include "harness/process.h"
 
 #include <filesystem>
 #include <string>
@@ -32,7 +33,7 @@ struct Programs {
 struct Outcome {
   bool interrupted = false;
   bool some_failed = false;
-  size_t not_made = 0;       // runs for which the budget left no time
+  size_t not_made = 0;  // runs for which the budget left no time
 };
 
 // Makes the runs that have no successful record yet, in the plan's order. No run is begun more than budget_s seconds
@@ -40,9 +41,13 @@ struct Outcome {
 // takes the first one's place, flagged or not. Throws std::invalid_argument while another runner works in the folder.
 Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s);
 
-// Traces every planned rung of a cumulative ladder that has no trace yet, each in a process of its own:
-// FOLDER/traces/NAME.trace.json, and a timeline beside it. A trace that fails costs itself only and is told on standard
-// error. Returns false when interrupted.
+// Traces a rung of the plan in FOLDER/plan.json that has runs, in a process of its own: trace_file, and a timeline
+// beside it. Returns how the process ended; what it printed is in FOLDER/logs.
+harness::ChildResult trace_rung(const Plan& plan, const std::filesystem::path& folder, size_t rung,
+                                const Programs& programs);
+
+// Traces every planned rung of a cumulative ladder that has no trace yet. A trace that fails costs itself only and is
+// told on standard error. Returns false when interrupted.
 bool trace_rungs(const Plan& plan, const std::filesystem::path& folder, const Programs& programs);
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);

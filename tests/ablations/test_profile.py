@@ -98,8 +98,10 @@ def test_a_rung_against_the_one_before_it(ladder, tmp_path) -> None:
     done = ladder("profile", "--diff", "flash", *SMALL, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "+ flash attention: step" in done.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+    assert sorted(path.name for path in (tmp_path / "traces").iterdir()) == sorted(
         f"{rung}.{kind}.json" for rung in ("bf16", "flash") for kind in ("timeline", "trace"))
+    # A second time it traces again, into the same folder.
+    assert ladder("profile", "--diff", "flash", *SMALL, "--out", tmp_path).returncode == 0
 
 
 def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
