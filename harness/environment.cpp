@@ -120,6 +120,7 @@ nlohmann::json environment() {
         {"features", machine.cpu.features}}},
       {"gpu", gpu},
       {"no_gpu_reason", text_or_null(machine.no_gpu_reason)},
+      {"driver", text_or_null(first_line("/sys/module/nvidia/version"))},
       {"driver_cuda", text_or_null(version_text(driver))},
       {"cuda", text_or_null(version_text(runtime))},
       {"cudnn", machine.gpu ? nlohmann::json(at::detail::getCUDAHooks().versionRuntimeCuDNN()) : nlohmann::json()},

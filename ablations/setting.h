@@ -1,0 +1,28 @@
+// The circumstances of a time. Two times are comparable only where these are equal; what a change is judged by is
+// everything else: the program, and the recipe's optimizations.
+#pragma once
+
+#include "harness/json_file.h"
+
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// From a record's or a study's `environment` and `workload` and a `recipe`, all as in records: device, its driver
+// (CUDA) or threads (CPU), CUDA, torch, model, batch, context, accumulation, positions, dtype. A flat object; null
+// where the source does not say.
+harness::Json setting_of(const harness::Json& environment, const harness::Json& workload, const harness::Json& recipe);
+
+// One line for each field that differs: "batch: 16 against 64". Empty: comparable.
+std::vector<std::string> differences(const harness::Json& setting, const harness::Json& other);
+
+// What a series of times over months is kept under, beside the device: 12 hexadecimal digits of the SHA-256 of the
+// recipe and of the step's model and size. Key order and missing defaults of `workload` do not matter. Throws
+// std::invalid_argument for a recipe that this program does not know.
+std::string recipe_hash(const harness::Json& recipe, const harness::Json& workload);
+
+// "nvidia-h200", "amd-epyc-2-threads": the device of a setting, to be part of a file's name.
+std::string device_slug(const harness::Json& setting);
+
+}  // namespace ablations
