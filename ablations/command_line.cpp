@@ -1,6 +1,7 @@
 #include "ablations/command_line.h"
 
 #include "ablations/commands.h"
+#include "ablations/gate.h"
 #include "ablations/ladder.h"
 #include "files/files.h"
 #include "harness/json_file.h"
@@ -40,6 +41,28 @@ CLI::Option* add_number(CLI::App* app, const std::string& names, int64_t& value,
           },
           help)
       ->type_name("N");
+}
+
+// A share in percent, kept as a fraction: "2" and "2%" are 0.02.
+CLI::Option* add_percent(CLI::App* app, const std::string& name, double& value, const std::string& help) {
+  return app
+      ->add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            try {
+              size_t used = 0;
+              const double percent = std::stod(text, &used);
+              const bool ended = used == text.size() || (used + 1 == text.size() && text.back() == '%');
+              if (ended && percent >= 0 && percent <= 100) {
+                value = percent / 100;
+                return;
+              }
+            } catch (const std::exception&) {  // not a number, or none that fits
+            }
+            throw std::invalid_argument(fmt::format("{} {} is not allowed; a percentage from 0 to 100 is", name, text));
+          },
+          help)
+      ->type_name("PERCENT");
 }
 
 // A name, a file or a document: not empty, and UTF-8, because the records carry it.
@@ -200,6 +223,66 @@ int run_command_line(int argc, char** argv) {
     for (CLI::Option* option : {recipe, rung, out}) list->excludes(option);
     for (const char* flag : workload_flags) list->excludes(sub->get_option(flag));
     sub->callback([&command, flags] { command = [flags] { return profile(*flags); }; });
+  }
+  {
+    auto flags = std::make_shared<CompareFlags>();
+    auto* sub =
+        app.add_subcommand("compare", "two records, studies or folders of records: a paired table with verdicts");
+    add_text(sub, "base", flags->base, "what it was", "PATH")->required();
+    add_text(sub, "head", flags->head, "what it is now", "PATH")->required();
+    add_percent(sub, "--min-effect", flags->min_effect, "the least difference that matters (default 2)");
+    sub->add_flag("--force", flags->force, "compare what was measured under different circumstances, and say so");
+    auto* json = sub->add_flag("--json", flags->json, "for programs");
+    sub->add_flag("--markdown", flags->markdown, "for a page")->excludes(json);
+    sub->callback([&command, flags] { command = [flags] { return compare(*flags); }; });
+  }
+  {
+    auto flags = std::make_shared<GateFlags>();
+    auto* sub = app.add_subcommand(
+        "gate", "did the program become slower? two programs side by side, or one against a stored baseline");
+    auto* base = add_text(sub, "--base", flags->base, "the program as it was: a bundle's folder, or a program", "PATH");
+    add_text(sub, "--head", flags->head, "the program as it is now (default: this one)", "PATH");
+    auto* baselines = add_text(sub, "--baselines", flags->baselines,
+                               "folder with baselines by device and recipe: what to compare with where there is no "
+                               "--base, and where --save stores",
+                               "FOLDER");
+    auto* calibrate = sub->add_flag("--calibrate", flags->calibrate,
+                                    "--head against itself: how small a difference this machine can show");
+    auto* save =
+        sub->add_flag("--save", flags->save, "store the runs, unless the verdict is against them, or the noise floor");
+    save->needs(baselines);
+    add_text(sub, "--ladder", flags->ladder, "where the recipes come from (default: as of ablate)", "NAME");
+    auto* rungs = sub->add_option("--rung", flags->rungs, "a rung to measure, repeatable (default: the last)");
+    rungs->type_name("NAME")->allow_extra_args(false);
+    auto* effect = add_percent(sub, "--min-effect", flags->min_effect, "the least slowdown that matters (default 2)");
+    add_number(sub, "--pairs", flags->pairs,
+               "pairs of runs, fresh processes (default 8; 16 to calibrate); 6 can reach a verdict", 6, 1000);
+    auto* top_up = add_number(sub, "--top-up", flags->top_up,
+                              "pairs that follow, once, where those leave it open (default: as many again)", 0, 1000);
+    auto* blocked =
+        sub->add_flag("--blocked", flags->blocked,
+                      "all of base's runs before head's, where one disturbs the other; drift is then not seen");
+    add_number(sub, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+    auto* force = sub->add_flag("--force", flags->force, "compare under different circumstances, and say so");
+    add_text(sub, "--out", flags->out, "folder of the gate (default: gates/<ladder>-<time>)", "FOLDER");
+    sub->add_flag("--resume", flags->resume, "make only the runs that the gate in --out lacks");
+    sub->add_flag("--json", flags->json, "print the verdict as JSON");
+    add_workload_flags(sub, flags->workload, "the ladder's");
+    base->excludes(calibrate);
+    for (CLI::Option* option : {effect, top_up, blocked, force}) calibrate->excludes(option);
+    sub->callback([&command, flags, sub, base, baselines, calibrate] {
+      if (flags->resume && flags->out.empty())
+        throw std::invalid_argument("--resume needs --out, the folder of the gate");
+      if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U)) {
+        throw std::invalid_argument(
+            "--resume goes on with the plan in --out; other flags would change it and are not allowed");
+      }
+      if (!flags->resume && base->count() + baselines->count() + calibrate->count() == 0) {
+        throw std::invalid_argument(
+            "gate needs something to compare with: --base PROGRAM, --baselines FOLDER, or --calibrate");
+      }
+      command = [flags] { return gate(*flags); };
+    });
   }
   {
     auto flags = std::make_shared<ReportFlags>();

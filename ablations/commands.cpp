@@ -1,6 +1,7 @@
 #include "ablations/commands.h"
 
 #include "ablations/analysis.h"
+#include "ablations/compare.h"
 #include "ablations/request.h"
 #include "ablations/runner.h"
 #include "ablations/table.h"
@@ -73,6 +74,10 @@ int ablate(const AblateFlags& flags) {
   Plan plan;
   if (flags.resume) {
     plan = open_study(out);
+    if (plan.gate) {
+      throw std::invalid_argument(
+          fmt::format("{}: is a gate, not a study; ladder gate --resume --out {} goes on", flags.out, flags.out));
+    }
     check_workload(plan);
   } else {
     const std::string name = flags.ladder.empty() ? ladder_for_this_machine() : flags.ladder;
@@ -203,6 +208,16 @@ int train(const TrainFlags& flags) {
     fmt::print("{}\n", Json{{"losses", losses}}.dump());
   }
   if (!flags.save.empty()) model::save_weights(trainer.model(), flags.save);
+  return 0;
+}
+
+int compare(const CompareFlags& flags) {
+  const Json comparison = compare_sides(read_side(flags.base), read_side(flags.head),
+                                        {.min_effect = flags.min_effect, .force = flags.force});
+  harness::check_schema(comparison, "comparison", "the comparison");
+  fmt::print("{}\n", flags.json       ? comparison.dump(1)
+                     : flags.markdown ? comparison_markdown(comparison)
+                                      : comparison_table(comparison));
   return 0;
 }
 

@@ -8,6 +8,12 @@
 
 namespace ablations {
 
+struct CompareFlags {
+  std::string base, head;
+  double min_effect = 0.02;
+  bool force = false, json = false, markdown = false;
+};
+
 struct ReportFlags {
   std::string study, out;
 };
@@ -26,6 +32,7 @@ int doctor(bool json, bool peaks);
 int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);
+int compare(const CompareFlags& flags);
 int report(const ReportFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);

@@ -40,11 +40,6 @@ Guard guard(const std::vector<double>& losses, const std::vector<double>& refere
   return result;
 }
 
-// By how much the losses of two implementations of the same arithmetic may differ.
-namespace {
-constexpr double other_program_tolerance = 1e-3;
-}  // namespace
-
 double tolerance_between(const Rung& rung, const Rung& reference) {
   double tolerance = rung.peer == reference.peer ? 0 : other_program_tolerance;
   for (const auto* applied : {&rung.applied, &reference.applied}) {

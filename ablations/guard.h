@@ -28,6 +28,9 @@ struct Guard {
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
             double known_offset, int64_t skipped = 0);
 
+// By how much the losses of two programs that do the same may differ, in nats.
+constexpr double other_program_tolerance = 1e-3;
+
 // The largest loss_tolerance of the optimizations that one of the two has on; more between two programs.
 double tolerance_between(const Rung& rung, const Rung& reference);
 

@@ -49,7 +49,8 @@ struct Rung {
 
   std::string name = {};                 // in its runs' ids; empty: the optimization's, or "start"
   std::optional<Shape> shape = {};       // where it is not the plan's
-  std::string peer = {};                 // who runs it: empty: this program; "pytorch-eager", ...
+  std::string peer = {};                 // who runs it: empty: a ladder program; "pytorch-eager", ...
+  std::string program = {};              // which one; empty: this
   std::optional<size_t> against = {};    // the rung that speedup_previous is taken against
   std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
 };

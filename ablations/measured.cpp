@@ -14,8 +14,6 @@ namespace ablations {
 namespace fs = std::filesystem;
 using harness::Json;
 
-namespace {
-
 RunData run_data(const Json& record) {
   RunData run;
   const Json& timing = record.at("timing");
@@ -50,8 +48,6 @@ RunData run_data(const Json& record) {
   return run;
 }
 
-}  // namespace
-
 Measured read_records(const Plan& plan, const fs::path& folder) {
   Measured measured;
   measured.runs_of.resize(plan.rungs.size());
@@ -81,7 +77,7 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
         entry["reason"] = failure.at("message");
         const bool out_of_memory = failure.at("kind") == "out_of_memory";
         const auto [known, first] = measured.failures.try_emplace(run.rung, Failure{"", true});
-        // The failure that is told is one that is a fault, where there is one.
+        // Of several failures a fault is told rather than a want of memory.
         if (first || (known->second.out_of_memory && !out_of_memory)) {
           known->second = {fmt::format("run {}: {}", run.id, entry["reason"].get<std::string>()), out_of_memory};
         }

@@ -24,6 +24,9 @@ struct RunData {
   std::vector<std::string> flags;  // what disturbed it: "r1-02-bf16 shared: ..."
 };
 
+// Throws std::invalid_argument for a record with status "ok" that contradicts itself.
+RunData run_data(const harness::Json& record);
+
 using RunsByRepeat = std::map<int64_t, RunData>;
 
 struct Failure {

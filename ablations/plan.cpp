@@ -108,6 +108,7 @@ Json to_json(const Plan& plan) {
     Json& json = rungs.back();
     if (!rung.name.empty()) json["name"] = rung.name;
     if (!rung.peer.empty()) json["peer"] = rung.peer;
+    if (!rung.program.empty()) json["program"] = rung.program;
     if (rung.against) json["against"] = *rung.against;
     if (rung.reference) json["reference"] = *rung.reference;
     if (rung.shape) json["workload"] = to_json(*rung.shape);
@@ -136,6 +137,11 @@ Json to_json(const Plan& plan) {
                 {"rungs", rungs},
                 {"runs", runs}};
   if (!plan.swept.empty()) document["swept"] = plan.swept;
+  if (plan.gate) {
+    document["gate"] = {{"min_effect", plan.gate->min_effect}, {"top_up", plan.gate->top_up},
+                        {"baselines", plan.gate->baselines},   {"calibrates", plan.gate->calibrates},
+                        {"saves", plan.gate->saves},           {"force", plan.gate->force}};
+  }
   return document;
 }
 
@@ -178,7 +184,8 @@ Plan plan_from_json(const Json& json, const std::string& where) {
                           .status = static_cast<Rung::Status>(status - status_names.begin()),
                           .reason = rung.at("reason"),
                           .name = rung.value("name", ""),
-                          .peer = rung.value("peer", "")});
+                          .peer = rung.value("peer", ""),
+                          .program = rung.value("program", "")});
     Rung& added = plan.rungs.back();
     if (rung.contains("against")) added.against = rung.at("against").get<size_t>();
     if (rung.contains("reference")) added.reference = rung.at("reference").get<size_t>();
@@ -194,6 +201,15 @@ Plan plan_from_json(const Json& json, const std::string& where) {
         throw std::invalid_argument(fmt::format("{}: unknown optimization \"{}\"", where, applied));
       }
     }
+  }
+  if (json.contains("gate")) {
+    const Json& gate = json.at("gate");
+    plan.gate = GateTerms{.min_effect = gate.at("min_effect"),
+                          .top_up = gate.at("top_up"),
+                          .baselines = gate.at("baselines"),
+                          .calibrates = gate.at("calibrates"),
+                          .saves = gate.at("saves"),
+                          .force = gate.at("force")};
   }
   std::set<std::string> ids;
   for (const Json& run : json.at("runs")) {

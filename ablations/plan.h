@@ -20,6 +20,14 @@ struct PlannedRun {
   int64_t repeat;
 };
 
+// What a gate declares before its first run.
+struct GateTerms {
+  double min_effect = 0.02;
+  int64_t top_up = 0;     // of the plan's repeats, so many come only if the others leave it open
+  std::string baselines;  // the folder with what it compares with; empty: the plan has base's runs, too
+  bool calibrates = false, saves = false, force = false;
+};
+
 struct Plan {
   std::string id, created;  // created: UTC, ISO 8601
   std::string ladder_name, ladder_title;
@@ -37,6 +45,7 @@ struct Plan {
   size_t reference = 0;
   std::vector<PlannedRun> runs;  // in the order in which they are made
   Mode mode = Mode::cumulative;
+  std::optional<GateTerms> gate = {};
   std::string swept = {};  // in a sweep: "batch", "context" or "accumulation"
 };
 

@@ -83,7 +83,8 @@ std::string last_line(const fs::path& log) {
 std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run) {
   if (record.at("status") != "ok") return "it says that it failed";
   if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
-  if (record.at("recipe") != model::to_json(plan.rungs[run.rung].recipe)) return "its recipe is not the planned one";
+  if (model::recipe_from_json(record.at("recipe"), "record") != plan.rungs[run.rung].recipe)
+    return "its recipe is not the planned one";
   if (record.at("timing").at("warmup_steps") != plan.warmup_steps)
     return "its steps of warm-up are not the planned ones";
   const Shape shape = shape_of(plan, run.rung);
@@ -135,6 +136,10 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
   }
   try {
     Json record = harness::read_json(written, "record");
+    if (const Rung& rung = plan.rungs[run.rung]; !rung.program.empty()) {  // it was not told these
+      record["id"] = run.id;
+      if (record.at("status") == "ok") record["optimizations"] = rung.applied;
+    }
     if (record.at("status") == "failed" && record.at("id") == run.id) return record;  // it says why itself
     const std::string fault = fault_of(record, plan, run);
     if (fault.empty()) return record;
@@ -147,16 +152,46 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
 // What `ladder run` does for itself (model/host_memory.cpp), asked of the C library from outside: the peer works under
 // the same policy.
 std::vector<std::string> environment_of(const Rung& rung) {
+  if (!rung.program.empty()) return {"LADDER_HOME="};  // it finds its own
   if (rung.peer.empty() || rung.recipe.host_memory != model::HostMemory::keep) return {};
   return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
 }
 
-std::vector<std::string> command_of(const Rung& rung, const Programs& programs, const fs::path& plan,
-                                    const std::string& run_id, const fs::path& record) {
+// For another program, which may be older or newer and have other plans: by flags, and of the recipe only what is not
+// the default.
+std::vector<std::string> flags_of(const Plan& plan, const PlannedRun& run) {
+  const Rung& rung = plan.rungs[run.rung];
+  const Shape shape = shape_of(plan, run.rung);
+  Json edits = Json::object();
+  const Json differences = model::recipe_diff({}, rung.recipe);
+  for (const auto& [field, values] : differences.items()) edits[field] = values.at(1);
+  std::vector<std::string> argv{rung.program, "run", "--recipe", edits.dump(), "--model", plan.model};
+  const auto add = [&](const char* flag, auto value) { argv.insert(argv.end(), {flag, std::to_string(value)}); };
+  add("--batch", shape.B);
+  add("--context", shape.T);
+  add("--accumulation", shape.accumulation);
+  if (shape.positions > 0) add("--positions", shape.positions);
+  add("--steps", plan.timed_steps);
+  add("--warmup", plan.warmup_steps);
+  add("--seed", plan.seed);
+  add("--threads", plan.threads);
+  argv.insert(argv.end(), {"--data", plan.tokens.empty() ? plan.data : plan.tokens});
+  if (plan.tokens.empty()) argv.insert(argv.end(), {"--vocab", plan.vocabulary});
+  return argv;
+}
+
+std::vector<std::string> command_of(const Plan& plan, const PlannedRun& run, const Programs& programs,
+                                    const fs::path& folder, const fs::path& record) {
+  const Rung& rung = plan.rungs[run.rung];
   std::vector<std::string> argv{programs.ladder.string(), "run"};
   if (!rung.peer.empty()) argv = {programs.python.string(), peer_script().string()};
-  argv.insert(argv.end(),
-              {"--plan", plan.string(), "--run", run_id, "--record", record.string(), "--report-steps-to-parent"});
+  const std::string plan_file = (folder / "plan.json").string();
+  if (!rung.program.empty()) {
+    argv = flags_of(plan, run);
+  } else {
+    argv.insert(argv.end(), {"--plan", plan_file, "--run", run.id});
+  }
+  argv.insert(argv.end(), {"--record", record.string(), "--report-steps-to-parent"});
   return argv;
 }
 
@@ -206,12 +241,11 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
     const TemporaryFile written(folder / "records" / (run.id + ".child.tmp"));
     const fs::path log = folder / "logs" / (run.id + ".log");
     progress.begin(run);
-    const ChildResult child =
-        harness::run_child({.argv = command_of(rung, programs, folder / "plan.json", run.id, written.path()),
-                            .log = log,
-                            .limit_s = plan.run_limit_s,
-                            .environment = environment_of(rung),
-                            .on_line = [&](std::string_view line) { progress.step(line); }});
+    const ChildResult child = harness::run_child({.argv = command_of(plan, run, programs, folder, written.path()),
+                                                  .log = log,
+                                                  .limit_s = plan.run_limit_s,
+                                                  .environment = environment_of(rung),
+                                                  .on_line = [&](std::string_view line) { progress.step(line); }});
     if (child.end != ChildResult::End::interrupted) return result_record(child, written.path(), log, plan, run);
     progress.interrupted();
     outcome.interrupted = true;

@@ -47,6 +47,10 @@ Json setting_of(const Json& environment, const Json& workload, const Json& recip
   return setting;
 }
 
+Json setting_of(const Json& record) {
+  return setting_of(record.at("environment"), record.at("workload"), record.at("recipe"));
+}
+
 std::vector<std::string> differences(const Json& setting, const Json& other) {
   std::vector<std::string> lines;
   Json fields = setting;

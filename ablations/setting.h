@@ -13,6 +13,7 @@ namespace ablations {
 // (CUDA) or threads (CPU), CUDA, torch, model, batch, context, accumulation, positions, dtype. A flat object; null
 // where the source does not say.
 harness::Json setting_of(const harness::Json& environment, const harness::Json& workload, const harness::Json& recipe);
+harness::Json setting_of(const harness::Json& record);
 
 // One line for each field that differs: "batch: 16 against 64". Empty: comparable.
 std::vector<std::string> differences(const harness::Json& setting, const harness::Json& other);

@@ -13,9 +13,11 @@ namespace fs = std::filesystem;
 fs::path resource_root() {
   static const fs::path root = [] {
     std::vector<fs::path> candidates;
-    if (const char* home = std::getenv("LADDER_HOME")) candidates.emplace_back(home);
+    if (const char* home = std::getenv("LADDER_HOME"); home != nullptr && *home != 0) candidates.emplace_back(home);
     std::error_code ignored;
-    candidates.push_back(fs::read_symlink("/proc/self/exe", ignored).parent_path());
+    const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    candidates.push_back(folder);
+    candidates.push_back(folder.parent_path());  // a bundle's bin/
     candidates.emplace_back(LADDER_SOURCE_DIR);
     for (const fs::path& candidate : candidates) {
       if (fs::exists(candidate / "results" / "schemas", ignored)) return candidate;

@@ -1,5 +1,6 @@
 #include "harness/stats.h"
 
+#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
@@ -17,18 +18,17 @@ double sorted_quantile(std::span<const double> sorted, double p) {
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[below + 1] - sorted[below]);
 }
 
-// Half the width of the interval of the median of `logarithms`.
-double half_width(std::span<const double> logarithms, double confidence) {
-  const size_t n = logarithms.size();
+// Student's half width of an interval about `center`, with the standard error that `statistic` has over resamples.
+template <class Statistic>
+double half_width(std::span<const double> values, double center, double confidence, Statistic statistic) {
+  const size_t n = values.size();
   constexpr int resamples = 2000;
   std::mt19937_64 random(20240520);
   std::vector<double> sample(n);
   double sum = 0, sum_of_squares = 0;
-  const double center = median(logarithms);
   for (int i = 0; i < resamples; ++i) {
-    for (double& value : sample) value = logarithms[random() % n] - center;
-    std::sort(sample.begin(), sample.end());
-    const double resampled = sorted_quantile(sample, 0.5);
+    for (double& value : sample) value = values[random() % n] - center;
+    const double resampled = statistic(sample);
     sum += resampled;
     sum_of_squares += resampled * resampled;
   }
@@ -37,6 +37,31 @@ double half_width(std::span<const double> logarithms, double confidence) {
   const double small_sample = static_cast<double>(n) / static_cast<double>(n - 1);
   const boost::math::students_t t(static_cast<double>(n - 1));
   return boost::math::quantile(t, 0.5 + confidence / 2) * std::sqrt(small_sample * variance);
+}
+
+// Averages of all pairs, each value with itself too, sorted.
+std::vector<double> walsh_averages(std::span<const double> values) {
+  std::vector<double> averages;
+  averages.reserve(values.size() * (values.size() + 1) / 2);
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t j = i; j < values.size(); ++j) averages.push_back((values[i] + values[j]) / 2);
+  }
+  std::sort(averages.begin(), averages.end());
+  return averages;
+}
+
+// How many of the smallest Walsh averages of n values lie below an interval that misses on either side with a
+// probability of at most `tail`: the number of sums w with P(W <= w) <= tail, W the signed-rank statistic. 0: there is
+// no such interval.
+size_t averages_cut_off(size_t n, double tail) {
+  std::vector<double> ways(n * (n + 1) / 2 + 1, 0.0);  // of the ranks 1..n to sum up to w, over 2^n
+  ways[0] = std::ldexp(1.0, -static_cast<int>(n));
+  for (size_t rank = 1; rank <= n; ++rank) {
+    for (size_t sum = ways.size(); sum-- > rank;) ways[sum] += ways[sum - rank];
+  }
+  size_t cut = 0;
+  for (double below = ways[0]; below <= tail; below += ways[cut]) ++cut;
+  return cut;
 }
 
 }  // namespace
@@ -54,20 +79,43 @@ Estimate median_with_interval(std::span<const double> values, double confidence)
   if (values.size() < 2) return estimate;
   std::vector<double> logarithms;
   for (const double value : values) logarithms.push_back(std::log(value));
-  const double factor = std::exp(half_width(logarithms, confidence));
+  const double factor = std::exp(half_width(logarithms, median(logarithms), confidence,
+                                            [](std::span<const double> sample) { return median(sample); }));
   estimate.interval = Interval{estimate.center / factor, estimate.center * factor};
+  return estimate;
+}
+
+Estimate symmetric_center(std::span<const double> differences, double confidence) {
+  const std::vector<double> averages = walsh_averages(differences);
+  Estimate estimate{.center = sorted_quantile(averages, 0.5),
+                    .interval = std::nullopt,
+                    .n = static_cast<int64_t>(differences.size())};
+  if (differences.size() < 2) return estimate;
+  const size_t cut = averages_cut_off(differences.size(), (1 - confidence) / 2);
+  if (cut > 0) {
+    estimate.interval = Interval{averages[cut - 1], averages[averages.size() - cut]};
+  } else {
+    const double half = half_width(differences, estimate.center, confidence, [](std::span<const double> sample) {
+      return sorted_quantile(walsh_averages(sample), 0.5);
+    });
+    estimate.interval = Interval{estimate.center - half, estimate.center + half};
+  }
   return estimate;
 }
 
 Estimate paired_ratio(std::span<const double> before, std::span<const double> after, double confidence) {
   std::vector<double> logarithms;
   for (size_t i = 0; i < before.size(); ++i) logarithms.push_back(std::log(before[i] / after[i]));
-  Estimate estimate{
-      .center = std::exp(median(logarithms)), .interval = std::nullopt, .n = static_cast<int64_t>(logarithms.size())};
-  if (logarithms.size() < 2) return estimate;
-  const double factor = std::exp(half_width(logarithms, confidence));
-  estimate.interval = Interval{estimate.center / factor, estimate.center * factor};
+  Estimate estimate = symmetric_center(logarithms, confidence);
+  estimate.center = std::exp(estimate.center);
+  if (estimate.interval) estimate.interval = Interval{std::exp(estimate.interval->lo), std::exp(estimate.interval->hi)};
   return estimate;
+}
+
+double sign_test(int64_t heads, int64_t n) {
+  if (n == 0) return 1;
+  const boost::math::binomial coins(static_cast<double>(n), 0.5);
+  return std::min(1.0, 2 * boost::math::cdf(coins, static_cast<double>(std::min(heads, n - heads))));
 }
 
 Estimate mean_ratio(std::span<const double> logarithms, double confidence) {

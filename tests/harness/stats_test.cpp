@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 namespace {
 
@@ -55,25 +57,59 @@ TEST(MeanRatio, IsTheGeometricMeanWithStudentsInterval) {
   EXPECT_NEAR(std::log(estimate.interval->hi) + std::log(estimate.interval->lo), 0.6, 1e-9);
 }
 
-// How often the interval holds the true median, for runs whose logarithms are normal.
-double coverage(size_t n, int studies) {
+TEST(SymmetricCenter, IsTheMedianOfTheWalshAverages) {
+  // 1, 2, 6: averages 1, 1.5, 2, 3.5, 4, 6
+  EXPECT_DOUBLE_EQ(symmetric_center(std::vector<double>{6, 1, 2}).center, 2.75);
+  EXPECT_FALSE(symmetric_center(std::vector<double>{1}).interval);
+}
+
+// Tables of the signed-rank test: for n = 8 the critical value at 5 % is 3, so four averages are cut off on either
+// side; for n = 6 it is 0, for n = 10 it is 8.
+TEST(SymmetricCenter, TheIntervalInvertsTheSignedRankTest) {
+  for (const auto& [n, critical] : {std::pair<size_t, size_t>{6, 0}, {7, 2}, {8, 3}, {10, 8}, {20, 52}, {30, 137}}) {
+    std::vector<double> values, averages;
+    for (size_t i = 0; i < n; ++i) values.push_back(std::pow(1.7, static_cast<double>(i)));  // no two averages equal
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = i; j < n; ++j) averages.push_back((values[i] + values[j]) / 2);
+    }
+    std::sort(averages.begin(), averages.end());
+    const Interval interval = *symmetric_center(values).interval;
+    EXPECT_DOUBLE_EQ(interval.lo, averages[critical]) << n;
+    EXPECT_DOUBLE_EQ(interval.hi, averages[averages.size() - 1 - critical]) << n;
+  }
+}
+
+TEST(SignTest, CountsCoins) {
+  EXPECT_DOUBLE_EQ(sign_test(0, 0), 1);
+  EXPECT_NEAR(sign_test(0, 6), 2 / 64.0, 1e-15);  // the first n that can reach 5 %
+  EXPECT_NEAR(sign_test(6, 6), 2 / 64.0, 1e-15);
+  EXPECT_NEAR(sign_test(1, 8), 2 * 9 / 256.0, 1e-15);
+  EXPECT_DOUBLE_EQ(sign_test(4, 8), 1);
+}
+
+// How often an interval holds the true center, for runs whose logarithms are normal.
+double coverage(size_t n, int studies, Estimate (*estimate)(std::span<const double>, double)) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> noise(0.0, 0.03);
   int covered = 0;
   std::vector<double> runs(n);
   for (int i = 0; i < studies; ++i) {
     for (double& run : runs) run = 100 * std::exp(noise(random));
-    const Estimate estimate = median_with_interval(runs);
-    covered += estimate.interval->lo <= 100 && 100 <= estimate.interval->hi ? 1 : 0;
+    const Interval interval = *estimate(runs, 0.95).interval;
+    covered += interval.lo <= 100 && 100 <= interval.hi ? 1 : 0;
   }
   return static_cast<double>(covered) / studies;
 }
 
 TEST(Interval, CoversAboutAsOftenAsItSays) {
   for (const size_t n : {2, 3, 4, 5, 8}) {
-    const double share = coverage(n, 1000);
-    EXPECT_GT(share, 0.92) << n;
-    EXPECT_LT(share, 0.995) << n;
+    const double median = coverage(n, 1000, median_with_interval);
+    EXPECT_GT(median, 0.92) << n;
+    EXPECT_LT(median, 0.995) << n;
+    const double center = coverage(n, 1000, symmetric_center);
+    EXPECT_GT(center, 0.92) << n;
+    EXPECT_LT(center, 0.99) << n;
+    RecordProperty("center_" + std::to_string(n), std::to_string(center));
   }
 }
 

@@ -1,0 +1,12 @@
+// Text for a page in Markdown.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ablations {
+
+// `text` as one line of a paragraph or a table's cell in which nothing is markup, not HTML either.
+std::string markdown(std::string_view text);
+
+}  // namespace ablations

@@ -1,0 +1,57 @@
+#include "harness/verdict.h"
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace harness {
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::regression:
+      return "REGRESSION";
+    case Verdict::improvement:
+      return "IMPROVEMENT";
+    case Verdict::same:
+      return "SAME";
+    case Verdict::inconclusive:
+      break;
+  }
+  return "INCONCLUSIVE";
+}
+
+Verdict judge(const Estimate& ratio, double min_effect) {
+  if (!ratio.interval) return Verdict::inconclusive;
+  const double most = 1 + min_effect, least = 1 / most;
+  if (ratio.interval->lo > most) return Verdict::regression;
+  if (ratio.interval->hi < least) return Verdict::improvement;
+  return ratio.interval->lo >= least && ratio.interval->hi <= most ? Verdict::same : Verdict::inconclusive;
+}
+
+Comparison compare(std::span<const double> base, std::span<const double> head, double min_effect, double confidence) {
+  Comparison comparison{.ratio = paired_ratio(head, base, confidence)};
+  for (size_t i = 0; i < base.size(); ++i) {
+    comparison.greater += head[i] > base[i] ? 1 : 0;
+    comparison.unequal += head[i] != base[i] ? 1 : 0;
+  }
+  comparison.sign_test = sign_test(comparison.greater, comparison.unequal);
+  comparison.verdict = judge(comparison.ratio, min_effect);
+  return comparison;
+}
+
+double noise_floor(std::span<const double> differences, int64_t pairs) {
+  constexpr int studies = 2000;
+  std::mt19937_64 random(20240520);
+  std::vector<double> sample(static_cast<size_t>(pairs)), lowest;
+  for (int i = 0; i < studies; ++i) {
+    for (double& value : sample) {
+      const double drawn = differences[random() % differences.size()];
+      value = (random() & 1U) != 0 ? drawn : -drawn;
+    }
+    const Estimate estimate = symmetric_center(sample);
+    lowest.push_back(estimate.interval ? estimate.interval->lo : -std::abs(estimate.center));
+  }
+  return std::exp(-quantile(lowest, 0.05)) - 1;
+}
+
+}  // namespace harness

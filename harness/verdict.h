@@ -1,0 +1,42 @@
+// What paired runs of two programs say about a change, and how small a change a machine can show.
+#pragma once
+
+#include "harness/stats.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace harness {
+
+// regression, improvement: slower or faster by more than the least effect that matters. same: neither. inconclusive:
+// these runs cannot tell.
+enum class Verdict { regression, improvement, same, inconclusive };
+
+// "REGRESSION", ...
+std::string_view name_of(Verdict verdict);
+
+struct Comparison {
+  Estimate ratio;        // head / base: above 1 is more time, or more of whatever was measured
+  int64_t greater = 0;   // pairs in which head took more
+  int64_t unequal = 0;   // pairs in which they differ
+  double sign_test = 1;  // p-value, two-sided
+  Verdict verdict = Verdict::inconclusive;
+};
+
+// Where the interval of a ratio lies against the band from 1/(1 + min_effect) to 1 + min_effect, both bounds the same
+// factor away from 1: above it, below it, inside, or across a bound. min_effect >= 0: 0.02 for 2 %.
+Verdict judge(const Estimate& ratio, double min_effect);
+
+// base[i] and head[i] are the positive medians of a pair of runs. Same length, at least 1.
+Comparison compare(std::span<const double> base, std::span<const double> head, double min_effect,
+                   double confidence = 0.95);
+
+// How small a change `pairs` pairs of runs can show where two equal programs gave these `differences` of logarithms
+// (A/A, at least 6 of them): the ratio minus 1 that must come on top of the least effect for a regression to be found
+// in 95 % of studies. The differences are resampled with either sign, for which of two equal programs came out slower
+// is chance; 2,000 studies, a fixed seed. A least effect below it leaves most comparisons of equal programs
+// inconclusive.
+double noise_floor(std::span<const double> differences, int64_t pairs);
+
+}  // namespace harness

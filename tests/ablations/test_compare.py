@@ -1,0 +1,148 @@
+"""`ladder compare` on records that were measured, and made slower, heavier or different by a known amount."""
+
+import copy
+import json
+import pathlib
+
+import pytest
+
+from conftest import ROOT
+
+EVIDENCE = ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-21"
+NOISE = (0.002, -0.004, 0.001, 0.003, -0.002, -0.001, 0.004, 0.0)  # of eight runs, either side another half of it
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict:
+    return json.loads((EVIDENCE / "records" / "r1-03-bf16.json").read_text())
+
+
+def scaled(record: dict, factor: float) -> dict:
+    record = copy.deepcopy(record)
+    record["timing"]["step_ms"] = [ms * factor for ms in record["timing"]["step_ms"]]
+    for field in ("median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"):
+        record["summary"][field] *= factor
+    return record
+
+
+def write(folder: pathlib.Path, record: dict, factor: float, runs: int = 8, **changes) -> pathlib.Path:
+    """`runs` records, each `factor` slower than the measured one but for a little noise."""
+    folder.mkdir()
+    for run in range(runs):
+        made = scaled(record, factor * (1 + NOISE[(run * (3 if factor != 1 else 1)) % 8]))
+        made["id"] = f"run-{run}"
+        made["started"] = f"2026-11-21T10:00:{run:02}Z"
+        for path, value in changes.items():
+            place = made
+            *parents, last = path.split("__")
+            for parent in parents:
+                place = place[parent]
+            place[last] = value
+        (folder / f"{run}.json").write_text(json.dumps(made))
+    return folder
+
+
+def compared(ladder, *arguments) -> dict:
+    done = ladder("compare", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "SAME"), (1.1, "REGRESSION"), (0.9, "IMPROVEMENT"),
+                                                 (1.02, "INCONCLUSIVE")])
+def test_a_verdict_is_by_the_interval(ladder, measured, tmp_path, factor, verdict) -> None:
+    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, factor * 1.00001)
+    (entry,) = compared(ladder, base, head)["entries"]
+    assert entry["verdict"] == verdict
+    assert entry["lo"] <= factor <= entry["hi"]
+    assert entry["pairs"] == 8
+    assert entry["ratio"] == pytest.approx(factor, rel=0.01)
+    table = ladder("compare", base, head).stdout
+    assert verdict in table
+    assert max(map(len, table.splitlines())) <= 80
+    page = ladder("compare", base, head, "--markdown").stdout
+    assert f"| {verdict} |" in page
+
+
+def test_the_least_effect_is_asked_for(ladder, measured, tmp_path) -> None:
+    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 1.1)
+    assert compared(ladder, base, head, "--min-effect", "20%")["entries"][0]["verdict"] == "SAME"
+    assert compared(ladder, base, head, "--min-effect", "5")["entries"][0]["verdict"] == "REGRESSION"
+
+
+def test_losses_and_memory_are_compared_too(ladder, measured, tmp_path) -> None:
+    losses = [loss + 0.5 for loss in measured["timing"]["loss"]]
+    base = write(tmp_path / "a", measured, 1.0)
+    head = write(tmp_path / "b", measured, 1.0, timing__loss=losses,
+                 memory__peak_bytes=int(measured["memory"]["peak_bytes"] * 1.25))
+    (entry,) = compared(ladder, base, head)["entries"]
+    assert entry["verdict"] == "SAME"
+    assert not entry["loss"]["passed"] and not entry["loss"]["identical"]
+    assert entry["loss"]["max_deviation"] == pytest.approx(0.5)
+    assert entry["memory"]["verdict"] == "REGRESSION"
+    assert "LOSSES DIFFER" in ladder("compare", base, head).stdout
+    (same,) = compared(ladder, base, base)["entries"]
+    assert same["loss"]["identical"] and same["memory"]["verdict"] == "SAME"
+    other_seed = write(tmp_path / "c", measured, 1.0, workload__seed=2)
+    assert compared(ladder, base, other_seed)["entries"][0]["loss"]["compared"] is False
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"environment__torch": "2.10.0"}, "torch: 2.11.0 against 2.10.0"),
+    ({"environment__threads": 4}, "threads: 2 against 4"),
+    ({"environment__cpu__model": "Another"}, "device: AMD EPYC against Another"),
+    ({"workload__batch": 2}, "batch: 1 against 2"),
+    ({"workload__context": 64}, "context: 128 against 64"),
+    ({"workload__model": "tiny"}, "model: gpt2-124m against tiny"),
+    ({"recipe__autocast": "off"}, "dtype: bf16 against float32"),
+    ({"recipe__device": "cuda", "environment__gpu": {"name": "NVIDIA H200"}}, "device: AMD EPYC against NVIDIA H200"),
+])
+def test_other_circumstances_are_refused_unless_forced(ladder, measured, tmp_path, change, words) -> None:
+    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 1.0, **change)
+    refused = ladder("compare", base, head)
+    assert refused.returncode == 3
+    assert words in refused.stderr and "--force" in refused.stderr
+    forced = ladder("compare", base, head, "--force")
+    assert forced.returncode == 0
+    assert "FORCED" in forced.stdout and words in " ".join(forced.stdout.split())
+    assert words in compared(ladder, base, head, "--force")["forced"]
+
+
+def test_studies_are_compared_rung_by_rung(ladder, tmp_path) -> None:
+    study = compared(ladder, EVIDENCE, EVIDENCE)
+    labels = [entry["label"] for entry in study["entries"]]
+    assert labels == ["start", "+ keep host memory", "+ oneDNN products", "+ bf16 autocast", "+ flash attention",
+                      "+ vocabulary 50304", "+ fused AdamW"]
+    assert {entry["verdict"] for entry in study["entries"]} == {"SAME"}
+    (tmp_path / "some").mkdir()
+    for file in sorted((EVIDENCE / "records").glob("*bf16*")):
+        (tmp_path / "some" / file.name).write_bytes(file.read_bytes())
+    part = compared(ladder, EVIDENCE, tmp_path / "some")
+    assert [entry["label"] for entry in part["entries"]] == ["+ bf16 autocast"]
+    assert len(part["unmatched"]) == 6
+
+
+def test_two_recipes_are_compared_where_each_side_has_one(ladder) -> None:
+    records = EVIDENCE / "records"
+    result = compared(ladder, records / "r1-03-bf16.json", records / "r1-04-flash.json")
+    assert result["entries"][0]["recipe_diff"] == {"attention": ["manual", "flash"]}
+    assert result["entries"][0]["verdict"] == "INCONCLUSIVE"  # one pair
+
+
+@pytest.mark.parametrize("break_it", [
+    lambda folder: (folder / "0.json").write_text("{"),
+    lambda folder: (folder / "0.json").write_text('{"kind": "record"}'),
+    lambda folder: [file.unlink() for file in folder.iterdir()],
+    lambda folder: [file.write_text(json.dumps({**json.loads(file.read_text()), "status": "failed", "failure": {
+        "kind": "exit", "message": "it fell"}})) for file in folder.iterdir()],
+])
+def test_bad_input(ladder, measured, tmp_path, break_it) -> None:
+    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 1.0)
+    break_it(head)
+    done = ladder("compare", base, head)
+    assert done.returncode == 2 and done.stdout == ""
+    assert str(head) in done.stderr
+    assert ladder("compare", base, tmp_path / "nothing").returncode == 2
+    assert ladder("compare", base, base, "--min-effect", "nan").returncode == 2
+    assert ladder("compare", base, base, "--min-effect", "-1").returncode == 2
+    assert ladder("compare", base).returncode == 2

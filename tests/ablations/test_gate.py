@@ -1,0 +1,197 @@
+"""`ladder gate` with real processes: programs whose clock runs fast or slow by a known factor, programs that fail, a
+baseline, and what GitHub is told. No test asserts a time: a planted change is 30 % and more, and equal programs may be
+called the same or left open, never blamed."""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+
+import pytest
+
+SMALL = ("--ladder", "tiny", "--batch", 1, "--context", 32, "--warmup", 3, "--steps", 9, "--threads", 1)
+LARGE_EFFECT = ("--min-effect", 10)
+
+
+def script(path: pathlib.Path, text: str) -> pathlib.Path:
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture(scope="module")
+def at_pace(program, tmp_path_factory):
+    """at_pace(1.3): a ladder program that takes 1.3 times as long, as far as its own clock can tell."""
+    folder = tmp_path_factory.mktemp("programs")
+    library = os.environ.get("FAST_CLOCK_LIBRARY") or pytest.skip("FAST_CLOCK_LIBRARY is not set")
+
+    def make(factor: float) -> pathlib.Path:
+        return script(folder / f"ladder-{factor}",
+                      f'FAST_CLOCK={factor} LD_PRELOAD={library} exec {program} "$@"\n')
+
+    return make
+
+
+def verdict_of(folder: pathlib.Path) -> dict:
+    return json.loads((folder / "gate.json").read_text())
+
+
+def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
+    out = tmp_path / "gate"
+    done = ladder("gate", "--base", at_pace(1), "--head", at_pace(1.3), *SMALL, *LARGE_EFFECT, "--out", out, timeout=600)
+    assert done.returncode == 1, done.stdout + done.stderr
+    verdict = verdict_of(out)
+    assert verdict["verdict"] == "REGRESSION" and verdict["exit_status"] == 1
+    (entry,) = verdict["comparison"]["entries"]
+    assert entry["lo"] > 1.1
+    assert entry["loss"]["identical"]  # slower, and otherwise the same
+    assert "REGRESSION" in done.stdout and "REGRESSION" in (out / "summary.md").read_text()
+    assert max(map(len, done.stdout.splitlines())) <= 80 or str(out) in done.stdout
+    # The order is base head, head base, ...
+    runs = [run["id"].split("-")[2] for run in json.loads((out / "plan.json").read_text())["runs"]]
+    assert runs[:8] == ["base", "head", "head", "base", "base", "head", "head", "base"]
+
+
+def test_a_speedup_ends_with_exit_status_0_and_a_new_baseline(ladder, at_pace, tmp_path) -> None:
+    out = tmp_path / "gate"
+    done = ladder("gate", "--base", at_pace(1.0), "--head", at_pace(0.6), *SMALL, *LARGE_EFFECT, "--out", out, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    verdict = verdict_of(out)
+    assert verdict["verdict"] == "IMPROVEMENT"
+    (file,) = verdict["saved"]
+    assert file in done.stdout
+    baseline = json.loads(pathlib.Path(file).read_text())
+    assert baseline["kind"] == "baseline"
+    assert baseline["recipe_hash"] == verdict["comparison"]["entries"][0]["recipe_hash"]
+    assert [record["id"].split("-")[2] for record in baseline["records"]] == ["head"] * verdict["pairs"]
+
+
+def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
+    out = tmp_path / "gate"
+    done = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 2, "--out", out, timeout=600)
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    verdict = verdict_of(out)
+    assert verdict["verdict"] in ("SAME", "INCONCLUSIVE")
+    assert verdict["topped_up"] == (verdict["pairs"] == 8)
+    assert verdict["topped_up"] or verdict["verdict"] == "SAME"
+    (entry,) = verdict["comparison"]["entries"]
+    assert entry["pairs"] == verdict["pairs"]
+    assert entry["loss"]["identical"]
+    (noise,) = verdict["noise"]
+    warned = any("noise floor" in warning for warning in verdict["warnings"])
+    assert warned == (noise["floor"] > 0.02)
+    # A second time into the folder, or as a study, is refused; there is nothing left to resume.
+    assert ladder("gate", "--base", program, *SMALL, "--out", out).returncode == 2
+    assert "is a gate" in ladder("ablate", "--resume", "--out", out).stderr
+    records = {file.name: file.read_bytes() for file in (out / "records").iterdir()}
+    again = ladder("gate", "--resume", "--out", out, timeout=600)
+    assert {file.name: file.read_bytes() for file in (out / "records").iterdir()} == records
+    assert again.returncode == done.returncode
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_several_recipes_in_balanced_order(ladder, program, tmp_path, blocked) -> None:
+    failing = script(tmp_path / "fails", "exit 7\n")  # the plan is what is looked at
+    out = tmp_path / "gate"
+    ladder("gate", "--base", failing, "--head", failing, *SMALL, "--rung", "bf16", "--rung", "start", "--pairs", 6, "--top-up",
+           0, "--out", out, *(["--blocked"] if blocked else []))
+    runs = [tuple(run["id"].split("-")[i] for i in (0, 2, 3)) for run in json.loads((out / "plan.json").read_text())["runs"]]
+    assert len(set(runs)) == 24
+    if blocked:
+        assert [side for _, side, _ in runs] == ["base"] * 12 + ["head"] * 12
+    else:
+        assert runs[:4] == [("r1", "base", "bf16"), ("r1", "head", "bf16"), ("r1", "base", "start"), ("r1", "head", "start")]
+        assert runs[4:8] == [("r2", "head", "start"), ("r2", "base", "start"), ("r2", "head", "bf16"), ("r2", "base", "bf16")]
+
+
+def test_a_head_that_fails_is_blamed_and_a_base_that_fails_is_not(ladder, program, tmp_path) -> None:
+    failing = script(tmp_path / "fails", 'echo "cannot open shop" >&2\nexit 7\n')
+    common = (*SMALL, "--pairs", 6, "--top-up", 0)
+    head = ladder("gate", "--base", program, "--head", failing, *common, "--out", tmp_path / "h", timeout=600)
+    assert head.returncode == 1
+    assert verdict_of(tmp_path / "h")["verdict"] == "FAILED"
+    assert "cannot open shop" in " ".join(head.stdout.split())
+    base = ladder("gate", "--base", failing, "--head", program, *common, "--out", tmp_path / "b", timeout=600)
+    assert base.returncode == 3
+    assert verdict_of(tmp_path / "b")["verdict"] == "UNFIT"
+
+
+def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
+    baselines = tmp_path / "baselines"
+    common = (*SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 0, "--baselines", baselines)
+    none = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "none")
+    assert none.returncode == 3
+    assert "--save" in none.stderr and not (tmp_path / "none").exists()
+    saved = ladder("gate", "--head", at_pace(1), *common, "--save", "--out", tmp_path / "saved", timeout=600)
+    assert saved.returncode == 0, saved.stdout + saved.stderr
+    (file,) = verdict_of(tmp_path / "saved")["saved"]
+    device, name = pathlib.Path(file).relative_to(baselines).parts
+    assert name == json.loads(pathlib.Path(file).read_text())["recipe_hash"] + ".json"
+    assert device.endswith("-1-threads")
+    before = pathlib.Path(file).read_bytes()
+    slow = ladder("gate", "--head", at_pace(2), *common, "--save", "--out", tmp_path / "slow", timeout=600)
+    assert slow.returncode == 1, slow.stdout + slow.stderr
+    assert pathlib.Path(file).read_bytes() == before  # a regression is no new baseline
+    assert any("not interleaved" in warning for warning in verdict_of(tmp_path / "slow")["warnings"])
+    # A file that was tampered with, or belongs elsewhere, is refused.
+    document = json.loads(before)
+    document["records"][0]["environment"]["threads"] = 64
+    pathlib.Path(file).write_text(json.dumps(document))
+    bad = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "bad")
+    assert bad.returncode == 2 and name in bad.stderr
+
+
+def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program, tmp_path) -> None:
+    baselines = tmp_path / "baselines"
+    done = ladder("gate", "--calibrate", *SMALL, "--pairs", 6, "--baselines", baselines, "--save", "--out", tmp_path / "c",
+                  timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = verdict_of(tmp_path / "c")["saved"]
+    noise = json.loads(pathlib.Path(file).read_text())
+    assert len(noise["differences"]) == 6
+    floors = [entry["floor"] for entry in noise["floors"]]
+    assert floors == sorted(floors, reverse=True)  # more pairs show less
+    gate = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--out",
+                  tmp_path / "g", timeout=600)
+    assert gate.returncode in (0, 3)
+    assert verdict_of(tmp_path / "g")["noise"] == [{"floor": floors[0], "source": "calibration"}]
+
+
+def test_github_is_told(program, environment, tmp_path) -> None:
+    failing = script(tmp_path / "fails", 'echo "50% of it::warning::x" >&2\nexit 7\n')
+    summary = tmp_path / "summary.md"
+    summary.write_text("# before\n")
+    command = [program, "gate", "--base", program, "--head", str(failing), *map(str, SMALL), "--pairs", "6", "--top-up", "0",
+               "--out", str(tmp_path / "g")]
+    told = {**environment, "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
+    done = subprocess.run(command, env=told, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("::error")]
+    assert line.startswith("::error title=ladder gate::FAILED: head run r1-01-head-")
+    assert "50%25 of it" in line
+    text = summary.read_text()
+    assert text.startswith("# before\n## ladder gate: FAILED")
+    command[-1] = str(tmp_path / "g2")
+    quiet = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert "::error" not in quiet.stdout + quiet.stderr
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ([], "--calibrate"),
+    (["--base", "nowhere"], "nowhere"),
+    (["--base", "/etc/passwd"], "is not a program"),
+    (["--base", "/bin/true", "--calibrate"], "--calibrate"),
+    (["--calibrate", "--save"], "--baselines"),
+    (["--calibrate", "--pairs", "5"], "--pairs 5"),
+    (["--calibrate", "--min-effect", "2"], "--calibrate"),
+    (["--base", "/bin/true", "--min-effect", "2 percent"], "--min-effect 2 percent"),
+    (["--base", "/bin/true", "--ladder", "tiny", "--rung", "none"], "--rung none: ladder tiny has here"),
+    (["--resume"], "--out"),
+    (["--resume", "--out", "nowhere"], "no plan.json"),
+])
+def test_bad_input(ladder, arguments, words) -> None:
+    done = ladder("gate", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stdout == ""
