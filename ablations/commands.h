@@ -12,6 +12,11 @@ struct ReportFlags {
   std::string study, out;
 };
 
+struct HistoryFlags {
+  std::string folder, out;
+  bool json = false, fail_on_slowdown = false;
+};
+
 struct TrainFlags {
   WorkloadFlags workload;
   std::string recipe = "{}", weights, save;
@@ -27,6 +32,7 @@ int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);
 int report(const ReportFlags& flags);
+int history(const HistoryFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);
 
