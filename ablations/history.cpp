@@ -278,7 +278,9 @@ Json history_of(const fs::path& folder) {
   const auto slower = std::ranges::count_if(
       series, [](const Json& one) { return one.at("current") == true && one.at("verdict") == "slower"; });
   const auto current = std::ranges::count_if(series, [](const Json& one) { return one.at("current") == true; });
-  const std::string words = slower == 0
+  const bool judged = std::ranges::any_of(series, [](const Json& one) { return one.at("verdict") != "too_few"; });
+  const std::string words = !judged ? "No rung has enough studies yet to tell a change"
+                            : slower == 0
                                 ? "No rung is known to be slower than at its best"
                                 : fmt::format("{} of {} rungs {} best", slower, current,
                                               slower == 1 ? "is slower than at its" : "are slower than at their");

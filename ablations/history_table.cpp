@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 
 namespace ablations {
@@ -42,7 +43,7 @@ std::string workload(const Json& setting) {
 }
 
 // Words of a hundred columns would not wrap.
-std::string told(const std::string& text) {
+std::string told(const std::string& text, const std::string& begin = "  ", const std::string& indent = "    ") {
   std::string result, word;
   for (const char c : printable(text) + " ") {
     if (c != ' ') {
@@ -52,7 +53,7 @@ std::string told(const std::string& text) {
     result += (result.empty() ? "" : " ") + shortened(word, columns - 4);
     word.clear();
   }
-  return wrapped("  " + result, "    ");
+  return wrapped(begin + result, indent);
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ std::string history_table(const Json& history) {
     const Json& setting = series.at("setting");
     if (series.at("device_slug") != slug) {
       slug = series.at("device_slug").get<std::string>();
-      text += "\n" + wrapped(device(setting)) +
+      text += "\n" + told(device(setting), "", "") +
               (setting.contains("threads") ? "These are CPU figures; they say nothing about a GPU.\n" : "");
       text += fmt::format(row, "ms per step", "studies", "first", "latest", "vs first", "vs best");
       text += std::string(columns, '-') + "\n";
@@ -73,7 +74,8 @@ std::string history_table(const Json& history) {
     text +=
         fmt::format(row, shortened(printable(series.at("label").get<std::string>()), 34), points.size(),
                     number(points.front().at("median").get<double>()), number(points.back().at("median").get<double>()),
-                    change(series.at("against_first").get<double>()), change(series.at("against_best").get<double>()));
+                    points.size() == 1 ? "-" : change(series.at("against_first").get<double>()),
+                    points.size() == 1 ? "-" : change(series.at("against_best").get<double>()));
     text += told(series.at("recipe_hash").get<std::string>() + ", " + workload(setting));
     std::string because;
     for (const Json& line : series.at("new_because"))
@@ -86,8 +88,9 @@ std::string history_table(const Json& history) {
     text += told(prefix + series.at("finding").get<std::string>());
   }
   text += std::string(columns, '-') + "\n";
-  text += wrapped(
-      fmt::format("{} studies. {}.", history.at("studies").get<int64_t>(), history.at("finding").get<std::string>()));
+  text +=
+      wrapped(fmt::format("{} {}. {}.", history.at("studies").get<int64_t>(),
+                          history.at("studies") == 1 ? "study" : "studies", history.at("finding").get<std::string>()));
   text += wrapped(history.at("method").get<std::string>());
   for (const Json& note : history.at("notes")) text += told("note: " + note.get<std::string>());
   for (const Json& skipped : history.at("skipped")) {
