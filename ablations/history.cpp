@@ -42,15 +42,14 @@ std::string percent(double ratio) {
 std::string commit_name(const Json& point) {
   const Json& commit = point.at("git_commit");
   if (!commit.is_string() || commit.get<std::string>().empty()) return "an unknown commit";
-  return commit.get<std::string>().substr(0, 9) + (point.at("git_dirty") == true ? " with local changes" : "");
+  return "commit " + as_utf8(commit.get<std::string>().substr(0, 9)) +
+         (point.at("git_dirty") == true ? " with local changes" : "");
 }
 
 // "2026-11-21, gpt2-cpu-20261121T135454Z, commit d415b5482"
 std::string place(const Json& point) {
-  std::string commit = commit_name(point);
-  if (point.at("git_commit").is_string()) commit = "commit " + commit;
   return fmt::format("{}, {}, {}", point.at("time").get<std::string>().substr(0, 10),
-                     point.at("study").get<std::string>(), commit);
+                     point.at("study").get<std::string>(), commit_name(point));
 }
 
 std::string finding(const Json& series) {
@@ -166,6 +165,8 @@ void add_points(const Json& study, const std::string& file, std::vector<HistoryP
     Json workload = study.at("workload");
     if (rung.contains("workload")) workload.update(rung.at("workload"));  // in a sweep
     const Json& ms = rung.at("ms_per_step");
+    // The environment has no schema; what is not what it should be is not known.
+    const Json commit = environment.value("git_commit", Json()), dirty = environment.value("git_dirty", Json());
     HistoryPoint point{.study = study.at("id"),
                        .file = file,
                        .time = time,
@@ -173,13 +174,13 @@ void add_points(const Json& study, const std::string& file, std::vector<HistoryP
                        .label = rung.value("label", rung.at("index") == 0 ? title : "+ " + title),
                        .setting = setting_of(environment, workload, rung.at("recipe")),
                        .recipe_hash = "",
-                       .git_commit = environment.value("git_commit", Json()),
-                       .git_dirty = environment.value("git_dirty", Json()),
+                       .git_commit = commit.is_string() ? commit : Json(),
+                       .git_dirty = dirty.is_boolean() ? dirty : Json(),
                        .median = ms.at("median"),
                        .lo = ms.at("lo").is_null() || ms.at("hi").is_null() ? 0 : ms.at("lo").get<double>(),
                        .hi = ms.at("lo").is_null() || ms.at("hi").is_null() ? 0 : ms.at("hi").get<double>(),
                        .disturbed = rung.contains("flags")};
-    if (point.median <= 0 || point.lo < 0 || point.hi < point.lo) {
+    if (point.median < 1e-6 || point.median > 1e12 || point.lo < 0 || point.hi < point.lo) {
       notes.push_back(fmt::format("{}: rung \"{}\" is left out: its ms_per_step are no times", file, title));
       continue;
     }
@@ -278,12 +279,14 @@ Json history_of(const fs::path& folder) {
   const auto slower = std::ranges::count_if(
       series, [](const Json& one) { return one.at("current") == true && one.at("verdict") == "slower"; });
   const auto current = std::ranges::count_if(series, [](const Json& one) { return one.at("current") == true; });
+  const auto gone = std::ranges::count_if(
+      series, [](const Json& one) { return one.at("current") == false && one.at("verdict") == "slower"; });
   const bool judged = std::ranges::any_of(series, [](const Json& one) { return one.at("verdict") != "too_few"; });
-  const std::string words = !judged ? "No rung has enough studies yet to tell a change"
-                            : slower == 0
-                                ? "No rung is known to be slower than at its best"
-                                : fmt::format("{} of {} rungs {} best", slower, current,
-                                              slower == 1 ? "is slower than at its" : "are slower than at their");
+  std::string words = !judged       ? "No rung has enough studies yet to tell a change"
+                      : slower == 0 ? "No rung is known to be slower than at its best"
+                                    : fmt::format("{} of {} rungs {} best", slower, current,
+                                                  slower == 1 ? "is slower than at its" : "are slower than at their");
+  if (gone > 0) words += fmt::format("; {} {}, until the circumstances changed", gone, gone == 1 ? "was" : "were");
   return {
       {"kind", "history"},
       {"schema_version", 1},

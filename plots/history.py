@@ -62,7 +62,7 @@ def panel(series):
          "encoding": {"x": mark, "color": step_color}},
         {"data": {"values": marks}, "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": -4, "fontSize": 12, "fontWeight": "bold"},
          "encoding": {"x": mark, "y": {"value": -3}, "text": {"field": "text", "type": "nominal"}, "color": step_color}},
-        {"mark": {"type": "rule", "strokeWidth": 1.2, "color": chart.BAR, "opacity": 0.55, "clip": True},
+        {"mark": {"type": "rule", "strokeWidth": 1.2, "color": chart.BAR, "opacity": 0.4, "clip": True},
          "transform": [{"filter": "datum.lo !== null && datum.hi !== null"}],
          "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}},
         {"mark": {"type": "point", "filled": True, "size": 34, "color": chart.BAR, "opacity": 1}, "encoding": {"x": x, "y": y}},
@@ -84,11 +84,14 @@ def panel(series):
 
 
 def spec(history):
-    lines = [f"{history['studies']} studies · points: a study's median, with its interval · line: the level found behind them"]
-    if any("threads" in s["setting"] for s in history["series"]):
-        lines.append("CPU figures, not comparable with a GPU's" if all("threads" in s["setting"] for s in history["series"])
-                     else "panels of a CPU are CPU figures, not comparable with a GPU's")
-    lines += ["the time axes do not begin at 0", *wrap(history["method"], 118)]
+    count = history["studies"]
+    lines = [f"{count} {'study' if count == 1 else 'studies'} · points: a study's median, with its interval, which may go on beyond "
+             "the edge · line: the level behind them"]
+    on_cpu = ["threads" in s["setting"] for s in history["series"]]
+    lines.append("the time axes do not begin at 0" + (" · CPU figures, not comparable with a GPU's" if all(on_cpu) else
+                                                      " · panels of a CPU are CPU figures, not comparable with a GPU's"
+                                                      if any(on_cpu) else ""))
+    lines += wrap(history["method"], 118)
     return {**chart.frame(shorten(clean(history["finding"]), 84), lines), "vconcat": [panel(s) for s in history["series"]],
             "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 

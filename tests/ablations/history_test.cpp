@@ -101,7 +101,8 @@ TEST(History, AStepIsNamedWithItsStudyAndCommits) {
   EXPECT_NEAR(series.at("slowdown").at("ratio").get<double>(), 1.05, 0.003);
   EXPECT_EQ(series.at("slowdown").at("best_level_at"), 19);
   const std::string finding = series.at("finding");
-  EXPECT_NE(finding.find("% at 2026-01-21, night-20, commit commit20, after commit19"), std::string::npos) << finding;
+  EXPECT_NE(finding.find("% at 2026-01-21, night-20, commit commit20, after commit commit19"), std::string::npos)
+      << finding;
 }
 
 TEST(History, ASpeedupIsFasterAndOneThatWasLostAgainIsSlower) {
@@ -146,10 +147,12 @@ TEST(History, WhatCannotBeUsedIsSaid) {
   Json odd = study(0, 10);
   odd["rungs"].push_back(rung("from the future", 20, {{"attention", "telepathy"}}));
   odd["rungs"].push_back(rung("impossible", -1, float32));
+  odd["environment"]["git_commit"] = 7;
   std::vector<HistoryPoint> points;
   std::vector<std::string> notes;
   add_points(odd, "odd/study.json", points, notes);
   EXPECT_EQ(points.size(), 1U);
+  EXPECT_EQ(points[0].git_commit, Json());
   ASSERT_EQ(notes.size(), 2U);
   EXPECT_NE(notes[0].find("odd/study.json: rung \"from the future\" is left out: "), std::string::npos) << notes[0];
   EXPECT_NE(notes[1].find("\"impossible\" is left out: its ms_per_step are no times"), std::string::npos) << notes[1];

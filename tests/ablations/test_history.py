@@ -20,7 +20,7 @@ def stored(folder, day, factor=1.0, **environment):
     study = copy.deepcopy(REAL)
     when = f"2026-{1 + day // 28:02}-{1 + day % 28:02}T01:00:00Z"
     study |= {"id": f"nightly-{day:03}", "created": when, "finished": when}
-    study["environment"] |= {"git_commit": f"{day:040x}", **environment}
+    study["environment"] |= {"git_commit": f"{day:03}" + "ab" * 18 + "c", **environment}
     study["rungs"] = [study["rungs"][0], study["rungs"][LAST]]
     noise = random.Random(day)
     for rung, factor_of_rung in zip(study["rungs"], (1.0, factor)):
@@ -59,7 +59,7 @@ def test_a_planted_step_is_found_named_and_drawn(ladder, tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     assert narrow(done.stdout) and "1 of 2 rungs is slower than at its best" in done.stdout
     words = " ".join(done.stdout.split())
-    assert re.search(r"SLOWER: \+[45]\.\d % at 2026-01-21, nightly-020, commit 000000000, after", words)
+    assert re.search(r"SLOWER: \+[45]\.\d % at 2026-01-21, nightly-020, commit 020ababab, after commit 019ababab", words)
     files = [line for line in done.stdout.split("Files:\n")[1].splitlines()]
     assert files == [str(tmp_path / "out" / name) for name in ("history.json", "history.svg", "history.png", "history.vl.json")]
     assert "slower than at its best" in (tmp_path / "out" / "history.svg").read_text()
@@ -87,6 +87,7 @@ def test_new_circumstances_begin_a_series_that_old_ones_cannot_fail(ladder, tmp_
     done = ladder("history", tmp_path, "--fail-on-slowdown")
     assert done.returncode == 0 and narrow(done.stdout)
     assert "another series than the one above: torch: 2.12.0 against 2.11.0" in " ".join(done.stdout.split())
+    assert "No rung is known to be slower than at its best; 1 was, until the circumstances changed" in " ".join(done.stdout.split())
     old, new = [s for s in history(ladder, tmp_path)["series"] if s["recipe_hash"] == history(ladder, tmp_path)["series"][-1]["recipe_hash"]]
     assert (old["current"], old["verdict"]) == (False, "slower") and (new["current"], new["verdict"]) == (True, "unchanged")
 
@@ -149,12 +150,16 @@ def test_json_and_out_are_one_or_the_other(ladder, tmp_path) -> None:
 def test_hostile_names_reach_neither_terminal_nor_picture(ladder, tmp_path) -> None:
     evil = "\x1b]0;owned\x07| <script>alert(1)</script> \u202e\u0085 " + "x" * 300
     for day in range(12):
-        place = stored(tmp_path / "studies", day, 1.3 if day >= 6 else 1.0, git_commit=evil, torch=evil, cpu={"model": evil})
+        place = stored(tmp_path / "studies", day, 1.3 if day >= 6 else 1.0, git_commit="e\u20ac" * 9, torch=evil, cpu={"model": evil})
         study = read_json(place)
         study["id"] = evil + str(day)
         study["ladder"]["name"] = study["workload"]["model"] = evil
         for rung in study["rungs"]:
             rung["title"] = rung["label"] = evil
+        if day == 5:
+            study["environment"] |= {"git_commit": "\u20ac" * 40, "git_dirty": "yes"}  # nine bytes of it are no UTF-8
+        if day == 7:
+            study["environment"] |= {"git_commit": [7], "git_dirty": 7}
         write_json(place, study)
     odd = tmp_path / "studies" / "a\x1b[31m|\udcff"
     odd.mkdir()
