@@ -92,7 +92,9 @@ def spec(history):
                                                       " · panels of a CPU are CPU figures, not comparable with a GPU's"
                                                       if any(on_cpu) else ""))
     lines += wrap(history["method"], 118)
-    return {**chart.frame(shorten(clean(history["finding"]), 84), lines), "vconcat": [panel(s) for s in history["series"]],
+    frame = chart.frame(clean(history["finding"]), lines)
+    frame["title"]["text"] = wrap(history["finding"], 62)
+    return {**frame, "vconcat": [panel(s) for s in history["series"]],
             "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
 
