@@ -292,6 +292,17 @@ int run_command_line(int argc, char** argv) {
     sub->callback([&command, flags] { command = [flags] { return report(*flags); }; });
   }
   {
+    auto flags = std::make_shared<HistoryFlags>();
+    auto* sub = app.add_subcommand("history", "what became of each rung's time over stored studies: steps and drifts");
+    add_text(sub, "folder", flags->folder, "where studies are kept; every study.json in it and below counts", "FOLDER")
+        ->required();
+    auto* out = add_text(sub, "--out", flags->out, "write history.json and draw history.svg, history.png here", "DIR");
+    sub->add_flag("--json", flags->json, "print the history as JSON")->excludes(out);
+    sub->add_flag("--fail-on-slowdown", flags->fail_on_slowdown,
+                  "exit status 1 where a rung is found to be slower than at its best");
+    sub->callback([&command, flags] { command = [flags] { return history(*flags); }; });
+  }
+  {
     auto flags = std::make_shared<TrainFlags>();
     auto* sub = app.add_subcommand("train", "train, and save the weights for Hugging Face");
     add_text(sub, "--recipe", flags->recipe, "JSON file, or JSON", "FILE|JSON");

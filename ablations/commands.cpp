@@ -2,6 +2,7 @@
 
 #include "ablations/analysis.h"
 #include "ablations/compare.h"
+#include "ablations/history.h"
 #include "ablations/request.h"
 #include "ablations/runner.h"
 #include "ablations/table.h"
@@ -31,11 +32,11 @@ using harness::Json;
 
 namespace {
 
-// Draws the report into `out`. The plotting script prints the files it wrote.
-int render_report(const fs::path& study, const fs::path& out) {
+// Draws `document` into `out` by a script of plots/, which prints the files it wrote.
+int draw(const char* script, const fs::path& document, const fs::path& out) {
   const fs::path log = out / "report.log";
   const auto child = harness::run_child(
-      {.argv = {python(), (harness::resource_root() / "plots" / "render.py").string(), study.string(), out.string()},
+      {.argv = {python(), (harness::resource_root() / "plots" / script).string(), document.string(), out.string()},
        .log = log,
        .limit_s = 300});
   std::string output = files::read_file(log, size_t{1} << 20);
@@ -108,7 +109,7 @@ int ablate(const AblateFlags& flags) {
   if (!flags.json) {
     fmt::print("Files:\n{}\n", (out / "study.json").string());
     std::fflush(stdout);
-    if (render_report(out / "study.json", out) != 0) {
+    if (draw("render.py", out / "study.json", out) != 0) {
       fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
                  out.string());
     }
@@ -228,7 +229,29 @@ int report(const ReportFlags& flags) {
   fs::create_directories(out);
   const int status = show_study(plan, study, false);
   std::fflush(stdout);
-  const int drawn = render_report(study / "study.json", out);
+  const int drawn = draw("render.py", study / "study.json", out);
+  return drawn != 0 ? drawn : status;
+}
+
+int history(const HistoryFlags& flags) {
+  const Json history = history_of(flags.folder);
+  harness::check_schema(history, "history", "the history");
+  for (const Json& skipped : history.at("skipped"))
+    fmt::print(stderr, "skipped: {}: {}\n", printable(skipped.at("file").get<std::string>()),
+               printable(skipped.at("reason").get<std::string>()));
+  if (flags.json) {
+    fmt::print("{}\n", history.dump(1));
+  } else {
+    fmt::print("{}", history_table(history));
+  }
+  const int status = flags.fail_on_slowdown && history.at("slower") != 0 ? 1 : 0;
+  if (flags.out.empty()) return status;
+  const fs::path out = flags.out;
+  fs::create_directories(out);
+  harness::write_json(out / "history.json", history, "history");
+  fmt::print("Files:\n{}\n", (out / "history.json").string());
+  std::fflush(stdout);
+  const int drawn = draw("history.py", out / "history.json", out);
   return drawn != 0 ? drawn : status;
 }
 

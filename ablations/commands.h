@@ -18,6 +18,11 @@ struct ReportFlags {
   std::string study, out;
 };
 
+struct HistoryFlags {
+  std::string folder, out;
+  bool json = false, fail_on_slowdown = false;
+};
+
 struct TrainFlags {
   WorkloadFlags workload;
   std::string recipe = "{}", weights, save;
@@ -34,6 +39,7 @@ int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);
 int compare(const CompareFlags& flags);
 int report(const ReportFlags& flags);
+int history(const HistoryFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);
 

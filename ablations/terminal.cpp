@@ -29,6 +29,16 @@ std::string shortened(const std::string& text, size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xc0) == 0x80) continue;  // of a character in UTF-8, all but the first
+    result += byte >= 0x20 && byte < 0x7f ? c : '?';
+  }
+  return result;
+}
+
 std::string wrapped(const std::string& text, const std::string& indent) {
   std::string result, line;
   size_t begin = 0;

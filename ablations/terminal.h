@@ -35,6 +35,9 @@ constexpr size_t columns = 80;  // of every table
 // With "..." where it is longer than `width`.
 std::string shortened(const std::string& text, size_t width);
 
+// Text from a file, for a terminal: one line of printable ASCII, "?" for each other character.
+std::string printable(std::string_view text);
+
 // At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");
 

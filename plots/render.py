@@ -106,7 +106,7 @@ def label(study, rung, position):
     return Md("+ " + escape(text[2:])) if text.startswith("+ ") else escape(text)
 
 
-def load(path):
+def load(path, expected="study"):
     def refuse_constant(name):
         raise ValueError(f"{name} is not JSON")
 
@@ -117,8 +117,9 @@ def load(path):
     except (ValueError, RecursionError) as e:
         raise Refused(f"{path}: not valid JSON: {e}") from e
     kind = study.get("kind") if isinstance(study, dict) else None
-    if kind != "study":
-        raise Refused(f"{path}: kind is {json.dumps(kind)}, expected \"study\"; `ladder report` makes study.json")
+    if kind != expected:
+        maker = {"study": "report", "history": "history"}[expected]
+        raise Refused(f"{path}: kind is {json.dumps(kind)}, expected \"{expected}\"; `ladder {maker}` makes {expected}.json")
     version = study.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
         raise Refused(f"{path}: schema_version is {json.dumps(version)}, this program reads {SCHEMA_VERSION}")
@@ -179,7 +180,7 @@ def write(files, folder):
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise Refused(f"{message}; usage: {self.prog} STUDY.json OUT_DIR")
+        raise Refused(f"{message}; usage: {self.usage or self.prog + ' STUDY.json OUT_DIR'}")
 
 
 def main(arguments=None):

@@ -1,0 +1,47 @@
+// Where a series of measurements changed: steps to another level, and a drift in which no single step stands out.
+// Nothing is assumed about the noise but that its order does not matter: noise that remembers (a machine that is slow
+// for a week) is told as a change.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace harness {
+
+struct Step {
+  size_t at;      // index of the first value of the new level
+  double change;  // new level - old level, medians
+  double p;
+};
+
+struct Drift {
+  double per_value;  // slope: change from one value to the next
+  double total;      // from the first value to the last, without the steps
+  double p;
+};
+
+struct Changes {
+  std::vector<Step> steps;  // in order
+  std::optional<Drift> drift;
+  std::vector<double> level;  // what the series is without its noise, one for each value
+};
+
+// Fewer values cannot show a drift or a step, whatever they are: no order of them is rare enough.
+constexpr size_t least_for_drift = 6, least_for_steps = 10;
+// How often steps or a drift are found in a series in which nothing but noise is, at most.
+constexpr double false_steps = 0.02, false_drifts = 0.01;
+
+// `values`: logarithms of times, say, in time order, finite. At least one. Time and memory grow with their square.
+//
+// Steps: circular binary segmentation (Olshen et al. 2004), on values clipped to three robust standard deviations
+// around the median, so that an outlier weighs little: of all splits in two, and of all stretches of at least three
+// that leave the level and come back, the one with the largest sum of squares between is tested by 999 permutations of
+// the values (as E-Divisive is: Matteson and James 2014), and what it divides is searched again. Drift: Mann and
+// Kendall's test with the slope of Theil and Sen, within levels (Hirsch, Slack and Smith 1982). Where a straight line
+// alone fits better than the steps do (BIC, absolute residuals), there are no steps but a drift. The same values give
+// the same answer.
+Changes find_changes(std::span<const double> values);
+
+}  // namespace harness

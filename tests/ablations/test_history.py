@@ -1,0 +1,175 @@
+"""`ladder history` over stored studies: small edits of a real one, with changes planted in them."""
+
+import copy
+import json
+import math
+import os
+import random
+import re
+
+import jsonschema
+import pytest
+from conftest import ROOT, read_json, write_json
+
+REAL = read_json(ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-21" / "study.json")
+LAST = len(REAL["rungs"]) - 1
+
+
+def stored(folder, day, factor=1.0, **environment):
+    """The real study, made on another day: its last rung takes `factor` times as long."""
+    study = copy.deepcopy(REAL)
+    when = f"2026-{1 + day // 28:02}-{1 + day % 28:02}T01:00:00Z"
+    study |= {"id": f"nightly-{day:03}", "created": when, "finished": when}
+    study["environment"] |= {"git_commit": f"{day:03}" + "ab" * 18 + "c", **environment}
+    study["rungs"] = [study["rungs"][0], study["rungs"][LAST]]
+    noise = random.Random(day)
+    for rung, factor_of_rung in zip(study["rungs"], (1.0, factor)):
+        ms = rung["ms_per_step"]
+        for name in ("median", "lo", "hi"):
+            ms[name] *= factor_of_rung * math.exp(noise.gauss(0, 0.005))
+        ms["lo"], ms["hi"] = min(ms["lo"], ms["median"]), max(ms["hi"], ms["median"])
+    place = folder / f"night-{day:03}"
+    place.mkdir(parents=True, exist_ok=True)
+    return write_json(place / "study.json", study)
+
+
+def narrow(text):
+    return [line for line in text.split("Files:")[0].splitlines() if len(line) > 80] == []
+
+
+def history(ladder, folder):
+    done = ladder("history", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.Draft7Validator(read_json(ROOT / "results" / "schemas" / "history.v1.json")).validate(document)
+    return document
+
+
+def test_a_planted_step_is_found_named_and_drawn(ladder, tmp_path) -> None:
+    studies = tmp_path / "studies"
+    for day in range(30):
+        stored(studies, day, 1.05 if day >= 20 else 1.0)
+    first, last = history(ladder, studies)["series"]
+    assert (first["verdict"], last["verdict"]) == ("unchanged", "slower")
+    assert [step["at"] for step in last["steps"]] == [20] and last["drift"] is None
+    assert math.isclose(last["steps"][0]["ratio"], 1.05, abs_tol=0.006)
+    assert last["points"][20]["study"] == "nightly-020" and last["points"][20]["file"] == "night-020/study.json"
+
+    done = ladder("history", studies, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert narrow(done.stdout) and "1 of 2 rungs is slower than at its best" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert re.search(r"SLOWER: \+[45]\.\d % at 2026-01-21, nightly-020, commit 020ababab, after commit 019ababab", words)
+    files = [line for line in done.stdout.split("Files:\n")[1].splitlines()]
+    assert files == [str(tmp_path / "out" / name) for name in ("history.json", "history.svg", "history.png", "history.vl.json")]
+    assert "slower than at its best" in (tmp_path / "out" / "history.svg").read_text()
+    assert ladder("history", studies, "--fail-on-slowdown").returncode == 1
+
+
+def test_small_steps_that_add_up_are_found(ladder, tmp_path) -> None:
+    for day in range(30):
+        stored(tmp_path, day, 1.007 ** min(10, (day + 1) // 3))
+    unchanged, creeping = history(ladder, tmp_path)["series"]
+    assert unchanged["verdict"] == "unchanged" and creeping["verdict"] == "slower"
+    assert math.isclose(creeping["slowdown"]["ratio"], 1.07, abs_tol=0.012)
+
+
+def test_no_change_is_no_slowdown(ladder, tmp_path) -> None:
+    for day in range(20):
+        stored(tmp_path, day)
+    done = ladder("history", tmp_path, "--fail-on-slowdown")
+    assert done.returncode == 0 and "No rung is known to be slower than at its best" in done.stdout
+
+
+def test_new_circumstances_begin_a_series_that_old_ones_cannot_fail(ladder, tmp_path) -> None:
+    for day in range(36):
+        stored(tmp_path, day, 1.1 if day >= 12 else 1.0, **({"torch": "2.12.0"} if day >= 24 else {}))
+    done = ladder("history", tmp_path, "--fail-on-slowdown")
+    assert done.returncode == 0 and narrow(done.stdout)
+    assert "another series than the one above: torch: 2.12.0 against 2.11.0" in " ".join(done.stdout.split())
+    assert "No rung is known to be slower than at its best; 1 was, until the circumstances changed" in " ".join(done.stdout.split())
+    old, new = [s for s in history(ladder, tmp_path)["series"] if s["recipe_hash"] == history(ladder, tmp_path)["series"][-1]["recipe_hash"]]
+    assert (old["current"], old["verdict"]) == (False, "slower") and (new["current"], new["verdict"]) == (True, "unchanged")
+
+
+def test_few_studies_and_copies(ladder, tmp_path) -> None:
+    for day in range(3):
+        stored(tmp_path / "kept", day, 1.2 ** day)
+    stored(tmp_path / "copies", 2)
+    document = history(ladder, tmp_path)
+    assert document["studies"] == 3 and "the same study as" in document["notes"][0]
+    assert {s["verdict"] for s in document["series"]} == {"too_few"}
+    assert document["series"][0]["finding"] == "3 studies: too few to tell; a drift takes 6, a step 10"
+
+
+def test_the_evidence_of_this_repository_has_a_history(ladder) -> None:
+    document = history(ladder, ROOT / "results" / "evidence")
+    assert document["studies"] >= 1 and len(document["series"]) >= 7
+
+
+def test_what_cannot_be_read_is_named_and_skipped(ladder, tmp_path) -> None:
+    stored(tmp_path, 0)
+    for name, content in {"cut": json.dumps(REAL)[:5000], "kind": json.dumps({"kind": "plan"}), "binary": "\0" * 9,
+                          "time": json.dumps({**REAL, "finished": "yesterday"})}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "study.json").write_text(content)
+    os.mkfifo(tmp_path / "cut" / "other.json")
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "study.json")  # reading it would wait for ever
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "folder" / "study.json").mkdir(parents=True)
+    done = ladder("history", tmp_path)
+    assert done.returncode == 0 and narrow(done.stdout)
+    skipped = [line for line in done.stderr.splitlines() if line.startswith("skipped: ")]
+    assert sorted(line.split(":")[1].strip() for line in skipped) == [f"{name}/study.json" for name in
+                                                                      ("binary", "cut", "kind", "pipe", "time")]
+    assert history(ladder, tmp_path)["studies"] == 1
+
+
+@pytest.mark.parametrize(("name", "words"), [("absent", "not a folder"), ("file", "not a folder"),
+                                             ("empty", "no study.json in it or below"), ("broken", "none of its studies can be read"),
+                                             ("unmeasured", "no study in it has a measured rung")])
+def test_what_has_no_history_is_refused(name, words, ladder, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "study.json").write_text("{")
+    study = read_json(stored(tmp_path / "unmeasured", 0))
+    for rung in study["rungs"]:
+        rung["status"] = "void"
+    write_json(tmp_path / "unmeasured" / "night-000" / "study.json", study)
+    done = ladder("history", tmp_path / name, "--out", tmp_path / "out")
+    assert done.returncode == 2 and done.stdout == "" and not (tmp_path / "out").exists()
+    assert words in done.stderr.splitlines()[-1] and str(tmp_path / name) in done.stderr
+
+
+def test_json_and_out_are_one_or_the_other(ladder, tmp_path) -> None:
+    assert ladder("history", tmp_path, "--json", "--out", tmp_path / "out").returncode == 2
+
+
+def test_hostile_names_reach_neither_terminal_nor_picture(ladder, tmp_path) -> None:
+    evil = "\x1b]0;owned\x07| <script>alert(1)</script> \u202e\u0085 " + "x" * 300
+    for day in range(12):
+        place = stored(tmp_path / "studies", day, 1.3 if day >= 6 else 1.0, git_commit="e\u20ac" * 9, torch=evil, cpu={"model": evil})
+        study = read_json(place)
+        study["id"] = evil + str(day)
+        study["ladder"]["name"] = study["workload"]["model"] = evil
+        for rung in study["rungs"]:
+            rung["title"] = rung["label"] = evil
+        if day == 5:
+            study["environment"] |= {"git_commit": "\u20ac" * 40, "git_dirty": "yes"}  # nine bytes of it are no UTF-8
+        if day == 7:
+            study["environment"] |= {"git_commit": [7], "git_dirty": 7}
+        write_json(place, study)
+    odd = tmp_path / "studies" / "a\x1b[31m|\udcff"
+    odd.mkdir()
+    (odd / "study.json").write_text("{")
+    done = ladder("history", tmp_path / "studies", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    for text in (done.stdout, done.stderr):
+        assert re.fullmatch(r"[\n\x20-\x7e]*", text)
+    assert narrow(done.stdout) and "SLOWER" in done.stdout
+    svg = (tmp_path / "out" / "history.svg").read_text()
+    assert "<script" not in svg and "\x1b" not in svg and "\u202e" not in svg
+    jsonschema.Draft7Validator(read_json(ROOT / "results" / "schemas" / "history.v1.json")).validate(
+        read_json(tmp_path / "out" / "history.json"))
