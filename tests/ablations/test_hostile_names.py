@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -67,8 +68,10 @@ def test_a_study_is_shown_as_text(ladder, study, tmp_path) -> None:
     assert r"\x1b[31mred" in done.stdout and r"\u{202e}rtl" in done.stdout
     report, svg = (study / "report.md").read_text(), (study / "ladder.svg").read_text()
     assert_plain(report)
-    outside_code = re.sub(r"(?s)```.*?```|(`+)[^`\n].*?(?<!`)\1(?!`)", "", report)
-    assert "<script" not in outside_code and "<!--" not in outside_code and "](javascript" not in outside_code
+    outside_code = re.sub(r"(?s)```.*?```|(?<!\\)(`+)[^`\n].*?(?<!`)\1(?!`)", "", report)
+    assert "&lt;script&gt;" in outside_code
+    assert "<script" not in outside_code and "<!--" not in outside_code
+    assert not re.search(r"(?<!\\)\]\(javascript", outside_code)
     assert not {e.tag.rsplit("}", 1)[-1] for e in ET.fromstring(svg).iter()} & {"script", "a", "foreignObject", "image"}
     assert_plain(svg)
     written = {pathlib.Path(name).name for name in set(snapshot(tmp_path)) - before}
@@ -80,14 +83,14 @@ def test_a_study_is_shown_as_text(ladder, study, tmp_path) -> None:
 
 
 def test_a_study_as_json_is_ascii(ladder, study) -> None:
-    records = {path: path.read_text() for path in (study / "records").iterdir()}
-    (study / "records" / "r2-01.json").write_text(records[study / "records" / "r1-01.json"])
+    (study / "tokens.bin").write_bytes(struct.pack("<256i", 20240520, 1, 100, *[0] * 253) + bytes(200))
     plan = read_json(study / "plan.json")
-    plan["runs"] = []  # nothing to make: what is there is shown
+    plan["workload"]["data"] = str(study / "tokens.bin")
+    plan["runs"] = []  # nothing to make: the plan is shown
     write_json(study / "plan.json", plan)
-    done = ladder("ablate", "--resume", "--json", "--out", study, timeout=60)
-    assert '"kind": "study"' in done.stdout, done.stderr
-    assert done.stdout.isascii()
+    done = ladder("ablate", "--resume", "--json", "--out", study)
+    assert done.stdout.isascii() and "alert" in done.stdout, done.stderr
+    assert json.loads(done.stdout)["ladder"]["title"] == HOSTILE
     assert_plain(done.stdout)
     assert_plain(done.stderr)
 
@@ -135,10 +138,10 @@ def test_what_a_child_says_is_shown_as_text(program, environment, tmp_path) -> N
     assert_plain(read_json(next((tmp_path / "study" / "records").glob("*pytorch*")))["failure"]["message"])
 
 
-TRICKS = ["../../x", "/etc/x", "-x", "..", "", "a/b", "a\\b", "a\0b", "a\n/../b", "x" * 10_000, "\u202ex", " x"]
+TRICKS = ["../../x", "/etc/x", "-x", "a\0b", "a\n/../b", "x" * 10_000]
 
 
-@pytest.mark.parametrize("place", ["plan/id", "plan/ladder/name", "plan/runs/0/id", "plan/rungs/2/name", "ladder/name"])
+@pytest.mark.parametrize("place", ["plan/id", "plan/ladder/name", "plan/runs/0/id", "plan/rungs/3/name", "ladder/name"])
 def test_no_path_comes_out_of_a_name(ladder, tmp_path, place) -> None:
     kind, *path, last = place.split("/")
     folder = tmp_path / "in" / "study"
