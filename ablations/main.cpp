@@ -16,7 +16,7 @@
 int main(int argc, char** argv) {
   const auto fail = [](const char* message, int status) {
     std::fflush(stdout);
-    fmt::print(stderr, "ladder: {}\n", files::printable(message));
+    fmt::print(stderr, "ladder: {}\n", files::shortened(files::printable(message), 1000));
     return status;
   };
   try {

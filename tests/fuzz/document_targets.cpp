@@ -145,7 +145,8 @@ const std::vector<std::string>& words_of(const std::string& target) {
     for (const char* kind : {"ladder", "plan", "record", "trace"}) {
       const fs::path file = harness::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
       std::set<std::string> found;
-      for (const auto& [pointer, value] : Json::parse(files::read_file(file)).flatten().items()) {
+      const Json schema = Json::parse(files::read_file(file)).flatten();
+      for (const auto& [pointer, value] : schema.items()) {
         const Json::json_pointer place(pointer);
         if (value.is_string() && pointer.find("/description") == std::string::npos) found.insert(value);
         for (auto at = place; !at.empty(); at = at.parent_pointer()) found.insert(at.back());

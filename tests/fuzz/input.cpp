@@ -1,7 +1,5 @@
 #include "fuzz/input.h"
 
-#include "files/printable.h"
-
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,11 +33,7 @@ bool taken(const std::function<void()>& read) {
     read();
     return true;
   } catch (const std::invalid_argument& error) {
-    const std::string message = error.what();
-    if (files::printable(message) != message || message.size() > 2000) {
-      throw std::logic_error("a refusal that is not one printable line of at most 2000 bytes: " +
-                             files::shortened(files::printable(message), 400));
-    }
+    if (*error.what() == '\0') throw std::logic_error("a refusal without a reason");
     return false;
   }
 }

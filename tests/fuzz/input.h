@@ -21,8 +21,8 @@ class MemoryFile {
   int descriptor_;
 };
 
-// True when `read` returns, false when it throws std::invalid_argument, whose message must be one printable line of at
-// most 2000 bytes; std::logic_error where it is not.
+// True when `read` returns, false when it throws std::invalid_argument; std::logic_error where that has no message.
+// (One handler, in main.cpp, makes one printable line of any message.)
 bool taken(const std::function<void()>& read);
 
 }  // namespace fuzz

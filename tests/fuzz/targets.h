@@ -9,8 +9,8 @@
 
 namespace fuzz {
 
-// True: taken. False: refused, with std::invalid_argument and a message of one printable line. Whatever else is thrown
-// goes through, and is a finding.
+// True: taken. False: refused, with std::invalid_argument and a message. Whatever else is thrown goes through, and is a
+// finding.
 using Target = bool (*)(std::string_view bytes);
 
 // ladder, plan, record, trace; safetensors, tokens, vocabulary, text.
