@@ -23,7 +23,7 @@ compile = @echo "[build] compiling $(2) with $(JOBS) jobs (about $(3) minutes th
   cmake --build build/$(1) -j $(JOBS)
 
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build setup setup-tests data run micro test asan bundle gpu-check format tidy clean help
+.PHONY: build setup setup-tests data run micro test asan fuzz bundle gpu-check format tidy clean help
 
 build: setup  ## the program, build/release/ladder (the default)
 	$(call configure,release)
@@ -53,8 +53,17 @@ test: setup-tests data  ## build everything and run every test
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call configure,asan)
-	$(call compile,asan,the readers' tests with sanitizers,4) --target reader_tests
+	$(call compile,asan,the readers' tests with sanitizers,6) --target reader_tests fuzz_tests
 	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset asan --output-on-failure --no-tests=error
+
+fuzz: setup-tests  ## the file readers under libFuzzer, FUZZ_SECONDS (60) each; needs clang
+	@command -v clang++ > /dev/null || { echo "clang++ is missing: sudo apt-get install clang"; exit 2; }
+	@echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' | \
+	  clang++ -x c++ -fsanitize=fuzzer,address -o /dev/null - 2> /dev/null \
+	  || { echo "libFuzzer is missing: sudo apt-get install libclang-rt-$$(clang++ -dumpversion | cut -d. -f1)-dev"; exit 2; }
+	$(call configure,fuzz)
+	$(call compile,fuzz,the fuzzers,8) --target fuzzers
+	tests/fuzz/run build/fuzz $(or $(FUZZ_SECONDS),60)
 
 bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
 	$(call configure,release)

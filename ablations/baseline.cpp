@@ -89,7 +89,8 @@ double floor_at(const Json& noise, int64_t pairs) {
   return floor;
 }
 
-std::string noise_table(const Json& noise) {
+std::string noise_table(const Json& as_written) {
+  const Json noise = with_printable_texts(as_written);
   std::string text =
       "\n" + wrapped(fmt::format("What this machine can show: {} against itself, {} pairs of runs that differ by "
                                  "{:.2g} % (standard deviation).",

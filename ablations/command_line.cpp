@@ -4,6 +4,7 @@
 #include "ablations/gate.h"
 #include "ablations/ladder.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "harness/json_file.h"
 #include "model/config.h"
 
@@ -325,7 +326,8 @@ int run_command_line(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    fmt::print(stderr, "ladder: {}\n`ladder --help` and `ladder COMMAND --help` say what there is.\n", error.what());
+    fmt::print(stderr, "ladder: {}\n`ladder --help` and `ladder COMMAND --help` say what there is.\n",
+               files::printable(error.what()));
     return 2;
   }
   return command();

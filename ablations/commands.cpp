@@ -8,6 +8,7 @@
 #include "ablations/table.h"
 #include "ablations/terminal.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/process.h"
 #include "harness/resources.h"
@@ -23,14 +24,23 @@
 
 #include <chrono>
 #include <cstdio>
+#include <sstream>
 #include <stdexcept>
 
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::printable;
 using harness::Json;
 
 namespace {
+
+std::string printable_lines(const std::string& text) {
+  std::istringstream lines(text);
+  std::string shown;
+  for (std::string line; std::getline(lines, line);) shown += printable(line) + "\n";
+  return shown;
+}
 
 // Draws `document` into `out` by a script of plots/, which prints the files it wrote.
 int draw(const char* script, const fs::path& document, const fs::path& out) {
@@ -39,7 +49,7 @@ int draw(const char* script, const fs::path& document, const fs::path& out) {
       {.argv = {python(), (harness::resource_root() / "plots" / script).string(), document.string(), out.string()},
        .log = log,
        .limit_s = 300});
-  std::string output = files::read_file(log, size_t{1} << 20);
+  const std::string output = printable_lines(files::read_file(log, size_t{1} << 20));
   if (child.succeeded()) {
     fs::remove(log);
     fmt::print("{}", output);
@@ -56,7 +66,7 @@ int show_study(const Plan& plan, const fs::path& folder, bool json) {
   const Json study = analyse(plan, folder);
   harness::write_json(folder / "study.json", study, "study");
   if (json) {
-    fmt::print("{}\n", study.dump(1));
+    fmt::print("{}\n", harness::ascii_text(study));
   } else {
     fmt::print("{}\n", study_table(study));
   }
@@ -93,13 +103,14 @@ int ablate(const AblateFlags& flags) {
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
     fmt::print(stderr, "{} runs of {} steps into {} (order seed {})\n", plan.runs.size(),
-               plan.warmup_steps + plan.timed_steps, out.string(), plan.order_seed);
+               plan.warmup_steps + plan.timed_steps, printable(out.string()), plan.order_seed);
   }
   // Not by its name: a build may put another program there while the study runs.
   const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
   const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s));
   if (outcome.interrupted) {
-    fmt::print(stderr, "what is measured is kept; go on with: ladder ablate --resume --out {}\n", out.string());
+    fmt::print(stderr, "what is measured is kept; go on with: ladder ablate --resume --out {}\n",
+               printable(out.string()));
     return 130;
   }
   const bool explained = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0);
@@ -107,17 +118,17 @@ int ablate(const AblateFlags& flags) {
   const int status = show_study(plan, out, flags.json);
   std::fflush(stdout);
   if (!flags.json) {
-    fmt::print("Files:\n{}\n", (out / "study.json").string());
+    fmt::print("Files:\n{}\n", printable((out / "study.json").string()));
     std::fflush(stdout);
     if (draw("render.py", out / "study.json", out) != 0) {
       fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
-                 out.string());
+                 printable(out.string()));
     }
   }
   if (outcome.not_made > 0) {
     std::fflush(stdout);
     fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; ladder ablate --resume --out {} goes on\n",
-               outcome.not_made, outcome.not_made == 1 ? " was" : "s were", flags.budget_s, out.string());
+               outcome.not_made, outcome.not_made == 1 ? " was" : "s were", flags.budget_s, printable(out.string()));
   }
   if (!traced) return 130;
   return outcome.some_failed ? 1 : status;
@@ -260,7 +271,7 @@ int tokenize(const TokenizeFlags& flags) {
   const fs::path vocabulary = flags.vocabulary.empty() ? default_vocabulary() : fs::path(flags.vocabulary);
   const auto stream = model::tokens_of_text(flags.data, vocabulary, harness::cache_folder() / "tokens");
   model::write_tokens(flags.out, stream.tokens);
-  fmt::print("{}: {} tokens\n", flags.out, stream.tokens.size());
+  fmt::print("{}: {} tokens\n", printable(flags.out), stream.tokens.size());
   return 0;
 }
 

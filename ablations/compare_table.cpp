@@ -2,6 +2,7 @@
 #include "ablations/compare.h"
 #include "ablations/markdown.h"
 #include "ablations/terminal.h"
+#include "files/printable.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,7 +92,8 @@ std::string band(const Json& comparison) {
 
 }  // namespace
 
-std::string comparison_table(const Json& comparison) {
+std::string comparison_table(const Json& as_written) {
+  const Json comparison = with_printable_texts(as_written);
   std::string text = "\n" + wrapped(fmt::format("base {} ({})", comparison.at("base").at("source").get<std::string>(),
                                                 programs_of(comparison.at("base"))));
   text += wrapped(fmt::format("head {} ({})", comparison.at("head").at("source").get<std::string>(),
@@ -102,7 +104,7 @@ std::string comparison_table(const Json& comparison) {
   for (const Json& entry : comparison.at("entries")) {
     const std::string ratio = ratio_with_interval(entry);
     const bool fits = ratio.size() <= 20;
-    text += fmt::format(row, shortened(entry.at("label"), 26), number(entry.at("base_ms").get<double>()),
+    text += fmt::format(row, files::shortened(entry.at("label"), 26), number(entry.at("base_ms").get<double>()),
                         number(entry.at("head_ms").get<double>()),
                         fits ? ratio : fmt::format("{:.3f}", entry.at("ratio").get<double>()),
                         entry.at("verdict").get<std::string>());

@@ -1,6 +1,7 @@
 #include "ablations/explain.h"
 
 #include "ablations/terminal.h"
+#include "files/printable.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 
 namespace ablations {
 
+using files::shortened;
 using harness::Json;
 
 namespace {
@@ -139,8 +141,9 @@ std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
 Json explain(const Json& before, const Json& after) {
   for (const char* field : {"device", "workload"}) {
     if (before.at(field) != after.at(field)) {
-      throw std::invalid_argument(
-          fmt::format("traces of different {}: {} and {}", field, before.at(field).dump(), after.at(field).dump()));
+      throw std::invalid_argument(fmt::format("traces of different {}: {} and {}", field,
+                                              shortened(before.at(field).dump(), 400),
+                                              shortened(after.at(field).dump(), 400)));
     }
   }
   const Json& a = before.at("summary");
@@ -179,7 +182,8 @@ Json explain(const Json& before, const Json& after) {
   return explanation;
 }
 
-std::string explanation_table(const Json& explanation) {
+std::string explanation_table(const Json& as_written) {
+  const Json explanation = with_printable_texts(as_written);
   std::string text = fmt::format("\n{}\n", wrapped(explanation.at("words")));
   text += fmt::format("{:<30} {:>15} {:>15}\n{}\n", "in a step", shortened(explanation.at("before"), 15),
                       shortened(explanation.at("after"), 15), std::string(80, '-'));
@@ -204,7 +208,8 @@ std::string explanation_table(const Json& explanation) {
   return text;
 }
 
-std::string trace_table(const Json& trace) {
+std::string trace_table(const Json& as_written) {
+  const Json trace = with_printable_texts(as_written);
   const Json& summary = trace.at("summary");
   const bool gpu = !summary.at("kernel_launches").is_null();
   const double step = summary.at("wall_ms");

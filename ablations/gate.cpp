@@ -6,6 +6,7 @@
 #include "ablations/runner.h"
 #include "ablations/workload.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/unfit.h"
 
@@ -202,9 +203,10 @@ int gate(const GateFlags& flags) {
   for (const int64_t pairs : {declared, plan.repeats}) {
     const Plan part = first_pairs(plan, pairs);
     fmt::print(stderr, "{} runs of {} steps into {}\n", part.runs.size(), plan.warmup_steps + plan.timed_steps,
-               out.string());
+               files::printable(out.string()));
     if (carry_out(part, out, programs, 0).interrupted) {
-      fmt::print(stderr, "what is measured is kept; go on with: ladder gate --resume --out {}\n", out.string());
+      fmt::print(stderr, "what is measured is kept; go on with: ladder gate --resume --out {}\n",
+                 files::printable(out.string()));
       return 130;
     }
     verdict = gate_verdict(part, out, pairs, pairs > declared);

@@ -6,6 +6,7 @@
 #include "ablations/runner.h"
 #include "ablations/setting.h"
 #include "ablations/terminal.h"
+#include "files/printable.h"
 
 #include <fmt/format.h>
 
@@ -270,7 +271,8 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
           {"comparison", comparison}};
 }
 
-std::string gate_table(const Json& verdict) {
+std::string gate_table(const Json& as_written) {
+  const Json verdict = with_printable_texts(as_written);
   std::string text;
   if (!verdict.at("comparison").is_null() && verdict.at("verdict") != "CALIBRATED") {
     text += comparison_table(verdict.at("comparison"));
@@ -309,10 +311,10 @@ void tell_github(const Json& verdict) {
   const int status = verdict.at("exit_status");
   if (status != 0) {
     fmt::print(stderr, "::{} title=ladder gate::{}\n", status == 1 ? "error" : "warning",
-               command_text(headline(verdict)));
+               command_text(files::printable(headline(verdict))));
   }
   for (const Json& warning : verdict.at("warnings")) {
-    fmt::print(stderr, "::warning title=ladder gate::{}\n", command_text(warning.get<std::string>()));
+    fmt::print(stderr, "::warning title=ladder gate::{}\n", command_text(files::printable(warning.get<std::string>())));
   }
   if (const char* summary = std::getenv("GITHUB_STEP_SUMMARY"); summary != nullptr && *summary != 0) {
     std::ofstream file(summary, std::ios::app);

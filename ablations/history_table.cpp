@@ -1,5 +1,6 @@
 #include "ablations/history.h"
 #include "ablations/terminal.h"
+#include "files/printable.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +9,8 @@
 
 namespace ablations {
 
+using files::printable;
+using files::shortened;
 using harness::Json;
 
 namespace {

@@ -1,6 +1,7 @@
 // The one handler of errors: what the user gave and cannot be used ends with exit status 2, what this machine cannot do
 // with 3, everything else with 1.
 #include "ablations/command_line.h"
+#include "files/printable.h"
 #include "harness/unfit.h"
 
 #include <c10/util/Exception.h>
@@ -14,12 +15,8 @@
 
 int main(int argc, char** argv) {
   const auto fail = [](const char* message, int status) {
-    std::string line = message;
-    for (char& c : line) {
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-    }
     std::fflush(stdout);
-    fmt::print(stderr, "ladder: {}\n", line);
+    fmt::print(stderr, "ladder: {}\n", files::shortened(files::printable(message), 1000));
     return status;
   };
   try {

@@ -1,14 +1,12 @@
 #include "ablations/markdown.h"
 
+#include "files/printable.h"
+
 namespace ablations {
 
 std::string markdown(std::string_view text) {
   std::string escaped;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      escaped += ' ';
-      continue;
-    }
+  for (const char c : files::printable(text)) {
     if (c == '<') {
       escaped += "&lt;";
       continue;

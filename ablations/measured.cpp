@@ -60,7 +60,7 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
                {"status", "missing"}, {"reason", ""},     {"median_ms", nullptr}, {"record", nullptr}};
     if (fs::exists(file)) {
       const Json record = harness::read_json(file, "record");
-      entry["record"] = fs::relative(file, folder).string();
+      entry["record"] = file.lexically_relative(folder).string();
       entry["status"] = record.at("status");
       measured.last_started = std::max(measured.last_started, record.at("started").get<std::string>());
       if (record.at("status") == "ok") {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<const char*, 5> modes{"cumulative", "leave-one-out", "one-at-a-time", "factorial", "sweep"};
 constexpr std::array<const char*, 3> sweepable{"batch", "context", "accumulation"};
-constexpr size_t most_factors_unasked = 4, most_factors = 6;
+constexpr size_t most_factors_unasked = 4;
 constexpr int64_t largest_value = 1 << 16;
 
 struct PeerMode {

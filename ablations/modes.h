@@ -19,6 +19,8 @@ std::vector<std::string> mode_names();
 // Throws std::invalid_argument; `where` begins the message.
 Mode mode_of(const std::string& name, const std::string& where);
 
+constexpr size_t most_factors = 6;  // of a factorial: 64 subsets
+
 // As they stand on the command line; empty: not given.
 struct DesignFlags {
   std::string mode, factors, sweep, peer, peer_modes;

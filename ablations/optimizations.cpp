@@ -213,8 +213,10 @@ const Optimization* find_optimization(const std::string& name) {
 }
 
 std::string title_after_proof(const Optimization& optimization, const nlohmann::json& observations) {
-  if (optimization.name == "onednn") {
-    const std::string precision = observations.at("fingerprint").at("float32").at("precision");
+  const nlohmann::json::json_pointer float32_precision("/fingerprint/float32/precision");
+  if (optimization.name == "onednn" && observations.contains(float32_precision) &&
+      observations.at(float32_precision).is_string()) {
+    const std::string precision = observations.at(float32_precision);
     return precision == "float32" ? "oneDNN float32 products" : fmt::format("oneDNN {} products", precision);
   }
   if (optimization.name == "flash" && observations.contains("backward_nodes")) {

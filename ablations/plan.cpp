@@ -55,6 +55,38 @@ Shape shape_from_json(const Json& json) {
           .positions = json.value("positions", int64_t{0})};
 }
 
+// What the analysis of each mode takes for granted (modes.cpp plans it so, a file may say anything).
+void check_mode(const Plan& plan, const std::string& where) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(fmt::format("{}: mode {}: {}", where, name_of(plan.mode), why));
+  };
+  if (plan.mode == Mode::sweep && plan.swept.empty()) refuse("\"swept\" is missing");
+  if (plan.mode == Mode::leave_one_out && plan.rungs.size() < 2) refuse("rung 1, with everything on, is missing");
+  if (plan.mode == Mode::leave_one_out || plan.mode == Mode::one_at_a_time) {
+    for (size_t i = 0; i < plan.rungs.size(); ++i) {
+      if (plan.rungs[i].against && plan.rungs[i].optimization.empty()) {
+        refuse(fmt::format("rung {} is compared with another, but is about no optimization", i));
+      }
+    }
+  }
+  if (plan.mode != Mode::factorial) return;
+  const std::vector<std::string>& base = plan.rungs[plan.reference].applied;
+  std::set<std::set<std::string>> subsets;
+  std::set<std::string> factors;
+  for (const Rung& rung : plan.rungs) {
+    std::set<std::string> subset(rung.applied.begin(), rung.applied.end());
+    for (const std::string& name : base) subset.erase(name);
+    factors.insert(subset.begin(), subset.end());
+    subsets.insert(subset);
+    if (subset.size() + base.size() != rung.applied.size()) refuse("a rung lacks what the reference has on");
+  }
+  if (subsets.size() != plan.rungs.size() || factors.size() > most_factors ||
+      subsets.size() != size_t{1} << factors.size()) {
+    refuse(fmt::format("{} rungs, {} optimizations; each of their subsets once is needed, of at most {}",
+                       plan.rungs.size(), factors.size(), most_factors));
+  }
+}
+
 }  // namespace
 
 std::string utc_now() {
@@ -201,6 +233,10 @@ Plan plan_from_json(const Json& json, const std::string& where) {
         throw std::invalid_argument(fmt::format("{}: unknown optimization \"{}\"", where, applied));
       }
     }
+    if (std::set(added.applied.begin(), added.applied.end()).size() != added.applied.size()) {
+      throw std::invalid_argument(
+          fmt::format("{}: rung {} has an optimization on twice", where, plan.rungs.size() - 1));
+    }
   }
   if (json.contains("gate")) {
     const Json& gate = json.at("gate");
@@ -223,6 +259,7 @@ Plan plan_from_json(const Json& json, const std::string& where) {
   if (plan.reference >= plan.rungs.size()) {
     throw std::invalid_argument(fmt::format("{}: reference {} is not a rung", where, plan.reference));
   }
+  check_mode(plan, where);
   return plan;
 }
 

@@ -9,6 +9,7 @@
 #include "ablations/runner.h"
 #include "ablations/trace_run.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/metrics.h"
 #include "harness/unfit.h"
@@ -75,11 +76,12 @@ int trace(const ProfileFlags& flags) {
   }
   write_files(folder, name, traced);
   if (flags.json) {
-    fmt::print("{}\n", traced.document.dump(1));
+    fmt::print("{}\n", harness::ascii_text(traced.document));
     return 0;
   }
   fmt::print("{}{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document), distances,
-             (folder / (name + ".trace.json")).string(), (folder / (name + ".timeline.json")).string());
+             files::printable((folder / (name + ".trace.json")).string()),
+             files::printable((folder / (name + ".timeline.json")).string()));
   return 0;
 }
 
@@ -136,7 +138,7 @@ int diff(const ProfileFlags& flags) {
       flags.diff.size() == 2 && flags.diff[0].ends_with(".json") && flags.diff[1].ends_with(".json");
   const auto [before, after] = files_given ? traces_in_files(flags) : traced_rungs(flags);
   const Json explanation = explain(before, after);
-  fmt::print("{}\n", flags.json ? explanation.dump(1) : explanation_table(explanation));
+  fmt::print("{}\n", flags.json ? harness::ascii_text(explanation) : explanation_table(explanation));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "ablations/run.h"
 #include "ablations/terminal.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "harness/json_file.h"
 #include "harness/process.h"
 #include "harness/resources.h"
@@ -69,11 +70,8 @@ std::string last_line(const fs::path& log) {
   try {
     std::string text = files::read_file(log, size_t{16} << 20);
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-    std::string line = text.substr(text.find_last_of('\n') + 1);
-    for (char& c : line) {
-      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-    }
-    return line.substr(0, 300);
+    const std::string line = text.substr(text.find_last_of('\n') + 1);
+    return files::shortened(files::printable(line), 300);  // also valid UTF-8, as a record's text must be
   } catch (const std::invalid_argument&) {
     return "";
   }

@@ -2,6 +2,7 @@
 
 #include "ablations/modes.h"
 #include "ablations/terminal.h"
+#include "files/printable.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 
 namespace ablations {
 
+using files::shortened;
 using harness::Json;
 
 namespace {
@@ -194,7 +196,8 @@ std::string mfu_line(const Json& study) {
 
 }  // namespace
 
-std::string study_table(const Json& study) {
+std::string study_table(const Json& as_written) {
+  const Json study = with_printable_texts(as_written);
   const auto& device = study.at("device");
   const std::string mode = study.at("mode");
   std::string text = "\n" + wrapped(study.at("ladder").at("title").get<std::string>() +

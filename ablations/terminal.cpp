@@ -1,5 +1,7 @@
 #include "ablations/terminal.h"
 
+#include "files/printable.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,6 +10,8 @@
 
 namespace ablations {
 
+using files::length;
+using files::shortened;
 using harness::Json;
 
 namespace {
@@ -25,18 +29,13 @@ std::string clock_time(double seconds) {
 
 }  // namespace
 
-std::string shortened(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
-}
-
-std::string printable(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte & 0xc0) == 0x80) continue;  // of a character in UTF-8, all but the first
-    result += byte >= 0x20 && byte < 0x7f ? c : '?';
+Json with_printable_texts(const Json& value) {
+  if (value.is_string()) return files::printable(value.get_ref<const std::string&>());
+  Json shown = value;
+  for (Json& member : shown) {
+    if (member.is_string() || member.is_structured()) member = with_printable_texts(member);
   }
-  return result;
+  return shown;
 }
 
 std::string wrapped(const std::string& text, const std::string& indent) {
@@ -46,7 +45,7 @@ std::string wrapped(const std::string& text, const std::string& indent) {
     size_t end = text.find(' ', begin);
     if (end == std::string::npos) end = text.size();
     const std::string word = text.substr(begin, end - begin);
-    if (begin > 0 && line.size() + 1 + word.size() > columns) {
+    if (begin > 0 && length(line) + 1 + length(word) > columns) {
       result += line + "\n";
       line = indent + word;
     } else {
@@ -58,6 +57,7 @@ std::string wrapped(const std::string& text, const std::string& indent) {
 }
 
 std::string number(double value) {
+  if (value >= 1e15) return fmt::format("{:.3g}", value);
   if (value >= 99.95) return grouped(static_cast<int64_t>(std::llround(value)));
   if (value >= 9.995) return fmt::format("{:.1f}", value);
   return fmt::format("{:.2f}", value);
@@ -97,8 +97,9 @@ void Progress::draw(int64_t step, int64_t steps) const {
 void Progress::end(const PlannedRun& run, const Json& record) {
   ++done_;
   const bool good = record.at("status") == "ok";
-  const std::string result = good ? number(record.at("summary").at("median_ms").get<double>()) + " ms/step"
-                                  : "FAILED: " + record.at("failure").at("message").get<std::string>();
+  const std::string result = good
+                                 ? number(record.at("summary").at("median_ms").get<double>()) + " ms/step"
+                                 : "FAILED: " + files::printable(record.at("failure").at("message").get<std::string>());
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
   if (!terminal_ || !good) {
     fmt::print(stderr, "[{}/{}] {:<20} {} ({:.1f} s)\n", done_, runs_, run.id, result,
@@ -108,6 +109,8 @@ void Progress::end(const PlannedRun& run, const Json& record) {
 
 void Progress::interrupted() { note("interrupted in run " + current_); }
 
-void Progress::note(const std::string& line) const { fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", line); }
+void Progress::note(const std::string& line) const {
+  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", files::printable(line));
+}
 
 }  // namespace ablations

@@ -32,11 +32,9 @@ class Progress {
 
 constexpr size_t columns = 80;  // of every table
 
-// With "..." where it is longer than `width`.
-std::string shortened(const std::string& text, size_t width);
-
-// Text from a file, for a terminal: one line of printable ASCII, "?" for each other character.
-std::string printable(std::string_view text);
+// The document with every string in it made printable (files/printable.h): what a table is made from. Its keys are the
+// schema's.
+harness::Json with_printable_texts(const harness::Json& document);
 
 // At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");

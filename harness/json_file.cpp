@@ -1,6 +1,7 @@
 #include "harness/json_file.h"
 
 #include "files/files.h"
+#include "files/printable.h"
 #include "harness/resources.h"
 
 #include <fmt/format.h>
@@ -38,35 +39,58 @@ const valijson::Schema& schema_for(std::string_view kind) {
   return *schema;
 }
 
+// A value for a message of one line.
+std::string shown(const Json& value) {
+  return files::shortened(files::printable(value.is_structured() ? value.type_name() : value.dump()), 60);
+}
+
+// The document with no more than a message needs. valijson notes every error with its place, and matches patterns with
+// a std::regex, which recurses for each character: of a large document that is neither for memory nor for the stack.
+Json excerpt(const Json& value) {
+  constexpr size_t longest_string = 4096, most_members = 1000;
+  if (value.is_string()) return value.get_ref<const std::string&>().substr(0, longest_string);
+  if (!value.is_structured()) return value;
+  Json part = value.is_array() ? Json::array() : Json::object();
+  for (const auto& [key, member] : value.items()) {
+    if (part.size() == most_members) break;
+    if (value.is_array()) {
+      part.push_back(excerpt(member));
+    } else {
+      part[key] = excerpt(member);
+    }
+  }
+  return part;
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where) {
   try {
-    // A duplicate key would silently win over the first: refused.
+    // A duplicate key would silently win over the first: refused. The parser recurses nowhere, but what reads its
+    // result does: nesting is limited. A number from 2^63 on would turn negative on its way into an int64_t.
     std::vector<std::set<std::string>> keys;
-    const auto refuse_duplicates = [&](int, Json::parse_event_t event, Json& parsed) {
+    const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
+      if (depth > 200) throw std::invalid_argument(fmt::format("{}: nested deeper than 200 levels", where));
       if (event == Json::parse_event_t::object_start) keys.emplace_back();
       if (event == Json::parse_event_t::object_end) keys.pop_back();
       if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-        throw std::invalid_argument(fmt::format("{}: the key {} stands twice in one object", where, parsed.dump()));
+        throw std::invalid_argument(fmt::format("{}: the key {} stands twice in one object", where, shown(parsed)));
+      }
+      if (parsed.is_number_unsigned() && parsed.get<uint64_t>() > INT64_MAX) {
+        throw std::invalid_argument(
+            fmt::format("{}: the number {} is too large; whole numbers are below 2^63", where, shown(parsed)));
       }
       return true;
     };
-    // The parser recurses nowhere, but what reads its result does: nesting is limited.
-    size_t depth = 0;
-    for (const char c : text) {
-      if (c == '{' || c == '[') ++depth;
-      if ((c == '}' || c == ']') && depth > 0) --depth;
-      if (depth > 200) throw std::invalid_argument(fmt::format("{}: nested deeper than 200 levels", where));
-    }
-    return Json::parse(text, refuse_duplicates);
+    return Json::parse(text, check);
   } catch (const Json::exception& error) {
     std::string message = error.what();
     if (const auto end = message.find("] "); end != std::string::npos) message = message.substr(end + 2);
     for (char& c : message) {  // it quotes the text, whatever that is
       if (static_cast<unsigned char>(c) >= 0x80) c = '?';
     }
-    throw std::invalid_argument(fmt::format("{}: not valid JSON: {}", where, message));
+    throw std::invalid_argument(
+        fmt::format("{}: not valid JSON: {}", where, files::shortened(files::printable(message), 200)));
   }
 }
 
@@ -74,22 +98,28 @@ void check_schema(const Json& document, std::string_view kind, const std::string
   const Json found_kind = document.is_object() ? document.value("kind", Json()) : Json();
   if (found_kind != kind) {
     throw std::invalid_argument(fmt::format("{}: not a {}: \"kind\" is {}, \"{}\" is expected", where, kind,
-                                            document.is_object() ? found_kind.dump() : "absent", kind));
+                                            document.is_object() ? shown(found_kind) : "absent", kind));
   }
   if (const Json version = document.value("schema_version", Json()); version != 1) {
     throw std::invalid_argument(
-        fmt::format("{}: \"schema_version\" is {}; this program reads version 1", where, version.dump()));
+        fmt::format("{}: \"schema_version\" is {}; this program reads version 1", where, shown(version)));
   }
+  if (valijson::Validator().validate(schema_for(kind), valijson::adapters::NlohmannJsonAdapter(document), nullptr)) {
+    return;
+  }
+  const Json part = excerpt(document);
   valijson::ValidationResults results;
-  const valijson::adapters::NlohmannJsonAdapter target(document);
-  if (valijson::Validator().validate(schema_for(kind), target, &results)) return;
-  // The first error is the innermost: the field itself.
+  valijson::Validator().validate(schema_for(kind), valijson::adapters::NlohmannJsonAdapter(part), &results);
+  // The first error is the innermost: the field itself. There is none where what is wrong lies beyond the excerpt.
   valijson::ValidationResults::Error error;
-  results.popError(error);
+  if (!results.popError(error)) {
+    throw std::invalid_argument(fmt::format("{}: does not follow results/schemas/{}.v1.json", where, kind));
+  }
   std::string path;
-  for (const std::string& part : error.context) path += part == "<root>" ? "" : part;
-  throw std::invalid_argument(
-      fmt::format("{}: field {}: {}", where, path.empty() ? "<root>" : path, error.description));
+  for (const std::string& key : error.context) path += key == "<root>" ? "" : key;
+  throw std::invalid_argument(fmt::format("{}: field {}: {}", where,
+                                          path.empty() ? "<root>" : files::shortened(files::printable(path), 200),
+                                          files::shortened(files::printable(error.description), 200)));
 }
 
 Json read_json(const fs::path& file, std::string_view kind) {
@@ -102,6 +132,8 @@ void write_json(const fs::path& file, const Json& document, std::string_view kin
   check_schema(document, kind, file.string());
   files::write_file(file, document.dump(1) + "\n");
 }
+
+std::string ascii_text(const Json& document) { return document.dump(1, ' ', /*ensure_ascii=*/true); }
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 

@@ -23,6 +23,9 @@ void check_schema(const Json& document, std::string_view kind, const std::string
 // the file cannot be written.
 void write_json(const std::filesystem::path& file, const Json& document, std::string_view kind);
 
+// As text in ASCII, indented: nothing in it is more than text on a terminal. JSON's \u spells out the rest.
+std::string ascii_text(const Json& document);
+
 // A number, or null where it is not finite: JSON has no NaN.
 Json finite_or_null(double value);
 

@@ -27,6 +27,7 @@ using nlohmann::json;
 
 constexpr uint64_t kLongestHeader = 100'000'000;  // the reference's MAX_HEADER_SIZE
 constexpr size_t kMostDimensions = 64;            // at::TensorIterator takes no more
+constexpr int kDeepestNesting = 3;                // a shape in an entry in the header; more would only cost memory
 constexpr std::string_view kMetadata = "__metadata__";
 
 constexpr std::array<std::pair<std::string_view, at::ScalarType>, 9> kDtypes = {{
@@ -55,7 +56,8 @@ struct Entry {
 
 json parse_header(const std::filesystem::path& path, const std::string& header) {
   std::vector<std::set<std::string>> open_objects;  // the names met so far in each
-  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
+  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth > kDeepestNesting) refuse(path, fmt::format("the header is nested deeper than {}", kDeepestNesting));
     if (event == json::parse_event_t::object_start) open_objects.emplace_back();
     if (event == json::parse_event_t::object_end) open_objects.pop_back();
     if (event == json::parse_event_t::key) {

@@ -66,6 +66,9 @@ TEST_F(JsonFile, RefusesWhatIsNotJson) {
   EXPECT_NE(refusal(with("\"name\": \"x\"", "\"name\": \"x\", \"name\": \"y\"")).find("stands twice"),
             std::string::npos);
   EXPECT_NE(refusal(std::string(100000, '[')).find("nested deeper"), std::string::npos);
+  EXPECT_EQ(refusal(with("\"title\": \"x\"", "\"comment\": \"" + std::string(300, '[') + "\", \"title\": \"x\"")),
+            "accepted");
+  EXPECT_NE(refusal(with("\"batch\": 1", "\"batch\": 9223372036854775808")).find("below 2^63"), std::string::npos);
   EXPECT_NE(refusal(std::string("\xff\xfe\0x", 4)).find("not valid JSON"), std::string::npos);
 }
 
@@ -76,34 +79,6 @@ TEST_F(JsonFile, RefusesWhatIsNoFileOrTooBig) {
   std::ofstream(big) << "{";
   fs::resize_file(big, uintmax_t{1} << 33);  // sparse
   EXPECT_THROW((void)harness::read_json(big, "ladder"), std::invalid_argument);
-}
-
-TEST_F(JsonFile, MutatedDocumentsAreReadOrRefused) {
-  uint64_t state = 1;
-  const auto random = [&] { return (state = state * 6364136223846793005ULL + 1442695040888963407ULL) >> 33; };
-  int accepted = 0;
-  for (int i = 0; i < 3000; ++i) {
-    std::string text = ladder;
-    for (uint64_t changes = 1 + random() % 4; changes > 0 && !text.empty(); --changes) {
-      const size_t place = random() % text.size();
-      switch (random() % 4) {
-        case 0:
-          text[place] = static_cast<char>(random());
-          break;
-        case 1:
-          text.erase(place, random() % 8);
-          break;
-        case 2:
-          text.insert(place, std::string(text, random() % text.size(), random() % 16));
-          break;
-        default:
-          text.resize(place + 1);
-          break;
-      }
-    }
-    accepted += refusal(text) == "accepted" ? 1 : 0;  // anything but std::invalid_argument ends the test
-  }
-  EXPECT_LT(accepted, 1500);
 }
 
 TEST_F(JsonFile, WritesWholeOrNotAtAll) {

@@ -1,0 +1,86 @@
+#include "files/printable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+namespace files {
+namespace {
+
+// Unicode's format characters (general category Cf) and line separators, as far as they change how a line looks.
+constexpr std::array<std::pair<uint32_t, uint32_t>, 9> acted_on = {{{0x80, 0x9f},
+                                                                    {0xad, 0xad},
+                                                                    {0x61c, 0x61c},
+                                                                    {0x180e, 0x180e},
+                                                                    {0x200b, 0x200f},
+                                                                    {0x2028, 0x202e},
+                                                                    {0x2060, 0x206f},
+                                                                    {0xfeff, 0xfeff},
+                                                                    {0xe0000, 0xe0fff}}};
+
+bool is_acted_on(uint32_t code) {
+  return std::ranges::any_of(acted_on, [&](const auto& range) { return code >= range.first && code <= range.second; });
+}
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+struct Character {
+  uint32_t code = 0;
+  size_t bytes = 0;  // 0: `text` does not begin with a character of UTF-8
+};
+
+// The first character (Unicode, table 3-7: neither longer than need be, nor a surrogate, nor above U+10FFFF).
+Character first_character(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80) return {lead, 1};
+  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  uint32_t code = lead & (0xff >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if (!is_continuation(text[i])) return {};
+    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3f);
+  }
+  const uint32_t least = bytes == 4 ? 0x10000 : bytes == 3 ? 0x800 : 0x80;
+  if (code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
+  return {code, bytes};
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const auto [code, bytes] = first_character(text);
+    if (code >= '\t' && code <= '\r') {
+      out += ' ';
+    } else if (bytes == 0 || code < 0x20 || code == 0x7f) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    } else if (is_acted_on(code)) {
+      out += fmt::format("\\u{{{:04x}}}", code);
+    } else {
+      out += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<size_t>(bytes, 1));
+  }
+  return out;
+}
+
+std::string shortened(const std::string& text, size_t columns) {
+  size_t seen = 0, cut = text.size();
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (is_continuation(text[i])) continue;
+    if (seen == columns - 3) cut = i;
+    if (++seen > columns) return text.substr(0, cut) + "...";
+  }
+  return text;
+}
+
+size_t length(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
+}
+
+}  // namespace files

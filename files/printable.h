@@ -1,0 +1,23 @@
+// Text of strangers on a terminal: whatever a name, a reason or a message holds, it stays text and stays on its line.
+// The surprising thing: escape sequences are not the whole danger. A C1 control is an escape sequence in one character,
+// and a right-to-left mark turns the rest of the line around.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace files {
+
+// `text` in one line of valid UTF-8. Line ends and tabs become blanks. What a terminal would act on instead of showing
+// it is spelled out: control characters and bytes that are not UTF-8 as \xNN; marks of direction, characters of no
+// width and tags as \u{NNNN}.
+[[nodiscard]] std::string printable(std::string_view text);
+
+// At most `columns` characters of `text`, the last three "..." where it is longer. Never a part of a character.
+[[nodiscard]] std::string shortened(const std::string& text, size_t columns);
+
+// Characters of a UTF-8 text: its columns on a terminal, but for wide and combining ones.
+[[nodiscard]] size_t length(std::string_view text);
+
+}  // namespace files

@@ -1,0 +1,164 @@
+// JSON documents: ladders, plans, records and traces, each followed to where the program shows what it holds.
+#include "ablations/analysis.h"
+#include "ablations/explain.h"
+#include "ablations/ladder.h"
+#include "ablations/modes.h"
+#include "ablations/runner.h"
+#include "ablations/table.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "fuzz/input.h"
+#include "fuzz/targets.h"
+#include "harness/json_file.h"
+#include "harness/resources.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+#include <stdexcept>
+
+namespace fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+using ablations::Plan;
+using harness::Json;
+
+void require(bool good, const std::string& what) {
+  if (!good) throw std::logic_error(what);
+}
+
+// Lines of text, each of which a terminal shows as it stands.
+void check_shown(const std::string& text) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    require(files::printable(line) == line, "a table holds what a terminal acts on: " + files::printable(line));
+    begin = end + 1;
+  }
+}
+
+// The document that a seed holds; the targets' other side.
+Json seed(const std::string& name) {
+  const fs::path file = fs::path(FUZZ_SEEDS) / name;
+  return harness::parse_json(files::read_file(file), file.string());
+}
+
+// A study's folder whose records are `record`, whatever that is when it is read.
+class Folder {
+ public:
+  Folder() : folder_(fs::temp_directory_path() / fmt::format("ladder-fuzz-{}-{}", ::getpid(), ++made)) {
+    fs::create_directories(folder_ / "records");
+    const Plan plan = ablations::plan_from_json(seed("plan/valid.json"), "plan");
+    for (const auto& run : plan.runs) {
+      fs::create_symlink(record_.path(), ablations::record_file(folder_, run.id));
+    }
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Folder(const Folder&) = delete;  // one owner
+  Folder& operator=(const Folder&) = delete;
+
+  void analyse(const Plan& plan, std::string_view record) const {
+    record_.write(record);
+    const Json study = ablations::analyse(plan, folder_);
+    // As it is written: a number that JSON has no word for is null there.
+    harness::check_schema(Json::parse(study.dump()), "study", "the study");
+    check_shown(ablations::study_table(study));
+    check_shown(harness::ascii_text(study));
+  }
+
+ private:
+  inline static int made = 0;
+  fs::path folder_;
+  MemoryFile record_;
+};
+
+Json document(std::string_view bytes, std::string_view kind) {
+  Json json = harness::parse_json(bytes, "file");
+  harness::check_schema(json, kind, "file");
+  return json;
+}
+
+}  // namespace
+
+bool read_ladder(std::string_view bytes) {
+  static const MemoryFile file;
+  file.write(bytes);
+  return taken([] {
+    const ablations::Ladder ladder = ablations::load_ladder(file.path());
+    harness::Machine machine{.cpu = {.model = "CPU", .logical_cores = 2, .features = {"avx512_bf16"}}};
+    (void)ablations::climb(ladder, machine);
+    machine.gpu = {.name = "GPU", .compute_capability = 90, .memory_bytes = int64_t{1} << 37};
+    const auto rungs = ablations::climb(ladder, machine);
+    (void)ablations::interleave(rungs, 2, 1);
+    for (const auto mode : {ablations::Mode::leave_one_out, ablations::Mode::one_at_a_time}) {
+      (void)taken([&] { (void)ablations::arms(ladder, {.mode = mode}, {.B = ladder.B, .T = ladder.T}, machine); });
+    }
+  });
+}
+
+bool read_plan(std::string_view bytes) {
+  static const Folder folder;
+  static const std::string record = seed("record/valid.json").dump();
+  return taken([&] {
+    const Plan plan = ablations::plan_from_json(document(bytes, "plan"), "file");
+    const Json again = ablations::to_json(plan);
+    harness::check_schema(again, "plan", "the plan");
+    require(ablations::to_json(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
+    folder.analyse(plan, record);
+  });
+}
+
+bool read_record(std::string_view bytes) {
+  static const Folder folder;
+  static const Plan plan = ablations::plan_from_json(seed("plan/valid.json"), "plan");
+  return taken([&] { folder.analyse(plan, bytes); });
+}
+
+bool read_trace(std::string_view bytes) {
+  static const Json other = seed("trace/valid.json");
+  return taken([&] {
+    const Json trace = document(bytes, "trace");
+    check_shown(ablations::trace_table(trace));
+    for (const auto& [before, after] : {std::pair(other, trace), std::pair(trace, other), std::pair(trace, trace)}) {
+      (void)taken(
+          [&, &a = before, &b = after] { check_shown(ablations::explanation_table(ablations::explain(a, b))); });
+    }
+  });
+}
+
+const std::map<std::string, Target>& targets() {
+  static const std::map<std::string, Target> all{
+      {"ladder", read_ladder}, {"plan", read_plan},     {"record", read_record}, {"safetensors", read_safetensors},
+      {"text", encode_text},   {"tokens", read_tokens}, {"trace", read_trace},   {"vocabulary", read_vocabulary}};
+  return all;
+}
+
+const std::vector<std::string>& words_of(const std::string& target) {
+  static const auto all = [] {
+    std::map<std::string, std::vector<std::string>> words;
+    for (const char* kind : {"ladder", "plan", "record", "trace"}) {
+      const fs::path file = harness::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
+      std::set<std::string> found;
+      const Json schema = Json::parse(files::read_file(file)).flatten();
+      for (const auto& [pointer, value] : schema.items()) {
+        const Json::json_pointer place(pointer);
+        if (value.is_string() && pointer.find("/description") == std::string::npos) found.insert(value);
+        for (auto at = place; !at.empty(); at = at.parent_pointer()) found.insert(at.back());
+      }
+      for (const auto& optimization : ablations::registry()) found.insert(optimization.name);
+      words[kind] = {found.begin(), found.end()};
+    }
+    return words;
+  }();
+  static const std::vector<std::string> none;
+  const auto found = all.find(target);
+  return found == all.end() ? none : found->second;
+}
+
+}  // namespace fuzz
