@@ -12,6 +12,11 @@ struct ReportFlags {
   std::string study, out;
 };
 
+struct VerifyFlags {
+  std::string study;
+  bool json = false;
+};
+
 struct TrainFlags {
   WorkloadFlags workload;
   std::string recipe = "{}", weights, save;
@@ -27,6 +32,7 @@ int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);
 int report(const ReportFlags& flags);
+int verify(const VerifyFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);
 
