@@ -69,15 +69,12 @@ int show_study(const Plan& plan, const fs::path& folder, bool json) {
   return 0;
 }
 
-// A report analyses anew: what is not what it was when the study was last made is told before.
-void note_changes(const fs::path& folder) {
-  if (!fs::exists(folder / "study.json")) return;
+// Files that are not what they were when the study was last made. None for a study.json that cannot be read.
+std::vector<Finding> changes_since(const fs::path& folder) {
   try {
-    for (const Finding& change : changed_files(harness::read_json(folder / "study.json", "study"), hashes_of(folder))) {
-      fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n",
-                 printable(change.file), printable(change.stored), printable(change.expected));
-    }
-  } catch (const std::invalid_argument&) {  // a study.json that cannot be read is written anew
+    return changed_files(harness::read_json(folder / "study.json", "study"), hashes_of(folder));
+  } catch (const std::invalid_argument&) {
+    return {};
   }
 }
 
@@ -244,10 +241,14 @@ int report(const ReportFlags& flags) {
   const fs::path study = flags.study;
   const fs::path out = flags.out.empty() ? study : fs::path(flags.out);
   const Plan plan = open_study(study);
-  note_changes(study);
+  const std::vector<Finding> changes = changes_since(study);  // before the study is made anew
   fs::create_directories(out);
   const int status = show_study(plan, study, false);
   std::fflush(stdout);
+  for (const Finding& change : changes) {
+    fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(change.file),
+               printable(change.stored), printable(change.expected));
+  }
   const int drawn = render_report(study / "study.json", out);
   return drawn != 0 ? drawn : status;
 }
