@@ -274,11 +274,13 @@ Json planned_workload(const Plan& plan) {
 
 }  // namespace
 
-Json analyse(const Plan& plan, const fs::path& folder) {
+Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_without_records) {
   const Measured measured = read_records(plan, folder);
   const auto& runs_of = measured.runs_of;
   const Json workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload;
-  const Json environment = measured.environment.is_null() ? harness::environment() : measured.environment;
+  const Json environment = !measured.environment.is_null()          ? measured.environment
+                           : !environment_without_records.is_null() ? environment_without_records
+                                                                    : harness::environment();
   const std::string gpu = environment.at("gpu").is_null() ? "" : environment.at("gpu").at("name").get<std::string>();
   Json warnings = Json::array(), rungs = Json::array();
 

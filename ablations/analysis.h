@@ -9,7 +9,8 @@
 namespace ablations {
 
 // Reads the records that are there and computes the study (results/schemas/study.v1.json). Missing runs are counted,
-// not invented. Throws std::invalid_argument for a record that cannot be read.
-harness::Json analyse(const Plan& plan, const std::filesystem::path& folder);
+// not invented. The environment is the records'; where there is none yet, `environment`, and where that is null, this
+// process's. Throws std::invalid_argument for a record that cannot be read.
+harness::Json analyse(const Plan& plan, const std::filesystem::path& folder, const harness::Json& environment = {});
 
 }  // namespace ablations

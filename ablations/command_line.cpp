@@ -100,6 +100,11 @@ void add_workload_flags(CLI::App* app, WorkloadFlags& flags, const std::string& 
   add_text(app, "--vocab", flags.vocabulary, "vocab.bpe or gpt2.tiktoken, to read texts with", "FILE");
 }
 
+void add_deterministic_flag(CLI::App* app, WorkloadFlags& flags) {
+  app->add_flag("--deterministic", flags.deterministic,
+                "PyTorch's deterministic algorithms: the same losses to the bit each time, on a GPU, too");
+}
+
 constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
                                           "--accumulation", "--steps", "--warmup",  "--seed",
                                           "--threads",      "--data",  "--vocab"};
@@ -154,6 +159,7 @@ int run_command_line(int argc, char** argv) {
     sub->add_flag("--explain", flags->explain,
                   "trace every rung, too, in a process of its own, and say what each changed");
     add_workload_flags(sub, flags->workload, "the ladder's");
+    add_deterministic_flag(sub, flags->workload);
     sub->add_flag("--json", flags->json, "print the study, draw nothing");
     sub->callback([&command, flags, sub, budget] {
       if (flags->resume && flags->out.empty())
@@ -177,11 +183,24 @@ int run_command_line(int argc, char** argv) {
     plan->needs(add_text(sub, "--run", flags->run_id, "a run of --plan, by its id", "ID")->needs(plan));
     recipe->excludes(rung)->excludes(plan);
     rung->excludes(plan);
+    auto* from = add_text(sub, "--from", flags->from,
+                          "a record: run it again, on its data, and say whether the losses are the same", "RECORD");
+    from->excludes(recipe)->excludes(rung)->excludes(plan);
+    sub->add_flag("--any-program", flags->any_program, "with --from: also where the record is another program's")
+        ->needs(from);
     add_text(sub, "--record", flags->record, "write the record here", "FILE");
     sub->add_flag("--json", flags->json, "print the record");
     sub->add_flag("--report-steps-to-parent", flags->report_steps)->group("");
     add_workload_flags(sub, flags->workload, "gpt2-124m, or the ladder's");
+    add_deterministic_flag(sub, flags->workload);
     for (const char* flag : workload_flags) plan->excludes(sub->get_option(flag));  // the plan says it
+    plan->excludes(sub->get_option("--deterministic"));
+    from->excludes(sub->get_option("--deterministic"));
+    for (const char* flag : workload_flags) {  // the record says it, but not where the data is
+      if (std::string_view(flag) != "--data" && std::string_view(flag) != "--vocab") {
+        from->excludes(sub->get_option(flag));
+      }
+    }
     sub->callback([&command, flags] { command = [flags] { return run(*flags); }; });
   }
   {
@@ -302,6 +321,13 @@ int run_command_line(int argc, char** argv) {
     sub->add_flag("--fail-on-slowdown", flags->fail_on_slowdown,
                   "exit status 1 where a rung is found to be slower than at its best");
     sub->callback([&command, flags] { command = [flags] { return history(*flags); }; });
+  }
+  {
+    auto flags = std::make_shared<VerifyFlags>();
+    auto* sub = app.add_subcommand("verify", "compute a study again from its records, and every hash");
+    add_text(sub, "study", flags->study, "folder of a study", "FOLDER")->required();
+    sub->add_flag("--json", flags->json, "print the findings as JSON");
+    sub->callback([&command, flags] { command = [flags] { return verify(*flags); }; });
   }
   {
     auto flags = std::make_shared<TrainFlags>();

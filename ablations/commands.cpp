@@ -3,15 +3,18 @@
 #include "ablations/analysis.h"
 #include "ablations/compare.h"
 #include "ablations/history.h"
+#include "ablations/reproduce.h"
 #include "ablations/request.h"
 #include "ablations/runner.h"
 #include "ablations/table.h"
 #include "ablations/terminal.h"
+#include "ablations/verify.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/process.h"
 #include "harness/resources.h"
+#include "harness/unfit.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/data.h"
@@ -63,7 +66,7 @@ int draw(const char* script, const fs::path& document, const fs::path& out) {
 }
 
 int show_study(const Plan& plan, const fs::path& folder, bool json) {
-  const Json study = analyse(plan, folder);
+  const Json study = sealed(analyse(plan, folder), folder);
   harness::write_json(folder / "study.json", study, "study");
   if (json) {
     fmt::print("{}\n", harness::ascii_text(study));
@@ -76,6 +79,15 @@ int show_study(const Plan& plan, const fs::path& folder, bool json) {
     }
   }
   return 0;
+}
+
+// Files that are not what they were when the study was last made. None for a study.json that cannot be read.
+std::vector<Finding> changes_since(const fs::path& folder) {
+  try {
+    return changed_files(harness::read_json(folder / "study.json", "study"), hashes_of(folder));
+  } catch (const std::invalid_argument&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -138,15 +150,30 @@ int run(const RunFlags& flags) {
   if (flags.report_steps) harness::die_with_parent();
   const RunOptions options = run_options(flags);
   if (!flags.record.empty()) check_can_write("--record", flags.record);
+  const Json original = flags.from.empty() ? Json() : harness::read_json(flags.from, "record");
+  if (!original.is_null()) {
+    for (const std::string& unknown :
+         compare_programs(original.at("environment"), harness::environment(), options.recipe.device).unknown) {
+      fmt::print(stderr, "note: whether this is the record's program cannot be known: {}\n", unknown);
+    }
+  }
   const int64_t steps = options.warmup_steps + options.timed_steps;
   const bool terminal = ::isatty(STDERR_FILENO) != 0 && !flags.report_steps;
-  const Json record = execute_run(options, [&](int64_t step) {
+  Json record = execute_run(options, [&](int64_t step) {
     if (flags.report_steps) {
       const std::string line = fmt::format("{} {}\n", step, steps);
       [[maybe_unused]] const ssize_t ignored = ::write(3, line.data(), line.size());
     }
     if (terminal) fmt::print(stderr, "\r\x1b[Kstep {}/{}{}", step, steps, step == steps ? "\r\x1b[K" : "");
   });
+  bool reproduced = true;
+  std::string verdict;
+  if (!original.is_null() && record.at("status") == "ok") {
+    const Reproduction reproduction = compare_losses(original, record);
+    reproduced = reproduction.identical || !reproduction.excuses.empty();
+    verdict = describe(reproduction, original.at("id"));
+    record["reproduction"] = to_json(reproduction);
+  }
   if (!flags.record.empty()) harness::write_json(flags.record, record, "record");
   if (flags.report_steps) return 0;
   if (flags.json) {
@@ -175,7 +202,11 @@ int run(const RunFlags& flags) {
                                       proof.at("observed").get<std::string>()));
     }
   }
-  return proven ? 0 : 1;
+  if (!verdict.empty()) {
+    std::fflush(stdout);
+    fmt::print(flags.json ? stderr : stdout, "{}\n", printable(verdict));
+  }
+  return proven && reproduced ? 0 : 1;
 }
 
 int train(const TrainFlags& flags) {
@@ -227,7 +258,7 @@ int compare(const CompareFlags& flags) {
   const Json comparison = compare_sides(read_side(flags.base), read_side(flags.head),
                                         {.min_effect = flags.min_effect, .force = flags.force});
   harness::check_schema(comparison, "comparison", "the comparison");
-  fmt::print("{}\n", flags.json       ? comparison.dump(1)
+  fmt::print("{}\n", flags.json       ? harness::ascii_text(comparison)
                      : flags.markdown ? comparison_markdown(comparison)
                                       : comparison_table(comparison));
   return 0;
@@ -237,9 +268,14 @@ int report(const ReportFlags& flags) {
   const fs::path study = flags.study;
   const fs::path out = flags.out.empty() ? study : fs::path(flags.out);
   const Plan plan = open_study(study);
+  const std::vector<Finding> changes = changes_since(study);  // before the study is made anew
   fs::create_directories(out);
   const int status = show_study(plan, study, false);
   std::fflush(stdout);
+  for (const Finding& change : changes) {
+    fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(change.file),
+               printable(change.stored), printable(change.expected));
+  }
   const int drawn = draw("render.py", study / "study.json", out);
   return drawn != 0 ? drawn : status;
 }
@@ -251,7 +287,7 @@ int history(const HistoryFlags& flags) {
     fmt::print(stderr, "skipped: {}: {}\n", printable(skipped.at("file").get<std::string>()),
                printable(skipped.at("reason").get<std::string>()));
   if (flags.json) {
-    fmt::print("{}\n", history.dump(1));
+    fmt::print("{}\n", harness::ascii_text(history));
   } else {
     fmt::print("{}", history_table(history));
   }
@@ -264,6 +300,54 @@ int history(const HistoryFlags& flags) {
   std::fflush(stdout);
   const int drawn = draw("history.py", out / "history.json", out);
   return drawn != 0 ? drawn : status;
+}
+
+int verify(const VerifyFlags& flags) {
+  const Verification seen = verify_study(flags.study);
+  if (flags.json) {
+    Json findings = Json::array();
+    for (const Finding& finding : seen.findings) {
+      findings.push_back({{"file", finding.file},
+                          {"field", finding.field},
+                          {"stored", finding.stored},
+                          {"expected", finding.expected}});
+    }
+    fmt::print("{}\n", Json{{"findings", findings},
+                            {"unchecked", seen.unchecked},
+                            {"hashes", seen.sealed},
+                            {"records", seen.records},
+                            {"files", seen.files},
+                            {"values", seen.values}}
+                           .dump(1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
+  } else {
+    for (const Finding& finding : seen.findings) {
+      fmt::print("{}{}: {}; expected {}\n", printable(finding.file),
+                 finding.field.empty() ? "" : " " + printable(finding.field), printable(finding.stored),
+                 printable(finding.expected));
+    }
+  }
+  std::fflush(stdout);
+  for (const std::string& line : seen.unchecked) fmt::print(stderr, "note: {}\n", line);
+  if (!seen.findings.empty()) {
+    if (!seen.made_by.empty()) {
+      fmt::print(stderr, "note: the study was made by commit {}, this is another: a difference may be the program's\n",
+                 seen.made_by);
+    }
+    fmt::print(stderr, "ladder: {}: {} difference{}\n", flags.study, seen.findings.size(),
+               seen.findings.size() == 1 ? "" : "s");
+    return 1;
+  }
+  if (!seen.sealed) {
+    throw harness::Unfit(
+        fmt::format("{}: the {} values of study.json follow from its {} records, but it has no hashes "
+                    "(it is from before them), so that an edited record would not show",
+                    flags.study, seen.values, seen.records));
+  }
+  if (!flags.json) {
+    fmt::print("{}: {} values follow from {} records; {} files have their SHA-256\n", flags.study, seen.values,
+               seen.records, seen.files);
+  }
+  return 0;
 }
 
 int tokenize(const TokenizeFlags& flags) {

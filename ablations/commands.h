@@ -23,6 +23,11 @@ struct HistoryFlags {
   bool json = false, fail_on_slowdown = false;
 };
 
+struct VerifyFlags {
+  std::string study;
+  bool json = false;
+};
+
 struct TrainFlags {
   WorkloadFlags workload;
   std::string recipe = "{}", weights, save;
@@ -40,6 +45,7 @@ int profile(const ProfileFlags& flags);
 int compare(const CompareFlags& flags);
 int report(const ReportFlags& flags);
 int history(const HistoryFlags& flags);
+int verify(const VerifyFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);
 

@@ -216,7 +216,7 @@ int gate(const GateFlags& flags) {
   harness::write_json(out / "gate.json", verdict, "gate");
   files::write_file(out / "summary.md", gate_markdown(verdict));
   if (flags.json) {
-    fmt::print("{}\n", verdict.dump(1));
+    fmt::print("{}\n", harness::ascii_text(verdict));
   } else {
     fmt::print("{}\nFiles:\n{}\n{}\n", gate_table(verdict), (out / "gate.json").string(),
                (out / "summary.md").string());

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 
@@ -97,6 +98,27 @@ Json matmul_precision(at::DeviceType device) {
           {"backend", at::precision2str(backend)}};
 }
 
+// The switches as ATen has them, and what it does with an operation whose result may depend on the order of threads:
+// put_ with an index that stands twice.
+Json determinism(at::DeviceType device) {
+  const at::Context& context = at::globalContext();
+  bool refuses = false;
+  try {
+    const at::NoGradGuard no_grad;
+    const auto on_device = at::TensorOptions().device(device);
+    at::zeros({2}, on_device).put_(at::zeros({2}, on_device.dtype(at::kLong)), at::ones({2}, on_device));
+  } catch (const c10::Error& error) {
+    refuses = std::string(error.what_without_backtrace()).find("deterministic") != std::string::npos;
+    if (!refuses) throw;
+  }
+  const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG");
+  return {{"algorithms", context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly()},
+          {"refuses", refuses},
+          {"cudnn_deterministic", context.deterministicCuDNN()},
+          {"cudnn_benchmark", context.benchmarkCuDNN()},
+          {"cublas_workspace", workspace == nullptr ? Json() : Json(workspace)}};
+}
+
 // A step of its own, as a timed one: nothing else watches it.
 Json cuda_calls(model::Trainer& trainer) {
   trainer.synchronize();
@@ -178,6 +200,7 @@ Json observe(model::Trainer& trainer) {
   return {{"parameters_device", trainer.model().parameters().front().tensor.device().str()},
           {"matmul_precision", matmul_precision(model::device_type(recipe.device))},
           {"fingerprint", {{"float32", fingerprint(recipe, false)}, {"autocast", fingerprint(recipe, true)}}},
+          {"determinism", determinism(model::device_type(recipe.device))},
           {"logits", makeup.logits},
           {"operations", makeup.operations},
           {"update_operations", makeup.update_operations},

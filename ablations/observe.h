@@ -15,6 +15,8 @@ namespace ablations {
 //   fingerprint            {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product against
 //   float64 logits                 {dtype, columns} as the loss receives them operations             {phase: dispatched
 //   operations} update_operations      {name: count} of the optimizer backward_nodes         {autograd node: count}
+//   determinism            {algorithms, refuses: an operation without a deterministic way, cudnn_deterministic,
+//   cudnn_benchmark, cublas_workspace: the variable or null}
 //   matrix_products        {library call: count} of the step; null on a GPU
 //   cuda_calls             of one step: {kernel_launches, graph_launches, host_waits, calls: {name: count}}, or
 //   {unavailable:

@@ -32,6 +32,9 @@ std::string attention_obstacle(const Recipe& recipe, const Machine& machine) {
     return fmt::format("attention {} reads 16-bit types only: autocast bf16 or fp16 before it, or attention efficient",
                        name);
   }
+  if (recipe.deterministic && recipe.attention == Attention::cudnn) {
+    return "attention cudnn has no deterministic backward pass; attention flash has";
+  }
   if (machine.gpu->compute_capability < 80) {
     return fmt::format("attention {} needs compute capability 8.0, {} has {:.1f}", name, machine.gpu->name,
                        machine.gpu->compute_capability / 10.0);
@@ -43,6 +46,7 @@ std::string attention_obstacle(const Recipe& recipe, const Machine& machine) {
 Attention fastest_attention(const Recipe& recipe, const Machine& machine) {
   if (recipe.device == Device::cpu) return Attention::flash;
   if (recipe.autocast == Autocast::off) return Attention::efficient;  // the others want 16 bits
+  if (recipe.deterministic) return Attention::flash;                  // cuDNN's backward pass is not
   const int capability = machine.gpu ? machine.gpu->compute_capability : 0;
   return capability >= 90 ? Attention::cudnn
                           : Attention::flash;  // cuDNN has kernels for Hopper; ATen's flash is Ampere's

@@ -1,5 +1,7 @@
 #include "ablations/proof.h"
 
+#include "model/precision.h"
+
 #include <fmt/format.h>
 
 namespace ablations {
@@ -196,12 +198,34 @@ Proof optimizer(const Recipe& recipe, const RunFacts& facts) {
   return {"optimizer", false, "", observed};
 }
 
+Proof deterministic(const Recipe& recipe, const RunFacts& facts) {
+  const Json& seen = facts.observations.at("determinism");
+  const bool algorithms = seen.at("algorithms"), refuses = seen.at("refuses");
+  const Json& variable = seen.at("cublas_workspace");
+  const std::string workspace = variable.is_null() ? "not set" : variable.get<std::string>();
+  const bool on_cuda = recipe.device == Device::cuda;
+  std::string observed = fmt::format("ATen's deterministic algorithms are {}; an operation that has none {}",
+                                     algorithms ? "on" : "off", refuses ? "is refused" : "runs");
+  if (!recipe.deterministic) {
+    return {"deterministic", !algorithms && !refuses,
+            "ATen's deterministic algorithms are off; an operation that has none runs", observed};
+  }
+  const bool cudnn = seen.at("cudnn_deterministic").get<bool>() && !seen.at("cudnn_benchmark").get<bool>();
+  observed += fmt::format("; cuDNN {}", cudnn ? "deterministic, without trying out" : "free to choose");
+  if (on_cuda) observed += fmt::format("; CUBLAS_WORKSPACE_CONFIG {}", workspace);
+  return {"deterministic", algorithms && refuses && cudnn && (!on_cuda || is_deterministic_workspace(workspace)),
+          fmt::format("ATen's deterministic algorithms are on; an operation that has none is refused; cuDNN "
+                      "deterministic, without trying out{}",
+                      on_cuda ? "; CUBLAS_WORKSPACE_CONFIG :4096:8 or :16:8" : ""),
+          observed};
+}
+
 }  // namespace
 
 std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {
   std::vector<Proof> proofs;
-  for (const auto& proof :
-       {device, host_memory, matmul_precision, autocast, attention, execution, vocabulary_rows, optimizer}) {
+  for (const auto& proof : {device, host_memory, matmul_precision, autocast, attention, execution, vocabulary_rows,
+                            optimizer, deterministic}) {
     if (proof == host_memory && recipe.device == Device::cuda) continue;  // a step's tensors are not in host memory
     proofs.push_back(proof(recipe, facts));
   }

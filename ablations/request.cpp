@@ -1,5 +1,6 @@
 #include "ablations/request.h"
 
+#include "ablations/reproduce.h"
 #include "ablations/runner.h"
 #include "files/files.h"
 #include "harness/environment.h"
@@ -18,6 +19,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using harness::Json;
 
 namespace {
 
@@ -116,6 +118,7 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
   const WorkloadFlags& flags = ablate.workload;
   Ladder ladder = load_ladder(ladder_name);
   if (!flags.model.empty()) ladder.model = flags.model;
+  ladder.start.deterministic |= flags.deterministic;
   const Design design = design_of(ablate.design, harness::this_machine());
   const int64_t given = design.swept == "batch" ? flags.B : design.swept == "context" ? flags.T : flags.accumulation;
   if (design.mode == Mode::sweep && given > 0) {
@@ -162,7 +165,43 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
 
 void check_workload(const Plan& plan) { check_workload(plan, tokens_of(plan, model::preset(plan.model).vocabulary)); }
 
+namespace {
+
+// The run of a record, with this program and on its data, or every reason why not.
+RunOptions options_again(const RunFlags& run) {
+  const Json record = harness::read_json(run.from, "record");
+  RunOptions options = options_of(record, run.from);
+  options.data = data_file(run.workload);
+  options.vocabulary = vocabulary_file(run.workload);
+  const int64_t vocabulary = model::preset(options.model).vocabulary;
+  const model::TokenStream tokens =
+      model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", vocabulary);
+  options.tokens = tokens.file;
+  std::vector<std::string> faults;
+  const Json data = record.at("workload").at("data");
+  if (const Json sha256 = data.value("sha256", Json()); sha256 != tokens.sha256) {
+    faults.push_back(fmt::format("data: tokens of {} with SHA-256 {} against {} of {} (--data names another file)",
+                                 data.value("source", Json()).dump(), sha256.dump(), tokens.sha256,
+                                 options.data.string()));
+  }
+  if (!run.any_program) {
+    for (const std::string& difference :
+         compare_programs(record.at("environment"), harness::environment(), options.recipe.device).differences) {
+      faults.push_back(difference + " (--any-program runs all the same)");
+    }
+  }
+  if (!faults.empty()) {
+    throw std::invalid_argument(fmt::format("--from {}: not the same run: {}", run.from, fmt::join(faults, "; ")));
+  }
+  check_context(options.model, options.T, options.positions);
+  check_recipe(options.recipe, model::preset(options.model));
+  return options;
+}
+
+}  // namespace
+
 RunOptions run_options(const RunFlags& run) {
+  if (!run.from.empty()) return options_again(run);
   const WorkloadFlags& flags = run.workload;
   RunOptions options;
   if (!run.plan.empty()) {
@@ -201,7 +240,8 @@ RunOptions run_options(const RunFlags& run) {
     options.recipe = model::recipe_from_json(harness::parse_json(text, where), where);
   } else if (!run.rung.empty()) {
     const std::string name = run.ladder.empty() ? ladder_for_this_machine() : run.ladder;
-    const Ladder ladder = load_ladder(name);
+    Ladder ladder = load_ladder(name);
+    ladder.start.deterministic |= flags.deterministic;
     const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
     std::vector<std::string> known;
     const Rung* chosen = nullptr;
@@ -226,6 +266,7 @@ RunOptions run_options(const RunFlags& run) {
     options.warmup_steps = ladder.warmup_steps;
     options.timed_steps = ladder.timed_steps;
   }
+  options.recipe.deterministic |= flags.deterministic;
   if (!flags.model.empty()) options.model = flags.model;
   if (flags.B > 0) options.B = flags.B;
   if (flags.T > 0) options.T = flags.T;

@@ -21,6 +21,7 @@ struct WorkloadFlags {
   int64_t seed = 1;
   int64_t threads = 0;
   std::string data, vocabulary;
+  bool deterministic = false;  // on every rung
 };
 
 struct AblateFlags {
@@ -35,6 +36,8 @@ struct AblateFlags {
 struct RunFlags {
   WorkloadFlags workload;
   std::string recipe, ladder, rung, plan, run_id, record;
+  std::string from;          // a record that says everything but where the data is
+  bool any_program = false;  // with from: another program than the record's may run
   bool json = false;
   bool report_steps = false;  // to file descriptor 3, for the runner
 };

@@ -28,18 +28,6 @@ using harness::Json;
 
 namespace {
 
-Json summarize(const harness::Timing& timing, int64_t tokens_per_step) {
-  const std::span<const double> timed = std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps));
-  const double median = harness::median(timed);
-  return {{"median_ms", median},
-          {"q1_ms", harness::quantile(timed, 0.25)},
-          {"q3_ms", harness::quantile(timed, 0.75)},
-          {"min_ms", harness::quantile(timed, 0.0)},
-          {"max_ms", harness::quantile(timed, 1.0)},
-          {"n", timed.size()},
-          {"tokens_per_s", 1000.0 * static_cast<double>(tokens_per_step) / median}};
-}
-
 double gib(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
 // What the caching allocator could not have, told by itself.
@@ -156,7 +144,8 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
             {"processor_lost", processor_lost ? Json(*processor_lost) : Json()}}},
           {"monitor", harness::to_json(gpu, trainer.tokens_per_step() * options.timed_steps)},
           {"flags", flags},
-          {"summary", summarize(timing, trainer.tokens_per_step())},
+          {"summary", summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
+                                 trainer.tokens_per_step())},
           {"memory", memory},
           {"observations", observations},
           {"proofs", to_json(proofs)},
@@ -164,6 +153,17 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
 }
 
 }  // namespace
+
+Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step) {
+  const double median = harness::median(timed_ms);
+  return {{"median_ms", median},
+          {"q1_ms", harness::quantile(timed_ms, 0.25)},
+          {"q3_ms", harness::quantile(timed_ms, 0.75)},
+          {"min_ms", harness::quantile(timed_ms, 0.0)},
+          {"max_ms", harness::quantile(timed_ms, 1.0)},
+          {"n", timed_ms.size()},
+          {"tokens_per_s", 1000.0 * static_cast<double>(tokens_per_step) / median}};
+}
 
 Json peak_memory(const model::Recipe& recipe) {
   if (recipe.device == model::Device::cuda) {

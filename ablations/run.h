@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 namespace ablations {
@@ -19,6 +20,9 @@ harness::Json execute_run(const RunOptions& options, const std::function<void(in
 
 // {"peak_bytes", "peak_source", on a GPU "reserved_peak_bytes"} of this process so far.
 harness::Json peak_memory(const model::Recipe& recipe);
+
+// The record's "summary" of its timed steps, in ms. Throws std::invalid_argument for none.
+harness::Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
 
 // A record for a run that left none. failure_kind: "signal", "timeout", "exit", "rubbish", "spawn", "out_of_memory".
 harness::Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message,

@@ -77,11 +77,13 @@ std::string last_line(const fs::path& log) {
   }
 }
 
-// Empty when the record is this run's and whole; else what is wrong with it.
+}  // namespace
+
 std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run) {
   if (record.at("status") != "ok") return "it says that it failed";
   if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
-  if (model::recipe_from_json(record.at("recipe"), "record") != plan.rungs[run.rung].recipe)
+  // Read, so that a field which the record's program did not have yet counts as its default.
+  if (model::recipe_from_json(record.at("recipe"), "its recipe") != plan.rungs[run.rung].recipe)
     return "its recipe is not the planned one";
   if (record.at("timing").at("warmup_steps") != plan.warmup_steps)
     return "its steps of warm-up are not the planned ones";
@@ -99,6 +101,8 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
   }
   return "";
 }
+
+namespace {
 
 bool has_succeeded(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
   const fs::path file = record_file(folder, run.id);

@@ -55,6 +55,9 @@ std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung
 // The script that does the work of a planned run in PyTorch.
 std::filesystem::path peer_script();
 
+// Empty when a record with status "ok" is this run's and whole; else what is wrong with it.
+std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
+
 std::filesystem::path record_file(const std::filesystem::path& folder, const std::string& run_id);
 
 }  // namespace ablations

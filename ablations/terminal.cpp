@@ -56,6 +56,16 @@ std::string wrapped(const std::string& text, const std::string& indent) {
   return result + line + "\n";
 }
 
+std::string printable(const std::string& text) {
+  const std::string quoted = Json(text).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  std::string plain;
+  for (size_t i = 1; i + 1 < quoted.size(); ++i) {
+    if (quoted[i] == '\\' && (quoted[i + 1] == '"' || quoted[i + 1] == '\\')) ++i;  // only quoted for JSON's sake
+    plain += quoted[i];
+  }
+  return plain;
+}
+
 std::string number(double value) {
   if (value >= 1e15) return fmt::format("{:.3g}", value);
   if (value >= 99.95) return grouped(static_cast<int64_t>(std::llround(value)));

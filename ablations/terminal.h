@@ -39,6 +39,9 @@ harness::Json with_printable_texts(const harness::Json& document);
 // At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");
 
+// Text from a file as it may reach a terminal: control characters and what is not ASCII escaped as in JSON.
+std::string printable(const std::string& text);
+
 // "1,493" "61.2" "0.84": three significant digits or more.
 std::string number(double value);
 

@@ -2,6 +2,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <cstdlib>
+
 namespace model {
 
 MatmulPrecisionScope::MatmulPrecisionScope(MatmulPrecision precision) {
@@ -60,6 +62,34 @@ SdpaScope::~SdpaScope() {
   context.setSDPUseMath(math_);
   context.setSDPUseCuDNN(cudnn_);
 }
+
+DeterminismScope::DeterminismScope(bool deterministic) {
+  auto& context = at::globalContext();
+  algorithms_ = context.deterministicAlgorithms();
+  warn_only_ = context.deterministicAlgorithmsWarnOnly();
+  fill_ = context.deterministicFillUninitializedMemory();
+  cudnn_ = context.deterministicCuDNN();
+  cudnn_benchmark_ = context.benchmarkCuDNN();
+  context.setDeterministicAlgorithms(deterministic, /*warn_only=*/false);
+  if (!deterministic) return;
+  context.setDeterministicFillUninitializedMemory(false);
+  context.setDeterministicCuDNN(true);
+  context.setBenchmarkCuDNN(false);
+  const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG");
+  if (workspace == nullptr || !is_deterministic_workspace(workspace)) {
+    ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/1);
+  }
+}
+
+DeterminismScope::~DeterminismScope() {
+  auto& context = at::globalContext();
+  context.setDeterministicAlgorithms(algorithms_, warn_only_);
+  context.setDeterministicFillUninitializedMemory(fill_);
+  context.setDeterministicCuDNN(cudnn_);
+  context.setBenchmarkCuDNN(cudnn_benchmark_);
+}
+
+bool is_deterministic_workspace(std::string_view config) { return config == ":4096:8" || config == ":16:8"; }
 
 at::ScalarType scalar_type(Autocast autocast) {
   switch (autocast) {

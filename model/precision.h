@@ -1,5 +1,5 @@
 // Process-wide and thread-wide switches of ATen as scopes that put back what they found: float32 matmul precision,
-// autocast, and the one implementation that scaled_dot_product_attention may use.
+// autocast, the one implementation that scaled_dot_product_attention may use, and deterministic algorithms.
 //
 // The autocast cache holds low-precision copies of the weights; it is emptied when the outermost scope ends, because
 // weights change at every step and a stale copy would train on old weights without a sign.
@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 
 #include <string>
+#include <string_view>
 
 namespace model {
 
@@ -49,6 +50,24 @@ class SdpaScope {
  private:
   bool flash_, efficient_, math_, cudnn_;
 };
+
+// ATen's deterministic algorithms: an operation that has none throws. Freshly allocated memory is not filled with NaN,
+// as ATen else does under them: a step reads nothing that it has not written. The surprising thing: cuBLAS sums up in
+// one order only with a workspace of fixed size, and ATen looks at CUBLAS_WORKSPACE_CONFIG once, at the first matrix
+// product of the process. It is set here and stays set; where a product came before, the next one on CUDA throws.
+class DeterminismScope {
+ public:
+  explicit DeterminismScope(bool deterministic);
+  ~DeterminismScope();
+  DeterminismScope(const DeterminismScope&) = delete;  // restores once
+  DeterminismScope& operator=(const DeterminismScope&) = delete;
+
+ private:
+  bool algorithms_, warn_only_, fill_, cudnn_, cudnn_benchmark_;
+};
+
+// The two values of CUBLAS_WORKSPACE_CONFIG with which cuBLAS repeats itself, NVIDIA's and ATen's word for it.
+bool is_deterministic_workspace(std::string_view config);
 
 at::ScalarType scalar_type(Autocast autocast);
 at::DeviceType device_type(Device device);

@@ -41,6 +41,7 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("execution", recipe.execution);
   visit("vocabulary_rows", recipe.vocabulary_rows);
   visit("optimizer", recipe.optimizer);
+  visit("deterministic", recipe.deterministic);
 }
 
 template <class Enum>
@@ -49,6 +50,7 @@ std::string_view enum_name(Enum value) {
 }
 
 nlohmann::json value_to_json(int64_t value) { return value; }
+nlohmann::json value_to_json(bool value) { return value; }
 
 template <class Enum>
 nlohmann::json value_to_json(Enum value) {
@@ -62,6 +64,13 @@ void read_value(const nlohmann::json& json, const std::string& where, int64_t& v
         fmt::format("{}: {} is not allowed; a whole number from 1 to {} is", where, json.dump(), largest));
   }
   value = json.get<int64_t>();
+}
+
+void read_value(const nlohmann::json& json, const std::string& where, bool& value) {
+  if (!json.is_boolean()) {
+    throw std::invalid_argument(fmt::format("{}: {} is not allowed; true or false is", where, json.dump()));
+  }
+  value = json.get<bool>();
 }
 
 template <class Enum>

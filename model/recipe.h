@@ -40,6 +40,7 @@ struct Recipe {
   Execution execution = Execution::eager;
   int64_t vocabulary_rows = 50257;  // rows of the embedding; those beyond the vocabulary are padding
   Optimizer optimizer = Optimizer::loop;
+  bool deterministic = false;  // PyTorch's deterministic algorithms: the same losses to the bit in every run
 
   bool operator==(const Recipe&) const = default;
 };

@@ -48,6 +48,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       stream_(stream_of(recipe)),
       matmul_precision_(recipe.matmul_precision),
       sdpa_(recipe.attention),
+      determinism_(recipe.deterministic),
       model_(config, recipe.vocabulary_rows, options.seed, device_),
       ops_(ops_for(recipe)),
       optimizer_(model_.parameters(), recipe.optimizer, recipe.execution == Execution::graph),
@@ -60,6 +61,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       at::from_blob(schedule.data(), {options.max_steps}, at::kFloat).to(device_, at::kFloat, false, true);
   losses_ = at::zeros({options.max_steps}, on_device);
   step_index_ = at::zeros({1}, on_device.dtype(at::kLong));
+  if (recipe.deterministic) step_numbers_ = at::arange(options.max_steps, on_device.dtype(at::kLong));
   if (recipe.autocast == Autocast::fp16) {
     scaler_ = GradientScaler{.scale = at::full({1}, 65536.0, on_device.dtype(at::kFloat)),
                              .growth_tracker = at::zeros({1}, on_device.dtype(at::kInt)),
@@ -108,7 +110,12 @@ void Trainer::run_step() {
     at::_amp_update_scale_(scaler_->scale, scaler_->growth_tracker, scaler_->found_inf, 2.0, 0.5,
                            options_.scale_growth_interval);
   }
-  losses_.index_copy_(0, step_index_, step_loss.reshape({1}));
+  if (recipe_.deterministic) {
+    // index_copy_ would sort its indices and check them, for which the host waits.
+    losses_.copy_(at::where(at::eq(step_numbers_, step_index_), step_loss.reshape({1}), losses_));
+  } else {
+    losses_.index_copy_(0, step_index_, step_loss.reshape({1}));
+  }
   step_index_.add_(1);
 }
 

@@ -91,6 +91,7 @@ class Trainer {
   std::optional<c10::cuda::CUDAStreamGuard> stream_;  // graph capture is refused on the default stream
   MatmulPrecisionScope matmul_precision_;
   SdpaScope sdpa_;
+  DeterminismScope determinism_;
   GPT2 model_;
   Ops ops_;
   AdamW optimizer_;
@@ -100,6 +101,7 @@ class Trainer {
   at::Tensor learning_rates_;  // (max_steps) float32, the schedule
   at::Tensor losses_;          // (max_steps) float32, each the mean of its step
   at::Tensor step_index_;      // (1) int64
+  at::Tensor step_numbers_;    // (max_steps) int64: 0, 1, 2, ...; deterministic recipes only
   int64_t step_ = 0;
 };
 

@@ -505,6 +505,10 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
     }[recipe["optimizer"]]
     yield "optimizer", good, words, f"{fused} _fused_adamw_, {foreach} _foreach_addcdiv_, {single} addcdiv_ in a step"
 
+    on, wanted = torch.are_deterministic_algorithms_enabled(), recipe.get("deterministic", False)
+    yield ("deterministic", on == wanted, *(f"PyTorch's deterministic algorithms are {'on' if value else 'off'}"
+                                            for value in (wanted, on)))
+
 
 # The run
 
@@ -571,6 +575,11 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
 def execute(run: types.SimpleNamespace, on_step) -> dict:
     torch.set_num_threads(run.threads)
     torch.set_float32_matmul_precision(run.recipe["matmul_precision"])
+    torch.use_deterministic_algorithms(run.recipe.get("deterministic", False))  # as model/precision.cpp
+    if run.recipe.get("deterministic", False):
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
     tokens = load_tokens(run.tokens)
     if len(tokens) <= run.batch * run.context:
         raise BadInput(f"{run.tokens}: {len(tokens)} tokens; a batch of {run.batch} x {run.context} needs one more than that")

@@ -114,6 +114,14 @@ TEST(Climb, WithAGpuCountsFromIt) {
   EXPECT_EQ(climb(load_ladder("gpt2"), turing)[2].status, Rung::Status::not_applicable);
 }
 
+TEST(Climb, ADeterministicLadderTakesTheAttentionThatIs) {
+  Ladder ladder = load_ladder("gpt2");
+  ladder.start.deterministic = true;
+  const auto rungs = climb(ladder, hopper);
+  EXPECT_EQ(rungs.back().recipe.attention, model::Attention::flash);
+  for (const Rung& rung : rungs) EXPECT_TRUE(rung.recipe.deterministic) << rung.title;
+}
+
 TEST(Climb, ABf16RungNeedsACpuThatHasIt) {
   Machine old = cpu;
   old.cpu.features = {"avx2"};
@@ -146,6 +154,10 @@ TEST(RecipeObstacle, WhatADeviceCannotDoIsRefused) {
     refused({.device = Device::cuda, .autocast = Autocast::fp16, .attention = attention}, turing, "T4 has 7.5");
     possible({.device = Device::cuda, .autocast = Autocast::bf16, .attention = attention}, hopper);
   }
+  refused({.device = Device::cuda, .autocast = Autocast::bf16, .attention = Attention::cudnn, .deterministic = true},
+          hopper, "no deterministic backward pass");
+  possible({.device = Device::cuda, .autocast = Autocast::bf16, .attention = Attention::flash, .deterministic = true},
+           hopper);
   for (const Attention attention : {Attention::manual, Attention::math, Attention::efficient}) {
     possible({.device = Device::cuda, .attention = attention}, hopper);
   }

@@ -194,6 +194,31 @@ TEST(Proof, FullPrecisionIsReadBackFromCublasToo) {
   EXPECT_FALSE(passes(gpu, run, "matmul_precision"));
 }
 
+TEST(Proof, DeterminismIsReadBackAndRefuses) {
+  const Recipe on{.deterministic = true};
+  EXPECT_TRUE(passes(on, facts(on), "deterministic"));
+  EXPECT_FALSE(passes({}, facts(on), "deterministic"));
+  EXPECT_FALSE(passes(on, facts({}), "deterministic"));
+  auto& context = at::globalContext();
+  const auto warn_only = [&](Trainer&) { context.setDeterministicAlgorithms(true, /*warn_only=*/true); };
+  EXPECT_FALSE(passes(on, facts(on, warn_only), "deterministic"));
+  EXPECT_FALSE(passes(on, facts(on, [&](Trainer&) { context.setBenchmarkCuDNN(true); }), "deterministic"));
+}
+
+TEST(Proof, DeterminismOnAGpuNeedsCublasWorkspace) {
+  const Recipe on{.device = Device::cuda, .deterministic = true};
+  RunFacts run = on_cuda(1400, 0, 0, 500);
+  run.observations["determinism"] = facts({.deterministic = true}).observations.at("determinism");
+  for (const char* good : {":4096:8", ":16:8"}) {
+    run.observations["determinism"]["cublas_workspace"] = good;
+    EXPECT_TRUE(passes(on, run, "deterministic")) << good;
+  }
+  run.observations["determinism"]["cublas_workspace"] = ":4096:2:16:8";
+  EXPECT_FALSE(passes(on, run, "deterministic"));
+  run.observations["determinism"]["cublas_workspace"] = nullptr;
+  EXPECT_FALSE(passes(on, run, "deterministic"));
+}
+
 TEST(Observe, TellsActivationsFromWeights) {
   const auto activations = [](const TrainerOptions& options) {
     const TokenStream stream = text();

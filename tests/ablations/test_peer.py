@@ -26,7 +26,7 @@ safetensors_torch = pytest.importorskip("safetensors.torch")
 
 SCRIPT = ROOT / "ablations" / "peers" / "pytorch_ladder.py"
 RECIPE = {"device": "cpu", "host_memory": "release", "matmul_precision": "highest", "autocast": "off", "attention": "manual",
-          "execution": "eager", "vocabulary_rows": 50257, "optimizer": "loop"}
+          "execution": "eager", "vocabulary_rows": 50257, "optimizer": "loop", "deterministic": False}
 FUSED = {"attention": "flash", "vocabulary_rows": 50304, "optimizer": "fused"}
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "THP_MEM_ALLOC_ENABLE": "1"}
 WARMUP, TIMED = 2, 6
@@ -89,7 +89,8 @@ def run_peer(plan: dict, folder: pathlib.Path, **environment) -> dict:
 
 def assert_proven(record: dict) -> None:
     assert [proof["field"] for proof in record["proofs"]] == [
-        "device", "host_memory", "matmul_precision", "autocast", "attention", "execution", "vocabulary_rows", "optimizer"]
+        "device", "host_memory", "matmul_precision", "autocast", "attention", "execution", "vocabulary_rows", "optimizer",
+        "deterministic"]
     assert not [proof for proof in record["proofs"] if not proof["passed"]]
 
 
@@ -116,6 +117,7 @@ CASES = {
     "accumulation": ({"attention": "flash"}, 1, 2),
     "accumulation-fused": ({"attention": "flash", "optimizer": "fused"}, 0, 2),
     "keep": ({**FUSED, "host_memory": "keep"}, 1, 1),
+    "deterministic": ({**FUSED, "deterministic": True}, 1, 1),
     "bf16": ({"autocast": "bf16", "matmul_precision": "medium"}, 1, 1),
     "fp16": ({"autocast": "fp16", "attention": "flash", "optimizer": "fused"}, 1, 1),
 }
@@ -244,6 +246,7 @@ SABOTAGE = {
     "vocabulary_rows": ({"attention": "math", "vocabulary_rows": 50304}, lambda m, patch: patch(m, "GPT2", plain_model(m))),
     "optimizer fused": ({"optimizer": "fused"}, lambda m, patch: other_adamw(patch, fused=False)),
     "optimizer foreach": ({"optimizer": "foreach"}, lambda m, patch: other_adamw(patch, foreach=False)),
+    "deterministic": ({"deterministic": True}, lambda m, patch: patch(torch, "use_deterministic_algorithms", print)),
     "optimizer loop": ({"optimizer": "loop"}, lambda m, patch: other_adamw(patch, fused=True)),
 }
 

@@ -5,6 +5,9 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
+
 namespace {
 
 using namespace model;
@@ -72,6 +75,35 @@ TEST(SdpaScope, EnablesExactlyOneAndRestores) {
   }
   EXPECT_EQ(context.userEnabledFlashSDP(), flash);
   EXPECT_EQ(context.userEnabledMathSDP(), math);
+}
+
+TEST(DeterminismScope, SetsAndRestores) {
+  auto& context = at::globalContext();
+  const auto seen = [&] {
+    return std::array{context.deterministicAlgorithms(), context.deterministicAlgorithmsWarnOnly(),
+                      context.deterministicFillUninitializedMemory(), context.deterministicCuDNN(),
+                      context.benchmarkCuDNN()};
+  };
+  context.setDeterministicAlgorithms(true, /*warn_only=*/true);
+  context.setBenchmarkCuDNN(true);
+  const auto before = seen();
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":0:0", 1);  // which does not repeat itself
+  {
+    const DeterminismScope on(true);
+    EXPECT_EQ(seen(), (std::array{true, false, false, true, false}));
+    EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
+    {
+      const DeterminismScope off(false);
+      EXPECT_FALSE(context.deterministicAlgorithms());
+    }
+    EXPECT_TRUE(context.deterministicAlgorithms());
+  }
+  EXPECT_EQ(seen(), before);
+  context.setDeterministicAlgorithms(false, false);
+  context.setBenchmarkCuDNN(false);
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
+  const DeterminismScope on(true);
+  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
 }
 
 }  // namespace

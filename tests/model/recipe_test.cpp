@@ -10,6 +10,7 @@ TEST(Recipe, SurvivesJson) {
   recipe.autocast = model::Autocast::bf16;
   recipe.attention = model::Attention::cudnn;
   recipe.vocabulary_rows = 50304;
+  recipe.deterministic = true;
   EXPECT_EQ(model::recipe_from_json(model::to_json(recipe), "here"), recipe);
   EXPECT_EQ(model::recipe_from_json(nlohmann::json::object(), "here", recipe), recipe);
 }
@@ -42,5 +43,6 @@ TEST(Recipe, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(message({{"autocast", 3}}).find("\"autocast\": 3 is not allowed"), std::string::npos);
   EXPECT_NE(message({{"vocabulary_rows", -1}}).find("a whole number from 1"), std::string::npos);
   EXPECT_NE(message({{"vocabulary_rows", 1.5}}).find("1.5 is not allowed"), std::string::npos);
+  EXPECT_NE(message({{"deterministic", 1}}).find("true or false is"), std::string::npos);
   EXPECT_NE(message(nlohmann::json::array()).find("a recipe is a JSON object"), std::string::npos);
 }

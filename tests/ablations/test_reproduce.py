@@ -1,0 +1,271 @@
+"""Runs made again from their records, and studies that were tampered with, as a user meets them: what is said, and the exit
+status. That every single value of a study is looked at stands in verify_test.cpp.
+"""
+
+import json
+import math
+import pathlib
+import re
+import shutil
+
+import jsonschema
+import numpy as np
+import pytest
+from conftest import ROOT, ladder_document, read_json, write_json
+
+RUN = ["run", "--model", "tiny", "-B", "2", "-T", "16", "--steps", "2", "--warmup", "1", "--threads", "1", "--seed", "3",
+       "--positions", "80"]
+SCHEMA = ROOT / "results" / "schemas" / "record.v1.json"
+
+
+@pytest.fixture(scope="module")
+def record(ladder, tmp_path_factory) -> pathlib.Path:
+    file = tmp_path_factory.mktemp("record") / "record.json"
+    done = ladder(*RUN, "--recipe", '{"attention": "flash", "host_memory": "keep", "deterministic": true}', "--record", file)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return file
+
+
+@pytest.fixture(scope="module")
+def study(ladder, tmp_path_factory) -> pathlib.Path:
+    home = tmp_path_factory.mktemp("study")
+    ladder_file = write_json(home / "small.json", ladder_document(rungs=["gpu", "memory", "flash"]))
+    done = ladder("ablate", "--ladder", ladder_file, "--threads", "1", "--deterministic", "--out", home / "study", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return home / "study"
+
+
+def changed(record: pathlib.Path, folder: pathlib.Path, edit) -> pathlib.Path:
+    document = read_json(record)
+    edit(document)
+    return write_json(folder / "changed.json", document)
+
+
+def more(value: float) -> float:
+    return math.nextafter(value, math.inf)
+
+
+def test_a_record_is_enough_to_run_it_again(ladder, record, tmp_path) -> None:
+    done = ladder("run", "--from", record, "--record", tmp_path / "again.json", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    before, again = read_json(record), json.loads(done.stdout)
+    assert again == read_json(tmp_path / "again.json")
+    jsonschema.validate(again, read_json(SCHEMA))
+    for field in ("id", "recipe", "optimizations", "workload"):
+        assert again[field] == before[field], field
+    assert again["timing"]["warmup_steps"] == 1 and again["timing"]["loss"] == before["timing"]["loss"]
+    assert len(before["timing"]["loss"]) == 3 and before["workload"]["positions"] == 80 and before["workload"]["seed"] == 3
+    assert again["environment"]["threads"] == before["environment"]["threads"] == 1
+    assert again["reproduction"] == {"identical": True, "steps": 3, "largest_deviation": 0.0, "excuses": []}
+    assert "losses of 3 steps: identical to the bit to those of run" in done.stderr
+    # What was run again can be run again.
+    third = ladder("run", "--from", tmp_path / "again.json")
+    assert third.returncode == 0 and "identical to the bit" in third.stdout
+
+
+def test_every_run_of_a_study_can_be_run_again(ladder, study) -> None:
+    for rung in ("00-start", "02-memory", "03-flash"):
+        done = ladder("run", "--from", study / "records" / f"r2-{rung}.json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"losses of 4 steps: identical to the bit to those of r2-{rung}" in done.stdout
+        assert "FAILED" not in done.stdout and re.search("^proven deterministic ", done.stdout, re.M)
+
+
+def test_a_loss_that_differs_in_its_last_bit_fails(ladder, record, tmp_path) -> None:
+    def edit(document):
+        document["timing"]["loss"][1] = more(document["timing"]["loss"][1])
+
+    done = ladder("run", "--from", changed(record, tmp_path, edit))
+    assert done.returncode == 1
+    assert re.search(r"losses of 3 steps: not those of run, up to [\d.]+e-1\d nats per token, and nothing is known", done.stdout)
+
+
+def test_elsewhere_a_deviation_is_told_and_no_verdict(ladder, record, tmp_path) -> None:
+    def edit(document):
+        document["timing"]["loss"][1] += 0.25
+        document["environment"]["cpu"]["model"] = "Another CPU"
+
+    done = ladder("run", "--from", changed(record, tmp_path, edit))
+    assert done.returncode == 0, done.stderr
+    assert "up to 0.25 nats per token, which is no verdict here: device: Another CPU against" in done.stdout
+
+
+def test_every_difference_of_program_and_data_is_named(ladder, record, tmp_path) -> None:
+    header = np.zeros(256, "<i4")
+    header[:3] = 20240520, 1, 1000
+    (tmp_path / "other.bin").write_bytes(header.tobytes() + np.arange(1000, dtype="<u2").tobytes())
+
+    def edit(document):
+        document["environment"].update(git_commit="0123456789", torch="2.10.0", git_dirty=True)
+
+    other = changed(record, tmp_path, edit)
+    sha256 = read_json(record)["workload"]["data"]["sha256"]
+    words = [sha256, "shakespeare.txt", "other.bin", 'git_commit: "0123456789" against', 'torch: "2.10.0" against']
+
+    def refusal(*arguments) -> str:
+        done = ladder("run", "--from", other, "--record", tmp_path / "none.json", *arguments)
+        assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+        assert not (tmp_path / "none.json").exists()
+        return done.stderr
+
+    both = refusal("--data", tmp_path / "other.bin")
+    assert all(word in both for word in words)
+    program_only = refusal()
+    assert all(word in program_only for word in words[3:]) and sha256 not in program_only
+    data_only = refusal("--data", tmp_path / "other.bin", "--any-program")
+    assert all(word in data_only for word in words[:3]) and "git_commit" not in data_only
+    done = ladder("run", "--from", other, "--any-program")
+    assert done.returncode == 0 and "identical to the bit" in done.stdout
+    assert "cannot be known: the record's program was built with uncommitted changes (git_dirty)" in done.stderr
+
+
+def test_a_record_from_before_the_field_reads_as_not_deterministic(ladder, record, tmp_path) -> None:
+    def edit(document):
+        del document["recipe"]["deterministic"]
+
+    done = ladder("run", "--from", changed(record, tmp_path, edit), "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["recipe"]["deterministic"] is False
+
+
+def test_what_is_no_run_is_refused(ladder, record, tmp_path) -> None:
+    failed = write_json(tmp_path / "failed.json", {
+        "kind": "record", "schema_version": 1, "id": "x", "started": "", "duration_s": 0, "status": "failed",
+        "failure": {"kind": "exit", "message": ""}})
+    cases = [([failed], "a run that failed"), ([tmp_path / "none.json"], "none.json"), ([ROOT / "ladders" / "tiny.json"], "not a record"),
+             ([record, "--steps", "3"], "--steps"), ([record, "--seed", "1"], "--seed"), ([record, "--rung", "flash"], "--rung"),
+             ([record, "--deterministic"], "--deterministic"),
+             ([changed(record, tmp_path, lambda r: r["observations"].update(peer={}))], "PyTorch's")]
+    for arguments, words in cases:
+        done = ladder("run", "--from", *arguments)
+        assert done.returncode == 2 and words in done.stderr and done.stdout == "", arguments
+    assert ladder("run", "--any-program").returncode == 2
+
+
+def test_deterministic_is_on_every_rung_and_repeats(ladder, study) -> None:
+    plan = read_json(study / "plan.json")
+    assert [rung["recipe"]["deterministic"] for rung in plan["rungs"]] == [True] * 4
+    found = {}
+    for file in (study / "records").glob("r*.json"):
+        document = read_json(file)
+        (proof,) = [proof for proof in document["proofs"] if proof["field"] == "deterministic"]
+        assert proof["passed"] and "algorithms are on; an operation that has none is refused" in proof["observed"]
+        assert document["observations"]["determinism"]["cublas_workspace"] == ":4096:8"
+        found.setdefault(file.name.split("-")[1], []).append(document["timing"]["loss"])
+    assert len(found) == 3 and all(losses == [losses[0]] * len(losses) for losses in found.values())
+    plain = ladder(*RUN, "--json")
+    assert json.loads(plain.stdout)["recipe"]["deterministic"] is False
+
+
+@pytest.fixture
+def copy(study, tmp_path) -> pathlib.Path:
+    """The study somewhere else, to be tampered with."""
+    return shutil.copytree(study, tmp_path / "moved")
+
+
+def verify(ladder, folder: pathlib.Path) -> list[tuple[str, str]]:
+    """File and field of every finding; the exit status agrees."""
+    done = ladder("verify", folder, "--json")
+    findings = [(finding["file"], finding["field"]) for finding in json.loads(done.stdout)["findings"]]
+    assert done.returncode == (1 if findings else 0), done.stderr
+    return findings
+
+
+def test_an_untouched_study_passes_also_elsewhere(ladder, copy, study) -> None:
+    for folder in (study, copy):
+        done = ladder("verify", folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        runs = len(list((study / "records").glob("*.json")))
+        assert re.fullmatch(rf".*: \d+ values follow from {runs} records; {runs + 2} files have their SHA-256\n", done.stdout)
+
+
+def last_digit(text: str, field: str) -> str:
+    """The document with the last digit of the first number of `field` another one."""
+    return re.sub(rf'("{field}": \[?\s*[\d.]*)(\d)', lambda found: found[1] + str((int(found[2]) + 1) % 10), text, count=1)
+
+
+@pytest.mark.parametrize("field", ["step_ms", "loss", "median_ms", "window_ms", "seed", "relative_error"])
+def test_a_digit_of_a_record_is_found(ladder, copy, field) -> None:
+    file = copy / "records" / "r1-03-flash.json"
+    edited = last_digit(file.read_text(), field)
+    assert edited != file.read_text()
+    file.write_text(edited)
+    findings = verify(ladder, copy)
+    assert ("records/r1-03-flash.json", "") in findings
+    if field == "step_ms":  # a step of warm-up: nothing follows from it, and only the hash tells
+        assert findings == [("records/r1-03-flash.json", "")]
+    if field == "median_ms":
+        assert ("records/r1-03-flash.json", "/summary/median_ms") in findings
+
+
+def test_other_edits_are_found(ladder, copy) -> None:
+    plan = (copy / "plan.json").read_text()
+    (copy / "plan.json").write_text(plan.replace('"repeat": 0', '"repeat":  0', 1))
+    assert verify(ladder, copy) == [("plan.json", "")]
+    (copy / "plan.json").write_text(plan.replace('"Small"', '"Smart"', 1))
+    assert verify(ladder, copy) == [("plan.json", ""), ("study.json", "/ladder/title")]
+    (copy / "plan.json").write_text(plan)
+    assert verify(ladder, copy) == []
+
+    record = copy / "records" / "r1-00-start.json"
+    text = record.read_text()
+    shutil.copy(record, copy / "records" / "r9-00-start.json")
+    assert verify(ladder, copy) == [("records/r9-00-start.json", "")]
+    (copy / "records" / "r9-00-start.json").rename(record)
+    assert verify(ladder, copy) == []
+    record.unlink()
+    findings = verify(ladder, copy)
+    assert findings[0] == ("records/r1-00-start.json", "") and ("study.json", "/plan/runs_ok") in findings
+    record.write_text(text[:-20])
+    assert ("records/r1-00-start.json", "") in verify(ladder, copy)
+    record.write_text(text)
+    assert verify(ladder, copy) == []
+
+    study = (copy / "study.json").read_text()
+    (copy / "study.json").write_text(study[:-20])
+    assert verify(ladder, copy) == [("study.json", "")]
+    (copy / "study.json").write_text(last_digit(study, "runs_ok"))
+    assert set(verify(ladder, copy)) == {("study.json", "/plan/runs_ok"), ("study.json", "/sha256")}
+    said = ladder("verify", copy).stdout
+    assert re.search(r"^study.json /plan/runs_ok: 7; expected 6$", said, re.M)
+
+
+def test_what_a_file_says_does_not_reach_the_terminal_raw(ladder, copy) -> None:
+    document = read_json(copy / "study.json")
+    document["\x1b[2J\x9b"] = "\x1b]0;owned\x07"
+    write_json(copy / "study.json", document)
+    done = ladder("verify", copy)
+    assert done.returncode == 1 and "u001b[2J" in done.stdout and "owned" in done.stdout
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)
+
+
+def test_a_study_from_before_hashes_is_computed_again_and_no_more(ladder, copy) -> None:
+    document = read_json(copy / "study.json")
+    del document["hashes"], document["sha256"], document["rungs"][0]["label"]
+    write_json(copy / "study.json", document)
+    done = ladder("verify", copy)
+    assert done.returncode == 3 and "no hashes" in done.stderr and done.stdout == ""
+    document["rungs"][0]["ms_per_step"]["median"] = more(document["rungs"][0]["ms_per_step"]["median"])
+    write_json(copy / "study.json", document)
+    assert verify(ladder, copy) == [("study.json", "/rungs/0/ms_per_step/median")]
+
+
+def test_a_folder_without_a_study_is_refused(ladder, copy) -> None:
+    for name in ("study.json", "plan.json"):
+        (copy / name).unlink()
+        done = ladder("verify", copy)
+        assert done.returncode == 2 and name in done.stderr
+    assert ladder("verify", copy / "nowhere").returncode == 2
+
+
+def test_a_study_without_any_record_is_no_false_alarm(ladder, copy) -> None:
+    runs = len(list((copy / "records").glob("*.json")))
+    shutil.rmtree(copy / "records")
+    said = ladder("report", copy).stderr  # and makes it anew
+    assert said.count("is not what it was when the study was made: no such file") == runs
+    assert read_json(copy / "study.json")["plan"]["runs_ok"] == 0
+    document = read_json(copy / "study.json")
+    assert verify(ladder, copy) == []
+    document["environment"]["load_average"][0] += 1
+    write_json(copy / "study.json", document)
+    assert ("study.json", "/sha256") in verify(ladder, copy)
