@@ -398,7 +398,7 @@ Json analyse(const Plan& plan, const fs::path& folder) {
       {"kind", "study"},
       {"schema_version", 1},
       {"id", plan.id},
-      {"created", plan.created},
+      {"created", plan.created.empty() ? measured.first_started : plan.created},
       {"finished", measured.runs_ok == static_cast<int64_t>(plan.runs.size()) ? Json(measured.last_started) : Json()},
       {"mode", name_of(plan.mode)},
       {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},

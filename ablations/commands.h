@@ -5,11 +5,18 @@
 #include "ablations/request.h"
 
 #include <string>
+#include <vector>
 
 namespace ablations {
 
 struct ReportFlags {
   std::string study, out;
+};
+
+struct MergeFlags {
+  std::string out;
+  std::vector<std::string> shards;  // folders
+  bool group_by_device = false;
 };
 
 struct TrainFlags {
@@ -27,6 +34,7 @@ int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);
 int report(const ReportFlags& flags);
+int merge(const MergeFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);
 

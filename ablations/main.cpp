@@ -6,6 +6,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "ladder: {}\n", line);
     return status;
   };
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like a full disk, and no death
   try {
     return ablations::run_command_line(argc, argv);
   } catch (const std::invalid_argument& error) {

@@ -14,6 +14,9 @@ namespace ablations {
 // where the source does not say.
 harness::Json setting_of(const harness::Json& environment, const harness::Json& workload, const harness::Json& recipe);
 
+// The machine's part of it alone: device, its driver (CUDA) or threads (CPU), CUDA, torch.
+harness::Json machine_setting(const harness::Json& environment, bool cuda);
+
 // One line for each field that differs: "batch: 16 against 64". Empty: comparable.
 std::vector<std::string> differences(const harness::Json& setting, const harness::Json& other);
 

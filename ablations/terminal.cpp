@@ -53,10 +53,10 @@ std::string number(double value) {
   return fmt::format("{:.2f}", value);
 }
 
-Progress::Progress(const Plan& plan, size_t runs)
+Progress::Progress(const Plan& plan, size_t planned, size_t runs)
     : plan_(plan), runs_(runs), terminal_(::isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()) {
-  if (runs < plan.runs.size()) {
-    fmt::print(stderr, "{} of {} runs are there already; {} to go\n", plan.runs.size() - runs, plan.runs.size(), runs);
+  if (runs < planned) {
+    fmt::print(stderr, "{} of {} runs are there already; {} to go\n", planned - runs, planned, runs);
   }
 }
 
@@ -67,8 +67,8 @@ void Progress::begin(const PlannedRun& run) {
 
 void Progress::step(std::string_view line) {
   long long step = 0, steps = 0;
-  if (terminal_ && std::sscanf(std::string(line).c_str(), "%lld %lld", &step, &steps) == 2 && steps > 0)
-    draw(step, steps);
+  const bool two = std::sscanf(std::string(line).c_str(), "%lld %lld", &step, &steps) == 2;
+  if (terminal_ && two && step >= 0 && step <= steps && steps > 0) draw(step, steps);  // a child may write anything
 }
 
 void Progress::draw(int64_t step, int64_t steps) const {

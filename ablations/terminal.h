@@ -13,7 +13,8 @@ namespace ablations {
 // Written to standard error.
 class Progress {
  public:
-  Progress(const Plan& plan, size_t runs);
+  // runs: to be made, of so many planned ones.
+  Progress(const Plan& plan, size_t planned, size_t runs);
   void begin(const PlannedRun& run);
   void step(std::string_view line);  // "7 11": 7 of 11 steps are done
   void end(const PlannedRun& run, const harness::Json& record);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <random>
@@ -92,6 +93,17 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit) {
   return bytes;
 }
 
+std::string read_end(const std::filesystem::path& path, size_t most) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return "";
+  std::string bytes(most, '\0');
+  const off_t size = lseek(descriptor, 0, SEEK_END);
+  const ssize_t got = pread(descriptor, bytes.data(), most, std::max(off_t{0}, size - static_cast<off_t>(most)));
+  close(descriptor);
+  bytes.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return bytes;
+}
+
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text.substr(0, 60)) {
@@ -100,6 +112,15 @@ std::string in_quotes(std::string_view text) {
     out += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return out + (text.size() > 60 ? "...\"" : "\"");
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += byte < 0x20 || byte == 0x7f ? ' ' : byte < 0x7f ? c : '?';
+  }
+  return out;
 }
 
 void write_file(const std::filesystem::path& path, std::string_view content) {
