@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,6 +58,7 @@ class Locks : public testing::Test {
     EXPECT_EQ(::pipe(ready), 0);
     const pid_t pid = ::fork();
     if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where the test ends before it has killed this process
       const DeviceLock lock(device, "ladder ablate (pid 7, /study)", refuse);
       [[maybe_unused]] const ssize_t written = ::write(ready[1], "x", 1);
       ::pause();
