@@ -386,10 +386,11 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
     warnings.push_back(fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load,
                                    cpu.at("logical_cores").get<int>()));
   }
-  Json statistics{
-      {"center", "median over runs of each run's median step"},
-      {"interval", "95 % t interval with a bootstrapped standard error over runs, speedups paired within a repeat"},
-      {"confidence", 0.95}};
+  Json statistics{{"center", "median over runs of each run's median step"},
+                  {"interval",
+                   "95 % over runs, Student's with a bootstrapped standard error; speedups paired within a repeat, "
+                   "from 6 repeats on by signed ranks"},
+                  {"confidence", 0.95}};
   if (plan.mode == Mode::factorial) {
     statistics["attribution"] =
         "Shapley values of the logarithm of the time, within each repeat; their mean over repeats (so that they add "
@@ -400,7 +401,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
       {"kind", "study"},
       {"schema_version", 1},
       {"id", plan.id},
-      {"created", plan.created},
+      {"created", plan.created.empty() ? measured.first_started : plan.created},
       {"finished", measured.runs_ok == static_cast<int64_t>(plan.runs.size()) ? Json(measured.last_started) : Json()},
       {"mode", name_of(plan.mode)},
       {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},

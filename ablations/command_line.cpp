@@ -81,6 +81,10 @@ CLI::Option* add_text(CLI::App* app, const std::string& names, std::string& valu
   return app->add_option(names, value, help)->type_name(type)->check(CLI::Validator(fault, ""));
 }
 
+void add_wait(CLI::App* app, bool& wait) {
+  app->add_flag("--wait", wait, "while something else measures on the device (default: say so, exit status 3)");
+}
+
 constexpr int64_t most_steps = 100000, most_sequences = 1 << 16;
 
 void add_workload_flags(CLI::App* app, WorkloadFlags& flags, const std::string& default_from) {
@@ -149,15 +153,20 @@ int run_command_line(int argc, char** argv) {
              "PEER");
     add_text(sub, "--peer-modes", flags->design.peer_modes,
              "eager,compile,max-autotune,cuda-graphs (default: what the device has)", "LIST");
+    auto* shard =
+        add_text(sub, "--shard", flags->shard,
+                 "every n-th repeat, from the i-th on, into --out: for n machines; ladder merge joins them", "i/n");
     sub->add_flag("--resume", flags->resume, "make only the runs that the study in --out lacks");
     add_number(sub, "--repeats", flags->repeats, "runs of each rung", 1, 1000);
-    add_number(sub, "--order-seed", flags->order_seed, "of the interleaved order (default: a new one, recorded)", 0,
-               INT64_MAX);
+    add_number(sub, "--order-seed", flags->order_seed,
+               "of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
     add_number(sub, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
     auto* budget = add_number(sub, "--budget-s", flags->budget_s,
                               "seconds after which no run is begun; --resume makes the rest", 1, 1000000);
     sub->add_flag("--explain", flags->explain,
-                  "trace every rung, too, in a process of its own, and say what each changed");
+                  "trace every rung, too, in a process of its own, and say what each changed")
+        ->excludes(shard);
+    add_wait(sub, flags->wait);
     add_workload_flags(sub, flags->workload, "the ladder's");
     add_deterministic_flag(sub, flags->workload);
     sub->add_flag("--json", flags->json, "print the study, draw nothing");
@@ -165,10 +174,12 @@ int run_command_line(int argc, char** argv) {
       if (flags->resume && flags->out.empty())
         throw std::invalid_argument("--resume needs --out, the folder of the study");
       if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U) +
-                                                  (flags->explain ? 1U : 0U)) {
+                                                  (flags->explain ? 1U : 0U) + (flags->wait ? 1U : 0U)) {
         throw std::invalid_argument(
             "--resume goes on with the plan in --out; other flags would change it and are not allowed");
       }
+      if (!flags->shard.empty() && flags->out.empty())
+        throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
       command = [flags] { return ablate(*flags); };
     });
   }
@@ -190,6 +201,7 @@ int run_command_line(int argc, char** argv) {
         ->needs(from);
     add_text(sub, "--record", flags->record, "write the record here", "FILE");
     sub->add_flag("--json", flags->json, "print the record");
+    add_wait(sub, flags->wait);
     sub->add_flag("--report-steps-to-parent", flags->report_steps)->group("");
     add_workload_flags(sub, flags->workload, "gpt2-124m, or the ladder's");
     add_deterministic_flag(sub, flags->workload);
@@ -239,6 +251,7 @@ int run_command_line(int argc, char** argv) {
     auto* out = add_text(sub, "--out", flags->out,
                          "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
     sub->add_flag("--json", flags->json, "print the result as JSON");
+    add_wait(sub, flags->run.wait);
     add_workload_flags(sub, flags->run.workload, "gpt2-124m, or the ladder's");
     for (CLI::Option* option : {recipe, rung, out}) list->excludes(option);
     for (const char* flag : workload_flags) list->excludes(sub->get_option(flag));
@@ -286,6 +299,7 @@ int run_command_line(int argc, char** argv) {
     auto* force = sub->add_flag("--force", flags->force, "compare under different circumstances, and say so");
     add_text(sub, "--out", flags->out, "folder of the gate (default: gates/<ladder>-<time>)", "FOLDER");
     sub->add_flag("--resume", flags->resume, "make only the runs that the gate in --out lacks");
+    add_wait(sub, flags->wait);
     sub->add_flag("--json", flags->json, "print the verdict as JSON");
     add_workload_flags(sub, flags->workload, "the ladder's");
     base->excludes(calibrate);
@@ -293,7 +307,7 @@ int run_command_line(int argc, char** argv) {
     sub->callback([&command, flags, sub, base, baselines, calibrate] {
       if (flags->resume && flags->out.empty())
         throw std::invalid_argument("--resume needs --out, the folder of the gate");
-      if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U)) {
+      if (flags->resume && sub->count_all() > 3U + (flags->json ? 1U : 0U) + (flags->wait ? 1U : 0U)) {
         throw std::invalid_argument(
             "--resume goes on with the plan in --out; other flags would change it and are not allowed");
       }
@@ -328,6 +342,15 @@ int run_command_line(int argc, char** argv) {
     add_text(sub, "study", flags->study, "folder of a study", "FOLDER")->required();
     sub->add_flag("--json", flags->json, "print the findings as JSON");
     sub->callback([&command, flags] { command = [flags] { return verify(*flags); }; });
+  }
+  {
+    auto flags = std::make_shared<MergeFlags>();
+    auto* sub = app.add_subcommand("merge", "join the shards of a study that several machines measured");
+    add_text(sub, "out", flags->out, "folder of the study; may hold a part already", "OUT")->required();
+    sub->add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("SHARD...")->required();
+    sub->add_flag("--group-by-device", flags->group_by_device,
+                  "a study for each kind of device, in a folder of OUT (default: refuse different devices)");
+    sub->callback([&command, flags] { command = [flags] { return merge(*flags); }; });
   }
   {
     auto flags = std::make_shared<TrainFlags>();

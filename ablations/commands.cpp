@@ -4,8 +4,11 @@
 #include "ablations/compare.h"
 #include "ablations/history.h"
 #include "ablations/reproduce.h"
+#include "ablations/merge.h"
+#include "ablations/occupy.h"
 #include "ablations/request.h"
 #include "ablations/runner.h"
+#include "ablations/shard.h"
 #include "ablations/table.h"
 #include "ablations/terminal.h"
 #include "ablations/verify.h"
@@ -23,11 +26,13 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <sstream>
+#include <set>
 #include <stdexcept>
 
 namespace ablations {
@@ -95,6 +100,7 @@ std::vector<Finding> changes_since(const fs::path& folder) {
 int ablate(const AblateFlags& flags) {
   fs::path out = flags.out;
   Plan plan;
+  bool is_new = !flags.resume;
   if (flags.resume) {
     plan = open_study(out);
     if (plan.gate) {
@@ -112,10 +118,21 @@ int ablate(const AblateFlags& flags) {
                                              : harness::this_machine().no_gpu_reason +
                                                    ", so this measures what the CPU can do; CPU figures only");
     }
+    // A shard that is begun twice, as Slurm does after a pre-emption, goes on: its plan is the same.
+    if (plan.shard && fs::exists(out / "plan.json")) is_new = to_json(open_study(out)) != to_json(plan);
+  }
+  const std::vector<PlannedRun> planned = runs_to_make(plan);
+  Occupied devices = occupy(devices_of(plan, planned), "ladder ablate", out, flags.wait);
+  if (is_new) {
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
-    fmt::print(stderr, "{} runs of {} steps into {} (order seed {})\n", plan.runs.size(),
+    fmt::print(stderr, "{} runs of {} steps into {} (order seed {})\n", planned.size(),
                plan.warmup_steps + plan.timed_steps, printable(out.string()), plan.order_seed);
+  }
+  if (planned.empty()) {
+    fmt::print("shard {}/{} has nothing to do: the plan has {} repeat{}\n", plan.shard->index, plan.shard->count,
+               plan.repeats, plan.repeats == 1 ? "" : "s");
+    return 0;
   }
   // Not by its name: a build may put another program there while the study runs.
   const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
@@ -125,11 +142,15 @@ int ablate(const AblateFlags& flags) {
                printable(out.string()));
     return 130;
   }
-  const bool explained = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0);
+  const bool explained = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard);
   const bool traced = !explained || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs);
+  devices.clear();
   const int status = show_study(plan, out, flags.json);
   std::fflush(stdout);
-  if (!flags.json) {
+  if (!flags.json && plan.shard) {
+    fmt::print("This is shard {} of {}; where all of them are: ladder merge OUT SHARD...\n", plan.shard->index,
+               plan.shard->count);
+  } else if (!flags.json) {
     fmt::print("Files:\n{}\n", printable((out / "study.json").string()));
     std::fflush(stdout);
     if (draw("render.py", out / "study.json", out) != 0) {
@@ -157,6 +178,8 @@ int run(const RunFlags& flags) {
       fmt::print(stderr, "note: whether this is the record's program cannot be known: {}\n", unknown);
     }
   }
+  Occupied devices;
+  if (!flags.report_steps) devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
   const int64_t steps = options.warmup_steps + options.timed_steps;
   const bool terminal = ::isatty(STDERR_FILENO) != 0 && !flags.report_steps;
   Json record = execute_run(options, [&](int64_t step) {
@@ -348,6 +371,27 @@ int verify(const VerifyFlags& flags) {
                seen.records, seen.files);
   }
   return 0;
+}
+
+int merge(const MergeFlags& flags) {
+  const std::vector<MergedStudy> studies =
+      merge_studies(flags.out, {flags.shards.begin(), flags.shards.end()}, flags.group_by_device);
+  int status = 0;
+  for (const auto& [folder, plan, missing] : studies) {
+    status = std::max(status, show_study(plan, folder, false));
+    std::fflush(stdout);
+    if (draw("render.py", folder / "study.json", folder) != 0) {
+      fmt::print(stderr, "the study is kept; to draw it: ladder report {}\n", printable(folder.string()));
+    }
+    if (missing.empty()) continue;
+    std::set<int64_t> repeats;
+    for (const PlannedRun& run : missing) repeats.insert(run.repeat + 1);
+    fmt::print(stderr,
+               "{}: {} of {} runs are missing, of the repeats {}; merge their shard as well, or make them here: "
+               "ladder ablate --resume --out {}\n",
+               printable(folder.string()), missing.size(), plan.runs.size(), fmt::join(repeats, ", "), printable(folder.string()));
+  }
+  return status;
 }
 
 int tokenize(const TokenizeFlags& flags) {

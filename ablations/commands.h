@@ -5,6 +5,7 @@
 #include "ablations/request.h"
 
 #include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -28,6 +29,12 @@ struct VerifyFlags {
   bool json = false;
 };
 
+struct MergeFlags {
+  std::string out;
+  std::vector<std::string> shards;  // folders
+  bool group_by_device = false;
+};
+
 struct TrainFlags {
   WorkloadFlags workload;
   std::string recipe = "{}", weights, save;
@@ -46,6 +53,7 @@ int compare(const CompareFlags& flags);
 int report(const ReportFlags& flags);
 int history(const HistoryFlags& flags);
 int verify(const VerifyFlags& flags);
+int merge(const MergeFlags& flags);
 int train(const TrainFlags& flags);
 int tokenize(const TokenizeFlags& flags);
 

@@ -3,6 +3,7 @@
 #include "ablations/rates.h"
 #include "harness/environment.h"
 #include "harness/json_file.h"
+#include "harness/monitor.h"
 #include "harness/resources.h"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ablations {
@@ -24,6 +26,26 @@ namespace {
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) fmt::print("to fix: {}\n", note);
   if (notes.empty()) fmt::print("nothing disturbs measurements right now\n");
+}
+
+// What NVML tells of the GPU now: every run is watched by it.
+std::string monitor_text(const harness::Machine& machine) {
+  if (!machine.gpu) return "no GPU to watch";
+  const harness::NvmlDevice device(harness::current_bus_id());
+  if (!device.unavailable().empty()) return "runs are not watched for throttling and sharing: " + device.unavailable();
+  std::vector<std::string> seen;
+  const auto add = [&](const harness::Reading& reading, const char* what) {
+    seen.push_back(reading.value ? fmt::format("{} {:g}", what, *reading.value)
+                                 : fmt::format("{} unknown ({})", what, reading.note));
+  };
+  const harness::GpuSample sample = device.sample();
+  for (const auto& [name, what] :
+       {std::pair("sm_clock_mhz", "SM clock (MHz)"), {"power_w", "power (W)"}, {"temperature_c", "temperature (C)"}}) {
+    if (const auto reading = sample.find(name); reading != sample.end()) add(reading->second, what);
+  }
+  add(device.energy_j(), "energy counter (J)");
+  add(device.other_processes(), "other processes");
+  return fmt::format("NVML: {}", fmt::join(seen, ", "));
 }
 
 }  // namespace
@@ -64,6 +86,7 @@ int doctor(bool json, bool peaks) {
           ? "permitted for everybody"
           : "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
   fmt::print("counters {}\n", restricted);
+  fmt::print("monitor  {}\n", monitor_text(machine));
   fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
                                   ? harness::cache_folder().string() + "/data"
                               : fs::exists(bundled_tokens())

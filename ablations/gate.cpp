@@ -3,6 +3,7 @@
 #include "ablations/baseline.h"
 #include "ablations/compare.h"
 #include "ablations/gate_verdict.h"
+#include "ablations/occupy.h"
 #include "ablations/runner.h"
 #include "ablations/workload.h"
 #include "files/files.h"
@@ -192,6 +193,9 @@ int gate(const GateFlags& flags) {
   } else {
     plan = gate_plan(flags);
     if (out.empty()) out = fs::path("gates") / plan.id;
+  }
+  const Occupied devices = occupy(devices_of(plan, plan.runs), "ladder gate", out, flags.wait);
+  if (!flags.resume) {
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
   }

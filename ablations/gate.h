@@ -26,6 +26,7 @@ struct GateFlags {
   bool save = false;       // store what was measured as the new baseline or noise floor
   bool blocked = false;    // all of base's runs, then all of head's
   bool force = false, resume = false, json = false;
+  bool wait = false;  // for the device, where another ladder measures on it
 };
 
 // Carries the gate out, writes its files and returns the exit status: 0 the same or faster, 1 slower, losses that

@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "ladder: {}\n", files::shortened(files::printable(message), 1000));
     return status;
   };
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like a full disk, and no death
   try {
     return ablations::run_command_line(argc, argv);
   } catch (const std::invalid_argument& error) {

@@ -62,7 +62,9 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
       const Json record = harness::read_json(file, "record");
       entry["record"] = file.lexically_relative(folder).string();
       entry["status"] = record.at("status");
-      measured.last_started = std::max(measured.last_started, record.at("started").get<std::string>());
+      const std::string started = record.at("started");
+      if (measured.first_started.empty() || started < measured.first_started) measured.first_started = started;
+      measured.last_started = std::max(measured.last_started, started);
       if (record.at("status") == "ok") {
         ++measured.runs_ok;
         const RunData& data = measured.runs_of[run.rung][run.repeat] = run_data(record);
@@ -85,6 +87,7 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
     }
     measured.runs.push_back(entry);
   }
+  if (measured.first_started.empty()) measured.first_started = utc_now();
   return measured;
 }
 

@@ -40,6 +40,7 @@ struct Measured {
   harness::Json runs;                   // as the study lists them
   harness::Json environment, workload;  // of this program's own records, the first rung's first; null without one
   int64_t runs_ok = 0;
+  std::string first_started;  // a plan that several machines made does not say when; now where there is no record
   std::string last_started;
 };
 

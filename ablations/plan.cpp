@@ -128,6 +128,12 @@ std::optional<size_t> reference_of(const Plan& plan, size_t rung) {
   return plan.reference;
 }
 
+bool uses_cuda(const Plan& plan) {
+  return std::ranges::any_of(plan.rungs, [](const Rung& rung) {
+    return rung.status == Rung::Status::planned && rung.recipe.device == model::Device::cuda;
+  });
+}
+
 Json to_json(const Plan& plan) {
   Json rungs = Json::array(), runs = Json::array();
   for (const Rung& rung : plan.rungs) {
@@ -174,6 +180,7 @@ Json to_json(const Plan& plan) {
                         {"baselines", plan.gate->baselines},   {"calibrates", plan.gate->calibrates},
                         {"saves", plan.gate->saves},           {"force", plan.gate->force}};
   }
+  if (plan.shard) document["shard"] = {{"index", plan.shard->index}, {"count", plan.shard->count}};
   return document;
 }
 
@@ -203,6 +210,11 @@ Plan plan_from_json(const Json& json, const std::string& where) {
             .runs = {},
             .mode = mode_of(json.value("mode", "cumulative"), where + ": mode"),
             .swept = json.value("swept", "")};
+  if (json.contains("shard")) plan.shard = Shard{json.at("shard").at("index"), json.at("shard").at("count")};
+  if (plan.shard && plan.shard->index > plan.shard->count) {
+    throw std::invalid_argument(
+        fmt::format("{}: there is no shard {} of {}", where, plan.shard->index, plan.shard->count));
+  }
   for (const Json& rung : json.at("rungs")) {
     const auto status = std::find(status_names.begin(), status_names.end(), rung.at("status").get<std::string>());
     const Json& name = rung.at("optimization");

@@ -28,8 +28,13 @@ struct GateTerms {
   bool calibrates = false, saves = false, force = false;
 };
 
+// A part of a plan (shard.h).
+struct Shard {
+  int64_t index, count;  // 1 <= index <= count
+};
+
 struct Plan {
-  std::string id, created;  // created: UTC, ISO 8601
+  std::string id, created;  // created: UTC, ISO 8601; empty where several machines make the same plan
   std::string ladder_name, ladder_title;
   std::string model;
   int64_t B = 1, T = 1, accumulation = 1;
@@ -45,8 +50,9 @@ struct Plan {
   size_t reference = 0;
   std::vector<PlannedRun> runs;  // in the order in which they are made
   Mode mode = Mode::cumulative;
+  std::string swept = {};           // in a sweep: "batch", "context" or "accumulation"
+  std::optional<Shard> shard = {};  // the part that is made in this folder; none: all of it
   std::optional<GateTerms> gate = {};
-  std::string swept = {};  // in a sweep: "batch", "context" or "accumulation"
 };
 
 // The size of the plan's and of a rung's steps, and the rung that guards it: of its own, else the plan's. Only a
@@ -59,6 +65,9 @@ std::optional<size_t> reference_of(const Plan& plan, size_t rung);
 // shuffled with order_seed: over 2n repeats (n for even n) every rung comes equally often at every place and after
 // every other one.
 std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repeats, uint64_t order_seed);
+
+// Whether a planned rung is on a GPU: that is the study's device, then.
+bool uses_cuda(const Plan& plan);
 
 harness::Json to_json(const Plan& plan);
 // Throws std::invalid_argument where the document contradicts itself; `where` begins the message.

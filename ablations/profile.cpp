@@ -3,6 +3,7 @@
 #include "ablations/commands.h"
 #include "ablations/explain.h"
 #include "ablations/ladder.h"
+#include "ablations/occupy.h"
 #include "ablations/profile_counters.h"
 #include "ablations/rates.h"
 #include "ablations/roofline.h"
@@ -58,10 +59,16 @@ std::pair<std::string, std::string> named(const ProfileFlags& flags) {
   return {name_of(rung), label_of(rung)};
 }
 
+Occupied occupied_by(const ProfileFlags& flags, model::Device device) {
+  return occupy({device}, "ladder profile", fs::current_path(), flags.run.wait);
+}
+
 int trace(const ProfileFlags& flags) {
   const RunOptions options = run_options(flags.run);
   const auto [name, title] = named(flags);
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : fs::path(flags.out);
+  Occupied devices;
+  if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
   TracedRun traced = trace_run(options, title);
   std::string distances;
   if (flags.roofline) {
@@ -117,6 +124,8 @@ std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", name_of(plan.rungs[first]),
                                                                                  name_of(plan.rungs[second]))
                                             : fs::path(flags.out);
+  const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
+                                  fs::current_path(), flags.run.wait);
   fs::create_directories(folder);
   harness::write_json(folder / "plan.json", to_json(plan), "plan");
   const auto traced = [&](size_t rung) {
@@ -160,6 +169,7 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
   }
   if (!flags.out.empty()) check_can_write("--out", flags.out);
   const RunOptions options = run_options(flags.run);
+  const Occupied devices = occupied_by(flags, options.recipe.device);
   const Json document =
       counters_json(options, count_step(options, metrics, flags.max_passes,
                                         [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));

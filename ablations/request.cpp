@@ -2,6 +2,7 @@
 
 #include "ablations/reproduce.h"
 #include "ablations/runner.h"
+#include "ablations/shard.h"
 #include "files/files.h"
 #include "harness/environment.h"
 #include "harness/resources.h"
@@ -124,8 +125,9 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
   if (design.mode == Mode::sweep && given > 0) {
     throw std::invalid_argument(fmt::format("--{0} and --sweep {0}=... exclude each other", design.swept));
   }
+  const bool shared = !ablate.shard.empty();  // by several machines: nothing that they would not agree on
   Plan plan{.id = "",
-            .created = utc_now(),
+            .created = shared ? "" : utc_now(),
             .ladder_name = ladder.name,
             .ladder_title = ladder.title,
             .model = ladder.model,
@@ -141,18 +143,21 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
             .warmup_steps = flags.warmup >= 0 ? flags.warmup : ladder.warmup_steps,
             .timed_steps = flags.steps > 0 ? flags.steps : ladder.timed_steps,
             .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.repeats,
-            .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed) : std::random_device{}(),
+            .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed)
+                          : shared               ? 1
+                                                 : std::random_device{}(),
             .run_limit_s = static_cast<double>(ablate.limit_s),
             .rungs = {},
             .reference = 0,
             .runs = {},
             .mode = design.mode,
             .swept = design.swept};
+  if (shared) plan.shard = shard_of(ablate.shard);
   plan.rungs = arms(ladder, design, shape_of(plan), harness::this_machine());
   if (plan.rungs.front().shape) plan.positions = plan.rungs.front().shape->positions;
-  plan.id = study_id(plan.ladder_name, plan.created);
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  plan.id = shared ? id_by_content(plan) : study_id(plan.ladder_name, plan.created);
   if (plan.runs.empty()) {
     throw std::invalid_argument(
         fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder_name, plan.rungs.front().reason));

@@ -31,6 +31,8 @@ struct AblateFlags {
   int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
   bool resume = false, json = false;
   bool explain = false;  // trace every rung, too, and say what changed
+  std::string shard;     // "2/4": that part of the runs
+  bool wait = false;     // for a device that is in use
 };
 
 struct RunFlags {
@@ -38,7 +40,7 @@ struct RunFlags {
   std::string recipe, ladder, rung, plan, run_id, record;
   std::string from;          // a record that says everything but where the data is
   bool any_program = false;  // with from: another program than the record's may run
-  bool json = false;
+  bool json = false, wait = false;
   bool report_steps = false;  // to file descriptor 3, for the runner
 };
 

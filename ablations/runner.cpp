@@ -1,20 +1,21 @@
 #include "ablations/runner.h"
 
 #include "ablations/run.h"
+#include "ablations/setting.h"
+#include "ablations/shard.h"
 #include "ablations/terminal.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "harness/environment.h"
 #include "harness/json_file.h"
+#include "harness/locks.h"
 #include "harness/process.h"
 #include "harness/resources.h"
+#include "harness/unfit.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -31,50 +32,39 @@ using harness::Json;
 
 namespace {
 
-// Held by the runner that works in a folder; the kernel lets go of it however the runner ends.
-class FolderLock {
+// What writers that were killed left behind. Nobody else may be at work in the folder.
+void remove_unfinished_files(const fs::path& folder) {
+  std::vector<fs::path> unfinished;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".tmp" && !entry.is_directory()) unfinished.push_back(entry.path());
+  }
+  std::error_code ignored;
+  for (const fs::path& file : unfinished) fs::remove(file, ignored);
+}
+
+// The file into which a child writes its record: gone when the run is over, however it ends.
+class ChildFile {
  public:
-  explicit FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), folder.string());
-    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(fd_);
-      throw std::invalid_argument(fmt::format("{}: another runner is at work in this folder", folder.string()));
+  explicit ChildFile(fs::path path) : path_(std::move(path)) {}
+  ~ChildFile() {
+    try {
+      remove_unfinished_files(path_.parent_path());  // a killed child leaves its own temporary file
+    } catch (const fs::filesystem_error&) {          // the next runner tries again
     }
   }
-  ~FolderLock() { ::close(fd_); }
-  FolderLock(const FolderLock&) = delete;  // one owner
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int fd_;
-};
-
-// Where a child writes its record: gone when the run is over, however it ends.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(fs::path path) : path_(std::move(path)) { remove(); }
-  ~TemporaryFile() { remove(); }
-  TemporaryFile(const TemporaryFile&) = delete;  // one owner
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ChildFile(const ChildFile&) = delete;  // one owner
+  ChildFile& operator=(const ChildFile&) = delete;
   [[nodiscard]] const fs::path& path() const { return path_; }
 
  private:
-  void remove() const {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
   fs::path path_;
 };
 
+// The end of what a child printed, whatever that was: one line of UTF-8 without control characters.
 std::string last_line(const fs::path& log) {
-  try {
-    std::string text = files::read_file(log, size_t{16} << 20);
-    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-    const std::string line = text.substr(text.find_last_of('\n') + 1);
-    return files::shortened(files::printable(line), 300);  // also valid UTF-8, as a record's text must be
-  } catch (const std::invalid_argument&) {
-    return "";
-  }
+  std::string text = files::read_end(log, 4096);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return files::shortened(files::printable(text.substr(text.find_last_of('\n') + 1)), 300);
 }
 
 }  // namespace
@@ -104,14 +94,27 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
 
 namespace {
 
-bool has_succeeded(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
+// The good record of a run; null where there is none.
+Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
   const fs::path file = record_file(folder, run.id);
-  if (!fs::exists(file)) return false;
+  if (!fs::exists(file)) return {};
   try {
-    return fault_of(harness::read_json(file, "record"), plan, run).empty();
+    Json record = harness::read_json(file, "record");
+    return fault_of(record, plan, run).empty() ? record : Json();
   } catch (const std::invalid_argument&) {
-    return false;
+    return {};
   }
+}
+
+// A study is one machine's, or one kind's: where it is gone on with, too.
+void check_same_machine(const fs::path& folder, const Plan& plan, const Json& record) {
+  Json here = harness::environment();
+  here["threads"] = plan.threads;  // of the runs, not of this process
+  const bool cuda = uses_cuda(plan);
+  const auto lines = differences(machine_setting(record.at("environment"), cuda), machine_setting(here, cuda));
+  if (lines.empty()) return;
+  throw harness::Unfit(fmt::format("{}: its runs were made on another machine: {}; go on there, or begin a new study",
+                                   folder.string(), fmt::join(lines, "; ")));
 }
 
 // The child's record, or one that says why there is none.
@@ -207,6 +210,8 @@ fs::path record_file(const fs::path& folder, const std::string& run_id) {
   return folder / "records" / (run_id + ".json");
 }
 
+fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_extension(".flagged.json"); }
+
 void create_study(const Plan& plan, const fs::path& folder) {
   if (fs::exists(folder / "plan.json")) {
     throw std::invalid_argument(fmt::format(
@@ -224,14 +229,23 @@ Plan open_study(const fs::path& folder) {
 
 Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s) {
   const auto start = std::chrono::steady_clock::now();
-  const FolderLock lock(folder);
+  const harness::FolderLock lock(folder);
   for (const char* part : {"records", "logs"}) fs::create_directories(folder / part);
+  for (const fs::path& part : {folder, folder / "records"}) remove_unfinished_files(part);
+  const std::vector<PlannedRun> planned = runs_to_make(plan);
   std::vector<PlannedRun> missing;
-  for (const PlannedRun& run : plan.runs) {
-    if (!has_succeeded(folder, plan, run)) missing.push_back(run);
+  Json earlier;  // a record of this program's
+  for (const PlannedRun& run : planned) {
+    const Json record = good_record(folder, plan, run);
+    if (record.is_null()) {
+      missing.push_back(run);
+    } else if (plan.rungs[run.rung].peer.empty()) {
+      earlier = record;
+    }
   }
+  if (!earlier.is_null() && !missing.empty()) check_same_machine(folder, plan, earlier);
   harness::catch_interrupts();
-  Progress progress(plan, missing.size());
+  Progress progress(plan, planned.size(), missing.size());
   Outcome outcome;
   const auto budget_is_spent = [&] {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
@@ -240,7 +254,7 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
   // The record of a new child; none where it was interrupted.
   const auto make = [&](const PlannedRun& run) -> std::optional<Json> {
     const Rung& rung = plan.rungs[run.rung];
-    const TemporaryFile written(folder / "records" / (run.id + ".child.tmp"));
+    const ChildFile written(folder / "records" / (run.id + ".child.tmp"));
     const fs::path log = folder / "logs" / (run.id + ".log");
     progress.begin(run);
     const ChildResult child = harness::run_child({.argv = command_of(plan, run, programs, folder, written.path()),
@@ -267,7 +281,7 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
       const std::optional<Json> second = make(run);
       if (!second) return outcome;
       if (second->at("status") == "ok") {
-        harness::write_json(folder / "records" / (run.id + ".flagged.json"), *record, "record");
+        harness::write_json(flagged_file(record_file(folder, run.id)), *record, "record");
         harness::write_json(record_file(folder, run.id), *second, "record");
         record = second;
       } else {
@@ -303,7 +317,7 @@ ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, co
 }
 
 bool trace_rungs(const Plan& plan, const fs::path& folder, const Programs& programs) {
-  const FolderLock lock(folder);
+  const harness::FolderLock lock(folder);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const Rung& rung = plan.rungs[i];
     if (rung.status != Rung::Status::planned || !rung.peer.empty() || fs::exists(trace_file(folder, rung))) continue;

@@ -2,7 +2,7 @@
 // costs its own run only; whatever happens to the runner costs the running child only.
 //
 //   FOLDER/plan.json           what was planned; never changed
-//   FOLDER/records/ID.json     one for each run that has ended, well or not
+//   FOLDER/records/ID.json     one for each run that has ended, well or not; in a shard's folder, of its own runs
 //   FOLDER/records/ID.flagged.json   what it was at first, where the machine disturbed it and it was made again
 //   FOLDER/logs/ID.log         what the child printed
 //   FOLDER/traces/NAME.*.json  where a rung's steps went, if asked for
@@ -36,9 +36,10 @@ struct Outcome {
   size_t not_made = 0;  // runs for which the budget left no time
 };
 
-// Makes the runs that have no successful record yet, in the plan's order. No run is begun more than budget_s seconds
-// after the call; 0: no such limit. A run whose record is flagged is made a second time, once; where that ends well it
-// takes the first one's place, flagged or not. Throws std::invalid_argument while another runner works in the folder.
+// Makes the runs of the plan's shard that have no successful record yet, in the plan's order. No run is begun more than
+// budget_s seconds after the call; 0: no such limit. A run whose record is flagged is made a second time, once; where
+// that ends well it takes the first one's place, flagged or not. Throws std::invalid_argument while another runner
+// works in the folder, harness::Unfit where runs are missing and the others were made on another machine.
 Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s);
 
 // Traces a rung of the plan in FOLDER/plan.json that has runs, in a process of its own: trace_file, and a timeline
@@ -55,9 +56,12 @@ std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung
 // The script that does the work of a planned run in PyTorch.
 std::filesystem::path peer_script();
 
-// Empty when a record with status "ok" is this run's and whole; else what is wrong with it.
-std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
-
 std::filesystem::path record_file(const std::filesystem::path& folder, const std::string& run_id);
+
+// Where the first record of a run is kept that was made again, by the path of the second.
+std::filesystem::path flagged_file(const std::filesystem::path& record);
+
+// Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
+std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
 
 }  // namespace ablations

@@ -51,6 +51,12 @@ Json setting_of(const Json& record) {
   return setting_of(record.at("environment"), record.at("workload"), record.at("recipe"));
 }
 
+Json machine_setting(const Json& environment, bool cuda) {
+  Json setting = setting_of(environment, Json::object(), {{"device", cuda ? "cuda" : "cpu"}});
+  for (const char* field : {"model", "batch", "context", "accumulation", "positions", "dtype"}) setting.erase(field);
+  return setting;
+}
+
 std::vector<std::string> differences(const Json& setting, const Json& other) {
   std::vector<std::string> lines;
   Json fields = setting;

@@ -15,6 +15,9 @@ namespace ablations {
 harness::Json setting_of(const harness::Json& environment, const harness::Json& workload, const harness::Json& recipe);
 harness::Json setting_of(const harness::Json& record);
 
+// The machine's part of it alone: device, its driver (CUDA) or threads (CPU), CUDA, torch.
+harness::Json machine_setting(const harness::Json& environment, bool cuda);
+
 // One line for each field that differs: "batch: 16 against 64". Empty: comparable.
 std::vector<std::string> differences(const harness::Json& setting, const harness::Json& other);
 

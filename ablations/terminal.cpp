@@ -56,16 +56,6 @@ std::string wrapped(const std::string& text, const std::string& indent) {
   return result + line + "\n";
 }
 
-std::string printable(const std::string& text) {
-  const std::string quoted = Json(text).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-  std::string plain;
-  for (size_t i = 1; i + 1 < quoted.size(); ++i) {
-    if (quoted[i] == '\\' && (quoted[i + 1] == '"' || quoted[i + 1] == '\\')) ++i;  // only quoted for JSON's sake
-    plain += quoted[i];
-  }
-  return plain;
-}
-
 std::string number(double value) {
   if (value >= 1e15) return fmt::format("{:.3g}", value);
   if (value >= 99.95) return grouped(static_cast<int64_t>(std::llround(value)));
@@ -73,10 +63,10 @@ std::string number(double value) {
   return fmt::format("{:.2f}", value);
 }
 
-Progress::Progress(const Plan& plan, size_t runs)
+Progress::Progress(const Plan& plan, size_t planned, size_t runs)
     : plan_(plan), runs_(runs), terminal_(::isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()) {
-  if (runs < plan.runs.size()) {
-    fmt::print(stderr, "{} of {} runs are there already; {} to go\n", plan.runs.size() - runs, plan.runs.size(), runs);
+  if (runs < planned) {
+    fmt::print(stderr, "{} of {} runs are there already; {} to go\n", planned - runs, planned, runs);
   }
 }
 
@@ -87,8 +77,8 @@ void Progress::begin(const PlannedRun& run) {
 
 void Progress::step(std::string_view line) {
   long long step = 0, steps = 0;
-  if (terminal_ && std::sscanf(std::string(line).c_str(), "%lld %lld", &step, &steps) == 2 && steps > 0)
-    draw(step, steps);
+  const bool two = std::sscanf(std::string(line).c_str(), "%lld %lld", &step, &steps) == 2;
+  if (terminal_ && two && step >= 0 && step <= steps && steps > 0) draw(step, steps);  // a child may write anything
 }
 
 void Progress::draw(int64_t step, int64_t steps) const {

@@ -13,7 +13,8 @@ namespace ablations {
 // Written to standard error.
 class Progress {
  public:
-  Progress(const Plan& plan, size_t runs);
+  // runs: to be made, of so many planned ones.
+  Progress(const Plan& plan, size_t planned, size_t runs);
   void begin(const PlannedRun& run);
   void step(std::string_view line);  // "7 11": 7 of 11 steps are done
   void end(const PlannedRun& run, const harness::Json& record);
@@ -38,9 +39,6 @@ harness::Json with_printable_texts(const harness::Json& document);
 
 // At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");
-
-// Text from a file as it may reach a terminal: control characters and what is not ASCII escaped as in JSON.
-std::string printable(const std::string& text);
 
 // "1,493" "61.2" "0.84": three significant digits or more.
 std::string number(double value);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <random>
@@ -89,6 +90,17 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit) {
   }
   std::string bytes(file.size(), '\0');
   file.read(bytes.data(), bytes.size());
+  return bytes;
+}
+
+std::string read_end(const std::filesystem::path& path, size_t most) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return "";
+  std::string bytes(most, '\0');
+  const off_t size = lseek(descriptor, 0, SEEK_END);
+  const ssize_t got = pread(descriptor, bytes.data(), most, std::max(off_t{0}, size - static_cast<off_t>(most)));
+  close(descriptor);
+  bytes.resize(got > 0 ? static_cast<size_t>(got) : 0);
   return bytes;
 }
 

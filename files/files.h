@@ -53,6 +53,9 @@ class AtomicFile {
 // All bytes of a regular file; throws std::invalid_argument if it cannot be read or has more than `limit` bytes.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, uint64_t limit = UINT64_MAX);
 
+// The last bytes of a file, at most `most`; "" where it cannot be read.
+[[nodiscard]] std::string read_end(const std::filesystem::path& path, size_t most);
+
 // Writes a file whole or not at all. Throws std::system_error naming it.
 void write_file(const std::filesystem::path& path, std::string_view content);
 

@@ -32,6 +32,17 @@ TEST(Setting, OfAGpuHasItsDriverAndOfACpuItsThreads) {
   EXPECT_FALSE(cpu.contains("driver"));
 }
 
+TEST(Setting, OfAMachineSaysNothingOfTheWork) {
+  const auto fields = [](const Json& setting) {
+    std::string names;
+    for (const auto& [name, value] : setting.items()) names += name + " ";
+    return names;
+  };
+  EXPECT_EQ(fields(machine_setting(environment, true)), "cuda device driver driver_cuda torch ");
+  EXPECT_EQ(fields(machine_setting(environment, false)), "device threads torch ");
+  EXPECT_EQ(machine_setting(environment, true).at("device"), "NVIDIA H200");
+}
+
 TEST(Setting, EveryFieldThatDiffersIsNamed) {
   const Json setting = setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}});
   EXPECT_TRUE(differences(setting, setting).empty());

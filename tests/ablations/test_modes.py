@@ -28,7 +28,8 @@ record = {"kind": "record", "schema_version": 1, "id": run["id"], "started": "20
 if peer == "pytorch-eager":
     own = arguments["--record"] + ".plan.json"
     json.dump(plan, open(own, "w"))
-    subprocess.run([os.environ["LADDER"], "run", "--plan", own, "--run", run["id"], "--record", arguments["--record"]], check=True)
+    subprocess.run([os.environ["LADDER"], "run", "--plan", own, "--run", run["id"], "--record", arguments["--record"]],
+                   env={**os.environ, "LADDER_LOCK_DIR": os.path.dirname(own)}, check=True)  # the runner holds the device
     os.remove(own)
     record = json.load(open(arguments["--record"]))
     record["timing"]["step_ms"] = [3 * ms for ms in record["timing"]["step_ms"]]

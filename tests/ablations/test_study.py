@@ -240,7 +240,7 @@ def test_spoilt_records_are_made_again(study, ladder, tmp_path) -> None:
     assert losses(folder) == losses(study[0])
 
 
-def test_interrupted_and_killed_runners(small, start, ladder, tmp_path) -> None:
+def test_interrupted_and_killed_runners(small, start, ladder, environment, monkeypatch, tmp_path) -> None:
     folder = tmp_path / "study"
 
     def measured() -> dict[str, tuple]:
@@ -258,7 +258,9 @@ def test_interrupted_and_killed_runners(small, start, ladder, tmp_path) -> None:
 
     first = start("ablate", "--ladder", small, "--steps", "20", "--threads", "1", "--order-seed", START_FIRST, "--out", folder)
     wait_for(lambda: child_of(first.pid), "a child")
-    second = ladder("ablate", "--resume", "--out", folder)
+    with monkeypatch.context() as patch:  # as on another machine that sees the folder
+        patch.setitem(environment, "LADDER_LOCK_DIR", str(tmp_path))
+        second = ladder("ablate", "--resume", "--out", folder)
     assert second.returncode == 2 and "another runner is at work in this folder" in second.stderr
     status, words = stop(first, signal.SIGINT, 1)
     assert status == 130 and "interrupted in run" in words and f"ladder ablate --resume --out {folder}" in words

@@ -1,0 +1,48 @@
+// One runner in a folder, one measurement at a time on a device. The surprising thing: nothing is ever cleaned up. Both
+// are flock's, which the kernel lets go of however the owner ends, kill -9 included; what a lock file says of its owner
+// counts only while somebody holds it.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace harness {
+
+// Held by the runner that works in a folder, also against runners on other machines where the file system tells them.
+class FolderLock {
+ public:
+  // Throws std::invalid_argument while somebody else holds it, std::system_error where the folder cannot be opened.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;  // one owner
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+// Held by whatever measures on a device of this machine, against all its users. The file is
+// gpt2-ladder-DEVICE.lock in /tmp, or in $LADDER_LOCK_DIR, which makes the lock one among those that name the same
+// folder.
+class DeviceLock {
+ public:
+  // device: lock_name(). owner: what others are told, "ladder ablate (pid 7, /home/me/study)"; this adds since when.
+  // While somebody else holds it, calls on_taken with a sentence about the owner, and waits when it returns; it may
+  // throw instead. Throws Unfit where the lock file cannot be had, std::invalid_argument where $LADDER_LOCK_DIR is to
+  // blame.
+  DeviceLock(const std::string& device, const std::string& owner,
+             const std::function<void(const std::string&)>& on_taken);
+  ~DeviceLock();
+  DeviceLock(const DeviceLock&) = delete;  // one owner
+  DeviceLock& operator=(const DeviceLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+// "cpu", or "gpu-0000:3b:00.0": the current CUDA device by its place on the bus, because CUDA_VISIBLE_DEVICES numbers
+// devices anew in every process.
+std::string lock_name(bool on_cuda);
+
+}  // namespace harness

@@ -1,0 +1,7 @@
+"""Every process of pytest has its own lock of each device, so that tests may run beside each other, and beside a measurement."""
+
+import os
+import tempfile
+
+_locks = tempfile.TemporaryDirectory(prefix="ladder-locks-")  # removed when the process ends
+os.environ["LADDER_LOCK_DIR"] = _locks.name

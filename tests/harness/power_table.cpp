@@ -1,0 +1,131 @@
+// Prints docs/power.md: what a gate finds and how often it is wrong, on machines whose timing is programmed.
+#include "harness/verdict.h"
+#include "tests/harness/simulated_machine.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using namespace harness;
+using simulated::Machine;
+using simulated::Troubles;
+
+constexpr int studies = 2000;
+constexpr double min_effect = 0.02;
+
+// The verdict of a gate of `pairs` pairs, and as many again where those leave it open.
+Verdict gate(Machine& machine, double slowdown, int64_t pairs, bool top_up) {
+  const simulated::Pairs whole = simulated::study(machine, slowdown, top_up ? 2 * pairs : pairs);
+  const auto first = static_cast<size_t>(pairs);
+  const Verdict verdict =
+      compare(std::span(whole.base).first(first), std::span(whole.head).first(first), min_effect).verdict;
+  if (!top_up || verdict != Verdict::inconclusive) return verdict;
+  return compare(whole.base, whole.head, min_effect).verdict;
+}
+
+double share(const Troubles& troubles, double slowdown, int64_t pairs, bool top_up, Verdict wanted) {
+  int count = 0;
+  for (int i = 0; i < studies; ++i) {
+    Machine machine(troubles, static_cast<uint64_t>(i) + 1);
+    count += gate(machine, slowdown, pairs, top_up) == wanted ? 1 : 0;
+  }
+  return static_cast<double>(count) / studies;
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+struct Interval95 {
+  double covered = 0, found = 0;
+};
+
+// How often an interval holds a true 5 %, and how often it lies above the least effect.
+template <class Estimator>
+Interval95 quality(const Troubles& troubles, int64_t pairs, Estimator estimate) {
+  Interval95 result;
+  for (int i = 0; i < studies; ++i) {
+    Machine machine(troubles, static_cast<uint64_t>(i) + 1);
+    const auto [base, head] = simulated::study(machine, 0.05, pairs);
+    const Interval interval = *estimate(base, head).interval;
+    result.covered += interval.lo <= 1.05 && 1.05 <= interval.hi ? 1.0 / studies : 0;
+    result.found += interval.lo > 1 + min_effect ? 1.0 / studies : 0;
+  }
+  return result;
+}
+
+// What is used elsewhere: the median of the pairs' ratios, Student's interval with a bootstrapped standard error.
+Estimate bootstrapped(const std::vector<double>& base, const std::vector<double>& head) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < base.size(); ++i) ratios.push_back(head[i] / base[i]);
+  return median_with_interval(ratios);
+}
+
+Estimate signed_rank(const std::vector<double>& base, const std::vector<double>& head) {
+  return paired_ratio(head, base);
+}
+
+}  // namespace
+
+int main() {
+  fmt::print(
+      "# What a gate finds, and how often it is wrong\n\n"
+      "Printed by `tests/harness/power_table.cpp` (`build/release/tests/power_table > docs/power.md`); a test fails "
+      "when this\n"
+      "page is not what it prints. Each figure is a share of {} simulated studies. The least effect that matters is 2 "
+      "%.\n"
+      "The simulated machines stand in `tests/harness/simulated_machine.h`: runs of 21 steps whose medians differ by 1 "
+      "% from\n"
+      "run to run, unless the name says otherwise. Real machines: `ladder gate --calibrate`.\n\n"
+      "## Slowdowns that are found\n\n"
+      "REGRESSION at 1 % noise, by the true slowdown and the number of pairs. \"8 + 8\" is the gate's default: eight "
+      "pairs, and\n"
+      "eight more where those leave it open.\n\n",
+      studies);
+  struct Design {
+    int64_t pairs;
+    bool top_up;
+  };
+  const std::vector<Design> designs{{6, false}, {8, false}, {8, true}, {12, false}, {16, false}, {24, false}};
+  fmt::print("| true slowdown |");
+  for (const auto& [pairs, top_up] : designs) fmt::print(top_up ? " {0} + {0} |" : " {} |", pairs);
+  fmt::print("\n|--:|");
+  for (size_t i = 0; i < designs.size(); ++i) fmt::print("--:|");
+  fmt::print("\n");
+  for (const double slowdown : {0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1}) {
+    fmt::print("| {:g} % |", 100 * slowdown);
+    for (const auto& [pairs, top_up] : designs) {
+      fmt::print(" {} |", percent(share({}, slowdown, pairs, top_up, Verdict::regression)));
+    }
+    fmt::print("\n");
+  }
+  fmt::print(
+      "\n## Verdicts by the machine's troubles\n\n"
+      "The gate's default, 8 + 8 pairs. Wrong is REGRESSION or IMPROVEMENT of equal programs, and REGRESSION of one "
+      "that is\n"
+      "slower by no more than the least effect.\n\n"
+      "| machine | equal: same | equal: wrong | 2 % slower: wrong | 5 % slower: found | 10 % slower: found |\n"
+      "|---|--:|--:|--:|--:|--:|\n");
+  for (const Troubles& troubles : simulated::all_troubles()) {
+    const double wrong =
+        share(troubles, 0, 8, true, Verdict::regression) + share(troubles, 0, 8, true, Verdict::improvement);
+    fmt::print("| {} | {} | {} | {} | {} | {} |\n", troubles.name, percent(share(troubles, 0, 8, true, Verdict::same)),
+               percent(wrong), percent(share(troubles, min_effect, 8, true, Verdict::regression)),
+               percent(share(troubles, 0.05, 8, true, Verdict::regression)),
+               percent(share(troubles, 0.1, 8, true, Verdict::regression)));
+  }
+  fmt::print(
+      "\n## Why signed ranks\n\n"
+      "How often a 95 % interval holds the true ratio (it should in 95 %), and how often it finds a slowdown of 5 %, "
+      "with eight\n"
+      "pairs: the interval in use, which inverts the signed-rank test, and the bootstrapped one of the median that is "
+      "usual.\n"
+      "Drift and jumps make pairs differ by more than their noise, so that both hold more than they must.\n\n"
+      "| machine | signed ranks: holds | finds | bootstrapped: holds | finds |\n|---|--:|--:|--:|--:|\n");
+  for (const Troubles& troubles : simulated::all_troubles()) {
+    const Interval95 ranks = quality(troubles, 8, signed_rank), median = quality(troubles, 8, bootstrapped);
+    fmt::print("| {} | {:.1f} % | {} | {:.1f} % | {} |\n", troubles.name, 100 * ranks.covered, percent(ranks.found),
+               100 * median.covered, percent(median.found));
+  }
+}
