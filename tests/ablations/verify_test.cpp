@@ -47,11 +47,12 @@ class Verify : public testing::Test {
                       {"plan", {{"repeats", 2}, {"warmup_steps", 1}, {"timed_steps", 3}}}};
     files::write_file(home_ / "small.json", ladder.dump());
     const fs::path log = home_ / "log";
-    const auto child = harness::run_child({.argv = {program, "ablate", "--ladder", home_ / "small.json", "--threads",
-                                                    "1", "--data", home_ / "tokens.bin", "--out", folder_, "--json"},
-                                           .log = log,
-                                           .limit_s = 200,
-                                           .environment = {"CUDA_VISIBLE_DEVICES="}});
+    const auto child =
+        harness::run_child({.argv = {program, "ablate", "--ladder", home_ / "small.json", "--threads", "1", "--data",
+                                     home_ / "tokens.bin", "--out", folder_, "--json"},
+                            .log = log,
+                            .limit_s = 200,
+                            .environment = {"CUDA_VISIBLE_DEVICES=", "LADDER_LOCK_DIR=" + home_.string()}});
     ASSERT_TRUE(child.succeeded()) << child.describe(200) << "\n" << files::read_file(log);
   }
   void TearDown() override { fs::remove_all(home_); }
