@@ -39,7 +39,7 @@ def verdict_of(folder: pathlib.Path) -> dict:
 
 def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
     out = tmp_path / "gate"
-    done = ladder("gate", "--base", at_pace(1), "--head", at_pace(1.3), *SMALL, *LARGE_EFFECT, "--out", out, timeout=600)
+    done = ladder("gate", "--base", at_pace(1), "--head", at_pace(1.3), *SMALL, *LARGE_EFFECT, "--pairs", 6, "--out", out, timeout=800)
     assert done.returncode == 1, done.stdout + done.stderr
     verdict = verdict_of(out)
     assert verdict["verdict"] == "REGRESSION" and verdict["exit_status"] == 1
@@ -55,7 +55,7 @@ def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
 
 def test_a_speedup_ends_with_exit_status_0_and_a_new_baseline(ladder, at_pace, tmp_path) -> None:
     out = tmp_path / "gate"
-    done = ladder("gate", "--base", at_pace(1.0), "--head", at_pace(0.6), *SMALL, *LARGE_EFFECT, "--out", out, timeout=600)
+    done = ladder("gate", "--base", at_pace(1.0), "--head", at_pace(0.6), *SMALL, *LARGE_EFFECT, "--pairs", 6, "--out", out, timeout=800)
     assert done.returncode == 0, done.stdout + done.stderr
     verdict = verdict_of(out)
     assert verdict["verdict"] == "IMPROVEMENT"
@@ -72,7 +72,7 @@ def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
     done = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 2, "--out", out, timeout=600)
     assert done.returncode in (0, 3), done.stdout + done.stderr
     verdict = verdict_of(out)
-    assert verdict["verdict"] in ("SAME", "INCONCLUSIVE")
+    assert verdict["verdict"] in ("SAME", "INCONCLUSIVE"), verdict["reasons"]
     assert verdict["topped_up"] == (verdict["pairs"] == 8)
     assert verdict["topped_up"] or verdict["verdict"] == "SAME"
     (entry,) = verdict["comparison"]["entries"]
