@@ -160,6 +160,7 @@ Makeup watch_step(model::Trainer& trainer) {
     const harness::MemoryLog memory(model::device_type(recipe.device));
     std::optional<int64_t> before_forward, after_forward;
     trainer.on_phase = [&](std::string_view phase) {
+      on_phase(phase);
       log.begin_phase(phase);
       if (phase == "forward" && !before_forward) before_forward = memory.live_bytes();
       if (phase == "backward" && !after_forward) after_forward = memory.live_bytes();

@@ -6,6 +6,7 @@
 #include "harness/environment.h"
 #include "harness/peaks.h"
 #include "harness/stats.h"
+#include "model/costs.h"
 #include "model/precision.h"
 
 #include <ATen/ATen.h>
@@ -89,8 +90,8 @@ Rate matrix_rate(const model::Recipe& recipe, at::Device device) {
     n = std::clamp<int64_t>(static_cast<int64_t>(512 * std::cbrt(0.05 / small)) / 256 * 256, 512, 4096);
   }
   const auto side = static_cast<double>(n);
-  return {rate_of(recipe), fmt::format("{}^3", n), 2 * side * side * side / steady_seconds(product_of(n), device),
-          std::nullopt};
+  return {rate_of(recipe), fmt::format("{}^3", n),
+          model::product_flops(side, side, side) / steady_seconds(product_of(n), device), std::nullopt};
 }
 
 std::string rate_text(const std::string& what, double rate) {

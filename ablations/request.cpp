@@ -102,6 +102,17 @@ int64_t threads_of(const WorkloadFlags& flags) {
   return flags.threads > 0 ? flags.threads : harness::this_machine().cpu.logical_cores;
 }
 
+// What the flags give takes the place of what a ladder, or the options of a run, had.
+template <typename LadderOrRun>
+void apply(const WorkloadFlags& flags, LadderOrRun& target) {
+  if (!flags.model.empty()) target.model = flags.model;
+  if (flags.B > 0) target.B = flags.B;
+  if (flags.T > 0) target.T = flags.T;
+  if (flags.accumulation > 0) target.accumulation = flags.accumulation;
+  if (flags.warmup >= 0) target.warmup_steps = flags.warmup;
+  if (flags.steps > 0) target.timed_steps = flags.steps;
+}
+
 // "gpt2-cpu-20261121T110500Z": what utc_now() says, without what a file name should not have.
 std::string study_id(const std::string& ladder, const std::string& created) {
   std::string stamp;
@@ -118,7 +129,7 @@ std::string ladder_for_this_machine() { return harness::this_machine().gpu ? "gp
 Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
   const WorkloadFlags& flags = ablate.workload;
   Ladder ladder = load_ladder(ladder_name);
-  if (!flags.model.empty()) ladder.model = flags.model;
+  apply(flags, ladder);
   ladder.start.deterministic |= flags.deterministic;
   const Design design = design_of(ablate.design, harness::this_machine());
   const int64_t given = design.swept == "batch" ? flags.B : design.swept == "context" ? flags.T : flags.accumulation;
@@ -131,17 +142,17 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
             .ladder_name = ladder.name,
             .ladder_title = ladder.title,
             .model = ladder.model,
-            .B = flags.B > 0 ? flags.B : ladder.B,
-            .T = flags.T > 0 ? flags.T : ladder.T,
-            .accumulation = flags.accumulation > 0 ? flags.accumulation : ladder.accumulation,
+            .B = ladder.B,
+            .T = ladder.T,
+            .accumulation = ladder.accumulation,
             .positions = model::with_positions(model::preset(ladder.model), flags.positions).n_positions,
             .seed = static_cast<uint64_t>(flags.seed),
             .threads = threads_of(flags),
             .data = data_file(flags).string(),
             .vocabulary = vocabulary_file(flags).string(),
             .tokens = "",
-            .warmup_steps = flags.warmup >= 0 ? flags.warmup : ladder.warmup_steps,
-            .timed_steps = flags.steps > 0 ? flags.steps : ladder.timed_steps,
+            .warmup_steps = ladder.warmup_steps,
+            .timed_steps = ladder.timed_steps,
             .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.repeats,
             .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed)
                           : shared               ? 1
@@ -272,13 +283,8 @@ RunOptions run_options(const RunFlags& run) {
     options.timed_steps = ladder.timed_steps;
   }
   options.recipe.deterministic |= flags.deterministic;
-  if (!flags.model.empty()) options.model = flags.model;
-  if (flags.B > 0) options.B = flags.B;
-  if (flags.T > 0) options.T = flags.T;
-  if (flags.accumulation > 0) options.accumulation = flags.accumulation;
+  apply(flags, options);
   options.positions = flags.positions;
-  if (flags.warmup >= 0) options.warmup_steps = flags.warmup;
-  if (flags.steps > 0) options.timed_steps = flags.steps;
   options.seed = static_cast<uint64_t>(flags.seed);
   options.threads = threads_of(flags);
   options.data = data_file(flags);

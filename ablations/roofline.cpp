@@ -80,14 +80,6 @@ MeasuredMs measured_by_part(const Json& summary) {
   return measured;
 }
 
-std::optional<Limits> limits_from_table(const model::Recipe& recipe, const std::string& gpu) {
-  if (recipe.device != model::Device::cuda) return std::nullopt;
-  const auto peaks = harness::peaks_of(gpu);
-  const auto flops = peaks ? peaks->of(multiplied_in(recipe)) : std::nullopt;
-  if (!flops) return std::nullopt;
-  return Limits{*flops, peaks->bytes_per_s, fmt::format("dense {}: {}", rate_of(recipe), peaks->source)};
-}
-
 std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates) {
   const auto named = [&](const std::string& what) {
     return std::ranges::find_if(rates.rates, [&](const Rate& rate) { return rate.what == what; });

@@ -27,11 +27,9 @@ MeasuredMs measured_by_part(const harness::Json& summary);
 
 struct Limits {
   double flops_per_s, bytes_per_s;
-  std::string source;  // "NVIDIA H200 datasheet, November 2023", "measured"
+  std::string source;  // "measured: bf16 8192^3, copy of 4 GiB"
 };
 
-// The maker's for the type that the recipe multiplies in; none where harness/peaks.h has none.
-std::optional<Limits> limits_from_table(const model::Recipe& recipe, const std::string& gpu);
 // What the machine reached; none where the recipe's kind of product was not measured.
 std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates);
 

@@ -3,7 +3,6 @@
 #include <c10/core/Allocator.h>
 #include <c10/util/Logging.h>
 
-#include <algorithm>
 #include <mutex>
 
 namespace harness {
@@ -17,7 +16,6 @@ class MemoryLog::Reporter : public c10::MemoryReportingInfoBase {
     if (device.type() != device_) return;
     const std::lock_guard lock(mutex_);
     live_ += bytes;
-    peak_ = std::max(peak_, live_);
   }
 
   [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
@@ -27,15 +25,10 @@ class MemoryLog::Reporter : public c10::MemoryReportingInfoBase {
     return live_;
   }
 
-  [[nodiscard]] int64_t peak() const {
-    const std::lock_guard lock(mutex_);
-    return peak_;
-  }
-
  private:
   c10::DeviceType device_;
   mutable std::mutex mutex_;
-  int64_t live_ = 0, peak_ = 0;
+  int64_t live_ = 0;
 };
 
 MemoryLog::MemoryLog(c10::DeviceType device)
@@ -48,7 +41,5 @@ MemoryLog::MemoryLog(c10::DeviceType device)
 MemoryLog::~MemoryLog() { FLAGS_caffe2_log_level = log_level_; }
 
 int64_t MemoryLog::live_bytes() const { return reporter_->live(); }
-
-int64_t MemoryLog::peak_bytes() const { return reporter_->peak(); }
 
 }  // namespace harness

@@ -21,8 +21,6 @@ class MemoryLog {
   // Bytes allocated less bytes released since construction. A GPU's allocator reports the release of older tensors,
   // too, the CPU's does not.
   [[nodiscard]] int64_t live_bytes() const;
-  // The largest value that live_bytes() had.
-  [[nodiscard]] int64_t peak_bytes() const;
 
  private:
   class Reporter;

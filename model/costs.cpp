@@ -10,8 +10,8 @@ constexpr double f32 = 4, i64 = 8;  // bytes
 // One call of an operation in one micro-step.
 struct Call {
   std::string op, part;
-  int64_t times;  // per micro-step
-  double flops;   // of forward; backward has a product for each of the two operands: twice as many
+  int64_t times;                         // per micro-step
+  double flops;                          // of forward
   double forward_bytes, backward_bytes;  // without gradients of weights
   double gradients;                      // of weights: how many numbers
 };
@@ -27,11 +27,11 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   const double BT = B * T, BTC = BT * C;
 
   // x (BT, in) in x_type, weight (out, in), bias (out) or none -> y (BT, out).
-  // Forward 2 BT in out; backward dx = dy W and dW = dy^T x. Reads dy, x and W, writes dx, dW and db.
+  // Backward: dx = dy W and dW = dy^T x. Reads dy, x and W, writes dx, dW and db.
   const auto product = [&](const char* op, const char* part, int64_t times, double in, double out, double x_type,
                            double bias) -> Call {
-    const double x = BT * in * x_type, y = BT * out * low, weight = in * out;
-    return {op, part, times, 2 * BT * in * out, x + f32 * (weight + bias) + y, y + x + f32 * weight + x, weight + bias};
+    const double x = BT * in * x_type, y = BT * out * low, weight = in * out, flops = product_flops(BT, out, in);
+    return {op, part, times, flops, x + f32 * (weight + bias) + y, y + x + f32 * weight + x, weight + bias};
   };
   const auto linear = [&](const char* part, double in, double out, double x_type) {
     return product("linear", part, L, in, out, x_type, /*bias=*/out);
@@ -48,10 +48,9 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
       {"embed", "embed", 1, 0, i64 * BT + f32 * (gathered + T * C + BTC), i64 * BT + f32 * (BTC + 2 * gathered), P * C},
       layer_norm("ln_1", L),
       linear("c_attn", C, 3 * C, f32),
-      // q k^T and p v are 2 T^2 HS for each head, C for all: 4 B T^2 C, of which causal attention needs half. Backward:
-      // dv, dp, dq, dk (Dao et al. 2022, FlashAttention, algorithm 4, without the second q k^T); it reads q, k, v, o
-      // and do, writes dq, dk and dv.
-      {"attention", "attention", L, 2 * BTC * T, 4 * BTC * low, 8 * BTC * low, 0},
+      // Backward: dv, dp, dq, dk (Dao et al. 2022, FlashAttention, algorithm 4, without the second q k^T); it reads q,
+      // k, v, o and do, writes dq, dk and dv.
+      {"attention", "attention", L, attention_flops(B, T, C), 4 * BTC * low, 8 * BTC * low, 0},
       linear("attn_proj", C, C, low),
       layer_norm("ln_2", L),
       linear("c_fc", C, 4 * C, f32),
@@ -79,7 +78,7 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
            .op = call.op,
            .part = call.part,
            .calls = call.times * accumulation,
-           .flops = times * steps * call.flops * (forward ? 1 : 2),
+           .flops = times * steps * (forward ? call.flops : backward_flops(call.flops)),
            .bytes = times * (forward ? steps * call.forward_bytes
                                      : steps * call.backward_bytes + gradient_passes * f32 * call.gradients)});
     }

@@ -1,5 +1,7 @@
 #include "ablations/micro/costs.h"
 
+#include "model/costs.h"
+
 #include <algorithm>
 
 namespace micro {
@@ -8,13 +10,15 @@ using at::Tensor;
 
 namespace {
 
-// 2 M N K for x (..., K) and a weight (N, K). Attention: q k^T and the product with v, 2 T^2 HS each for every head,
-// of which the causal half is counted, as in 6 N + 6 L C T.
 double matrix_flops(const std::string& call, const std::vector<Tensor>& inputs) {
-  if (call.starts_with("linear") || call == "head") {
-    return 2.0 * static_cast<double>(inputs[0].numel()) * static_cast<double>(inputs[1].size(0));
+  const auto size = [&](size_t input, int64_t dim) { return static_cast<double>(inputs[input].size(dim)); };
+  if (call.starts_with("linear") || call == "head") {  // x (..., K), weight (N, K)
+    const double M = static_cast<double>(inputs[0].numel()) / size(0, -1);
+    return model::product_flops(M, size(1, 0), size(1, 1));
   }
-  if (call == "attention") return 2.0 * static_cast<double>(inputs[0].numel()) * static_cast<double>(inputs[0].size(2));
+  if (call == "attention") {  // q (B, NH, T, HS)
+    return model::attention_flops(size(0, 0), size(0, 2), size(0, 1) * size(0, 3));
+  }
   return 0;
 }
 
@@ -38,9 +42,9 @@ Cost cost_of_forward(const std::string& call, const std::vector<Tensor>& inputs,
   return {matrix_flops(call, inputs), bytes_read(call, inputs) + bytes_of(output)};
 }
 
-// Twice the products: one for each operand's gradient. Read are the output's gradient and what the derivative needs: an
-// embedding its tokens, attention its output as well, nothing its bias, a sum nothing at all. Written is the gradient
-// of each input, but a sum hands on the one it gets, unless another type is wanted.
+// Read are the output's gradient and what the derivative needs: an embedding its tokens, attention its output as well,
+// nothing its bias, a sum nothing at all. Written is the gradient of each input, but a sum hands on the one it gets,
+// unless another type is wanted.
 Cost cost_of_backward(const std::string& call, const std::vector<Tensor>& inputs, const Tensor& output) {
   const bool is_sum = call == "residual";
   const size_t needed = is_sum ? 0 : call == "embed" ? 1 : call == "attention" ? 3 : std::min<size_t>(inputs.size(), 2);
@@ -50,7 +54,7 @@ Cost cost_of_backward(const std::string& call, const std::vector<Tensor>& inputs
     const bool handed_on = is_sum && input.scalar_type() == output.scalar_type();
     if (input.requires_grad() && !handed_on) bytes += bytes_of(input);
   }
-  return {2 * matrix_flops(call, inputs), bytes == 0 ? 0 : bytes + bytes_of(output)};
+  return {model::backward_flops(matrix_flops(call, inputs)), bytes == 0 ? 0 : bytes + bytes_of(output)};
 }
 
 }  // namespace micro

@@ -1,4 +1,5 @@
-// What one call of an operation has to do at least by itself, counted from the tensors that it gets.
+// What one call of an operation has to do at least by itself, counted from the tensors that it gets. FLOPs are those of
+// model/costs.h; bytes differ, because there an operation's neighbours say in which type a tensor comes and goes.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,7 +10,7 @@
 namespace micro {
 
 struct Cost {
-  double flops = 0;  // multiplications and additions of matrix products only, as in Config::flops_per_token
+  double flops = 0;  // of matrix products only, by model/costs.h
   double bytes = 0;  // every input read once, every result written once
 };
 

@@ -34,12 +34,12 @@ def environment(tmp_path_factory) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def ladder(program, environment, tmp_path_factory):
-    """ladder("run", "--model", "tiny", cwd=...): the finished process, its output as text."""
+    """ladder("run", "--model", "tiny", cwd=..., variables={...}): the finished process, its output as text."""
     nowhere = tmp_path_factory.mktemp("cwd")
 
-    def run(*arguments, cwd=nowhere, **options) -> subprocess.CompletedProcess:
-        return subprocess.run([program, *map(str, arguments)], cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False, timeout=options.pop("timeout", 120), **options)
+    def run(*arguments, cwd=nowhere, variables=None, **options) -> subprocess.CompletedProcess:
+        return subprocess.run([program, *map(str, arguments)], cwd=cwd, env=environment | (variables or {}),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=options.pop("timeout", 120), **options)
 
     return run
 

@@ -2,6 +2,7 @@
 #include "ablations/ladder.h"
 
 #include "harness/json_file.h"
+#include "tests/ablations/machines.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,13 +16,8 @@ namespace fs = std::filesystem;
 using namespace ablations;
 using harness::Json;
 using harness::Machine;
-
-const Machine cpu{.cpu = {.model = "test", .logical_cores = 2, .features = {"avx512_bf16"}},
-                  .gpu = {},
-                  .no_gpu_reason = "no CUDA device"};
-const Machine hopper{.cpu = cpu.cpu,
-                     .gpu = harness::Gpu{.name = "H200", .compute_capability = 90, .memory_bytes = 1},
-                     .no_gpu_reason = ""};
+using machines::cpu;
+using machines::hopper;
 
 class LadderFile : public testing::Test {
  protected:

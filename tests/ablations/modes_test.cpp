@@ -2,6 +2,7 @@
 #include "ablations/modes.h"
 
 #include "ablations/plan.h"
+#include "tests/ablations/machines.h"
 
 #include <gtest/gtest.h>
 
@@ -12,13 +13,9 @@ namespace {
 
 using namespace ablations;
 using harness::Machine;
+using machines::cpu;
+using machines::hopper;
 
-const Machine cpu{.cpu = {.model = "test", .logical_cores = 2, .features = {"avx512_bf16"}},
-                  .gpu = {},
-                  .no_gpu_reason = "no CUDA device"};
-const Machine hopper{.cpu = cpu.cpu,
-                     .gpu = harness::Gpu{.name = "H200", .compute_capability = 90, .memory_bytes = 1},
-                     .no_gpu_reason = ""};
 const Shape plain{.B = 2, .T = 8, .accumulation = 1, .positions = 64};
 
 std::vector<Rung> made(const std::string& ladder, const DesignFlags& flags, const Machine& machine) {

@@ -109,14 +109,6 @@ TEST(Roofline, TableFitsEightyColumns) {
 }
 
 TEST(Roofline, LimitsAreOfTheTypeThatTheRecipeMultipliesIn) {
-  model::Recipe bf16{.device = model::Device::cuda, .autocast = model::Autocast::bf16};
-  const auto table = limits_from_table(bf16, "NVIDIA A100-SXM4-80GB");
-  EXPECT_DOUBLE_EQ(table->flops_per_s, 312e12);
-  EXPECT_DOUBLE_EQ(table->bytes_per_s, 2039e9);
-  EXPECT_EQ(table->source, "dense bf16: NVIDIA A100 datasheet, June 2021");
-  EXPECT_FALSE(limits_from_table(bf16, "NVIDIA H300") || limits_from_table(bf16, "Tesla T4") ||
-               limits_from_table({}, "NVIDIA A100-SXM4-80GB"));
-
   const Rates rates{
       .device = "",
       .source = "",

@@ -64,7 +64,8 @@ def plan(tokens):
 
 
 @pytest.fixture
-def module():
+def module(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)  # as Python does for a script
     specification = importlib.util.spec_from_file_location("pytorch_ladder", SCRIPT)
     loaded = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(loaded)

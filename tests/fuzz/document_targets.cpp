@@ -11,6 +11,7 @@
 #include "fuzz/targets.h"
 #include "harness/json_file.h"
 #include "harness/resources.h"
+#include "tests/ablations/machines.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -91,13 +92,12 @@ bool read_ladder(std::string_view bytes) {
   file.write(bytes);
   return taken([] {
     const ablations::Ladder ladder = ablations::load_ladder(file.path());
-    harness::Machine machine{.cpu = {.model = "CPU", .logical_cores = 2, .features = {"avx512_bf16"}}};
-    (void)ablations::climb(ladder, machine);
-    machine.gpu = {.name = "GPU", .compute_capability = 90, .memory_bytes = int64_t{1} << 37};
-    const auto rungs = ablations::climb(ladder, machine);
+    (void)ablations::climb(ladder, machines::cpu);
+    const auto rungs = ablations::climb(ladder, machines::hopper);
     (void)ablations::interleave(rungs, 2, 1);
     for (const auto mode : {ablations::Mode::leave_one_out, ablations::Mode::one_at_a_time}) {
-      (void)taken([&] { (void)ablations::arms(ladder, {.mode = mode}, {.B = ladder.B, .T = ladder.T}, machine); });
+      (void)taken(
+          [&] { (void)ablations::arms(ladder, {.mode = mode}, {.B = ladder.B, .T = ladder.T}, machines::hopper); });
     }
   });
 }

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def peer():
-    specification = importlib.util.spec_from_file_location("pytorch_ladder", ROOT / "ablations" / "peers" / "pytorch_ladder.py")
+    specification = importlib.util.spec_from_file_location("pytorch_gpt2", ROOT / "ablations" / "peers" / "pytorch_gpt2.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module

@@ -1,0 +1,97 @@
+"""GPT-2 as PyTorch's modules: what pytorch_ladder.py trains. The surprising thing: its initial weights are those of
+model/gpt2.cpp to the bit, because the same generator draws them in the same order.
+"""
+
+import math
+import re
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+VOCABULARY = 50257
+SIZES = {  # layers, heads, channels, positions
+    "gpt2-124m": (12, 12, 768, 1024),
+    "gpt2-355m": (24, 16, 1024, 1024),
+    "gpt2-774m": (36, 20, 1280, 1024),
+    "gpt2-1558m": (48, 25, 1600, 1024),
+    "tiny": (2, 2, 32, 64),
+}
+
+
+class Attention(nn.Module):
+    def __init__(self, C: int, n_head: int, manual: bool):
+        super().__init__()
+        self.n_head, self.manual = n_head, manual
+        self.c_attn = nn.Linear(C, 3 * C)
+        self.c_proj = nn.Linear(C, C)
+
+    def forward(self, x, future):  # (B, T, C); (T, T), true where attention must not look
+        B, T, C = x.shape
+        q, k, v = (y.view(B, T, self.n_head, C // self.n_head).transpose(1, 2) for y in self.c_attn(x).split(C, dim=-1))
+        if self.manual:
+            scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(q.size(-1)))  # (B, NH, T, T)
+            y = F.softmax(scores.masked_fill(future, -math.inf), dim=-1) @ v
+        else:
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(y.transpose(1, 2).reshape(B, T, C))
+
+
+class MLP(nn.Module):
+    def __init__(self, C: int):
+        super().__init__()
+        self.c_fc = nn.Linear(C, 4 * C)
+        self.c_proj = nn.Linear(4 * C, C)
+
+    def forward(self, x):
+        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    def __init__(self, C: int, n_head: int, manual: bool):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(C)
+        self.attn = Attention(C, n_head, manual)
+        self.ln_2 = nn.LayerNorm(C)
+        self.mlp = MLP(C)
+
+    def forward(self, x, future):
+        x = x + self.attn(self.ln_1(x), future)
+        return x + self.mlp(self.ln_2(x))
+
+
+class GPT2(nn.Module):
+    def __init__(self, model: str, rows: int, positions: int, context: int, manual: bool, seed: int):
+        super().__init__()
+        n_layer, n_head, C, published = SIZES[model]
+        self.wte = nn.Embedding(rows, C)  # also the head
+        self.wpe = nn.Embedding(positions, C)
+        self.h = nn.ModuleList(Block(C, n_head, manual) for _ in range(n_layer))
+        self.ln_f = nn.LayerNorm(C)
+        future = torch.ones(context, context, dtype=torch.bool).triu(1) if manual else None
+        self.register_buffer("future", future, persistent=False)
+        self.draw_weights(seed, published)
+
+    @torch.no_grad()
+    def draw_weights(self, seed: int, published: int):
+        """As model/gpt2.cpp, to the bit: rows beyond the published model's come from generators of their own."""
+        generator = torch.Generator().manual_seed(seed)
+        for name, p in self.named_parameters():
+            if p.dim() < 2:
+                nn.init.constant_(p, 1.0 if re.search(r"ln_\w+\.weight$", name) else 0.0)
+                continue
+            std = 0.02 / math.sqrt(2.0 * len(self.h)) if name.endswith("c_proj.weight") else 0.02
+            own = {"wte.weight": VOCABULARY, "wpe.weight": published}.get(name, len(p))
+            # Into new tensors: what normal_ draws depends on a tensor's size.
+            p[:own] = torch.empty_like(p[:own]).normal_(0.0, std, generator=generator)
+            if own < len(p):
+                more = torch.Generator().manual_seed(seed + (1 if name == "wte.weight" else 2))
+                p[own:] = torch.empty_like(p[own:]).normal_(0.0, std, generator=more)
+
+    def forward(self, tokens, targets=None):
+        """The mean loss, or without targets the logits."""
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.size(1), device=tokens.device))
+        for block in self.h:
+            x = block(x, self.future)
+        logits = F.linear(self.ln_f(x), self.wte.weight)  # (B, T, V)
+        return logits if targets is None else F.cross_entropy(logits.flatten(0, 1), targets.flatten())

@@ -1,0 +1,216 @@
+"""What a run of pytorch_ladder.py was seen to do, and whether that is what its recipe says.
+
+observe() reads facts off the process after the timed steps, under the names that ablations/observe.h gives them; prove()
+holds each field of the recipe against them, as ablations/proof.cpp. The surprising thing: a compiled model is as fast as
+torch makes it, so what its graph is made of is proven from one more step under torch's profiler.
+"""
+
+import collections
+import contextlib
+import ctypes
+import os
+import re
+import resource
+import sys
+import tempfile
+import types
+
+import torch
+from pytorch_gpt2 import SIZES
+
+TYPE_NAMES = {torch.float32: "Float", torch.bfloat16: "BFloat16", torch.float16: "Half"}
+# In a profile: the operation, and the forward kernel, which is all that shows of a replayed step.
+FUSED_ATTENTION = {"efficient": (r"aten::_scaled_dot_product_efficient_attention", r".*fmha_cutlassF.*"),
+                   "flash": (r"aten::_scaled_dot_product_flash_attention(_for_cpu)?", r".*flash_fwd_(splitkv_)?kernel.*"),
+                   "cudnn": (r"aten::_scaled_dot_product_cudnn_attention", r"cudnn.*(fprop|fwd).*")}
+SOFTMAX = ("SoftmaxBackward0", "SafeSoftmaxBackward0")  # written out; SDPA's math
+
+
+def minor_faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def library_calls(work) -> dict:
+    """Which CPU library multiplied: MKL's and oneDNN's own logs of `work`, which go to standard output, counted."""
+    sys.stdout.flush()
+    original = os.dup(1)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 1)
+        try:
+            with torch.backends.mkl.verbose(1), torch.backends.mkldnn.verbose(1):
+                work()
+        finally:
+            ctypes.CDLL(None).fflush(None)
+            os.dup2(original, 1)
+            os.close(original)
+        log.seek(0)
+        text = log.read().decode()
+    calls = collections.Counter("mkl " + name.lower() for name in re.findall(r"^MKL_VERBOSE (\w+)\(", text, re.M))
+    onednn = r"^onednn_verbose,[^,]*,primitive,exec,[^,]*,([^,]*),([^,]*),[^,]*,[^,]*?src:(\w+)"
+    calls.update(f"onednn {primitive} {dtype} ({kernel})" for primitive, kernel, dtype in re.findall(onednn, text, re.M))
+    return dict(calls)
+
+
+def fingerprint(device: torch.device, autocast) -> dict:
+    """The error of a product against float64 tells in which precision it was made (thresholds: ablations/observe.cpp)."""
+    generator = torch.Generator().manual_seed(7)
+    a, b = (torch.empty(512, 512).normal_(generator=generator).to(device) for _ in range(2))
+    product = torch.empty(0)
+
+    def multiply():
+        nonlocal product
+        with torch.no_grad(), autocast:
+            product = a @ b
+
+    calls = library_calls(multiply) if device.type == "cpu" else multiply() or {}
+    exact = a.double() @ b.double()
+    error = float((product.double() - exact).norm() / exact.norm())
+    names = ((1e-5, "float32"), (9e-4, "tf32 or float16"), (1e-2, "bfloat16"))
+    kernels = [name for name in sorted(calls) if "matmul" in name or "gemm" in name]
+    return {"relative_error": error, "precision": next((name for most, name in names if error <= most), "less"),
+            "kernel": kernels[-1] if kernels else None}
+
+
+def refaults() -> int:
+    """Page faults when 64 MiB are freed and allocated again: the least of five rounds, each a little smaller."""
+    faults = []
+    for i in range(5):
+        before = minor_faults()
+        torch.empty((64 << 20) - i * 65536, dtype=torch.uint8).fill_(i)
+        faults.append(minor_faults() - before)
+    return min(faults)
+
+
+def backward_nodes(loss: torch.Tensor) -> dict:
+    seen, waiting = set(), [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting += [following for following, _ in node.next_functions]
+    return dict(collections.Counter(node.name() for node in seen))
+
+
+def observe(trainer) -> dict:
+    """Takes one more step of pytorch_ladder.Trainer, under the profiler, and then the logits of one more batch."""
+    on_cuda = trainer.device.type == "cuda"
+    nodes, products, loss_of = [], None, trainer.loss
+    activities = [torch.profiler.ProfilerActivity.CPU] + [torch.profiler.ProfilerActivity.CUDA] * on_cuda
+    profiler = torch.profiler.profile(activities=activities, acc_events=True)
+
+    def watched_loss(inputs, targets):
+        loss = loss_of(inputs, targets)
+        nodes.append(backward_nodes(loss))
+        return loss
+
+    def profiled_step():
+        with profiler:
+            trainer.step()
+            trainer.synchronize()
+
+    trainer.loss = watched_loss
+    if on_cuda:
+        profiled_step()
+    else:
+        products = library_calls(profiled_step)
+    trainer.loss = loss_of
+    profile = collections.Counter()
+    for event in profiler.key_averages():
+        profile[event.key[:120]] += event.count  # the names of kernels can be pages long
+    compilation = {"graphs": 0, "graph_breaks": 0, "compile_s": 0.0}
+    if "torch._dynamo" in sys.modules:
+        counters = torch._dynamo.utils.counters
+        compilation = {"graphs": counters["stats"]["unique_graphs"], "graph_breaks": sum(counters["graph_break"].values()),
+                       "compile_s": torch._dynamo.utils.calculate_time_spent()["total_wall_time"]}
+    with torch.no_grad(), trainer.autocast():
+        logits = trainer.compiled(trainer.batches.next()[0])
+    return {"parameters_device": str(trainer.parameters[0].device),
+            "matmul_precision": torch.get_float32_matmul_precision(),
+            "fingerprint": {"float32": fingerprint(trainer.device, contextlib.nullcontext()),
+                            "autocast": fingerprint(trainer.device, trainer.autocast())},
+            "logits": {"dtype": TYPE_NAMES[logits.dtype], "columns": logits.size(-1)},
+            "compilation": compilation,
+            "profile": dict(profile),
+            "backward_nodes": nodes[0],
+            "matrix_products": products,
+            "refault": {"bytes": 64 << 20, "faults": refaults()},
+            "skipped_steps": trainer.skipped_steps()}
+
+
+def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_bytes: int):
+    """Yields (field, passed, expected, observed)."""
+    recipe, profile, products, compiled = run.recipe, facts["profile"], facts["matrix_products"], run.mode is not None
+    on_cuda, micro_layers = recipe["device"] == "cuda", SIZES[run.model][0] * run.accumulation
+    replayed = on_cuda and run.mode in ("max-autotune", "reduce-overhead")
+
+    def count(pattern: str, counts: dict = profile) -> int:
+        return sum(calls for name, calls in counts.items() if re.fullmatch(pattern, name))
+
+    def describe(made: dict) -> str:
+        return f"error {made['relative_error']:.1e}, {made['precision']}" + (f", by {made['kernel']}" if made["kernel"] else "")
+
+    found = facts["parameters_device"]
+    yield "device", found.startswith(recipe["device"]), f"parameters on {recipe['device']}", f"parameters on {found}"
+
+    if not on_cuda:  # a GPU's tensors are not in host memory
+        again, most = facts["refault"]["faults"], 0.01 * peak_bytes / 4096
+        keeps = again <= 8 and faults_per_step <= most
+        yield ("host_memory", keeps == (recipe["host_memory"] == "keep"),
+               "64 MiB freed and allocated again stay mapped (at most 8 faults); a step faults in at most 1 % of the process's "
+               f"pages ({most:.0f})" if recipe["host_memory"] == "keep" else
+               f"freed memory faults in anew: 64 MiB, or more than {most:.0f} faults per step",
+               f"{again} faults for 64 MiB allocated again; {faults_per_step:.0f} faults per step")
+
+    wanted, read_back, made = recipe["matmul_precision"], facts["matmul_precision"], facts["fingerprint"]["float32"]
+    good, words = {
+        "highest": (made["precision"] == "float32", "has float32's error"),
+        "high": (made["precision"] == "tf32 or float16", "has TF32's error"),
+        "medium": ((made["kernel"] or "").startswith("onednn matmul"), "is oneDNN's (its error tells in which precision)")}[wanted]
+    yield ("matmul_precision", good and read_back == wanted, f"ATen says {wanted}; a float32 product {words}",
+           f"ATen says {read_back}; float32 product: {describe(made)}")
+
+    dtype, made = facts["logits"]["dtype"], facts["fingerprint"]["autocast"]
+    low = count(r"onednn (matmul|inner_product) b?f16.*|mkl gemm_bf16.*", products or {})
+    good, words = {
+        "off": (dtype == "Float" and low == 0, "logits Float; no low-precision product in a step"),
+        "bf16": (dtype == "BFloat16" and made["precision"] == "bfloat16" and (on_cuda or low > 0),
+                 "logits BFloat16; a product under autocast has bfloat16's error; a step makes low-precision products"),
+        "fp16": (dtype == "Half" and made["precision"] == "tf32 or float16",
+                 "logits Half; a product under autocast has float16's error")}[recipe["autocast"]]
+    yield ("autocast", good, words, f"logits {dtype}; product under autocast: {describe(made)}" +
+           ("" if on_cuda else f"; {low} low-precision products in a step"))
+
+    fused = {kind: count(operation) or count(kernel) for kind, (operation, kernel) in FUSED_ATTENTION.items()}
+    written_out = count("aten::bmm") if compiled else sum(facts["backward_nodes"].get(name, 0) for name in SOFTMAX)
+    observed = ", ".join(f"{calls} {kind}" for kind, calls in fused.items() if calls) or "no fused attention"
+    observed += f" in a step; {written_out} " + ("batched products" if compiled else "softmax nodes")
+    calls = fused.pop(recipe["attention"], 0)
+    if recipe["attention"] in FUSED_ATTENTION:
+        good, words = calls == micro_layers and written_out == 0, f"{micro_layers} {recipe['attention']} in a step and no other"
+    elif compiled:  # what a replayed graph multiplies has no name to go by
+        good, words = written_out >= micro_layers or replayed, "no fused attention; queries, keys and values are multiplied"
+    else:
+        good, words = written_out == SIZES[run.model][0], f"no fused attention, {SIZES[run.model][0]} softmax nodes"
+    yield "attention", good and not any(fused.values()), words, observed
+
+    graphs, breaks = facts["compilation"]["graphs"], facts["compilation"]["graph_breaks"]
+    regions, launches = count(r"Torch-Compiled Region.*"), count("cudaGraphLaunch")
+    yield ("execution", (graphs > 0 and breaks == 0 and regions > 0 if compiled else regions == 0) and (launches > 0) == replayed,
+           ("the model is compiled whole, without a graph break, and a step runs what was compiled" if compiled else
+            "nothing compiled runs") + ("; graph launches replay it" if replayed else "; nothing is replayed"),
+           f"{graphs} graphs compiled, {breaks} graph breaks; {regions} compiled regions, {launches} graph launches in a step")
+
+    rows, columns = recipe["vocabulary_rows"], facts["logits"]["columns"]
+    yield "vocabulary_rows", columns == rows, f"{rows} columns of logits", f"{columns} columns of logits"
+
+    fused, foreach, single = map(count, ("aten::_fused_adamw_", "aten::_foreach_addcdiv_", "aten::addcdiv_"))
+    good, words = {
+        "loop": (fused == 0 and foreach == 0 and single > 2, "one addcdiv_ per tensor, nothing fused"),
+        "foreach": (fused == 0 and foreach == 2, "one _foreach_addcdiv_ per parameter group, nothing fused"),
+        "fused": (fused == 2 and foreach == 0 and single == 0, "one _fused_adamw_ per parameter group, nothing else"),
+    }[recipe["optimizer"]]
+    yield "optimizer", good, words, f"{fused} _fused_adamw_, {foreach} _foreach_addcdiv_, {single} addcdiv_ in a step"
+
+    on, wanted = torch.are_deterministic_algorithms_enabled(), recipe.get("deterministic", False)
+    yield ("deterministic", on == wanted, *(f"PyTorch's deterministic algorithms are {'on' if value else 'off'}"
+                                            for value in (wanted, on)))
