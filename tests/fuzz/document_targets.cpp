@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <stdexcept>
@@ -31,12 +32,20 @@ void require(bool good, const std::string& what) {
   if (!good) throw std::logic_error(what);
 }
 
-// Lines of text, each of which a terminal shows as it stands.
+// Lines of text, each of which a terminal shows as it stands. Control characters are also looked for byte by byte: what
+// printable() itself should let through, it would not tell.
 void check_shown(const std::string& text) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line = text.substr(begin, end - begin);
-    require(files::printable(line) == line, "a table holds what a terminal acts on: " + files::printable(line));
+    const bool controls = std::ranges::any_of(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }) ||
+                          std::ranges::adjacent_find(line, [](unsigned char a, unsigned char b) {
+                            return a == 0xc2 && b < 0xa0;  // U+0080 to U+009F
+                          }) != line.end();
+    if (controls || files::printable(line) != line) {
+      throw std::logic_error("a table holds what a terminal acts on: " +
+                             Json(line).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
+    }
     begin = end + 1;
   }
 }

@@ -72,7 +72,8 @@ void change(Json& document, const std::vector<std::string>& words, Random& rando
     }
   }
   if (value.is_number_integer() && below(random, 2) == 0) {
-    value = value.get<int64_t>() + (below(random, 2) == 0 ? 1 : -1);
+    const uint64_t step = below(random, 2) == 0 ? 1 : ~uint64_t{0};  // unsigned: the extremes wrap around
+    value = static_cast<int64_t>(value.get<uint64_t>() + step);
   } else if (below(random, 3) == 0) {
     const Json copy = *all[below(random, all.size())];
     value = copy;
