@@ -8,6 +8,8 @@ $(error python3 (3.11 or newer) is needed first on PATH: its words, if any, are 
 endif
 TEST_PACKAGES := $(shell $(PYTHON) setup/toolchain.py --print-tests)
 JOBS ?= $(shell $(PYTHON) setup/toolchain.py --print-jobs)
+# The sources are formatted with version 14, which is Debian 12's clang-format; others break some lines elsewhere.
+CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh' ':!build')
 
 export PATH := $(ENV)/bin:$(PATH)
@@ -22,8 +24,11 @@ configure = @grep -qsF "$(ENV)/" build/$(1)/CMakeCache.txt && test -f build/$(1)
 compile = @echo "[build] compiling $(2) with $(JOBS) jobs (about $(3) minutes the first time)"; \
   cmake --build build/$(1) -j $(JOBS)
 
+needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
+  || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
+
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build setup setup-tests data run micro test asan fuzz bundle gpu-check format tidy clean help
+.PHONY: build setup setup-tests data run micro test asan fuzz bundle gpu-check workflows format format-check tidy clean help
 
 build: setup  ## the program, build/release/ladder (the default)
 	$(call configure,release)
@@ -73,13 +78,24 @@ bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
 gpu-check: bundle  ## what only a GPU can tell, under nine minutes, into a folder: bundle/gpu-check $(ARGS)
 	LADDER_PYTHON="$${LADDER_PYTHON:-$(ENV)/bin/python}" bundle/gpu-check $(ARGS)
 
-format:  ## clang-format over the sources
-	@command -v clang-format > /dev/null || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
-	clang-format -i $(SOURCES)
+workflows: setup-tests  ## .github and the script it calls: schema, security, shellcheck
+	PYTHONPATH="$(TEST_PACKAGES)" "$(ENV)/bin/python" -m pytest -q -rs -p no:cacheprovider tests/ci/test_workflows.py
 
-tidy: build  ## clang-tidy over the sources
+format:  ## clang-format over the sources
+	@$(needs_clang_format)
+	$(CLANG_FORMAT) -i $(SOURCES)
+
+format-check:  ## is there anything for `make format` to do?
+	@$(needs_clang_format)
+	@$(CLANG_FORMAT) --dry-run --Werror $(SOURCES)
+
+tidy: setup  ## clang-tidy over the sources, or those changed since SINCE=COMMIT; half a minute a file
 	@command -v clang-tidy > /dev/null || { echo "clang-tidy is missing: sudo apt-get install clang-tidy"; exit 2; }
-	clang-tidy -p build/release --quiet $(filter %.cpp,$(SOURCES))
+	@git rev-parse -q --verify "$(or $(SINCE),HEAD)^{commit}" > /dev/null || { echo "SINCE=$(SINCE) is no commit"; exit 2; }
+	$(call configure,tidy)
+	@cmake --build build/tidy --target ladder_version
+	@printf '%s\n' $(filter %.cpp,$(if $(SINCE),$(shell git diff --name-only --diff-filter=d $(SINCE)),$(SOURCES))) \
+	  | xargs -r -n 1 -P $(JOBS) clang-tidy -p build/tidy --quiet --warnings-as-errors='*'
 
 clean:  ## remove the build folder (the cache folder stays)
 	rm -rf build

@@ -48,7 +48,7 @@ struct RunFlags {
 struct ProfileFlags {
   RunFlags run;  // what to profile
   bool trace = false, counters = false, list_metrics = false, json = false;
-  bool roofline = false;  // of the trace
+  bool roofline = false;          // of the trace
   std::vector<std::string> diff;  // one rung, two rungs, or two files with traces
   std::string metrics, chip;
   int64_t max_passes = 16;

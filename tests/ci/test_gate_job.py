@@ -1,0 +1,206 @@
+"""packaging/gate, and the GPU job of gpu-gate.yml: its own commands, read from the file and run here on the tiny CPU recipe.
+
+A bundle is here a folder whose `ladder` starts the program that was built (LADDER), or a few lines of shell where only the
+exit status is of interest. No test asserts a time; equal programs may be the same or left open, never blamed.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+yaml = pytest.importorskip("ruamel.yaml")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GATE = ROOT / "packaging" / "gate"
+WORKFLOW = yaml.YAML(typ="safe").load((ROOT / ".github" / "workflows" / "gpu-gate.yml").read_text())
+JOB = WORKFLOW["jobs"]["gate"]["steps"]
+TINY = "--ladder tiny --batch 1 --context 32 --warmup 3 --steps 9 --threads 1 --pairs 6 --top-up 0 --min-effect 10"
+
+# As much of `ladder` as the script sees: doctor, and a gate with VERDICT and STATUS.
+STAND_IN = r"""
+echo "$0 $*" >> "$CALLS"
+case "$1 $2" in
+  "doctor --json") echo '{"environment": {"gpu": GPU}}' ;;
+  doctor*) echo "GPU      some"; exit DOCTOR ;;
+  gate*) while [ "$1" != --out ]; do shift; done
+         mkdir "$2"; [ -z "VERDICT" ] || echo '{"verdict": "VERDICT"}' > "$2/gate.json"; exit STATUS ;;
+esac
+"""
+
+
+def program(path: pathlib.Path, text: str) -> pathlib.Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def bundle(folder: pathlib.Path, text: str) -> pathlib.Path:
+    return program(folder / "ladder", text).parent
+
+
+def stand_in(folder: pathlib.Path, verdict="SAME", status=0, gpu="null", doctor=0) -> pathlib.Path:
+    text = STAND_IN
+    for name, value in {"VERDICT": verdict, "STATUS": status, "GPU}}": f"{gpu}}}}}", "DOCTOR": doctor}.items():
+        text = text.replace(name, str(value))
+    return bundle(folder, text)
+
+
+def tar(folder: pathlib.Path, file: pathlib.Path) -> None:
+    with tarfile.open(file, "w") as archive:
+        archive.add(folder, "bundle")
+
+
+@pytest.fixture
+def gate(tmp_path):
+    """gate("run", ..., GATE_FLAGS=...): the finished script, in a folder of its own."""
+    def call(*arguments, script=GATE, **variables) -> subprocess.CompletedProcess:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("GATE_", "GITHUB_"))}
+        environment |= {"CALLS": str(tmp_path / "calls"), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8", **variables}
+        return subprocess.run([script, *map(str, arguments)], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=600)
+    return call
+
+
+# ---- The job as GitHub runs it
+
+def run_job(gate, temp: pathlib.Path, **variables) -> subprocess.CompletedProcess:
+    """The job's one command with its own variables, but for those in `variables`."""
+    (step,) = [step for step in JOB if "run" in step]
+    given = {name: value for name, value in step["env"].items() if "${{" not in value}
+    assert set(variables) <= set(step["env"]) and set(step["env"]) <= {*given, *variables, "LADDER_PYTHON"}
+    return gate("-euo", "pipefail", "-c", f"cd '{ROOT}'; {step['run']}", script="/bin/bash", RUNNER_TEMP=str(temp),
+                GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(temp / "summary.md"), **{**given, **variables})
+
+
+def uploaded(temp: pathlib.Path) -> set[str]:
+    (step,) = [step for step in JOB if "upload-artifact" in step.get("uses", "")]
+    assert step["if"] == "always()"
+    folder = pathlib.Path(step["with"]["path"].replace("${{ runner.temp }}", str(temp)))
+    return {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture
+def downloaded(tmp_path):
+    """downloaded(base, head): the runner's folder, with both as tar files where the download leaves them."""
+    def put(base: pathlib.Path, head: pathlib.Path) -> pathlib.Path:
+        (step,) = [step for step in JOB if "download-artifact" in step.get("uses", "")]
+        temp = tmp_path / "runner temp"
+        folder = pathlib.Path(step["with"]["path"].replace("${{ runner.temp }}", str(temp)))
+        folder.mkdir(parents=True)
+        tar(base, folder / "base.tar")
+        tar(head, folder / "head.tar")
+        return temp
+    return put
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory) -> pathlib.Path:
+    built = os.environ.get("LADDER") or pytest.skip("LADDER is not set")
+    return bundle(tmp_path_factory.mktemp("real") / "bundle", f'exec "{built}" "$@"')
+
+
+def test_the_job_with_two_equal_programs(gate, downloaded, real) -> None:
+    temp = downloaded(real, real)
+    done = run_job(gate, temp, GATE_NEEDS_GPU="0", GATE_FLAGS=TINY, GATE_ALLOW_INCONCLUSIVE="0")
+    verdict = json.loads((temp / "gate" / "gate" / "gate.json").read_text())
+    assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), done.stdout + done.stderr
+    assert done.returncode == verdict["exit_status"] == (3 if verdict["verdict"] == "INCONCLUSIVE" else 0)
+    assert (temp / "summary.md").read_text().startswith(f"## ladder gate: {verdict['verdict']}")
+    assert uploaded(temp) >= {"doctor.txt", "doctor.json", "gate/gate.json", "gate/summary.md", "gate/plan.json"}
+    records = [name for name in uploaded(temp) if name.startswith("gate/records/") and ".flagged." not in name]
+    assert len(records) == 12  # besides those that were made again, on a busy machine
+
+
+def test_the_job_with_a_head_that_fails(gate, downloaded, real, tmp_path) -> None:
+    temp = downloaded(real, bundle(tmp_path / "broken", "echo broken >&2\nexit 7"))
+    done = run_job(gate, temp, GATE_NEEDS_GPU="0", GATE_FLAGS=TINY, GATE_ALLOW_INCONCLUSIVE="1")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "::error title=ladder gate::FAILED" in done.stderr
+    assert (temp / "summary.md").read_text().startswith("## ladder gate: FAILED")
+    assert "gate/gate.json" in uploaded(temp)
+
+
+def test_the_job_on_a_machine_without_a_gpu(gate, downloaded, real) -> None:
+    temp = downloaded(real, real)
+    done = run_job(gate, temp, GATE_FLAGS=TINY, GATE_ALLOW_INCONCLUSIVE="1")
+    assert done.returncode == 3 and "GPU is not seen" in done.stderr
+    assert "no verdict (exit status 3)" in (temp / "summary.md").read_text()
+    assert uploaded(temp) == {"doctor.txt", "doctor.json"}
+
+
+# ---- The script
+
+@pytest.mark.parametrize("verdict, status, allowed, expected", [
+    ("SAME", 0, "0", 0), ("REGRESSION", 1, "1", 1), ("INCONCLUSIVE", 3, "0", 3), ("INCONCLUSIVE", 3, "1", 0),
+    ("UNFIT", 3, "1", 3), ("", 3, "1", 3), ("", 2, "1", 2), ("", 130, "1", 130),
+])
+def test_exit_status(gate, tmp_path, verdict, status, allowed, expected) -> None:
+    base, head = stand_in(tmp_path / "base", verdict, status), stand_in(tmp_path / "head", "SAME", 0)
+    done = gate("run", base, head, "out", GATE_ALLOW_INCONCLUSIVE=allowed)
+    assert done.returncode == expected
+    assert ("there is no verdict" in done.stderr) == (verdict == "")
+
+
+def test_base_is_the_judge_and_flags_arrive(gate, tmp_path) -> None:
+    base, head = stand_in(tmp_path / "a base"), stand_in(tmp_path / "head")
+    done = gate("run", base, head, "out/new", "--pairs", "9", GATE_FLAGS="--ladder gpt2")
+    assert done.returncode == 0, done.stderr
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls == [f"{base}/ladder doctor", f"{base}/ladder doctor --json",
+                     f"{base}/ladder gate --base {base} --head {head} --out out/new/gate --ladder gpt2 --pairs 9"]
+
+
+def test_a_gpu_that_is_needed_and_there(gate, tmp_path) -> None:
+    base = stand_in(tmp_path / "base", gpu='{"name": "some"}')
+    assert gate("run", base, base, "out", GATE_NEEDS_GPU="1").returncode == 0
+
+
+def test_a_doctor_that_fails_ends_it(gate, tmp_path) -> None:
+    base = stand_in(tmp_path / "base", doctor=3)
+    assert gate("run", base, base, "out").returncode == 3
+    assert "gate" not in (tmp_path / "calls").read_text().replace(str(tmp_path), "")
+
+
+def test_refusals(gate, tmp_path) -> None:
+    good = stand_in(tmp_path / "good")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text").write_text("no tar file")
+    for arguments, words in [(["run", good, "empty", "out"], "empty is no bundle"), (["run", "text", good, "out"], "tar file"),
+                             (["run", good, good, "empty"], "empty is there already"), (["run", good], "packaging/gate run"),
+                             ([], "packaging/gate refs"), (["build", "--help", "x.tar"], "--help is no commit")]:
+        done = gate(*arguments)
+        assert done.returncode == 2 and words in done.stderr, done.stderr
+    assert not (tmp_path / "out").exists() and not (tmp_path / "calls").exists()
+
+
+def test_two_commits_are_built_each_as_it_is(gate, tmp_path) -> None:
+    repository = tmp_path / "repository"
+    script = repository / "packaging" / "gate"
+    script.parent.mkdir(parents=True)
+    shutil.copy(GATE, script)
+
+    def git(*arguments) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", repository, *arguments], check=True,
+                       capture_output=True)
+    git("init", "-b", "main")
+    (repository / "Makefile").write_text("bundle:\n\tmkdir bundle\n\tcp ladder bundle/ladder\n")
+    for verdict, status in [("SAME", 0), ("REGRESSION", 1)]:
+        stand_in(repository, verdict, status)
+        git("add", ".")
+        git("commit", "-m", verdict)
+    stand_in(repository, "", 5)  # not committed: no part of either
+    assert gate("refs", "main^1", "main", "out", script=script).returncode == 0
+    assert gate("refs", "main", "main^1", "back", script=script).returncode == 1  # base is the judge
+    assert gate("build", "main", "main.tar", script=script).returncode == 0
+    assert gate("run", "main.tar", "main.tar", "tar").returncode == 1
+    listed = subprocess.run(["git", "-C", repository, "worktree", "list"], capture_output=True, text=True, check=True).stdout
+    assert listed.count("\n") == 1
+    program(repository / "ladder", "exit 0")
+    (repository / "Makefile").write_text("bundle:\n\texit 4\n")
+    git("commit", "-am", "does not build")
+    assert gate("build", "main", "broken.tar", script=script).returncode != 0 and not (tmp_path / "broken.tar").exists()

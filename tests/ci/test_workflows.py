@@ -1,0 +1,194 @@
+"""The workflows against GitHub's schema, zizmor's security audits and the rules of this repository, all without a network.
+
+The surprising thing: every check is shown copies with one fault each, so that a check that has become blind is noticed.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+yaml = pytest.importorskip("ruamel.yaml")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGES = pathlib.Path(yaml.__file__).resolve().parents[2]
+OUR_OWN = "github.event_name != 'pull_request' || github.event.pull_request.head.repo.full_name == github.repository"
+
+
+@pytest.fixture
+def copy(tmp_path) -> pathlib.Path:
+    return pathlib.Path(shutil.copytree(ROOT / ".github", tmp_path / ".github"))
+
+
+def files(folder: pathlib.Path, kind: str) -> list[pathlib.Path]:
+    found = sorted(folder.glob({"workflows": "workflows/*.yml", "actions": "actions/*/action.yml"}[kind]))
+    assert found
+    return found
+
+
+def load(file: pathlib.Path) -> dict:
+    return yaml.YAML(typ="safe").load(file.read_text())  # YAML 1.2, where `on` is a word
+
+
+def plant(folder: pathlib.Path, name: str, good: str, bad: str) -> None:
+    file = folder / name
+    text = file.read_text()
+    assert good in text, f"{name} no longer holds: {good}"
+    file.write_text(text.replace(good, bad))
+
+
+# ---- GitHub's schema
+
+def schema_faults(folder: pathlib.Path) -> str:
+    said = ""
+    for kind in ("workflows", "actions"):
+        done = subprocess.run([sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.github-{kind}",
+                               *files(folder, kind)], capture_output=True, text=True, check=False)
+        said += done.stdout + done.stderr if done.returncode != 0 else ""
+    return said
+
+
+def test_schema() -> None:
+    assert schema_faults(ROOT / ".github") == ""
+
+
+@pytest.mark.parametrize("name, good, bad", [
+    ("workflows/ci.yml", "runs-on: ubuntu-24.04", "run-on: ubuntu-24.04"),
+    ("workflows/gpu-gate.yml", "workflow_dispatch:", "workflow_dispach:"),
+    ("actions/toolchain/action.yml", "using: composite", "using: compose"),
+])
+def test_the_schema_finds(copy, name, good, bad) -> None:
+    plant(copy, name, good, bad)
+    assert schema_faults(copy) != ""
+
+
+# ---- zizmor
+
+def audits(folder: pathlib.Path) -> set[str]:
+    """The idents of zizmor's findings."""
+    program = PACKAGES / "bin" / "zizmor"
+    done = subprocess.run([program, "--offline", "--no-config", "--no-progress", "--collect", "all", "--strict-collection",
+                           "--format", "json", folder], capture_output=True, text=True, check=False)
+    found = yaml.YAML(typ="safe").load(done.stdout) if done.stdout else None
+    assert found is not None, done.stderr
+    return {finding["ident"] for finding in found}
+
+
+def test_security() -> None:
+    assert audits(ROOT / ".github") == set()
+
+
+@pytest.mark.parametrize("ident, name, good, bad", [
+    ("dangerous-triggers", "workflows/gpu-gate.yml", "  pull_request:\n", "  pull_request_target:\n"),
+    ("unpinned-uses", "workflows/gpu-gate.yml", "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c",
+     "actions/download-artifact@v8"),
+    ("template-injection", "workflows/gpu-gate.yml", 'build "$BASE"', 'build "${{ inputs.base }}"'),
+    ("template-injection", "actions/toolchain/action.yml", "python3-venv $PACKAGES", "python3-venv ${{ inputs.packages }}"),
+    ("excessive-permissions", "workflows/ci.yml", "permissions:\n  contents: read\n", ""),
+    ("excessive-permissions", "workflows/gpu-gate.yml", "contents: read", "contents: write"),
+    ("artipacked", "workflows/ci.yml", "persist-credentials: false", "clean: true"),
+])
+def test_security_finds(copy, ident, name, good, bad) -> None:
+    plant(copy, name, good, bad)
+    assert ident in audits(copy)
+
+
+# ---- This repository's rules
+
+def steps(document: dict) -> list[dict]:
+    if "runs" in document:
+        return document["runs"]["steps"]
+    return [step for job in document["jobs"].values() for step in job["steps"]]
+
+
+def our_faults(folder: pathlib.Path) -> list[str]:
+    faults = []
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    for file in files(folder, "workflows"):
+        workflow = load(file)
+        if workflow.get("permissions") != {"contents": "read"}:
+            faults.append(f"{file.name}: permissions")
+        if set(workflow.get("concurrency", {})) != {"group", "cancel-in-progress"}:
+            faults.append(f"{file.name}: concurrency")
+        if not set(workflow["on"]) <= {"push", "pull_request", "workflow_dispatch"}:
+            faults.append(f"{file.name}: trigger")
+        if workflow["on"].get("push", {}).get("branches") != ["main"]:
+            faults.append(f"{file.name}: push of more than main")
+        for name, job in workflow["jobs"].items():
+            if not 0 < job.get("timeout-minutes", 0) <= 60:
+                faults.append(f"{file.name}: {name}: timeout")
+            if "permissions" in job or "secrets" in str(job):
+                faults.append(f"{file.name}: {name}: more rights")
+            if job["runs-on"] == "ubuntu-24.04":
+                continue
+            if job.get("if") != OUR_OWN or job.get("environment") != "gpu":
+                faults.append(f"{file.name}: {name}: strangers reach it")
+            if any("$/" in step.get("uses", "") for step in job["steps"]):
+                faults.append(f"{file.name}: {name}: installs on a machine that is not ours to change")
+    for file in [*files(folder, "workflows"), *files(folder, "actions")]:
+        for line in re.findall(r"uses: (.+)", file.read_text()):
+            if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\$/\.github/actions/[a-z]+", line):
+                faults.append(f"{file.name}: {line} is not pinned")
+            elif line.startswith("$/") and not (ROOT / line[2:] / "action.yml").is_file():
+                faults.append(f"{file.name}: {line} is not there")
+        for step in steps(load(file)):
+            if "actions/checkout" in step.get("uses", "") and step["with"].get("persist-credentials") is not False:
+                faults.append(f"{file.name}: credentials stay")
+            command = step.get("run", "")
+            if "${{" in command:
+                faults.append(f"{file.name}: an expression in: {command}")
+            for script in re.findall(r"(?:^|\s)((?:packaging|\.ci|tests)/[\w./-]+)", command):
+                if not ((ROOT / script).is_file() and (ROOT / script).stat().st_mode & 0o111):
+                    faults.append(f"{file.name}: {script} is not a program")
+            for made in re.findall(r"^\s*make (.+)", command, re.M):
+                faults += [f"{file.name}: make {target}" for target in made.split()
+                           if "=" not in target and target not in targets]
+    return faults
+
+
+def test_our_rules() -> None:
+    assert our_faults(ROOT / ".github") == []
+
+
+@pytest.mark.parametrize("words, name, good, bad", [
+    ("permissions", "workflows/ci.yml", "contents: read", "contents: write"),
+    ("concurrency", "workflows/ci.yml", "concurrency:\n  group: ci-${{ github.ref }}\n  cancel-in-progress: true\n", ""),
+    ("trigger", "workflows/gpu-gate.yml", "  pull_request:\n", "  issue_comment:\n  pull_request:\n"),
+    ("push of more than main", "workflows/gpu-gate.yml", "branches: [main]", "branches: ['**']"),
+    ("timeout", "workflows/gpu-gate.yml", "    timeout-minutes: 60\n", ""),
+    ("more rights", "workflows/gpu-gate.yml", "    environment: gpu\n", "    environment: gpu\n    permissions: write-all\n"),
+    ("strangers", "workflows/gpu-gate.yml", "    environment: gpu\n", ""),
+    ("strangers", "workflows/gpu-gate.yml", f"    needs: bundles\n    if: {OUR_OWN}\n", "    needs: bundles\n"),
+    ("strangers", "workflows/gpu-gate.yml", "full_name == github.repository", "full_name != ''"),
+    ("strangers", "workflows/ci.yml", "runs-on: ubuntu-24.04", "runs-on: [self-hosted, gpu]"),
+    ("credentials stay", "workflows/gpu-gate.yml", "persist-credentials: false", "persist-credentials: true"),
+    ("is not pinned", "workflows/ci.yml", " # v7.0.1", ""),
+    ("is not a program", "workflows/ci.yml", ".ci/run", ".ci/runs"),
+    ("is not a program", "workflows/gpu-gate.yml", "packaging/gate run", "packaging/gates run"),
+    ("make tidi", "workflows/ci.yml", "make tidy", "make tidi"),
+    ("an expression", "workflows/gpu-gate.yml", '"$RUNNER_TEMP/gate"', '"${{ runner.temp }}/gate"'),
+])
+def test_our_rules_find(copy, words, name, good, bad) -> None:
+    plant(copy, name, good, bad)
+    assert any(words in fault for fault in our_faults(copy)), our_faults(copy)
+
+
+# ---- The shell in them
+
+def shell_faults(folder: pathlib.Path, scratch: pathlib.Path) -> str:
+    checker = shutil.which("shellcheck") or pytest.skip("shellcheck is not installed")
+    scripts = [ROOT / "packaging" / "gate", ROOT / ".ci" / "run"]
+    for file in [*files(folder, "workflows"), *files(folder, "actions")]:
+        for number, step in enumerate(step for step in steps(load(file)) if "run" in step):
+            scripts.append(scratch / f"{file.parent.name}-{file.stem}-{number}.sh")
+            scripts[-1].write_text("#!/usr/bin/env bash\nset -eo pipefail\n" + step["run"])
+    done = subprocess.run([checker, *scripts], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_shell(copy, tmp_path) -> None:
+    assert shell_faults(copy, tmp_path) == ""
+    plant(copy, "workflows/gpu-gate.yml", '"$BASE"', "$BASE")
+    assert "SC2086" in shell_faults(copy, tmp_path)
