@@ -129,7 +129,7 @@ int ablate(const AblateFlags& flags) {
     fmt::print(stderr, "{} runs of {} steps into {} (order seed {})\n", planned.size(),
                plan.warmup_steps + plan.timed_steps, printable(out.string()), plan.order_seed);
   }
-  if (planned.empty()) {
+  if (plan.shard && planned.empty()) {
     fmt::print("shard {}/{} has nothing to do: the plan has {} repeat{}\n", plan.shard->index, plan.shard->count,
                plan.repeats, plan.repeats == 1 ? "" : "s");
     return 0;
