@@ -90,7 +90,10 @@ def test_four_shards_one_lost_and_measured_again(copies, measure, ladder, tmp_pa
     shutil.copytree(merged / "records", undivided / "records")
     alone = ladder("ablate", "--resume", "--json", "--out", undivided)
     assert alone.returncode == 0 and "[1/" not in alone.stderr
-    assert (undivided / "study.json").read_bytes() == (merged / "study.json").read_bytes()
+    studies = [read_json(folder / "study.json") for folder in (undivided, merged)]
+    for study in studies:  # that of one plan says that it is a shard, so their hashes differ; the records' do not
+        assert study["hashes"].pop("plan.json") and study.pop("sha256")
+    assert studies[0] == studies[1]
     study = read_json(merged / "study.json")
     assert study["created"] == min(record["started"] for record in every.values())
     assert study["finished"] == max(record["started"] for record in every.values())
@@ -131,7 +134,7 @@ def test_a_study_is_not_gone_on_with_on_another_machine(copies, ladder) -> None:
     lost.unlink()
     done = ladder("ablate", "--resume", "--json", "--out", copies[1])
     assert done.returncode == 3 and not lost.exists()
-    assert re.search(r"its runs were made on another machine: device: Example \[2J CPU against .*; go on there", done.stderr)
+    assert re.search(r"its runs were made on another machine: device: Example\\x1b\[2J CPU against .*; go on there", done.stderr)
 
 
 @pytest.mark.parametrize("arguments, says", [
@@ -175,7 +178,7 @@ MISFITS = {
     "plan": (lambda folder: change(folder / "plan.json", "repeats", 5), "shard-1 and .*shard-2: not the same plan: repeats: 4 against 5$"),
     "order": (lambda folder: change(folder / "plan.json", "order_seed", 2), "not the same plan: order_seed: 1 against 2"),
     "no plan": (lambda folder: (folder / "plan.json").unlink(), r"shard-2: holds no study \(no plan.json\)"),
-    "device": (of_another_device, r"do not belong into one study: device: .* against Example \[2J CPU; --group-by-device makes a study of each device"),
+    "device": (of_another_device, r"do not belong into one study: device: .* against Example\\x1b\[2J CPU; --group-by-device makes a study of each device"),
     "threads": (lambda folder: change_records(folder, "environment/threads", 3), "threads: 1 against 3"),
     "torch": (lambda folder: change_records(folder, "environment/torch", "2.10.0"), "torch: .* against 2.10.0$"),
     "program": (lambda folder: change_records(folder, "environment/git_commit", "abc"), "program: .* against abc$"),
