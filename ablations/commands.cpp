@@ -3,9 +3,9 @@
 #include "ablations/analysis.h"
 #include "ablations/compare.h"
 #include "ablations/history.h"
-#include "ablations/reproduce.h"
 #include "ablations/merge.h"
 #include "ablations/occupy.h"
+#include "ablations/reproduce.h"
 #include "ablations/request.h"
 #include "ablations/runner.h"
 #include "ablations/shard.h"
@@ -31,8 +31,8 @@
 
 #include <chrono>
 #include <cstdio>
-#include <sstream>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 namespace ablations {
@@ -389,7 +389,8 @@ int merge(const MergeFlags& flags) {
     fmt::print(stderr,
                "{}: {} of {} runs are missing, of the repeats {}; merge their shard as well, or make them here: "
                "ladder ablate --resume --out {}\n",
-               printable(folder.string()), missing.size(), plan.runs.size(), fmt::join(repeats, ", "), printable(folder.string()));
+               printable(folder.string()), missing.size(), plan.runs.size(), fmt::join(repeats, ", "),
+               printable(folder.string()));
   }
   return status;
 }

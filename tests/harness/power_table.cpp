@@ -104,8 +104,10 @@ int main() {
       "\n## Verdicts by the machine's troubles\n\n"
       "The gate's default, 8 + 8 pairs. Wrong is REGRESSION or IMPROVEMENT of equal programs, and REGRESSION of one "
       "that is\n"
-      "slower by no more than the least effect. The jump falls between the two runs of one pair, which puts it on head's\n"
-      "account; one pair of sixteen cannot decide, but where the truth lies at the very bound it tips some verdicts.\n\n"
+      "slower by no more than the least effect. The jump falls between the two runs of one pair, which puts it on "
+      "head's\n"
+      "account; one pair of sixteen cannot decide, but where the truth lies at the very bound it tips some "
+      "verdicts.\n\n"
       "| machine | equal: same | equal: wrong | 2 % slower: wrong | 5 % slower: found | 10 % slower: found |\n"
       "|---|--:|--:|--:|--:|--:|\n");
   for (const Troubles& troubles : simulated::all_troubles()) {
