@@ -7,6 +7,7 @@
 #include "ablations/setting.h"
 #include "ablations/terminal.h"
 #include "files/printable.h"
+#include "harness/verdict.h"
 
 #include <fmt/format.h>
 
@@ -103,7 +104,7 @@ Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry)
   }
   const auto differences = log_ratios(*base, *head, std::log(entry.at("ratio").get<double>()));
   if (differences.size() < 6) return nullptr;
-  return {{"floor", floor_at(noise_json(differences, head->records.front(), ""), pairs)}, {"source", "these pairs"}};
+  return {{"floor", harness::noise_floor(differences, pairs)}, {"source", "these pairs"}};
 }
 
 int exit_status(const std::string& verdict) {
