@@ -215,6 +215,8 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
   }
 }
 
+}  // namespace
+
 Json planned_workload(const Plan& plan) {
   return workload_json({.model = plan.model,
                         .B = plan.B,
@@ -225,8 +227,6 @@ Json planned_workload(const Plan& plan) {
                         .data = plan.data},
                        /*sha256=*/"", /*tokens=*/0);
 }
-
-}  // namespace
 
 Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_without_records) {
   const Measured measured = read_records(plan, folder);

@@ -13,4 +13,7 @@ namespace ablations {
 // process's. Throws std::invalid_argument for a record that cannot be read.
 harness::Json analyse(const Plan& plan, const std::filesystem::path& folder, const harness::Json& environment = {});
 
+// The "workload" of runs that have not been made yet: without the tokens' hash and number.
+harness::Json planned_workload(const Plan& plan);
+
 }  // namespace ablations

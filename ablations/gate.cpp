@@ -1,11 +1,11 @@
 #include "ablations/gate.h"
 
+#include "ablations/analysis.h"
 #include "ablations/baseline.h"
 #include "ablations/compare.h"
 #include "ablations/gate_verdict.h"
 #include "ablations/occupy.h"
 #include "ablations/runner.h"
-#include "ablations/workload.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
@@ -75,16 +75,7 @@ Rung arm(const Rung& rung, const char* side, const std::string& program) {
 Json expected_record(const Plan& plan, const Rung& rung) {
   Json environment = harness::environment();
   environment["threads"] = plan.threads;
-  return {{"recipe", model::to_json(rung.recipe)},
-          {"environment", environment},
-          {"workload", workload_json({.model = plan.model,
-                                      .B = plan.B,
-                                      .T = plan.T,
-                                      .accumulation = plan.accumulation,
-                                      .positions = plan.positions,
-                                      .seed = plan.seed,
-                                      .data = plan.data},
-                                     "", 0)}};
+  return {{"recipe", model::to_json(rung.recipe)}, {"environment", environment}, {"workload", planned_workload(plan)}};
 }
 
 // base head, head base, ...: what drifts slowly strikes both alike. Blocked: all of base first. With several recipes
@@ -157,8 +148,11 @@ Plan gate_plan(const GateFlags& flags) {
   if (!both) {
     const int64_t stored = runs_in_baselines(plan);
     if (stored > 0) plan.gate->top_up = std::clamp<int64_t>(stored - pairs, 0, plan.gate->top_up);
+    plan.repeats = pairs + plan.gate->top_up;
+    if (stored == 0) plan.gate->top_up = 0;  // a baseline is made of all of them at once
+  } else {
+    plan.repeats = pairs + plan.gate->top_up;
   }
-  plan.repeats = pairs + plan.gate->top_up;
   plan.runs = abba(plan, plan.rungs.size() / (both ? 2 : 1), both, flags.blocked);
   return plan;
 }
@@ -200,9 +194,7 @@ int gate(const GateFlags& flags) {
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
   }
   const Programs programs{};  // every arm names its own
-  const bool saves_first = plan.gate->saves && !plan.gate->baselines.empty() && !plan.rungs.front().against &&
-                           !fs::exists(baseline_file(plan.gate->baselines, expected_record(plan, plan.rungs.front())));
-  const int64_t declared = saves_first ? plan.repeats : plan.repeats - plan.gate->top_up;
+  const int64_t declared = plan.repeats - plan.gate->top_up;
   Json verdict;
   for (const int64_t pairs : {declared, plan.repeats}) {
     const Plan part = first_pairs(plan, pairs);
