@@ -8,7 +8,6 @@ spans a tenth of the time at least, so that noise does not look like a change ei
 
 import json
 import sys
-from pathlib import Path
 
 import chart
 import render
@@ -115,22 +114,7 @@ def draw(history, path):
 
 
 def main(arguments=None):
-    parser = render.Parser(prog="history.py", usage="history.py HISTORY.json OUT_DIR",
-                           description="Draw a history: history.svg, history.png, history.vl.json.")
-    parser.add_argument("history", metavar="HISTORY.json", help="a history, results/schemas/history.v1.json")
-    parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="made where it is missing; its old files are replaced")
-    try:
-        options = parser.parse_args(arguments)
-        files = draw(render.load(options.history, "history"), options.history)
-        for place in render.write(files, options.folder):
-            print(place)
-        if None in files.values():
-            print("history.svg and history.png are not drawn: they need vl-convert; type: "
-                  f"{sys.executable} -m pip install vl-convert-python")
-    except render.Refused as e:
-        print(f"history.py: {clean(e)}", file=sys.stderr)
-        return e.status
-    return 0
+    return render.run("history.py", "history", "history.svg, history.png, history.vl.json", draw, arguments)
 
 
 if __name__ == "__main__":

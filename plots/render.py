@@ -106,7 +106,7 @@ def label(study, rung, position):
     return Md("+ " + escape(text[2:])) if text.startswith("+ ") else escape(text)
 
 
-def load(path, expected="study"):
+def load(path, expected):
     def refuse_constant(name):
         raise ValueError(f"{name} is not JSON")
 
@@ -180,25 +180,32 @@ def write(files, folder):
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise Refused(f"{message}; usage: {self.usage or self.prog + ' STUDY.json OUT_DIR'}")
+        raise Refused(f"{message}; usage: {self.usage}")
 
 
-def main(arguments=None):
-    parser = Parser(prog="render.py", description="Draw a study: report.md, ladder.svg, ladder.png, ladder.vl.json.")
-    parser.add_argument("study", metavar="STUDY.json", help="a study, results/schemas/study.v1.json")
+def run(script, kind, made, draw_document, arguments):
+    """The whole of a script that draws one document of `kind`: reads it, writes what draw_document makes of it, prints the
+    files' names. Returns the exit status."""
+    parser = Parser(prog=script, usage=f"{script} {kind.upper()}.json OUT_DIR", description=f"Draw a {kind}: {made}.")
+    parser.add_argument("document", metavar=f"{kind.upper()}.json", help=f"a {kind}, results/schemas/{kind}.v1.json")
     parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="made where it is missing; its old files are replaced")
     try:
         options = parser.parse_args(arguments)
-        files = draw(load(options.study), options.study)
+        files = draw_document(load(options.document, kind), options.document)
         for place in write(files, options.folder):
             print(place)
-        if None in files.values():
-            print("ladder.svg and ladder.png are not drawn: they need vl-convert; type: "
+        missing = [name for name, content in files.items() if content is None]
+        if missing:
+            print(f"{' and '.join(missing)} are not drawn: they need vl-convert; type: "
                   f"{sys.executable} -m pip install vl-convert-python")
     except Refused as e:
-        print(f"render.py: {chart.clean(e)}", file=sys.stderr)
+        print(f"{script}: {chart.clean(e)}", file=sys.stderr)
         return e.status
     return 0
+
+
+def main(arguments=None):
+    return run("render.py", "study", "report.md, ladder.svg, ladder.png, ladder.vl.json", draw, arguments)
 
 
 if __name__ == "__main__":
