@@ -18,18 +18,11 @@
 #include "harness/process.h"
 #include "harness/resources.h"
 #include "harness/unfit.h"
-#include "model/checkpoint.h"
-#include "model/config.h"
-#include "model/data.h"
-#include "model/host_memory.h"
-#include "model/trainer.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <set>
 #include <sstream>
@@ -201,7 +194,7 @@ int run(const RunFlags& flags) {
   if (flags.report_steps) return 0;
   if (flags.json) {
     harness::check_schema(record, "record", "the record");
-    fmt::print("{}\n", record.dump(1));
+    fmt::print("{}\n", harness::ascii_text(record));
   }
   if (record.at("status") == "failed") {
     throw std::runtime_error(fmt::format("out of memory: {}", record.at("failure").at("message").get<std::string>()));
@@ -230,51 +223,6 @@ int run(const RunFlags& flags) {
     fmt::print(flags.json ? stderr : stdout, "{}\n", printable(verdict));
   }
   return proven && reproduced ? 0 : 1;
-}
-
-int train(const TrainFlags& flags) {
-  RunFlags run_flags;
-  run_flags.workload = flags.workload;
-  run_flags.recipe = flags.recipe;
-  WorkloadFlags& workload = run_flags.workload;
-  if (workload.model.empty()) workload.model = "gpt2-124m";
-  const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
-  if (workload.T == 0) workload.T = std::min<int64_t>(256, config.n_positions);
-  if (workload.steps == 0) workload.steps = 50;
-  const int64_t steps = workload.steps;
-  const RunOptions options = run_options(run_flags);
-  if (!flags.save.empty()) check_can_write("--save", flags.save);
-  model::apply_host_memory(options.recipe.host_memory);
-  at::set_num_threads(static_cast<int>(options.threads));
-  const model::TokenStream tokens =
-      model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary);
-  model::Trainer trainer(
-      config, options.recipe,
-      {.B = options.B,
-       .T = options.T,
-       .accumulation = options.accumulation,
-       .max_steps = steps,
-       .seed = options.seed,
-       .schedule = {.warmup_steps = std::min<int64_t>(10, steps), .decay_steps = std::max<int64_t>(steps, 11)}},
-      tokens);
-  if (!flags.weights.empty()) model::load_weights(trainer.model(), flags.weights);
-  for (int64_t step = 0; step < steps; ++step) {
-    const auto start = std::chrono::steady_clock::now();
-    trainer.step();
-    if (flags.json) continue;
-    trainer.synchronize();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("step {:>5}  loss {:.4f}  {} ms  {} tokens/s\n", step + 1, trainer.losses().back(),
-               number(seconds * 1e3), number(static_cast<double>(trainer.tokens_per_step()) / seconds));
-    std::fflush(stdout);
-  }
-  if (flags.json) {
-    Json losses = Json::array();
-    for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
-    fmt::print("{}\n", Json{{"losses", losses}}.dump());
-  }
-  if (!flags.save.empty()) model::save_weights(trainer.model(), flags.save);
-  return 0;
 }
 
 int compare(const CompareFlags& flags) {
@@ -335,13 +283,12 @@ int verify(const VerifyFlags& flags) {
                           {"stored", finding.stored},
                           {"expected", finding.expected}});
     }
-    fmt::print("{}\n", Json{{"findings", findings},
-                            {"unchecked", seen.unchecked},
-                            {"hashes", seen.sealed},
-                            {"records", seen.records},
-                            {"files", seen.files},
-                            {"values", seen.values}}
-                           .dump(1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
+    fmt::print("{}\n", harness::ascii_text({{"findings", findings},
+                                            {"unchecked", seen.unchecked},
+                                            {"hashes", seen.sealed},
+                                            {"records", seen.records},
+                                            {"files", seen.files},
+                                            {"values", seen.values}}));
   } else {
     for (const Finding& finding : seen.findings) {
       fmt::print("{}{}: {}; expected {}\n", printable(finding.file),
@@ -393,15 +340,6 @@ int merge(const MergeFlags& flags) {
                printable(folder.string()));
   }
   return status;
-}
-
-int tokenize(const TokenizeFlags& flags) {
-  check_can_write("--out", flags.out);
-  const fs::path vocabulary = flags.vocabulary.empty() ? default_vocabulary() : fs::path(flags.vocabulary);
-  const auto stream = model::tokens_of_text(flags.data, vocabulary, harness::cache_folder() / "tokens");
-  model::write_tokens(flags.out, stream.tokens);
-  fmt::print("{}: {} tokens\n", printable(flags.out), stream.tokens.size());
-  return 0;
 }
 
 }  // namespace ablations

@@ -57,7 +57,7 @@ int doctor(bool json, bool peaks) {
   if (json) {
     Json found{{"environment", environment}, {"notes", notes}};
     if (peaks) found["peaks"] = to_json(measure_rates());
-    fmt::print("{}\n", found.dump(1));
+    fmt::print("{}\n", harness::ascii_text(found));
     return 0;
   }
   if (peaks) {

@@ -153,7 +153,7 @@ int diff(const ProfileFlags& flags) {
 
 int list_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
   const Json list = metrics_json(flags.chip, metrics);
-  fmt::print("{}", flags.json ? list.dump(1) + "\n" : metrics_table(list));
+  fmt::print("{}", flags.json ? harness::ascii_text(list) + "\n" : metrics_table(list));
   return 0;
 }
 
@@ -175,7 +175,7 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
                                         [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
   harness::check_schema(document, "counters", "the counters");
   if (!flags.out.empty()) harness::write_json(flags.out, document, "counters");
-  fmt::print("{}\n", flags.json ? document.dump(1) : counters_table(document));
+  fmt::print("{}\n", flags.json ? harness::ascii_text(document) : counters_table(document));
   return 0;
 }
 
