@@ -7,6 +7,7 @@ and a cache folder of the tests' own, so that the same tests pass everywhere and
 import json
 import os
 import pathlib
+import pty
 import subprocess
 import time
 
@@ -40,6 +41,28 @@ def ladder(program, environment, tmp_path_factory):
     def run(*arguments, cwd=nowhere, variables=None, **options) -> subprocess.CompletedProcess:
         return subprocess.run([program, *map(str, arguments)], cwd=cwd, env=environment | (variables or {}),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=options.pop("timeout", 120), **options)
+
+    return run
+
+
+@pytest.fixture
+def on_a_terminal(program, environment):
+    """on_a_terminal("ablate", ..., stdout=...): exit status and what a terminal was sent; standard output, too, unless named."""
+
+    def run(*arguments, **options) -> tuple[int, str]:
+        reader, writer = pty.openpty()
+        command = [program, *map(str, arguments)]
+        with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=writer,
+                              **{"stdout": writer, **options}) as process:
+            os.close(writer)
+            shown = b""
+            try:
+                while block := os.read(reader, 4096):
+                    shown += block
+            except OSError:  # a pty ends so
+                pass
+        os.close(reader)
+        return process.returncode, shown.decode()
 
     return run
 

@@ -7,7 +7,6 @@ the clock that runs backwards and the children that write garbage are made, by a
 import json
 import os
 import pathlib
-import pty
 import random
 import re
 import resource
@@ -239,23 +238,13 @@ def assert_printable(text: str) -> None:
     assert all(" " <= character <= "~" or character == "\n" for character in text)
 
 
-def test_children_that_write_garbage_and_work(ladder, program, environment, preload, small, calm, tmp_path) -> None:
+def test_children_that_write_garbage_and_work(ladder, on_a_terminal, preload, small, calm, tmp_path) -> None:
     preload(FAULT_GARBAGE="work")
     folder = tmp_path / "study"
-    reader, writer = pty.openpty()
-    command = [program, "ablate", "--ladder", small, *ARGUMENTS, "--out", folder]
-    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer) as runner:
-        os.close(writer)
-        shown = b""
-        try:
-            while block := os.read(reader, 4096):
-                shown += block
-        except OSError:  # a pty ends so
-            pass
-    os.close(reader)
-    assert runner.returncode == 0, shown
-    assert_printable(shown.decode().replace("\r", "").replace("\x1b[K", ""))
-    assert "step 4/4" in shown.decode() and "step 7/3" not in shown.decode() and "step -5/4" not in shown.decode()
+    status, shown = on_a_terminal("ablate", "--ladder", small, *ARGUMENTS, "--out", folder, stdout=subprocess.DEVNULL)
+    assert status == 0, shown
+    assert_printable(shown.replace("\r", "").replace("\x1b[K", ""))
+    assert "step 4/4" in shown and "step 7/3" not in shown and "step -5/4" not in shown
     assert all(log.stat().st_size > 2 << 20 for log in (folder / "logs").iterdir())  # it was there
     assert_same(folder, calm)
 

@@ -433,20 +433,9 @@ def test_a_disk_that_fills_up(small, ladder, small_disk) -> None:
     assert_complete(disk / "study")
 
 
-def test_progress_on_a_terminal(small, program, environment, tmp_path) -> None:
-    reader, writer = pty.openpty()
-    command = [program, "ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study"]
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
-    os.close(writer)
-    shown = b""
-    try:
-        while block := os.read(reader, 4096):
-            shown += block
-    except OSError:  # a pty ends so
-        pass
-    os.close(reader)
-    assert process.wait(60) == 0
-    text = shown.decode()
+def test_progress_on_a_terminal(small, on_a_terminal, tmp_path) -> None:
+    status, text = on_a_terminal("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
+    assert status == 0
     assert re.search(r"\r\x1b\[K\[#*\.+\] run 1/3 r1-0\d-\w+ step 0/4", text) and "run 3/3" in text and "step 4/4" in text
     drawn = re.findall(r"\r\x1b\[K(\[[^\r\n]*)", text)
     assert drawn and max(map(len, drawn)) <= 79
