@@ -133,7 +133,9 @@ void write_json(const fs::path& file, const Json& document, std::string_view kin
   files::write_file(file, document.dump(1) + "\n");
 }
 
-std::string ascii_text(const Json& document) { return document.dump(1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace); }
+std::string ascii_text(const Json& document) {
+  return document.dump(1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+}
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
