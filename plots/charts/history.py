@@ -1,33 +1,17 @@
-"""python plots/history.py HISTORY.json OUT_DIR: history.svg, history.png and history.vl.json of a history.
+"""A rung's time over stored studies: one panel for each series, with its level and a mark where it changed.
 
-One panel for each series: medians with their intervals in the order of the studies, the level behind them, and a mark
-where it changed. As chart.py: every number and every finding stands in the document; here is only where it goes.
 The surprising thing: the time axis does not begin at 0, because a change of a few per cent would not be seen; it always
 spans a tenth of the time at least, so that noise does not look like a change either.
 """
 
-import json
-import sys
+from charts import Chart, Missing
+from theme import BAR, FASTER_INK, GREY, INK, NARROW, SLOWER_INK, axis
+from words import clean, shorten, wrap
 
-import chart
-import render
-from chart import GREY, INK, clean, shorten
-from modes import axis
-
-WIDTH, HEIGHT, LEAST_SPAN = 620, 130, 0.1
-COLORS = {"slower": "#a34700", "faster": "#00654a"}
-LINE_CHARACTERS = 112  # of a panel's heading
-
-
-def wrap(text, limit=LINE_CHARACTERS, most=3):
-    """Lines of at most `limit` characters, broken at blanks; the last of `most` is shortened."""
-    lines = [""]
-    for word in clean(text).split(" "):
-        word = shorten(word, limit)
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > limit:
-            lines.append("")
-        lines[-1] += (" " if lines[-1] else "") + word
-    return lines if len(lines) <= most else lines[: most - 1] + [shorten(" ".join(lines[most - 1:]), limit)]
+NAME, QUESTION = "history", "Has it become slower over time?"
+WIDTH, HEIGHT, LEAST_SPAN = 800, 130, 0.1
+COLORS = {"slower": SLOWER_INK, "faster": FASTER_INK}
+LINE_CHARACTERS = 130  # of a panel's heading
 
 
 def circumstances(series):
@@ -38,7 +22,8 @@ def circumstances(series):
     return " · ".join([*parts, series["recipe_hash"]])
 
 
-def panel(series):
+def panel(series, narrow):
+    characters = 54 if narrow else LINE_CHARACTERS
     points, color = series["points"], COLORS.get(series["verdict"], INK)
     data = [{"i": i, "day": clean(p["time"])[:10], "ms": p["median"], "lo": p["lo"], "hi": p["hi"], "level": p["level"]}
             for i, p in enumerate(points)]
@@ -47,7 +32,7 @@ def panel(series):
     low, high = max(low - margin, 0), high + margin
     marks = [{"i": s["at"] - 0.5, "text": f"{'+' if s['ratio'] >= 1 else '−'}{abs(100 * (s['ratio'] - 1)):.1f} %",
               "slower": s["ratio"] >= 1} for s in series["steps"]]
-    every = -(-len(data) // 8)
+    every = -(-len(data) // (3 if narrow else 8))
     ticks = [d["i"] for d in data[::every]]
     days = " : ".join([f"datum.value === {i} ? '{data[i]['day']}'" for i in ticks] + ["''"])
     x = {"field": "i", "type": "quantitative", "scale": {"domain": [-0.6, max(len(data), 2) - 0.4], "nice": False},
@@ -61,10 +46,10 @@ def panel(series):
          "encoding": {"x": mark, "color": step_color}},
         {"data": {"values": marks}, "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": -4, "fontSize": 12, "fontWeight": "bold"},
          "encoding": {"x": mark, "y": {"value": -3}, "text": {"field": "text", "type": "nominal"}, "color": step_color}},
-        {"mark": {"type": "rule", "strokeWidth": 1.2, "color": chart.BAR, "opacity": 0.4, "clip": True},
+        {"mark": {"type": "rule", "strokeWidth": 1.2, "color": BAR, "opacity": 0.4, "clip": True},
          "transform": [{"filter": "datum.lo !== null && datum.hi !== null"}],
          "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}},
-        {"mark": {"type": "point", "filled": True, "size": 34, "color": chart.BAR, "opacity": 1}, "encoding": {"x": x, "y": y}},
+        {"mark": {"type": "point", "filled": True, "size": 34, "color": BAR, "opacity": 1}, "encoding": {"x": x, "y": y}},
     ]
     if series["verdict"] != "too_few":
         starts = sorted({0, *(s["at"] for s in series["steps"])})
@@ -72,17 +57,17 @@ def panel(series):
             layers.append({"data": {"values": data[begin:end]}, "mark": {"type": "line", "strokeWidth": 2, "color": color},
                            "encoding": {"x": x, "y": {**y, "field": "level"}}})
     words = {"slower": "Slower: ", "faster": "Faster: "}.get(series["verdict"], "")
-    heading = [shorten(clean(series["label"]), 70) + ("" if series["current"] else " (until the circumstances changed)")]
-    lines = wrap(words + series["finding"]) + wrap(circumstances(series), most=2)
+    heading = [shorten(clean(series["label"]), 40 if narrow else 70) + ("" if series["current"] else " (until the circumstances changed)")]
+    lines = wrap(words + series["finding"], characters) + wrap(circumstances(series), characters, most=2)
     if series["new_because"]:
-        lines += wrap("other circumstances than in the panel above: " + "; ".join(series["new_because"]), most=2)
-    return {"width": WIDTH, "height": HEIGHT, "data": {"values": data}, "layer": layers,
+        lines += wrap("other circumstances than in the panel above: " + "; ".join(series["new_because"]), characters, most=2)
+    return {"width": NARROW - 60 if narrow else WIDTH, "height": HEIGHT, "data": {"values": data}, "layer": layers,
             "title": {"text": heading, "subtitle": lines, "anchor": "start", "frame": "group", "fontSize": 14, "color": color,
                       "subtitleFontSize": 12, "subtitleColor": INK, "subtitleLineHeight": 16, "subtitlePadding": 4,
                       "offset": 22 if marks else 10}}
 
 
-def spec(history):
+def of_history(history):
     count = history["studies"]
     lines = [f"{count} {'study' if count == 1 else 'studies'} · points: a study's median, with its interval, which may go on beyond "
              "the edge · line: the level behind them"]
@@ -90,33 +75,16 @@ def spec(history):
     lines.append("the time axes do not begin at 0" + (" · CPU figures, not comparable with a GPU's" if all(on_cpu) else
                                                       " · panels of a CPU are CPU figures, not comparable with a GPU's"
                                                       if any(on_cpu) else ""))
-    lines += wrap(history["method"], 118)
-    frame = chart.frame(clean(history["finding"]), lines)
-    frame["title"]["text"] = wrap(history["finding"], 62)
-    return {**frame, "vconcat": [panel(s) for s in history["series"]],
-            "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
+    lines += wrap(history["method"], 130)
+
+    def drawing(narrow):
+        return {"vconcat": [panel(s, narrow) for s in history["series"]],
+                "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
+
+    return Chart(clean(history["finding"]), lines, drawing(False), drawing(True))
 
 
-def draw(history, path):
-    """{file name: bytes}; None for a picture that cannot be drawn here."""
-    try:
-        import vl_convert
-    except ImportError:
-        vl_convert = None
-    try:
-        drawing = spec(history)
-        text = json.dumps(drawing, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        svg = vl_convert and vl_convert.vegalite_to_svg(drawing, allowed_base_urls=[]).encode()
-        png = vl_convert and vl_convert.vegalite_to_png(drawing, scale=2, allowed_base_urls=[])
-        return {"history.svg": svg, "history.png": png, "history.vl.json": text.encode()}
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as e:
-        raise render.Refused(f"{path}: does not follow results/schemas/history.v1.json: {type(e).__name__}: {e}") from e
-
-
-def main(arguments=None):
-    return render.run("history.py", "history", "history.svg, history.png, history.vl.json", draw, arguments)
-
-
-if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="surrogateescape")
-    sys.exit(main())
+def draw(report):
+    if not report["histories"]:
+        return Missing("`ladder history FOLDER --out DIR`, then `ladder report STUDY --with DIR/history.json`")
+    return of_history(report["histories"][-1])

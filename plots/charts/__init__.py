@@ -1,0 +1,28 @@
+"""The charts of a report, each answering one question; one file each.
+
+A chart's file has NAME (of its files and of its place in the page), QUESTION, and draw(), which takes a report's study
+({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for OF_REPORT, the whole report, and returns a Chart or,
+where there is nothing to draw, a Missing. draw() computes no number: all of them stand in the document.
+"""
+
+import importlib
+from typing import Any, NamedTuple
+
+
+class Chart(NamedTuple):
+    finding: str            # the title: what is seen
+    lines: list[str]        # the conditions: what, where, when; how to read marks and whiskers
+    wide: dict[str, Any]    # Vega-Lite without frame (theme.bare and theme.framed complete it), theme.WIDE px at most
+    narrow: dict[str, Any]  # the same for theme.NARROW px
+
+
+class Missing(NamedTuple):
+    run: str  # the command that makes what it lacks, or why there is none: Markdown's `code` marks commands
+
+
+OF_STUDY = ["ladder", "worth", "sweep"]
+OF_REPORT = ["history"]
+
+
+def module(name):
+    return importlib.import_module(f"charts.{name}")

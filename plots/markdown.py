@@ -1,0 +1,75 @@
+"""report.md: a report for a page that renders GitHub's Markdown. Every value is escaped on its way out unless it is Md already."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import study as words_of
+import words
+from words import clean
+
+HERE = Path(__file__).resolve().parent
+
+
+class Md(str):
+    """Text that is Markdown already; the template escapes every other value."""
+
+
+def escape(value):
+    """A value of the study as literal inline Markdown (GitHub's): safe in a paragraph, a heading and a table cell."""
+    if isinstance(value, Md):
+        return value
+    text = clean(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", text)
+    # A value never becomes a link or a mention.
+    text = re.sub(r"(?i)(?:(?<=http)|(?<=https)|(?<=ftp)):(?=//)|(?<=www)\.|(?<!\w)@(?=\w)", lambda m: f"&#{ord(m[0])};", text)
+    # What would open a heading, a list or a rule at the start of a line.
+    return Md(re.sub(r"^(?:([#+\-=])(?=[#+\-=]*(?:\s|$))|(\d+)([.)])(?=\s|$))",
+                     lambda m: "\\" + m[1] if m[1] else f"{m[2]}\\{m[3]}", text))
+
+
+def code(value):
+    """A value as a code span that no backtick or pipe in it can leave, for table cells: strings bare, the rest as JSON."""
+    text = clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False))
+    if not text:
+        return Md("(empty)")
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    pad = " " if "`" in (text[0], text[-1]) else ""
+    # A table takes \| for a pipe even in code, but would read \\| as an escaped backslash and a cell's end.
+    return Md(escape(text)) if "\\|" in text else Md(fence + pad + text.replace("|", "\\|") + pad + fence)
+
+
+def span(estimate, show):
+    """' (2.55 – 2.68)', or nothing without an interval."""
+    if estimate["lo"] is None or estimate["hi"] is None:
+        return Md("")
+    return Md(f" ({show(estimate['lo'])} – {show(estimate['hi'])})")
+
+
+def label(study, rung, position):
+    """'+ bf16 autocast', with what a sweep varies before it. The plus is ours, everything after it the study's."""
+    text = words_of.swept_value(study, rung) + words_of.label(rung, position)
+    return Md("+ " + escape(text[2:])) if text.startswith("+ ") else escape(text)
+
+
+def commands(text):
+    """A line of ours, whose `code` stays code."""
+    return Md("".join(f"`{part}`" if i % 2 else escape(part) for i, part in enumerate(text.split("`"))))
+
+
+def render(view):
+    """view: page.view's dict. The Markdown's text."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, finalize=escape,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
+    environment.filters.update(
+        tera=lambda x: f"{x / 1e12:,.4g}", code=code, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
+        count=words.count, energy=words.energy, memory=words.memory,
+        ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times),
+        command=lambda text: Md(shlex.quote(clean(text))))
+    environment.globals.update(label=label, of=words_of, Md=Md)
+    text = environment.get_template("report.md.j2").render(**view)
+    return re.sub(r"\n{3,}", "\n\n", text)

@@ -1,0 +1,191 @@
+"""What a study (results/schemas/study.v1.json) says, in words: labels, reasons, its finding. Every number stands in it."""
+
+import shlex
+
+from words import clean, count, digits3, milliseconds, shorten, times
+
+STATUS_WORDS = {
+    "not_applicable": "not applicable",
+    "not_measured": "not measured",
+    "failed": "failed",
+    "unproven": "unproven",
+    "void": "void",
+    "missing": "not run yet",
+}
+LETTERS = {"batch": "B", "context": "T", "accumulation": "micro-steps"}
+TITLE_LENGTH = 84  # characters
+
+
+def mode(study):
+    return study.get("mode", "cumulative")
+
+
+def own_rungs(study):
+    """Without those of other programs, which are no rungs of the ladder."""
+    return [r for r in study["rungs"] if "peer" not in r]
+
+
+def has_number(rung):
+    return rung["status"] == "measured" and rung["ms_per_step"] is not None
+
+
+def measured(study):
+    return [r for r in own_rungs(study) if has_number(r)]
+
+
+def memory_unit(study):
+    """(name, bytes): one unit for the whole column, so that its figures can be compared down the page."""
+    known = [r["peak_memory_bytes"] for r in own_rungs(study) if r["status"] == "measured" and r["peak_memory_bytes"] is not None]
+    return ("MiB", 2**20) if known and max(known) < 2**30 else ("GiB", 2**30)
+
+
+def confidence(study):
+    return f"{study['statistics']['confidence'] * 100:.4g} %"
+
+
+def label(rung, position):
+    if "label" in rung:
+        return clean(rung["label"])
+    return ("" if position == 0 else "+ ") + clean(rung["title"])
+
+
+def reason(rung):
+    """Why a rung has no number: 'failed: exit status 3'."""
+    word = "out of memory" if rung.get("out_of_memory") else STATUS_WORDS.get(rung["status"], "no number")
+    why = clean(rung["reason"])
+    if not why or why.lower().startswith(word):
+        return why or word
+    return f"{word}: {why}"
+
+
+def unclear(ratio):
+    """True where the interval includes 1: the data do not say which way it went."""
+    return ratio["lo"] is not None and ratio["hi"] is not None and ratio["lo"] <= 1 <= ratio["hi"]
+
+
+def swept_value(study, rung):
+    what = study.get("swept")
+    return f"{LETTERS[what]}={rung['workload'][what]} " if what else ""
+
+
+def peers(study):
+    """[(our rung, the comparison, the peer's rung)]"""
+    rungs = {r["index"]: r for r in study["rungs"]}
+    return [(own, p, rungs[p["rung"]]) for own in study["rungs"] for p in own.get("peers", [])]
+
+
+def finding(study):
+    """(words, from, to): ('2.61× faster', first rung, last rung); without a headline ('No valid speedup: why', None, None)."""
+    rungs = {r["index"]: r for r in study["rungs"]}
+    head = study["headline"]
+    if head is None or head["first"] == head["last"]:
+        numbers = measured(study)
+        if not numbers:
+            others = [r for r in own_rungs(study) if r["status"] != "not_applicable"]
+            why = f"no rung has a number ({reason(others[0])})" if others else "no rung has a number"
+        elif len(numbers) == 1:
+            why = f"only “{clean(numbers[0]['title'])}” has a number"
+        else:
+            why = "no rung could be compared with the reference rung"
+        return f"No valid speedup: {why}", None, None
+    ratio = head["speedup"]
+    if unclear(ratio):
+        words = f"No clear change, {times(ratio['ratio'])}"
+    else:
+        words = f"{times(ratio['ratio'])} faster" if ratio["ratio"] >= 1 else f"Slower, {times(ratio['ratio'])} the speed"
+    return words, rungs[head["first"]], rungs[head["last"]]
+
+
+def title(study):
+    words, first, last = finding(study)
+    if first is None:
+        return shorten(words, TITLE_LENGTH)
+    return f"{words}: {digits3(first['ms_per_step']['median'])} → {milliseconds(last['ms_per_step']['median'])} per step"
+
+
+def sizes(study):
+    """'B=16 T=1024 × 4 micro-steps', without what a sweep varies."""
+    work = study["workload"]
+    texts = {"batch": f"B={work['batch']}", "context": f"T={work['context']}"}
+    if work["accumulation"] != 1:
+        texts["accumulation"] = f"× {work['accumulation']} micro-steps"
+    texts.pop(study.get("swept"), None)
+    return " ".join(texts.values())
+
+
+def about(study):
+    """Two lines for every chart's subtitle: what was measured, and where and when."""
+    device, plan = study["device"], study["plan"]
+    return [
+        " · ".join([shorten(study["ladder"]["title"], 70), shorten(study["workload"]["model"], 40), sizes(study)]),
+        " · ".join([shorten(device["name"], 70), clean(study["created"])[:10]]
+                   + (["CPU figures, not comparable with a GPU's"] if device["kind"] == "cpu" else [])
+                   + ([] if study["finished"] else [f"unfinished: {plan['runs_ok']} of {plan['runs_planned']} runs"])),
+    ]
+
+
+def warning_line(study):
+    if not study["warnings"]:
+        return []
+    more = len(study["warnings"]) - 1
+    return ["Warning: " + shorten(study["warnings"][0], 110) + (f" (and {more} more, see the report)" if more else "")]
+
+
+def runs_said(study):
+    """'median of 5 runs', of the rungs with a number."""
+    runs = {r["runs_ok"] for r in measured(study)}
+    if not runs:
+        return "no runs"
+    only = min(runs) if len(runs) == 1 else None
+    return "a single run" if only == 1 else f"median of {only} runs" if only else f"median of up to {max(runs)} runs"
+
+
+def command_line(study):
+    """What has to stand after `ladder ablate --ladder NAME` for a study of this mode."""
+    words = []
+    if "swept" in study:
+        values = list(dict.fromkeys(str(r["workload"][study["swept"]]) for r in study["rungs"]))
+        words += ["--sweep", f"{study['swept']}={','.join(values)}"]
+    elif mode(study) != "cumulative":
+        words += ["--mode", mode(study)]
+    if mode(study) == "factorial":
+        words += ["--factors", ",".join(dict.fromkeys(clean(w["optimization"]) for w in study["attribution"]))]
+    if peers(study):
+        words += ["--with-peer", "pytorch"]
+    return "".join(" " + shlex.quote(word) for word in words)
+
+
+# ---- the modes beside the cumulative ladder
+
+WORTHS = {
+    "leave-one-out": ("What is lost without each optimization", "Time of a step without it, divided by the time with everything on."),
+    "one-at-a-time": ("What each optimization brings alone", "Time of the reference's step, divided by the time with it alone."),
+    "factorial": ("What each optimization brings, averaged over all orders of switching them on",
+                  "Its Shapley value: what it takes off the logarithm of the time, averaged over all orders; the worths multiply up "
+                  "to the whole speedup."),
+}
+METHODS = {"leave-one-out": "leave_one_out", "one-at-a-time": "one_at_a_time", "factorial": "shapley"}
+
+
+def worths(study):
+    """What its mode asks for: largest first, those without a number last."""
+    asked = [w for w in study.get("attribution", []) if w["method"] == METHODS.get(mode(study))]
+    return sorted(asked, key=lambda w: (w["ratio"] is None, -(w["ratio"] or 0)))
+
+
+def worth_words(study):
+    return WORTHS.get(mode(study), ("", ""))[1]
+
+
+def title_of_any(study):
+    """The finding of a study of any mode."""
+    if mode(study) == "cumulative" or study["headline"] is not None:
+        return title(study)
+    if mode(study) != "sweep":
+        return WORTHS[mode(study)][0]
+    numbers = measured(study)
+    if not numbers:
+        return "No rung has a number"
+    best = max(numbers, key=lambda r: r["tokens_per_s"]["median"])
+    return shorten(f"Up to {count(best['tokens_per_s']['median'])} tokens/s, at {swept_value(study, best)}"
+                   f"({clean(best['title'])})", TITLE_LENGTH)

@@ -1,0 +1,98 @@
+"""Values and names as text, for every chart and page: what a number of ms, bytes or a ratio looks like.
+
+Text of a document is untrusted: clean() before it reaches a chart (a control character makes an SVG unreadable).
+"""
+
+import re
+import unicodedata
+
+
+def clean(text):
+    """One line without control, format or unpaired surrogate characters; those that are no blanks become U+FFFD."""
+    out = []
+    for c in str(text):
+        category = unicodedata.category(c)
+        if c.isspace() or category in ("Zl", "Zp"):
+            out.append(" ")
+        elif category in ("Cc", "Cs", "Cn") or c in "\ufffe\uffff":
+            out.append("\ufffd")
+        elif category != "Cf":
+            out.append(c)
+    return re.sub(" +", " ", "".join(out)).strip()
+
+
+def shorten(text, limit):
+    text = clean(text)
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def wrap(text, limit, most=3):
+    """Lines of at most `limit` characters, broken at blanks; the last of `most` is shortened."""
+    lines = [""]
+    for word in clean(text).split(" "):
+        word = shorten(word, limit)
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > limit:
+            lines.append("")
+        lines[-1] += (" " if lines[-1] else "") + word
+    return lines if len(lines) <= most else lines[: most - 1] + [shorten(" ".join(lines[most - 1:]), limit)]
+
+
+def digits3(x):
+    """Three significant digits, never fewer than the whole number: 1,512  579  57.9  0.579."""
+    if x == 0:
+        return "0"
+    for decimals, from_ in ((0, 99.95), (1, 9.995), (2, 0.9995), (3, 0.09995)):
+        if abs(x) >= from_:
+            return f"{x:,.{decimals}f}"
+    return f"{x:.3g}"
+
+
+def plain(x):
+    """A figure that is no time: 12,345  12  0.0031."""
+    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
+
+
+def milliseconds(x):
+    return digits3(x) + " ms"
+
+
+def energy(x):
+    """Joules: 1.23 J  45.6 mJ."""
+    return f"{digits3(x)} J" if x >= 1 else f"{digits3(1e3 * x)} mJ"
+
+
+def times(x, *, sign="×"):
+    """2.61×. A change that two decimals would hide keeps three: 0.998×."""
+    if abs(x) >= 99.95:
+        return f"{x:,.0f}{sign}"
+    if abs(x) >= 9.995:
+        return f"{x:.1f}{sign}"
+    if abs(x) < 0.0995 and x != 0:
+        return digits3(x) + sign
+    return f"{x:.{3 if x != 1 and f'{x:.2f}' == '1.00' else 2}f}{sign}"
+
+
+def percent(x):
+    """A share: 47.3 %."""
+    return f"{100 * x:.3g} %"
+
+
+def count(x):
+    """16.4K: three significant digits with K, M, G, T."""
+    for unit, name in ((1, ""), (1e3, "K"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+        if abs(x) < 999.5 * unit or name == "T":
+            return digits3(x / unit) + name
+
+
+def memory(x, unit):
+    """x bytes in a unit of study.memory_unit()."""
+    name, size = unit
+    smallest, decimals = (0.05, 1) if name == "GiB" else (0.5, 0)
+    if 0 < x / size < smallest:
+        return "<0.1" if decimals else "<1"
+    return f"{x / size:,.{decimals}f}"
+
+
+def number_of(things, one):
+    """3 runs, 1 run."""
+    return f"{things:,} {one}{'' if things == 1 else 's'}"
