@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import study as words_of
@@ -55,7 +54,8 @@ def label(study, rung, position):
 
 def commands(text):
     """A line of ours, whose `code` stays code."""
-    return Md("".join(f"`{part}`" if i % 2 else escape(part) for i, part in enumerate(text.split("`"))))
+    parts = enumerate(re.split(r"(`[^`]*`)", clean(text)))
+    return Md(" ".join(part if i % 2 else escape(part) for i, part in parts if part).replace("` ,", "`,").replace("` .", "`."))
 
 
 def render(view):
@@ -68,8 +68,7 @@ def render(view):
     environment.filters.update(
         tera=lambda x: f"{x / 1e12:,.4g}", code=code, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
         count=words.count, energy=words.energy, memory=words.memory,
-        ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times),
-        command=lambda text: Md(shlex.quote(clean(text))))
+        ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times))
     environment.globals.update(label=label, of=words_of, Md=Md)
     text = environment.get_template("report.md.j2").render(**view)
     return re.sub(r"\n{3,}", "\n\n", text)

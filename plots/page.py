@@ -1,5 +1,90 @@
-"""report.html."""
+"""report.html: one file that works from a disk, without a network.
+
+Every chart stands in it twice, drawn wide and narrow, and the page's width chooses; a rule for each of theme's colours makes
+the same drawing dark. Every value is escaped on its way out; the page forbids itself to load anything.
+"""
+
+import re
+from pathlib import Path
+
+import study as words_of
+import theme
+import words
+from words import clean
+
+HERE = Path(__file__).resolve().parent
+
+
+def escaped(value):
+    """A value for Jinja's autoescape: without control characters, unless it is HTML of ours."""
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def commands(text):
+    """A line of ours, whose `code` becomes code."""
+    import markupsafe
+
+    return markupsafe.Markup("").join(markupsafe.Markup("<code>{}</code>").format(part) if i % 2 else markupsafe.escape(part)
+                                      for i, part in enumerate(clean(text).split("`")))
+
+
+def inline(svg, name, label):
+    """Vega's SVG as a part of the page: names of its own, which no other drawing has, and a place in the keyboard's order."""
+    import markupsafe
+
+    svg = re.sub(r'\b(id="|url\(#)([\w-]+)', lambda m: f"{m[1]}{name}-{m[2]}", svg)
+    head = f'<svg id="{name}" tabindex="0" role="group" aria-label="{markupsafe.escape(clean(label))}" '
+    return markupsafe.Markup(re.sub(r"^\s*<svg ", lambda _: head, svg, count=1))
+
+
+def drawings(one):
+    """(wide, narrow)"""
+    import vl_convert
+
+    return [inline(vl_convert.vegalite_to_svg(one.bare(narrow), allowed_base_urls=[]), f"{one.name}-{'narrow' if narrow else 'wide'}",
+                   f"{one.chart.finding} Arrow keys go through the values." if one.chart.finding.endswith(".")
+                   else f"{one.chart.finding}. Arrow keys go through the values.")
+            for narrow in (False, True)]
+
+
+def dark_colours():
+    """The rules that give a drawing dark colours."""
+    return "\n".join(f'    .drawing [{attribute}="{light}"] {{ {attribute}: {dark}; }}'
+                     for light, dark in theme.DARK.items() for attribute in ("fill", "stroke"))
+
+
+def file(name):
+    import markupsafe
+
+    return markupsafe.Markup((HERE / name).read_text(encoding="utf-8"))
 
 
 def render(shown):
-    return ""
+    """shown: view.view's dict. The page's text."""
+    import jinja2
+    import markupsafe
+
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, finalize=escaped,
+                                     trim_blocks=True, lstrip_blocks=True, autoescape=True)
+
+    def between(estimate, show):
+        if estimate["lo"] is None or estimate["hi"] is None:
+            return ""
+        return markupsafe.Markup(' <span class="interval">{} – {}</span>').format(show(estimate["lo"]), show(estimate["hi"]))
+
+    def part_interval(part):
+        if part["first"] is None:
+            return ""
+        ratio = part["study"]["headline"]["speedup"]
+        pairs = words.number_of(ratio["pairs"], "pair") + " of runs"
+        said = (f"{part['confidence']} interval {words.times(ratio['lo'])} – {words.times(ratio['hi'])}, {pairs}"
+                if ratio["lo"] is not None and ratio["hi"] is not None else f"{pairs}, no interval")
+        return markupsafe.Markup(" <small>{}</small>").format(said)
+
+    environment.filters.update(
+        commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
+        energy=words.energy, memory=words.memory, percent=words.percent, shorten=words.shorten,
+        tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
+    environment.globals.update(of=words_of, part_interval=part_interval, drawings=drawings, file=file, dark_colours=lambda: markupsafe.Markup(dark_colours()),
+                               number_of=words.number_of)
+    return environment.get_template("report.html.j2").render(**shown)

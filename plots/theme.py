@@ -48,3 +48,10 @@ def framed(drawing, name, lines):
     return {**bare(drawing, ". ".join([name, *lines])), "padding": 18,
             "title": {"text": heading if len(heading) > 1 else name, "subtitle": [part for line in lines for part in wrap(line, 150)], "anchor": "start", "frame": "bounds", "fontSize": 20, "color": INK,
                       "subtitleFontSize": 12, "subtitleColor": GREY, "subtitleLineHeight": 17, "subtitlePadding": 6, "offset": 26}}
+
+
+# What each colour above becomes on a dark page.
+DARK = {INK: "#e6e8ec", GREY: "#9aa3af", GRID: "#2a303a", PAPER: "#12161c", BAR: "#5b9bd8", SLOWER_BAR: "#e0a04a",
+        SLOWER_INK: "#ffb45e", FASTER_INK: "#4fc9a0", "#1f4e79": "#2f6fb0", "#7fb2dd": "#93c2ea", "#c3dcf0": "#d5e6f5",
+        "#d0d5db": "#565e6a", "#d55e00": "#ff8a3c", "#009e73": "#35c79a", "#cc79a7": "#e29bc3", "#e69f00": "#f2b632",
+        "#56b4e9": "#7cc8f2", "black": "#e6e8ec", "#000": "#e6e8ec", "#888": "#9aa3af", "#ddd": "#2a303a"}

@@ -3,13 +3,15 @@
 Computes nothing: which rungs, tables and charts there are, and where they go.
 """
 
+import json
+import shlex
 from typing import NamedTuple, Optional
 
 import charts
 import study as of
 import theme
 from charts import Chart
-from words import clean, percent
+from words import clean, number_of, percent, plain, shorten
 
 
 class Drawn(NamedTuple):
@@ -51,17 +53,89 @@ def mfu_rows(study):
     return list({m["type"]: m for m in mfus if m["value"] is not None}.values()), none
 
 
-def part_view(part, suffix, name):
+def trust(report, part):
+    """What the trust panel says, a card each: what, how it stands ("good", "warn", "bad" or ""), in words."""
+    study = part["study"]
+    own, plan = of.own_rungs(study), study["plan"]
+    rungs = of.measured(study)
+    cards = []
+
+    def card(what, value, mood, words=""):
+        cards.append({"what": what, "value": value, "mood": mood, "words": words})
+
+    complete = plan["runs_ok"] == plan["runs_planned"]
+    card("Runs", f"{plan['runs_ok']} of {plan['runs_planned']}", "good" if complete else "warn",
+         f"fresh processes, {number_of(plan['repeats'], 'repeat')} of each rung, in interleaved order")
+    proofs = [p for r in own for p in r["proofs"]]
+    passed = sum(p["passed"] for p in proofs)
+    if proofs:
+        card("Proofs", f"{passed} of {len(proofs)} passed", "good" if passed == len(proofs) else "bad",
+             "what the runs were seen to do, not what was switched on")
+    else:
+        card("Proofs", "none", "bad", "no run was observed")
+    guards = [r["guard"] for r in own if r["guard"] is not None]
+    worst = max((g["max_deviation"] for g in guards if g["max_deviation"] is not None), default=None)
+    following = sum(g["passed"] for g in guards)
+    if guards:
+        card("Guard", f"{following} of {number_of(len(guards), 'rung')} {'follows' if following == 1 else 'follow'} the reference",
+             "good" if following == len(guards) else "bad",
+             "" if worst is None else f"largest deviation of a loss {plain(worst)} nats")
+    floors = [(clean(n["label"]), f) for n in report["noise"] for f in n["floors"]
+              if f["pairs"] == plan["repeats"]] or [(clean(n["label"]), n["floors"][-1]) for n in report["noise"] if n["floors"]]
+    if floors:
+        label, floor = floors[-1]
+        card("Noise floor", percent(floor["floor"]), "", f"the least difference that {number_of(floor['pairs'], 'pair')} of runs can "
+             f"show here, measured on {shorten(label, 60)}")
+    else:
+        card("Noise floor", "not measured", "", "`ladder gate --calibrate --baselines DIR --save` measures how small a difference this "
+             "machine can show; `--with` brings it here")
+    disturbed = sum(len(r.get("flags", [])) for r in rungs)
+    card("Disturbed runs", f"{disturbed} of {plan['runs_ok']}" if disturbed else "none seen", "warn" if disturbed else "good",
+         "throttled, shared or busy with something else" if disturbed else "no throttling, no other work on the device")
+    environment = study["environment"]
+    gpu = environment.get("gpu") or {}
+    commit = environment.get("git_commit")
+    program = f"commit {clean(commit)[:10]}" if commit else "commit unknown"
+    versions = [f"driver {clean(gpu['driver'])}"] if gpu.get("driver") else []
+    if study["device"]["kind"] == "cuda":
+        versions.append(f"CUDA {clean(environment.get('cuda'))}")
+    dirty = environment.get("git_dirty")
+    card("Environment", f"torch {clean(environment.get('torch', 'unknown'))}", "warn" if dirty else "",
+         ", ".join([*versions, program + (", with changes that are not committed" if dirty else "")]))
+    if not part["computed_again"]:
+        card("Numbers", "as they were stored", "warn", "they were not computed again from the records; `ladder verify` does")
+    return cards
+
+
+def alone(study, rung):
+    """The commands that run a rung by itself, where it has a name by which they know it."""
+    if of.mode(study) != "cumulative" or rung["status"] == "not_applicable":
+        return []
+    name = rung["optimization"] or "start"
+    at = f"--ladder {shlex.quote(clean(study['ladder']['name']))} --rung {shlex.quote(clean(name))}"
+    return [f"ladder run {at}", f"ladder profile --trace {at}"]
+
+
+def proofs_of(rung):
+    """Those of the fields that the rung changes; all of them where one failed, or where it changes none."""
+    own = [p for p in rung["proofs"] if p["field"] in rung["recipe_diff"]]
+    return own if own and all(p["passed"] for p in rung["proofs"]) else rung["proofs"]
+
+
+def part_view(report, part, suffix, name):
     study = part["study"]
     words, first, last = of.finding(study)
     mfus, no_mfu = mfu_rows(study)
     pictures = drawn(charts.OF_STUDY, part, suffix)
     splits = [(r, r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     return {
+        "trust": trust(report, part), "alone": lambda rung: alone(study, rung), "proofs_of": proofs_of,
+        "shown": lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False),
+        "again": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}{of.command_line(study)}",
         "study": study, "name": name, "suffix": suffix, "source": part["source"], "computed_again": part["computed_again"],
         "words": words, "first": first, "last": last, "title": of.title_of_any(study), "confidence": of.confidence(study),
         "rungs": of.own_rungs(study), "mode": of.mode(study), "worths": of.worths(study), "worth_words": of.worth_words(study),
-        "peers": of.peers(study), "settings": of.command_line(study), "unit": of.memory_unit(study),
+        "peers": of.peers(study), "unit": of.memory_unit(study),
         "environment": flatten(study["environment"]), "splits": splits,
         "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for _, m in splits),
         "mfus": mfus, "no_mfu": no_mfu,
@@ -70,15 +144,41 @@ def part_view(part, suffix, name):
     }
 
 
+def contents(report, parts, beside):
+    """The page's table of contents."""
+    def link(anchor, text, inner=()):
+        return {"anchor": anchor, "text": text, "inner": list(inner)}
+
+    out = [link("side-by-side", "Side by side")] if report["comparison"] else []
+    for part in parts:
+        end = part["suffix"]
+        sections = [link("trust" + end, "Can it be trusted?"),
+                    link("ladder-section" + end, "The ladder" if part["mode"] == "cumulative" else "The rungs")]
+        pictures = [one for one in part["charts"] if one.chart and one is not part["lead"]]
+        if pictures:
+            sections.append(link("pictures" + end, "In pictures", (link(f"chart-{one.name}", one.question) for one in pictures)))
+        sections += [link("rungs" + end, "Rung by rung", (link(f"rung{end}-{i}", shorten(of.swept_value(part["study"], r) + of.label(r, i), 40))
+                                                         for i, r in enumerate(part["rungs"]))),
+                     link("how" + end, "How to read this"), link("again" + end, "Runs and environment")]
+        out += [link("study" + end, shorten(part["name"], 60), sections)] if len(parts) > 1 else sections
+    if any(one.chart and one.name != "side_by_side" for one in beside):
+        out.append(link("beside", "Beside the study"))
+    return out + [link("not-here", "What is not here")]
+
+
 def view(report):
     """The templates' variables. Names of charts of the second study end with -2."""
     studies = report["studies"]
     names = [clean(part["study"]["ladder"]["title"]) for part in studies]
     if len(set(names)) < len(names):
         names = [f"{name} ({clean(part['study']['id'])})" for name, part in zip(names, studies)]
-    parts = [part_view(part, "" if i == 0 else f"-{i + 1}", names[i]) for i, part in enumerate(studies)]
-    return {"report": report, "parts": parts, "charts": drawn(charts.OF_REPORT, report), "comparison": report["comparison"],
-            "notes": [clean(note) for note in report["notes"]]}
+    parts = [part_view(report, part, "" if i == 0 else f"-{i + 1}", names[i]) for i, part in enumerate(studies)]
+    beside = drawn(charts.OF_REPORT, report)
+    lacking = [(one.question + (f" ({part['name']})" if len(parts) > 1 else ""), one.run)
+               for part in parts for one in part["charts"] if not one.chart]
+    return {"report": report, "parts": parts, "charts": beside, "comparison": report["comparison"],
+            "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["title"], "contents": contents(report, parts, beside),
+            "missing": lacking + [(one.question, one.run) for one in beside if not one.chart]}
 
 
 def all_charts(page):

@@ -74,7 +74,7 @@ def times(x, *, sign="×"):
 
 def percent(x):
     """A share: 47.3 %."""
-    return f"{100 * x:.3g} %"
+    return f"{100 * x:.1f} %"
 
 
 def count(x):

@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from test_render import EVIL, ROOT, chart, make, rendered, rung, run, table, valid, without_number
+from builders import ROOT, make, rung, valid, without_number
+from test_render import EVIL, rendered, run, table
 
-import modes
+import study as words_of
 
 
 def worth(name, ratio, half=0.02, reason="", method="shapley"):
@@ -66,7 +67,7 @@ def test_worth_of_pairs(tmp_path, mode):
     study["headline"] = None
     del study["statistics"]["attribution"]
     report, texts, *_, spec = rendered(study, tmp_path)
-    assert spec["title"]["text"] == modes.WORDS[mode][0] and f"**{modes.WORDS[mode][0]}.**" in report
+    assert spec["title"]["text"] == words_of.WORTHS[mode][0] and f"**{words_of.WORTHS[mode][0]}.**" in report
     assert f"--mode {mode}\n" in report and "Shapley" not in report
 
 
@@ -161,4 +162,3 @@ def test_recorded_evidence_still_renders(tmp_path):
         done = run(study, tmp_path / study.parent.name)
         assert done.returncode == 0, done.stderr
         assert table((tmp_path / study.parent.name / "report.md").read_text())
-        assert chart.spec(json.loads(study.read_text()))["data"]["values"]

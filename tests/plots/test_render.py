@@ -1,7 +1,4 @@
-"""plots/render.py on made-up studies: structure and texts of what it writes, never pixels; and what it refuses.
-
-The builder's studies are checked against the study schema first, so that the tests cannot drift away from it.
-"""
+"""plots/render.py on made-up studies: structure and texts of what it writes, never pixels; and what it refuses."""
 
 import copy
 import json
@@ -13,107 +10,38 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import jsonschema
 import pytest
+from builders import LADDER, ROOT, SCRIPT, make, mixed, report_of, valid, without_number
 
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "plots" / "render.py"
-SCHEMA = json.loads((ROOT / "results" / "schemas" / "study.v1.json").read_text())
-NAMES = ["report.md", "ladder.svg", "ladder.png", "ladder.vl.json"]
+import documents
+import markdown
+import study as words_of
+import theme
+import view
+import words
+from charts import ladder
 
-sys.path.insert(0, str(ROOT / "plots"))
-import chart  # noqa: E402
-import render  # noqa: E402
-
-LADDER = [("plain fp32", 1512.0), ("bf16 autocast", 1013.0), ("SDPA attention", 760.0), ("vocab 50304", 702.0),
-          ("fused AdamW", 622.0), ("graph capture", 590.0), ("zero copy data", 579.0)]
-
-
-# ---- builder: made-up, schema-valid studies
-
-def rung(index, name, ms, previous, first, runs=5):
-    half = 0.01 if runs > 1 else None
-
-    def around(x, width=half):
-        return (None, None) if width is None else (x * (1 - width), x * (1 + width))
-
-    def ratio(base):
-        if base is None:
-            return None
-        lo, hi = around(base / ms)
-        return {"ratio": base / ms, "lo": lo, "hi": hi, "pairs": runs}
-
-    lo, hi = around(ms)
-    return {
-        "index": index, "optimization": None if index == 0 else name.split()[0].lower(), "title": name,
-        "summary": f"What {name} does. And why it helps.", "status": "measured", "reason": "",
-        "recipe": {"precision": "fp32", "attention": "math"},
-        "recipe_diff": {} if index == 0 else {"field_" + str(index): [False, True]}, "runs_ok": runs,
-        "ms_per_step": {"median": ms, "lo": lo, "hi": hi, "q1": ms * 0.99, "q3": ms * 1.01, "min": ms * 0.97, "max": ms * 1.2,
-                        "n": 20 * runs},
-        "tokens_per_s": {"median": 1024 / ms * 1000, "lo": None, "hi": None},
-        "speedup_first": ratio(first), "speedup_previous": ratio(previous),
-        "peak_memory_bytes": int((3.1 - 0.2 * (index % 7)) * 2**30), "page_faults_per_step": 12.0,
-        "guard": {"passed": True, "max_deviation": 0.0031, "tolerance": 0.02, "known_offset": 0.0, "steps": 20, "message": ""},
-        "proofs": [{"field": "attention", "passed": True, "expected": "the fused kernel", "observed": "1 launch per step"}],
-    }
+CHARTS = [f"charts/ladder.{end}" for end in ("svg", "png", "vl.json")]
+NAMES = ["report.html", "report.md", *CHARTS]
 
 
-def without_number(study, index, status, reason):
-    study["rungs"][index].update(status=status, reason=reason, runs_ok=0, ms_per_step=None, tokens_per_s=None,
-                                 speedup_first=None, speedup_previous=None, peak_memory_bytes=None,
-                                 page_faults_per_step=None, guard=None, proofs=[])
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def make(ladder=LADDER, runs=5, device="cpu"):
-    rungs = [rung(i, name, ms, ladder[i - 1][1] if i else None, ladder[0][1] if i else None, runs)
-             for i, (name, ms) in enumerate(ladder)]
-    head = {"first": 0, "last": len(rungs) - 1, "speedup": rungs[-1]["speedup_first"]} if len(rungs) > 1 else None
-    return {
-        "kind": "study", "schema_version": 1, "id": "20260102-gpt2", "created": "2026-01-02T03:04:05Z",
-        "finished": "2026-01-02T04:04:05Z", "ladder": {"name": "gpt2", "title": "EXAMPLE DATA, not a measurement"},
-        "workload": {"model": "gpt2-124m", "parameters": 124439808, "batch": 4, "context": 256, "accumulation": 1,
-                     "tokens_per_step": 1024, "flops_per_step": 8.0e11, "seed": 1,
-                     "data": {"source": "shakespeare", "sha256": "ab" * 32, "tokens": 338025}},
-        "plan": {"repeats": runs, "warmup_steps": 5, "timed_steps": 20, "order_seed": 42, "runs_planned": runs * len(rungs),
-                 "runs_ok": runs * len(rungs)},
-        "device": {"kind": device, "name": "Example Processor 9000 @ 2.70GHz" if device == "cpu" else "NVIDIA Example"},
-        "statistics": {"center": "the median over runs of a run's median step", "interval": "bootstrap over runs, percentile",
-                       "confidence": 0.95},
-        "headline": head, "rungs": rungs,
-        "runs": [{"id": f"r{i}-{k}", "rung": i, "repeat": k, "position": i + k * len(rungs), "status": "ok", "reason": "",
-                  "median_ms": ms, "record": f"records/r{i}-{k}.json"} for i, (_, ms) in enumerate(ladder) for k in range(runs)],
-        "warnings": [], "environment": {"cpu": {"model": "Example", "cores": 8}, "torch": "2.11.0", "flags": ["a", "b"]},
-    }
+def markdown_of(study):
+    """The Markdown of a study by itself."""
+    return markdown.render(view.view(documents.as_report(study)) | {"has_pictures": True})
 
 
-def mixed():
-    """Every status; rung 7 is slower than the one before it."""
-    names = ["plain fp32", "TF32", "bf16 autocast", "SDPA attention", "graph capture", "fused AdamW", "padded vocab",
-             "zero copy data", "channels last"]
-    times = [1512.0, 1512.0, 1013.0, 760.0, 760.0, 760.0, 760.0, 811.0, 811.0]
-    study = make(list(zip(names, times)))
-    without_number(study, 1, "not_applicable", "needs a CUDA device, this machine has none")
-    without_number(study, 4, "failed", "5 of 5 runs: killed by signal 9 (out of memory?)")
-    without_number(study, 5, "void", "losses leave the reference by 0.31 at step 12, tolerance 0.02")
-    without_number(study, 6, "unproven", "the fused kernel was not seen")
-    study["rungs"][6]["proofs"] = [{"field": "vocabulary", "passed": False, "expected": "50304 rows", "observed": "50257"}]
-    without_number(study, 8, "missing", "")
-    study["headline"]["last"] = 7
-    study["headline"]["speedup"] = study["rungs"][7]["speedup_first"]
-    study["runs"][20].update(status="failed", reason="killed by signal 9", median_ms=None)
-    study["finished"] = None
-    return study
-
-
-def valid(study):
-    jsonschema.Draft7Validator(SCHEMA).validate(study)
-    return study
+def framed(study):
+    chart = ladder.draw({"study": study})
+    return theme.framed(chart.wide, chart.finding, chart.lines)
 
 
 # ---- helpers
 
-WHISKER = f'stroke="{chart.INK}"'  # nothing else is drawn with an ink outline
+WHISKER = f'stroke="{theme.INK}"'  # nothing else is drawn with an ink outline
 
 def run(source, folder, **kwargs):
     return subprocess.run([sys.executable, str(SCRIPT), str(source), str(folder)], capture_output=True, text=True, timeout=300,
@@ -121,21 +49,23 @@ def run(source, folder, **kwargs):
 
 
 def rendered(study, tmp_path):
-    """(report, SVG's texts, SVG's source, PNG's (width, height), spec) of a study that must render."""
+    """(report.md, SVG's texts, SVG's source, PNG's (width, height), spec) of the first chart of a study that must render."""
     source, folder = tmp_path / "study.json", tmp_path / "out"
     source.write_text(json.dumps(valid(study)))
     done = run(source, folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [str(folder / n) for n in NAMES]
-    assert sorted(os.listdir(folder)) == sorted(NAMES)
-    png = (folder / "ladder.png").read_bytes()
+    paths = done.stdout.splitlines()
+    assert sorted(paths) == [str(folder / file) for file in files_in(folder)]
+    assert paths[:2] == [str(folder / "report.html"), str(folder / "report.md")]
+    name = Path(paths[2]).stem
+    png = (folder / f"charts/{name}.png").read_bytes()
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
-    svg = (folder / "ladder.svg").read_text()
+    svg = (folder / f"charts/{name}.svg").read_text()
     texts = []  # a text of several lines is one element with a <tspan> each
     for element in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"):
         texts += [part.text or "" for part in (list(element) or [element])]
     return ((folder / "report.md").read_text(), texts, svg, struct.unpack(">II", png[16:24]),
-            json.loads((folder / "ladder.vl.json").read_text()))
+            json.loads((folder / f"charts/{name}.vl.json").read_text()))
 
 
 def table(report, after="## The ladder"):
@@ -179,7 +109,7 @@ def test_full_study(tmp_path):
                        "2.9"]
     assert rows[6][2:4] == ["1.02× (1.01× – 1.03×)", "**2.61×** (2.59× – 2.64×)"]
     assert "**2.61× faster** (95 % interval 2.59× – 2.64×, 5 pairs of runs):" in report
-    assert "These are CPU figures" in report and "![" in report and "](ladder.svg)" in report
+    assert "These are CPU figures" in report and "![" in report and "](charts/ladder.svg)" in report
     for section in ["## How to read this", "### 6. + zero copy data", "35 planned (5 per rung), 35 ok; order seed 42",
                     "`cpu.model` | `Example`", "ladder ablate --ladder gpt2", "bootstrap over runs, percentile",
                     "What SDPA attention does. And why it helps.", "| `field_3` | `false` | `true` |",
@@ -194,9 +124,9 @@ def test_every_number_stands_in_the_study():
     study["rungs"][2]["speedup_first"]["ratio"] = 8.88
     study["rungs"][2]["tokens_per_s"]["median"] = 9990.0
     study["headline"]["speedup"].update(ratio=5.55, lo=5.44, hi=5.66)
-    data = chart.rows(valid(study))
+    data = ladder.rows(valid(study))
     assert (data[2]["step"], data[2]["total"], data[2]["tokens"]) == ("7.77×", "8.88×", "9.99K")
-    assert chart.title(study).startswith("5.55× faster: 1,512 → 579 ms")
+    assert words_of.title(study).startswith("5.55× faster: 1,512 → 579 ms")
 
 
 def test_gpu_figures_carry_no_cpu_remark(tmp_path):
@@ -222,7 +152,7 @@ def test_every_status_without_a_number(tmp_path):
     rows = table(report)
     assert [r[1] for r in rows][1] == "*" + reasons[1] + "*"
     assert all(rows[i][2:] == ["—"] * 4 for i in reasons)
-    assert data[7]["slower"] and data[7]["time"] == "811 ms · slower" and data[7]["step_ink"] == chart.SLOWER_INK
+    assert data[7]["slower"] and data[7]["time"] == "811 ms · slower" and data[7]["step_ink"] == theme.SLOWER_INK
     assert not data[3]["slower"]
     assert "orange: this step took longer" in spec["title"]["subtitle"][2]
     assert rows[7][2].endswith("slower")
@@ -243,7 +173,7 @@ def test_mfu_has_a_column_where_there_is_one():
     study["rungs"][3]["mfu"] = mfu(None, "fp16", "no peak")
     without_number(study, 4, "failed", "exit status 3")
     study["rungs"][4]["mfu"] = None
-    report = render.report(valid(study))
+    report = markdown_of(valid(study))
     assert [row[6] for row in table(report)] == ["0.0 %", "10.0 %", "20.0 %", "—", "—", "50.0 %", "60.0 %"]
     assert [line for line in report.splitlines() if line.startswith("- MFU of")] == [
         f"- MFU of rungs in {type}: 6 N over the dense {type} peak, 989.5 TFLOP/s (datasheet, 2023)." for type in ("fp32", "bf16")]
@@ -254,26 +184,26 @@ def test_without_mfu_the_reason_is_said_once():
     study = make()
     for r in study["rungs"]:
         r["mfu"] = mfu(None, reason="there is no table of peaks for CPUs")
-    report = render.report(valid(study))
+    report = markdown_of(valid(study))
     assert report.count("No MFU: there is no table of peaks for CPUs.\n") == 1
     assert len(table(report)[0]) == 6
-    assert "MFU" not in render.report(valid(make()))  # older studies
+    assert "MFU" not in markdown_of(valid(make()))  # older studies
 
 
 def test_a_void_rung_never_shows_its_number():
     study = make()
     study["rungs"][3].update(status="void", reason="losses differ")
-    row = chart.rows(valid(study))[3]
+    row = ladder.rows(valid(study))[3]
     assert row["ms"] is None and row["total"] == "—"
-    assert table(render.report(study))[3] == ["+ vocab 50304", "*void: losses differ*", "—", "—", "—", "—"]
+    assert table(markdown_of(study))[3] == ["+ vocab 50304", "*void: losses differ*", "—", "—", "—", "—"]
 
 
 def test_not_measured_before_the_reference():
     study = make()
     without_number(study, 0, "not_measured", "before the reference")
     study["headline"]["first"] = 1
-    assert chart.rows(valid(study))[0]["reason"] == "not measured: before the reference"
-    assert chart.title(study) == "2.61× faster: 1,013 → 579 ms per step"
+    assert ladder.rows(valid(study))[0]["reason"] == "not measured: before the reference"
+    assert words_of.title(study) == "2.61× faster: 1,013 → 579 ms per step"
 
 
 def test_single_run_has_no_whiskers(tmp_path):
@@ -293,10 +223,10 @@ def test_whiskers_stand_where_there_is_an_interval(tmp_path):
 def test_unclear_step_is_not_simply_called_slower():
     study = make()
     study["rungs"][3]["speedup_previous"].update(ratio=0.998, lo=0.99, hi=1.01)
-    row = chart.rows(valid(study))[3]
-    assert (row["step"], row["time"], row["step_ink"], row["slower"]) == ("0.998×", "702 ms · slower?", chart.GREY, True)
-    assert "grey ×: the interval includes 1, no clear change" in chart.spec(study)["title"]["subtitle"][2]
-    assert "slower" not in table(render.report(study))[3][2]
+    row = ladder.rows(valid(study))[3]
+    assert (row["step"], row["time"], row["step_ink"], row["slower"]) == ("0.998×", "702 ms · slower?", theme.GREY, True)
+    assert "grey ×: the interval includes 1, no clear change" in framed(study)["title"]["subtitle"][2]
+    assert "slower" not in table(markdown_of(study))[3][2]
 
 
 def test_two_hundred_rungs(tmp_path):
@@ -332,7 +262,7 @@ def test_disturbed_rungs_and_energy(tmp_path):
     assert "\n- Disturbed: run r1-02-x throttled: HwSlowdown in 2 of 9 samples\n- Disturbed: run r2-02-x shared" in report
     assert "12.3 mJ of the GPU's energy per token." in report and "2.50 J of the GPU's energy per token." in report
     assert "760 ms · disturbed" in texts and sum("disturbed" in text for text in texts) == 1
-    assert "isturbed" not in render.report(make()) and "energy" not in render.report(make())
+    assert "isturbed" not in markdown_of(make()) and "energy" not in markdown_of(make())
 
 
 EVIL = "<script>alert(1)</script> a|b `c` \x1b[31mred\x07 \n# heading [x](javascript:y) **b** <!-- \ud800 \u202e @you"
@@ -396,7 +326,7 @@ def test_slower_ladder_says_so(tmp_path):
     assert spec["title"]["text"] == "Slower, 0.90× the speed: 579 → 640 ms per step"
     assert "faster" not in report.split("## How")[0]
     study["headline"]["speedup"].update(ratio=0.998, lo=0.98, hi=1.02)
-    assert chart.title(study).startswith("No clear change, 0.998×: 579 → 640 ms")
+    assert words_of.title(study).startswith("No clear change, 0.998×: 579 → 640 ms")
 
 
 def test_slower_colour_is_told_apart_without_colour():
@@ -404,14 +334,14 @@ def test_slower_colour_is_told_apart_without_colour():
         r, g, b = (int(colour[i:i + 2], 16) for i in (1, 3, 5))
         return 0.299 * r + 0.587 * g + 0.114 * b
 
-    assert luminance(chart.SLOWER_BAR) - luminance(chart.BAR) > 60
+    assert luminance(theme.SLOWER_BAR) - luminance(theme.BAR) > 60
 
 
 @pytest.mark.parametrize("show, value, text", [
-    (chart.count, 16384, "16.4K"), (chart.count, 999.6, "1.00K"), (chart.count, 999_600, "1.00M"), (chart.count, 5.123, "5.12"),
-    (chart.milliseconds, 1234.4, "1,234 ms"), (chart.milliseconds, 99.96, "100 ms"), (chart.milliseconds, 0.0579, "0.0579 ms"),
-    (chart.times, 1.0, "1.00×"), (chart.times, 0.998, "0.998×"), (chart.times, 9.999, "10.0×"), (chart.times, 123.4, "123×"),
-    (chart.times, 0.004, "0.004×"),
+    (words.count, 16384, "16.4K"), (words.count, 999.6, "1.00K"), (words.count, 999_600, "1.00M"), (words.count, 5.123, "5.12"),
+    (words.milliseconds, 1234.4, "1,234 ms"), (words.milliseconds, 99.96, "100 ms"), (words.milliseconds, 0.0579, "0.0579 ms"),
+    (words.times, 1.0, "1.00×"), (words.times, 0.998, "0.998×"), (words.times, 9.999, "10.0×"), (words.times, 123.4, "123×"),
+    (words.times, 0.004, "0.004×"),
 ])
 def test_formats(show, value, text):
     assert show(value) == text
@@ -419,20 +349,20 @@ def test_formats(show, value, text):
 
 def test_memory_has_one_unit_for_the_column():
     study = make()
-    assert [r["memory"] for r in chart.rows(study)][:2] == ["3.1", "2.9"]
+    assert [r["memory"] for r in ladder.rows(study)][:2] == ["3.1", "2.9"]
     study["rungs"][1]["peak_memory_bytes"] = 2**29
-    assert [r["memory"] for r in chart.rows(study)][:2] == ["3.1", "0.5"]
+    assert [r["memory"] for r in ladder.rows(study)][:2] == ["3.1", "0.5"]
     study["rungs"][1]["peak_memory_bytes"] = None
     for r in study["rungs"]:
         r["peak_memory_bytes"] = r["peak_memory_bytes"] and r["peak_memory_bytes"] // 8
-    assert [r["memory"] for r in chart.rows(valid(study))][:3] == ["397", "—", "346"]
-    assert chart.memory(1, ("GiB", 2**30)) == "<0.1" and chart.memory(0, ("GiB", 2**30)) == "0.0"
+    assert [r["memory"] for r in ladder.rows(valid(study))][:3] == ["397", "—", "346"]
+    assert words.memory(1, ("GiB", 2**30)) == "<0.1" and words.memory(0, ("GiB", 2**30)) == "0.0"
 
 
 def test_spec_is_pure_and_repeatable():
     study = mixed()
     before = copy.deepcopy(study)
-    assert chart.spec(study) == chart.spec(study) and study == before
+    assert framed(study) == framed(study) and study == before
 
 
 # ---- what is refused
@@ -480,16 +410,16 @@ def test_unwritable_folder(tmp_path):
 def test_failure_leaves_nothing_half_written(tmp_path):
     source, folder = tmp_path / "study.json", tmp_path / "out"
     source.write_text(json.dumps(make()))
-    folder.mkdir()
+    (folder / "charts").mkdir(parents=True)
     for name in NAMES:
         (folder / name).write_text("old")
     source.write_text(json.dumps({**make(), "environment": 3, "plan": {}}))
     refused(run(source, folder))
-    assert {n: (folder / n).read_text() for n in os.listdir(folder)} == dict.fromkeys(NAMES, "old")
+    assert {n: (folder / n).read_text() for n in files_in(folder)} == dict.fromkeys(NAMES, "old")
 
 
 def test_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
-    """The third of four files cannot be written: none is replaced, no temporary file stays."""
+    """The third of five files cannot be written: none is replaced, no temporary file stays."""
     (tmp_path / "report.md").write_text("old")
     calls = []
 
@@ -498,18 +428,19 @@ def test_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
         if len(calls) == 3:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(render.os, "fsync", fsync)
-    with pytest.raises(render.Refused, match="No space left"):
-        render.write(dict.fromkeys(NAMES, b"new"), tmp_path)
-    assert os.listdir(tmp_path) == ["report.md"] and (tmp_path / "report.md").read_text() == "old"
+    monkeypatch.setattr(documents.os, "fsync", fsync)
+    with pytest.raises(documents.Refused, match="No space left"):
+        documents.write(dict.fromkeys(NAMES, b"new"), tmp_path)
+    assert files_in(tmp_path) == ["report.md"] and (tmp_path / "report.md").read_text() == "old"
 
 
 def test_files_are_replaced_and_readable_by_others(tmp_path):
+    (tmp_path / "charts").mkdir()
     for name in NAMES:
         (tmp_path / name).write_text("old")
     old = os.umask(0o022)
     try:
-        render.write(dict.fromkeys(NAMES, b"new"), tmp_path)
+        documents.write(dict.fromkeys(NAMES, b"new"), tmp_path)
     finally:
         os.umask(old)
     for name in NAMES:
@@ -529,18 +460,18 @@ def test_without_vl_convert_everything_but_the_pictures_is_written(tmp_path):
     source, folder = tmp_path / "study.json", tmp_path / "out"
     source.write_text(json.dumps(make()))
     assert run(source, folder).returncode == 0
-    with_pictures, spec = (folder / "report.md").read_text(), (folder / "ladder.vl.json").read_text()
+    with_pictures, spec = (folder / "report.md").read_text(), (folder / "charts/ladder.vl.json").read_text()
     assert "![" in with_pictures
 
     done = run(source, folder, env=without("vl_convert", tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
-    *paths, words = done.stdout.splitlines()
-    assert paths == [str(folder / name) for name in ("report.md", "ladder.vl.json")]
-    assert words.startswith("ladder.svg and ladder.png are not drawn: ") and words.endswith("-m pip install vl-convert-python")
-    assert sorted(os.listdir(folder)) == ["ladder.vl.json", "report.md"]  # no picture of an older study stays
-    assert (folder / "ladder.vl.json").read_text() == spec and json.loads(spec)["data"]["values"]
+    *paths, said = done.stdout.splitlines()
+    assert paths == [str(folder / name) for name in ("report.md", "charts/ladder.vl.json")]
+    assert said.startswith("report.html and charts/ladder.svg and charts/ladder.png are not drawn: ") and said.endswith("-m pip install vl-convert-python")
+    assert files_in(folder) == ["charts/ladder.vl.json", "report.md"]  # no picture of an older study stays
+    assert (folder / "charts/ladder.vl.json").read_text() == spec and json.loads(spec)["data"]["values"]
     report = (folder / "report.md").read_text()
-    assert "![" not in report and "`ladder.vl.json` holds the chart" in report
+    assert "![" not in report and "`charts/ladder.vl.json` holds the chart" in report
     assert report.splitlines()[report.splitlines().index("## The ladder"):] == \
         with_pictures.splitlines()[with_pictures.splitlines().index("## The ladder"):]
 
