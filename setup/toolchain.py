@@ -30,6 +30,7 @@ DEBIAN_PACKAGES = [
     "nlohmann-json3-dev", "libcli11-dev", "libfmt-dev", "libpcre2-dev", "libboost-math-dev",
     "libvalijson-dev", "libgtest-dev", "libbenchmark-dev", "ccache",
 ]
+BROWSERS = ["chromium", "google-chrome", "chromium-browser"]  # any of them will do
 GB = 10**9
 MEMORY_PER_JOB = 2 * GB  # one LibTorch source file at -O2, with room to spare
 
@@ -102,6 +103,15 @@ def root_prefix():
     return None
 
 
+def apt_get_install(prefix, packages):
+    """Whether apt-get installed them."""
+    apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
+    # A stale list of some other repository is no reason to stop: the install itself tells.
+    subprocess.run([*apt, "update"], stdout=sys.stderr, check=False)
+    install = [*apt, "install", "-y", "--no-install-recommends", *packages]
+    return subprocess.run(install, stdout=sys.stderr, check=False).returncode == 0
+
+
 def ensure_debian_packages(number):
     if not (shutil.which("apt-get") and shutil.which("dpkg-query")):
         say("This system has no apt-get: cmake will look for nlohmann-json, CLI11, fmt, pcre2, Boost.Math, "
@@ -115,13 +125,23 @@ def ensure_debian_packages(number):
         raise SetupError("Debian packages are missing and this user cannot become root without a password; "
                          f"type: sudo apt-get install --no-install-recommends {' '.join(missing)}")
     with step(number, f"Debian packages: {' '.join(missing)}"):
-        apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
-        # A stale list of some other repository is no reason to stop: the install itself tells.
-        subprocess.run([*apt, "update"], stdout=sys.stderr, check=False)
-        install = [*apt, "install", "-y", "--no-install-recommends", *missing]
-        if subprocess.run(install, stdout=sys.stderr, check=False).returncode != 0:
+        if not apt_get_install(prefix, missing):
             raise SetupError("apt-get (its words are above) did not install the Debian packages "
                              f"{' '.join(missing)}; install them, then run this again.")
+
+
+def ensure_browser(number):
+    """Chromium for the tests of the report's page; without it they are skipped, so that nothing else waits for it."""
+    if any(shutil.which(name) for name in BROWSERS):
+        return
+    skipped = "the tests of the report's page will be skipped"
+    prefix = root_prefix() if shutil.which("apt-get") else None
+    if prefix is None:
+        say(f"There is no browser ({', '.join(BROWSERS)}), so {skipped}; Debian's is the package chromium.")
+        return
+    with step(number, "Debian package: chromium"):
+        if not apt_get_install(prefix, ["chromium"]):
+            say(f"apt-get (its words are above) did not install chromium, so {skipped}.")
 
 
 # --- Folders made once -----------------------------------------------------------------------------
@@ -214,6 +234,7 @@ def ensure_all(with_tests):
                   f"private environment {environment()}: LibTorch, nvcc, cmake, ninja "
                   "(2.6 GB to fetch, 5 GB unpacked, one to several minutes)", 11, make_environment)
     if with_tests:
+        ensure_browser("[3/3]")
         ensure_folder(test_packages(), "[3/3]", f"packages of the tests in {test_packages()}", 1, make_test_packages)
 
 

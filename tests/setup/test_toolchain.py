@@ -216,6 +216,27 @@ def test_system_without_apt_goes_on(programs, capfd):
     assert said.count("\n") == 1 and "no apt-get" in said and "valijson" in said
 
 
+def test_a_browser_for_the_page_is_installed_when_there_is_none(programs, monkeypatch, capfd):
+    programs(apt_get='echo "apt-get $*"')
+    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
+    toolchain.ensure_browser("[3/3]")
+    assert "install -y --no-install-recommends chromium\n" in capfd.readouterr().err
+
+
+def test_a_browser_that_is_there_will_do(programs, capfd):
+    programs(apt_get="echo apt-get was run", chromium="exit 0")
+    toolchain.ensure_browser("[3/3]")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("user, apt", [(1000, "exit 0"), (0, "exit 100")])
+def test_without_a_browser_the_set_up_goes_on_and_says_so(programs, monkeypatch, capfd, user, apt):
+    programs(apt_get=apt, sudo="exit 1")
+    monkeypatch.setattr(toolchain.os, "geteuid", lambda: user)
+    toolchain.ensure_browser("[3/3]")
+    assert "will be skipped" in capfd.readouterr().err
+
+
 # --- Python and the command line ---------------------------------------------------------------------
 
 def test_python_without_ensurepip_names_the_debian_package(monkeypatch):

@@ -1,0 +1,269 @@
+"""report.html in headless Chromium: it loads by itself, every drawing can be read at every width, in light and in dark.
+
+By structure, not by pixels: which texts overlap or leave their drawing, which colours stand on which ground. Skipped where
+there is no browser.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from builders import LADDER, ROOT, SCRIPT, make, mixed, report_of, valid, without_number
+
+playwright = pytest.importorskip("playwright.sync_api")
+BROWSER = next(filter(None, map(shutil.which, ["chromium", "google-chrome", "chromium-browser"])), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium")
+
+WIDTHS = [1440, 900, 390]
+EVIL = "<img src=https://example.com/x onerror=alert(1)> </script><script>alert(2)</script> \" ' & {{ 7*7 }} \x1b[31m \u202e"
+
+
+def page_of(document, folder):
+    source = folder / "document.json"
+    source.write_text(json.dumps(valid(document)))
+    done = subprocess.run([sys.executable, str(SCRIPT), str(source), str(folder / "out")], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder / "out" / "report.html"
+
+
+def long_names():
+    study = make([("a name of some length " * 500, 900.0), ("W" * 300, 700.0), *LADDER[2:]])
+    without_number(study, 1, "failed", "no space in this reason: " + "x" * 5000)
+    study["warnings"] = ["warned " * 400]
+    study["device"]["name"] = "Processor" * 60
+    return study
+
+
+DOCUMENTS = {
+    "ladder": lambda: report_of(make()),
+    "every status": lambda: report_of(mixed()),
+    "a GPU": lambda: report_of(make(device="cuda")),
+    "single runs": lambda: report_of(make(runs=1)),
+    "no number": lambda: report_of(nothing()),
+    "long names": lambda: report_of(long_names()),
+    "two hundred rungs": lambda: report_of(make([(f"optimization number {i}", 2000.0 - 5 * i) for i in range(200)])),
+    "two studies": lambda: report_of(make(), make(device="cuda")),
+}
+
+
+def nothing():
+    study = make(LADDER[:3])
+    for i in range(3):
+        without_number(study, i, "failed", "exit status 3")
+    study["headline"] = None
+    return study
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    made = {}
+
+    def page(name):
+        if name not in made:
+            made[name] = page_of(DOCUMENTS[name](), tmp_path_factory.mktemp("page"))
+        return made[name]
+
+    return page
+
+
+@pytest.fixture
+def opened(browser):
+    """opened(file, width, scheme): the page; at the end nothing may have been complained of or asked for."""
+    contexts, trouble = [], []
+
+    def open_page(file, width=1440, scheme="light", **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: trouble.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (trouble.append("a dialog"), dialog.dismiss()))
+        page.on("request", lambda r: trouble.append(f"request: {r.url}") if r.url != file.as_uri() and not r.url.startswith("data:")
+                else None)
+        page.goto(file.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert trouble == []
+
+
+# Every text that is shown in a drawing: its place and whether it reaches beyond the drawing or the window; and pairs of
+# texts that lie on each other by more than a sliver.
+READABLE = """() => {
+  const faults = [];
+  let drawings = 0;
+  for (const svg of document.querySelectorAll('.drawing svg')) {
+    if (!svg.getClientRects().length) continue;
+    drawings += 1;
+    const texts = [...svg.querySelectorAll('text')].filter((t) => t.textContent.trim() && getComputedStyle(t).opacity !== '0')
+      .map((t) => ({ text: t.textContent, box: t.getBoundingClientRect(), size: parseFloat(getComputedStyle(t).fontSize)
+                     * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width }));
+    for (const t of texts) {
+      if (t.box.left < 0 || t.box.right > document.documentElement.clientWidth) faults.push(`${svg.id}: cut: ${t.text}`);
+      if (t.size < 8.5) faults.push(`${svg.id}: ${t.size} px: ${t.text}`);
+    }
+    for (let i = 0; i < texts.length && faults.length < 20; i++) for (let k = i + 1; k < texts.length; k++) {
+      const a = texts[i].box, b = texts[k].box;
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (wide > 2 && high > 0.35 * Math.min(a.height, b.height)) faults.push(`${svg.id}: overlap: ${texts[i].text} | ${texts[k].text}`);
+    }
+  }
+  return { faults: faults.slice(0, 10), drawings };
+}"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_drawings_can_be_read(pages, opened, name, width):
+    page = opened(pages(name), width)
+    seen = page.evaluate(READABLE)
+    assert seen["faults"] == []
+    assert seen["drawings"] == page.locator("figure").count() > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width  # no sideways scrolling
+
+
+def test_overlapping_and_cut_labels_are_found(pages, opened):
+    """The check above finds what it is for."""
+    page = opened(pages("ladder"))
+    page.evaluate("""() => { const t = document.querySelectorAll('.drawing.wide svg text');
+        const a = [...t].find((x) => x.textContent === '+ bf16 autocast'), b = [...t].find((x) => x.textContent === 'plain fp32');
+        a.setAttribute('transform', b.getAttribute('transform'));
+        const c = [...t].find((x) => x.textContent === '+ fused AdamW');
+        c.setAttribute('transform', 'translate(-900,0)'); }""")
+    faults = page.evaluate(READABLE)["faults"]
+    assert any("overlap: plain fp32 | + bf16 autocast" in f for f in faults) and any("cut: + fused AdamW" in f for f in faults)
+
+
+# The contrast (WCAG 2) of each text in the page with what lies behind it, least first.
+CONTRAST = """() => {
+  const parse = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
+  const luminance = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+                             return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ground = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor);
+                            if (c.length === 3 || c[3] > 0) return c.slice(0, 3); } return [255, 255, 255]; };
+  const out = [];
+  for (const e of document.querySelectorAll('main *')) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.getClientRects().length || ['STYLE', 'SCRIPT'].includes(e.tagName)) continue;
+    const ink = parse(e instanceof SVGElement ? getComputedStyle(e).fill : getComputedStyle(e).color).slice(0, 3);
+    const [a, b] = [luminance(ink), luminance(ground(e))];
+    out.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.textContent.trim().slice(0, 60)]);
+  }
+  return out.sort((x, y) => x[0] - y[0]);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["every status", "two studies"])
+def test_every_text_stands_out_in_light_and_in_dark(pages, opened, name, scheme):
+    page = opened(pages(name), scheme=scheme)
+    contrast = page.evaluate(CONTRAST)
+    assert len(contrast) > 100 and contrast[0][0] >= 4.5, contrast[:5]
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_colour_of_a_drawing_is_left_light_in_the_dark(pages, opened, name):
+    """Every colour a drawing names has a dark counterpart: none is what the attribute says."""
+    page = opened(pages(name), scheme="dark")
+    left = page.evaluate("""() => { const out = new Set();
+        for (const e of document.querySelectorAll('.drawing.wide svg *')) for (const a of ['fill', 'stroke']) {
+          const named = e.getAttribute(a);
+          if (!named || named === 'none' || named === 'transparent' || named.startsWith('url')) continue;
+          const probe = document.createElement('i'); probe.style.color = named; document.body.append(probe);
+          if (getComputedStyle(probe).color === getComputedStyle(e)[a]) out.add(named);
+          probe.remove(); }
+        return [...out]; }""")
+    assert left == []
+
+
+def test_sections_and_contents(pages, opened):
+    page = opened(pages("every status"))
+    links = page.locator("nav a")
+    assert links.count() >= 15
+    for i in range(links.count()):
+        target = links.nth(i).get_attribute("href")
+        assert page.locator(target).count() == 1, target
+    for i in range(9):
+        assert page.locator(f"#rung-{i}").count() == 1
+    text = page.inner_text("main")
+    for words in ("Can it be trusted?", "not applicable: needs a CUDA device", "void: losses leave the reference", "Try it alone",
+                  "ladder run --ladder gpt2 --rung", "How to read this", "What is not here", "Guard: passed", "field_2"):
+        assert words in text, words
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_keyboard_and_tooltips(pages, opened):
+    page = opened(pages("ladder"))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("#ladder-wide").focus()
+    assert page.locator("#tooltip").is_hidden()
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#tooltip").startswith("plain fp32: 1,512 ms (1,497 ms to 1,527 ms)")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#tooltip").startswith("+ bf16 autocast: 1,013 ms")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#tooltip").startswith("+ zero copy data: 579 ms")  # around the end
+    page.keyboard.press("Escape")
+    assert page.locator("#tooltip").is_hidden()
+    page.locator('#ladder-wide [aria-label^="+ fused AdamW"]').first.hover()
+    assert page.inner_text("#tooltip").startswith("+ fused AdamW: 622 ms")
+    box = page.locator("#tooltip").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 1440
+
+
+def test_it_prints(pages, opened):
+    page = opened(pages("ladder"), width=390, scheme="dark")
+    page.emulate_media(media="print")
+    assert page.locator("nav").is_hidden() and page.locator("#ladder-wide").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('#ladder-wide text')).fill") != "rgb(230, 232, 236)"
+    assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_markup_stays_text(tmp_path, opened):
+    study = make()
+    for r in study["rungs"]:
+        r["title"] = r["summary"] = EVIL
+        r["recipe_diff"] = {EVIL: [EVIL, "\\|"]}
+        r["flags"] = [EVIL]
+        r["guard"]["message"] = EVIL
+        r["proofs"] = [{"field": EVIL, "passed": False, "expected": EVIL, "observed": EVIL}]
+    without_number(study, 3, "failed", EVIL)
+    study["ladder"] = {"name": EVIL, "title": EVIL}
+    study["warnings"], study["environment"] = [EVIL], {EVIL: EVIL, "torch": EVIL, "git_commit": EVIL}
+    study["device"]["name"] = study["created"] = study["workload"]["model"] = study["id"] = EVIL
+    study["statistics"]["center"] = study["statistics"]["interval"] = EVIL
+    page = opened(page_of(report_of(study, notes=[EVIL]), tmp_path))
+    assert page.locator("img").count() == 0 and page.locator("script").count() == 1
+    assert "alert(2)" in page.inner_text("main")
+    assert "{{ 7*7 }}" in page.inner_text("h1")
+
+
+def test_size(pages):
+    for name in DOCUMENTS:
+        assert pages(name).stat().st_size < 3_000_000, name
+
+
+def test_recorded_evidence_has_a_page(tmp_path, opened):
+    for number, file in enumerate(sorted((ROOT / "results" / "evidence").glob("*/study.json"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        page = opened(page_of(json.loads(file.read_text()), folder), 390)
+        assert page.evaluate(READABLE)["faults"] == []
