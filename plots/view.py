@@ -133,7 +133,7 @@ def part_view(report, part, suffix, name):
         "shown": lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False),
         "again": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}{of.command_line(study)}",
         "study": study, "name": name, "suffix": suffix, "source": part["source"], "computed_again": part["computed_again"],
-        "words": words, "first": first, "last": last, "title": of.title_of_any(study), "confidence": of.confidence(study),
+        "words": words, "headline": words if first or of.mode(study) == "cumulative" else of.title_of_any(study), "first": first, "last": last, "title": of.title_of_any(study), "confidence": of.confidence(study),
         "rungs": of.own_rungs(study), "mode": of.mode(study), "worths": of.worths(study), "worth_words": of.worth_words(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),
         "environment": flatten(study["environment"]), "splits": splits,
@@ -166,12 +166,22 @@ def contents(report, parts, beside):
     return out + [link("not-here", "What is not here")]
 
 
+def names_of(studies):
+    """What tells the studies of a report apart: their titles, else their devices, else their programs, else their ids."""
+    def commit(study):
+        return "commit " + clean(study["environment"].get("git_commit") or "unknown")[:10]
+
+    for name in (lambda s: clean(s["ladder"]["title"]), lambda s: clean(s["device"]["name"]), commit, lambda s: clean(s["id"])):
+        names = [shorten(name(part["study"]), 80) for part in studies]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{name} ({place})" for name, place in zip(names, ("first", "second"))]
+
+
 def view(report):
     """The templates' variables. Names of charts of the second study end with -2."""
     studies = report["studies"]
-    names = [clean(part["study"]["ladder"]["title"]) for part in studies]
-    if len(set(names)) < len(names):
-        names = [f"{name} ({clean(part['study']['id'])})" for name, part in zip(names, studies)]
+    names = names_of(studies)
     parts = [part_view(report, part, "" if i == 0 else f"-{i + 1}", names[i]) for i, part in enumerate(studies)]
     beside = drawn(charts.OF_REPORT, report)
     lacking = [(one.question + (f" ({part['name']})" if len(parts) > 1 else ""), one.run)

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from builders import LADDER, ROOT, SCRIPT, make, mixed, report_of, valid, without_number
+from test_modes import factorial, sweep
 
 playwright = pytest.importorskip("playwright.sync_api")
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "google-chrome", "chromium-browser"])), None)
@@ -44,6 +45,8 @@ DOCUMENTS = {
     "no number": lambda: report_of(nothing()),
     "long names": lambda: report_of(long_names()),
     "two hundred rungs": lambda: report_of(make([(f"optimization number {i}", 2000.0 - 5 * i) for i in range(200)])),
+    "factorial": lambda: report_of(factorial()),
+    "sweep": lambda: report_of(sweep()),
     "two studies": lambda: report_of(make(), make(device="cuda")),
 }
 
