@@ -5,7 +5,7 @@ narrow drawing the names stand above the bars.
 """
 
 from study import confidence, finding, has_number, label, reason, swept_value
-from theme import GREY, INK, NARROW, PAPER, SMALL, TEXT, axis, text_width
+from theme import GREY, INK, NARROW, PAPER, SMALL, TEXT, axis, legend, text_width
 from words import shorten
 
 LABEL_LIMIT = 220  # px
@@ -94,6 +94,25 @@ class Rows:
                 *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1,
                             "yOffset": self.down, "aria": False}, **filtered,
                    "encoding": {"y": self.y, "x": {**x, "field": end}}} for end in ("lo", "hi"))]
+
+    def stack(self, parts, x, colors):
+        """A bar of parts for each row, in the order of `colors`; a part: {row, part, order, size, aria}."""
+        used = [name for name in colors if any(part["part"] == name for part in parts)]
+        color = {"field": "part", "type": "nominal", "scale": {"domain": used, "range": [colors[name] for name in used]},
+                 "legend": legend(orient="top", columns=4 if self.narrow else 8, symbolType="square", symbolStrokeWidth=0, offset=22)}
+        return {"data": {"values": parts},
+                "mark": {"type": "bar", "height": self.bar, "yOffset": self.down, "stroke": PAPER, "strokeWidth": 1},
+                "encoding": {"y": self.y, "x": {**x, "field": "size", "stack": "zero"}, "color": color,
+                             "order": {"field": "order", "type": "quantitative"},
+                             "description": {"field": "aria", "type": "nominal"}}}
+
+    @staticmethod
+    def stacked(parts):
+        """How far each row's stack reaches: only for the axis, no figure that is shown."""
+        ends = {}
+        for part in parts:
+            ends[part["row"]] = ends.get(part["row"], 0) + part["size"]
+        return list(ends.values())
 
     def names(self, free=None):
         """Names and reasons; `free`: the px that columns leave to the names of a narrow drawing."""
