@@ -66,7 +66,7 @@ class Rows:
         """The bars' axis; without one where no row has a bar."""
         bars = any(not d["reason"] for d in self.data)
         return {"field": field, "type": "quantitative", "scale": {"domain": domain, "nice": False, "zero": True},
-                "axis": axis(title, **{"tickCount": 5, "labelFlush": self.narrow, **more}) if bars else None}
+                "axis": axis(title, **{"tickCount": 5, "labelFlush": self.narrow, "labelBound": self.narrow, **more}) if bars else None}
 
     def text(self, field, x, **mark):
         return {"mark": {"type": "text", "fontSize": TEXT, "baseline": "middle", "color": INK, "aria": False, **mark},
