@@ -18,7 +18,7 @@ def known(rung):
 def unit_of(study):
     """(name, its joules): one unit for all rows."""
     most = max(r["joules_per_token"] for r in own_rungs(study) if known(r))
-    return ("J", 1) if most >= 1 else ("mJ", 1e-3) if most >= 1e-3 or most == 0 else ("µJ", 1e-6)
+    return ("J", 1) if most >= 1 else ("mJ", 1e-3)
 
 
 def rows(study, unit):
