@@ -2,7 +2,7 @@
 
 from charts import Chart, Missing
 from charts.rungs import Rows, change, disturbed, row
-from study import TITLE_LENGTH, about, has_number, own_rungs, warning_line
+from study import TITLE_LENGTH, about, has_number, own_rungs, swept_value, warning_line
 from theme import BAR
 from words import clean, digits3, shorten
 
@@ -44,7 +44,7 @@ def finding(study, unit):
     numbers = [r for r in own_rungs(study) if known(r)]
     least = min(numbers, key=lambda r: r["joules_per_token"])
     words = f"{digits3(least['joules_per_token'] / joules)} {name} per token"
-    return words if len(numbers) == 1 else shorten(f"From {words} up: {clean(least['title'])} takes the least", TITLE_LENGTH)
+    return words if len(numbers) == 1 else shorten(f"From {words} up: {swept_value(study, least)}{clean(least['title'])} takes the least", TITLE_LENGTH)
 
 
 def drawing(data, unit_name, narrow):

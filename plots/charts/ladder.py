@@ -4,7 +4,7 @@ Published figures stand below the bars as hollow diamonds: nothing that was meas
 """
 
 from charts import Chart, Missing
-from charts.rungs import Rows, disturbed, interval, row, whiskers_said, with_interval
+from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
 from study import about, has_number, memory_unit, mode, own_rungs, runs_said, title, unclear, warning_line
 from theme import BAR, GREY, INK, PAPER, SLOWER_BAR, SLOWER_INK
 from words import clean, count, memory, milliseconds, shorten, times
@@ -20,14 +20,13 @@ def rows(study):
     unit = memory_unit(study)
     out = []
     for position, rung in enumerate(own_rungs(study)):
-        d = row(study, rung, position, runs=rung["runs_ok"], slower=False, step_ink=INK, ms=None, lo=None, hi=None, end=None, time="",
+        d = row(study, rung, position, runs=rung["runs_ok"], slower=False, step_ink=INK, ms=None, lo=None, hi=None, time="",
                 step="—", total="—", tokens="—", memory="—")
         out.append(d)
         if not has_number(rung):
             continue
         ms, step, total = rung["ms_per_step"], rung["speedup_previous"], rung["speedup_first"]
         d["ms"], (d["lo"], d["hi"]) = ms["median"], interval(ms)
-        d["end"] = max(ms["median"], d["hi"] or 0)
         d["time"] = milliseconds(ms["median"])
         said = [with_interval(f"{d['rung']}: {d['time']}", d["lo"], d["hi"], milliseconds)]
         if step is not None:
@@ -46,6 +45,7 @@ def rows(study):
         if rung["peak_memory_bytes"] is not None:
             d["memory"] = memory(rung["peak_memory_bytes"], unit)
         d["aria"] = ", ".join(said) + disturbed(rung)
+    place_ends(out, "ms", "time", milliseconds)
     return out
 
 

@@ -6,7 +6,7 @@ the same time count twice; idle time is what the busy time leaves of a step with
 
 from charts import Chart, Missing
 from charts.rungs import Rows, change, disturbed, row
-from study import TITLE_LENGTH, about, has_number, own_rungs, warning_line
+from study import about, has_number, own_rungs, warning_line
 from theme import GREY, PARTS
 from words import digits3, milliseconds, shorten
 
@@ -59,13 +59,13 @@ def finding(study):
     busy = [share(r["profile"]["busy_percent"]) for r in (first, last) if r]
     span = f"{digits3(before[0])} → " if before else ""
     what = {IDLE: "Idle time", OTHER: shorten(name, 20)}.get(part, name.capitalize())
-    return shorten(f"{what} is the largest part of a step: {span}{milliseconds(ms)}; device busy {' → '.join(dict.fromkeys(busy))}", TITLE_LENGTH)
+    return f"{what} is the largest part of a step: {span}{milliseconds(ms)}; device busy {' → '.join(dict.fromkeys(busy))}"
 
 
 def drawing(data, parts, narrow):
     rows_ = Rows(data, WIDTH, narrow)
     x = rows_.x("ms", "ms of one step", [0, 1.02 * max(rows_.stacked(parts), default=0) or 1], format=",~f")
-    layers = [rows_.blank(), rows_.stack(parts, x, COLORS)]
+    layers = [rows_.blank(), *([rows_.stack(parts, x, COLORS)] if parts else [])]
     launch = any(d["launch"] != "—" for d in data)
     right = rows_.width
     if narrow:

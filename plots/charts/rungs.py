@@ -43,12 +43,26 @@ def change(study, has=lambda rung: True):
     return (first, last) if first is not None and has(first) and has(last) else (None, None)
 
 
+def place_ends(data, field, text, form):
+    """Adds where each whisker is drawn and the bar's text begins. An interval that would dwarf all bars ends in words."""
+    most = 1.5 * max((d[field] for d in data if d[field] is not None), default=0)
+    for d in data:
+        d["from"] = d["to"] = d["end"] = None
+        if d[field] is not None:
+            d["end"] = d[field]
+        if d["lo"] is not None:
+            d["from"], d["to"] = max(d["lo"], 0), min(d["hi"], most)
+            d["end"] = max(d[field], d["to"])
+            if d["hi"] > most:
+                d[text] += f" · interval to {form(d['hi'])}"
+
+
 class Rows:
     """The places of a drawing's rows. `reach`: how far a reason's text may go, in px."""
 
     def __init__(self, data, width, narrow, reach=None):
         self.data, self.narrow = data, narrow
-        self.width = NARROW - 8 if narrow else width
+        self.width = NARROW - 16 if narrow else width
         self.step = 48 if narrow else 34 if len(data) <= 40 else 24
         self.bar = 15 if narrow or self.step < 34 else 20
         self.down = 12 if narrow else 0  # of the bars below the middle of their rows, whose upper half has the names
@@ -88,12 +102,13 @@ class Rows:
                 "encoding": {"y": self.y, "x": x, "description": {"field": "aria", "type": "nominal"}, "color": color}}
 
     def whiskers(self, x):
-        filtered = {"transform": [{"filter": "datum.lo !== null"}]}
-        return [{"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": self.down, "aria": False}, **filtered,
-                 "encoding": {"y": self.y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
+        there = "datum.lo !== null"
+        return [{"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": self.down, "aria": False},
+                 "transform": [{"filter": there}], "encoding": {"y": self.y, "x": {**x, "field": "from"}, "x2": {"field": "to"}}},
                 *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1,
-                            "yOffset": self.down, "aria": False}, **filtered,
-                   "encoding": {"y": self.y, "x": {**x, "field": end}}} for end in ("lo", "hi"))]
+                            "yOffset": self.down, "aria": False},
+                   "transform": [{"filter": f"{there} && {shown}"}], "encoding": {"y": self.y, "x": {**x, "field": end}}}
+                  for end, shown in (("from", "datum.from === datum.lo"), ("to", "datum.to === datum.hi")))]
 
     def stack(self, parts, x, colors):
         """A bar of parts for each row, in the order of `colors`; a part: {row, part, order, size, aria}."""

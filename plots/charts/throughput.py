@@ -4,8 +4,8 @@ The surprising thing: MFU may fall where the speed rises, because another number
 """
 
 from charts import Chart, Missing
-from charts.rungs import BARS, Rows, change, disturbed, interval, row, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, measured, own_rungs, runs_said, warning_line
+from charts.rungs import BARS, Rows, change, disturbed, interval, place_ends, row, whiskers_said, with_interval
+from study import TITLE_LENGTH, about, has_number, measured, own_rungs, runs_said, swept_value, warning_line
 from theme import BAR, GREY, INK, PARTS, axis
 from words import clean, count, percent, shorten
 
@@ -32,14 +32,13 @@ def peak(known):
 def rows(study):
     out = []
     for position, rung in enumerate(own_rungs(study)):
-        d = row(study, rung, position, rate=None, lo=None, hi=None, end=None, text="", mfu=None, share="—", peak="")
+        d = row(study, rung, position, rate=None, lo=None, hi=None, text="", mfu=None, share="—", peak="")
         out.append(d)
         if not speed(rung):
             d["reason"] = d["reason"] or "no tokens per second"
             continue
         rate, known = rung["tokens_per_s"], mfu(rung)
         d["rate"], (d["lo"], d["hi"]) = rate["median"], interval(rate)
-        d["end"] = max(rate["median"], d["hi"] or 0)
         said = with_interval(f"{d['rung']}: {count(d['rate'])} tokens/s", d["lo"], d["hi"], count)
         if known:
             d["mfu"], d["share"] = known["value"], percent(known["value"])
@@ -47,6 +46,7 @@ def rows(study):
             d["mfu_aria"] = f"{d['rung']}: MFU {d['share']} {d['peak']}"
         d["text"] = count(d["rate"]) + disturbed(rung)
         d["aria"] = said + (f", MFU {d['share']} {d['peak']}" if known else "") + disturbed(rung)
+    place_ends(out, "rate", "text", count)
     return out
 
 
@@ -55,7 +55,7 @@ def finding(study):
     if first is None:
         best = max((r for r in own_rungs(study) if speed(r)), key=lambda r: r["tokens_per_s"]["median"])
         share = f", MFU {percent(mfu(best)['value'])}" if mfu(best) else ""
-        up_to, of_which = ("", "") if len(measured(study)) == 1 else ("Up to ", f": {clean(best['title'])}")
+        up_to, of_which = ("", "") if len(measured(study)) == 1 else ("Up to ", f": {swept_value(study, best)}{clean(best['title'])}")
         return shorten(f"{up_to}{count(best['tokens_per_s']['median'])} tokens/s{share}{of_which}", TITLE_LENGTH)
     words = f"{count(first['tokens_per_s']['median'])} → {count(last['tokens_per_s']['median'])} tokens/s"
     if mfu(last):
