@@ -1,17 +1,18 @@
 """One row per rung, in the study's order: its time, its own step, the speedup so far.
 
-One layered view, not columns side by side: the text columns share the bars' y scale and so cannot drift away from them.
+Published figures stand below the bars as hollow diamonds: nothing that was measured here looks like them.
 """
 
 from charts import Chart, Missing
-from study import about, confidence, has_number, label, memory_unit, mode, own_rungs, reason, runs_said, title, unclear, warning_line
-from theme import BAR, GREY, INK, NARROW, PAPER, SLOWER_BAR, SLOWER_INK, axis
-from words import count, memory, milliseconds, shorten, times
+from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
+from study import about, has_number, memory_unit, mode, own_rungs, runs_said, title, unclear, warning_line
+from theme import BAR, GREY, INK, PAPER, SLOWER_BAR, SLOWER_INK
+from words import clean, count, memory, milliseconds, shorten, times
 
 NAME, QUESTION = "ladder", "What did each optimization bring?"
 
-BAR_WIDTH = 440   # px of the plotting area; everything else is placed around it
-LABEL_LIMIT = 220
+BAR_WIDTH = 440  # px of the plotting area; everything else is placed around it
+PUBLISHED_MODEL = "gpt2-124m"
 
 
 def rows(study):
@@ -19,123 +20,97 @@ def rows(study):
     unit = memory_unit(study)
     out = []
     for position, rung in enumerate(own_rungs(study)):
-        row = {"row": position, "rung": label(rung, position), "runs": rung["runs_ok"], "slower": False, "step_ink": INK,
-               "ms": None, "lo": None, "hi": None, "end": None, "time": "", "reason": "",
-               "step": "—", "total": "—", "tokens": "—", "memory": "—"}
-        out.append(row)
+        d = row(study, rung, position, runs=rung["runs_ok"], slower=False, step_ink=INK, ms=None, lo=None, hi=None, time="",
+                step="—", total="—", tokens="—", memory="—")
+        out.append(d)
         if not has_number(rung):
-            row["reason"] = shorten(reason(rung), 200)
-            row["aria"] = f"{row['rung']}: {row['reason']}"
             continue
         ms, step, total = rung["ms_per_step"], rung["speedup_previous"], rung["speedup_first"]
-        row["ms"], row["lo"], row["hi"] = ms["median"], ms["lo"], ms["hi"]
-        if row["lo"] is None or row["hi"] is None:
-            row["lo"] = row["hi"] = None
-        row["end"] = max(ms["median"], row["hi"] or 0)
-        row["time"] = milliseconds(ms["median"])
+        d["ms"], (d["lo"], d["hi"]) = ms["median"], interval(ms)
+        d["time"] = milliseconds(ms["median"])
+        said = [with_interval(f"{d['rung']}: {d['time']}", d["lo"], d["hi"], milliseconds)]
         if step is not None:
-            row["step"] = times(step["ratio"])
-            row["slower"] = step["ratio"] < 1
-            row["step_ink"] = GREY if unclear(step) else SLOWER_INK if row["slower"] else INK
-            if row["slower"]:
-                row["time"] += " · slower?" if unclear(step) else " · slower"
-        if rung.get("flags"):
-            row["time"] += " · disturbed"
+            d["step"] = times(step["ratio"])
+            d["slower"] = step["ratio"] < 1
+            d["step_ink"] = GREY if unclear(step) else SLOWER_INK if d["slower"] else INK
+            if d["slower"]:
+                d["time"] += " · slower?" if unclear(step) else " · slower"
+            said.append(with_interval(f"this step {d['step']}", *interval(step), times))
         if total is not None:
-            row["total"] = times(total["ratio"])
+            d["total"] = times(total["ratio"])
+            said.append(with_interval(f"so far {d['total']}", *interval(total), times))
+        d["time"] += disturbed(rung)
         if rung["tokens_per_s"] is not None:
-            row["tokens"] = count(rung["tokens_per_s"]["median"])
+            d["tokens"] = count(rung["tokens_per_s"]["median"])
         if rung["peak_memory_bytes"] is not None:
-            row["memory"] = memory(rung["peak_memory_bytes"], unit)
-        interval = f" ({milliseconds(row['lo'])} to {milliseconds(row['hi'])})" if row["lo"] is not None else ""
-        row["aria"] = f"{row['rung']}: {row['time']}{interval}" + (f", this step {row['step']}, so far {row['total']}"
-                                                                   if total is not None and step is not None else "")
+            d["memory"] = memory(rung["peak_memory_bytes"], unit)
+        d["aria"] = ", ".join(said) + disturbed(rung)
+    place_ends(out, "ms", "time", milliseconds)
     return out
 
 
-def domain(data, width):
-    """[0, end] of the time axis: far enough that the text at each bar's end stays inside the plotting area."""
-    ends = [r["end"] * width / (width - 12 - 7.6 * len(r["time"])) for r in data if r["end"]]
-    return [0, max(ends, default=1)]
+def published(part):
+    """(marks of figures of the same work that others have published, a line that names them)"""
+    study = part["study"]
+    work, places = study["workload"], {}
+    for position, rung in enumerate(own_rungs(study)):
+        for name in (rung["optimization"] or "start", rung["title"]):
+            places.setdefault(clean(name), position)
+    marks, sources = [], {}
+    for entry in part.get("published", []):
+        at = places.get(clean(entry.get("rung") or ""))
+        same = all(entry[key] in (None, work[key]) for key in ("batch", "context"))
+        if at is None or not same or work["model"] != PUBLISHED_MODEL or entry["ms_per_step"] is None:
+            continue
+        source = f"{shorten(entry['source'], 60)} ({shorten(entry['gpu'], 30)})"
+        sources[source] = True
+        marks.append({"row": at, "published_ms": entry["ms_per_step"],
+                      "aria": f"published, not measured here: {milliseconds(entry['ms_per_step'])}, {source}"})
+    named = list(sources)
+    more = f" and {len(named) - 2} more" if len(named) > 2 else ""
+    return marks, [f"◊ published elsewhere, not measured here: {', '.join(named[:2])}{more}"] if marks else []
 
 
 def lines(study, data):
     out = about(study)
-    bars = [r for r in data if r["ms"] is not None]
+    bars = [d for d in data if d["ms"] is not None]
     if bars:
-        whiskers = any(r["lo"] is not None for r in bars)
-        out.append(f"bars: {runs_said(study)} · " + (f"whiskers: {confidence(study)} interval" if whiskers else "no interval"))
-    marks = []
-    if any(r["slower"] for r in data):
-        marks.append("orange: this step took longer")
-    if any(r["step_ink"] == GREY for r in bars):
-        marks.append("grey ×: the interval includes 1, no clear change")
+        said = [f"bars: {runs_said(study)}", whiskers_said(study, data)]
+        if any(d["slower"] for d in data):
+            said.append("orange: this step took longer")
+        if any(d["step_ink"] == GREY for d in bars):
+            said.append("grey ×: the interval includes 1, no clear change")
+        out.append(" · ".join(said))
+    return out
+
+
+def drawing(data, marks, unit_name, narrow):
+    rows_ = Rows(data, BAR_WIDTH, narrow)
+    x = rows_.x("ms", "ms per step", rows_.domain("time", [m["published_ms"] for m in marks]), format=",~f")
+    color = {"condition": {"test": "datum.slower", "value": SLOWER_BAR}, "value": BAR}
+    layers = [rows_.blank(), rows_.bars(x, color), *rows_.whiskers(x), rows_.at_end(x, "time")]
     if marks:
-        out[-1] += " · " + " · ".join(marks)
-    return out + warning_line(study)
-
-
-def drawing(study, data, narrow):
-    number = any(r["ms"] is not None for r in data)
-    width = NARROW - 8 if narrow else BAR_WIDTH
-    step = 48 if narrow else 34 if len(data) <= 40 else 24
-    bar = 15 if narrow or step < 34 else 20
-    down = 12 if narrow else 0  # of the bars below the middle of their rows, whose upper half has the labels
-    y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0}}
-    x = {"field": "ms", "type": "quantitative", "scale": {"domain": domain(data, width), "nice": False, "zero": True},
-         "axis": axis("ms per step", format=",~f", tickCount=5, labelFlush=narrow) if number else None}
-    only_bars, only_whiskers = [{"filter": "datum.ms !== null"}], [{"filter": "datum.lo !== null"}]
-
-    def text(field, x_channel, **mark):
-        return {"mark": {"type": "text", "fontSize": 13, "baseline": "middle", "color": INK, "aria": False, **mark},
-                "encoding": {"y": y, "x": x_channel, "text": {"field": field, "type": "nominal"}}}
-
-    def cap(field):
-        return {"transform": only_whiskers,
-                "mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1,
-                         "yOffset": down, "aria": False},
-                "encoding": {"y": y, "x": {**x, "field": field}}}
-
-    layers = [
-        # No grid lines behind a reason's text; the line at 0 stays.
-        {"mark": {"type": "bar", "height": step, "color": PAPER, "aria": False}, "transform": [{"filter": "datum.ms === null"}],
-         "encoding": {"y": y, "x": {"value": 1}, "x2": {"value": width}}},
-        {"mark": {"type": "bar", "height": bar, "cornerRadiusEnd": 2, "yOffset": down}, "transform": only_bars,
-         "encoding": {"y": y, "x": x, "description": {"field": "aria", "type": "nominal"},
-                      "color": {"condition": {"test": "datum.slower", "value": SLOWER_BAR}, "value": BAR}}},
-        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": down, "aria": False}, "transform": only_whiskers,
-         "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
-        cap("lo"),
-        cap("hi"),
-        {**text("time", {**x, "field": "end"}, align="left", dx=9, dy=down, fontWeight="bold"), "transform": only_bars},
-        text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=width - 4, dy=down),
-    ]
+        below = rows_.down + rows_.bar / 2 + 4
+        layers.append({"data": {"values": marks},
+                       "mark": {"type": "point", "shape": "diamond", "size": 36, "filled": False, "fill": PAPER, "color": GREY,
+                                "strokeWidth": 1.5, "opacity": 1, "yOffset": below},
+                       "encoding": {"y": rows_.y, "x": {**x, "field": "published_ms"},
+                                    "description": {"field": "aria", "type": "nominal"}}})
+    right = rows_.width
     if narrow:
-        layers += [text("rung", {"value": 0}, align="left", dy=-9, limit=width - 120),
-                   {**text("total", {"value": width}, align="right", dy=-9, fontWeight="bold"), "transform": only_bars},
-                   {**text("step", {"value": width - 62}, align="right", dy=-9), "transform": only_bars}]
-        layers[-1]["encoding"]["color"] = {"field": "step_ink", "type": "nominal", "scale": None}
-        heads = [("this step", width - 62), ("so far", width)]
+        layers += [*rows_.names(right - 120), *rows_.column("step", "this step", right - 62, "step_ink"),
+                   *rows_.column("total", "so far", right, fontWeight="bold")]
     else:
-        layers.append(text("rung", {"value": -10}, align="right", limit=LABEL_LIMIT))
-        columns = [("step", "this step", 70, "normal"), ("total", "so far", 130, "bold"),
-                   ("tokens", "tokens/s", 200, "normal"), ("memory", f"peak {memory_unit(study)[0]}", 272, "normal")]
-        for field, _, offset, weight in columns:
-            layer = text(field, {"value": BAR_WIDTH + offset}, align="right", fontWeight=weight)
-            if field == "step":
-                layer["encoding"]["color"] = {"field": "step_ink", "type": "nominal", "scale": None}
-            layers.append(layer)
-        heads = [(head, BAR_WIDTH + offset) for _, head, offset, _ in columns]
-    for head, at in heads:
-        layers.append({"data": {"values": [{"head": head}]},
-                       "mark": {"type": "text", "align": "right", "fontSize": 11, "color": GREY, "aria": False},
-                       "encoding": {"x": {"value": at}, "y": {"value": -12}, "text": {"field": "head", "type": "nominal"}}})
-    return {"width": width, "height": step * max(len(data), 1), "data": {"values": data}, "layer": layers}
+        layers += [*rows_.names(), *rows_.column("step", "this step", right + 70, "step_ink"),
+                   *rows_.column("total", "so far", right + 130, fontWeight="bold"),
+                   *rows_.column("tokens", "tokens/s", right + 200), *rows_.column("memory", f"peak {unit_name}", right + 272)]
+    return {"data": {"values": data}, **rows_.view(layers)}
 
 
 def draw(part):
     study = part["study"]
     if mode(study) != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
-    data = rows(study)
-    return Chart(title(study), lines(study, data), drawing(study, data, False), drawing(study, data, True))
+    data, (marks, sources), unit_name = rows(study), published(part), memory_unit(study)[0]
+    return Chart(title(study), lines(study, data) + sources + warning_line(study),
+                 drawing(data, marks, unit_name, False), drawing(data, marks, unit_name, True))

@@ -1,0 +1,112 @@
+"""Peak memory of each rung, and what it is made of.
+
+The surprising thing: the parts are no division of the peak. They are counted one by one at different moments, so the stack ends
+where it ends and the peak is an outline around it.
+"""
+
+from charts import Chart, Missing
+from charts.rungs import BARS, Rows, change, row
+from study import about, has_number, memory_unit, own_rungs, warning_line
+from theme import BAR, GREY, INK, PARTS
+from words import memory, shorten
+
+NAME, QUESTION = "memory", "How much memory does each rung take, and for what?"
+
+WIDTH = 520  # px
+PARTS_OF = {"weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer",
+            "activations_bytes": "activations"}
+
+
+def known(rung):
+    return has_number(rung) and rung["peak_memory_bytes"] is not None
+
+
+def split(rung):
+    """[(field, bytes)] of the parts that take room."""
+    return [(field, rung["memory"][field]) for field in PARTS_OF if ((rung.get("memory") or {}).get(field) or 0) > 0]
+
+
+def rows(study):
+    """(one object for each rung, one for each part of each rung)"""
+    unit = memory_unit(study)
+    out, parts = [], []
+    for position, rung in enumerate(own_rungs(study)):
+        d = row(study, rung, position, peak=None, reserved=None, text="—", reserved_text="—")
+        out.append(d)
+        if not known(rung):
+            d["reason"] = d["reason"] or "its peak is not known"
+            continue
+        d["peak"], d["text"] = rung["peak_memory_bytes"] / unit[1], memory(rung["peak_memory_bytes"], unit)
+        d["aria"] = f"{d['rung']}: peak {d['text']} {unit[0]}"
+        reserved = (rung.get("memory") or {}).get("reserved_peak_bytes")
+        if reserved is not None:
+            d["reserved"], d["reserved_text"] = reserved / unit[1], memory(reserved, unit)
+            d["aria"] += f", reserved {d['reserved_text']} {unit[0]}"
+        for order, (field, size) in enumerate(split(rung)):
+            parts.append({"row": position, "part": PARTS_OF[field], "order": order, "size": size / unit[1],
+                          "aria": f"{d['rung']}: {PARTS_OF[field]} {memory(size, unit)} {unit[0]}"})
+    return out, parts
+
+
+def finding(study):
+    unit = memory_unit(study)
+
+    def span(first, last):
+        return f"{memory(first, unit)} → {memory(last, unit)} {unit[0]}"
+
+    first, last = change(study, known)
+    if first is not None:
+        words = "Peak memory " + span(first["peak_memory_bytes"], last["peak_memory_bytes"])
+        field = max(split(last), key=lambda pair: pair[1], default=("", 0))[0]
+        both = field and ((first.get("memory") or {}).get(field) or 0) > 0
+        return words + (f"; largest part: {PARTS_OF[field]}, {span(first['memory'][field], last['memory'][field])}" if both else "")
+    peaks = [r["peak_memory_bytes"] for r in own_rungs(study) if known(r)]
+    least = f"{memory(min(peaks), unit)} to " if min(peaks) < max(peaks) else ""
+    return f"Peak memory {least}{memory(max(peaks), unit)} {unit[0]}"
+
+
+def explained(study, data, parts):
+    sources = {(r.get("memory") or {}).get("peak_source") for r in own_rungs(study) if known(r)} - {None}
+    source = f" ({shorten(min(sources), 60)})" if sources else ""
+    if not parts:
+        return [f"bars: peak{source}, the most of all runs; no interval"]
+    reserved = "; grey tick: the most the allocator reserved" if any(d["reserved"] is not None for d in data) else ""
+    return [f"outline: peak{source}, the most of all runs{reserved}",
+            "parts: counted one by one in the first run, so they need not add up · activations: what one micro-step's forward pass "
+            "leaves for backward"]
+
+
+def drawing(data, parts, unit_name, narrow):
+    rows_ = Rows(data, WIDTH, narrow)
+    ends = [*rows_.stacked(parts), *(d[field] for d in data for field in ("peak", "reserved") if d[field] is not None)]
+    x = rows_.x("peak", unit_name, [0, 1.04 * max(ends) or 1], format="~g" if unit_name == "GiB" else ",~r")
+    layers = [rows_.blank()]
+    if parts:
+        layers.append(rows_.stack(parts, x, dict(zip(PARTS_OF.values(), PARTS))))
+        layers.append(rows_.bars(x, {"value": None}, height=rows_.bar + 4, cornerRadiusEnd=0, fill=None, stroke=INK, strokeWidth=1.5))
+    else:
+        layers.append(rows_.bars(x, {"value": BAR}))
+    has_reserved = any(d["reserved"] is not None for d in data)
+    if has_reserved:
+        layers.append({"mark": {"type": "tick", "orient": "vertical", "size": rows_.bar + 4, "thickness": 2.5, "color": GREY, "opacity": 1,
+                                "yOffset": rows_.down, "aria": False},
+                       "transform": [{"filter": BARS + " && datum.reserved !== null"}],
+                       "encoding": {"y": rows_.y, "x": {**x, "field": "reserved"}}})
+    right = rows_.width
+    if narrow:
+        layers += [*rows_.names(right - (130 if has_reserved else 70)),
+                   *rows_.column("text", "peak", right - 62 if has_reserved else right, fontWeight="bold")]
+    else:
+        layers += [*rows_.names(), *rows_.column("text", f"peak {unit_name}", right + 70, fontWeight="bold")]
+    if has_reserved:
+        layers += rows_.column("reserved_text", "reserved", right if narrow else right + 140)
+    return {"data": {"values": data}, **rows_.view(layers)}
+
+
+def draw(part):
+    study = part["study"]
+    if not any(known(r) for r in own_rungs(study)):
+        return Missing("`ladder ablate` measures it; no rung of this study has a number")
+    (data, parts), unit_name = rows(study), memory_unit(study)[0]
+    lines = [*about(study), *explained(study, data, parts), *warning_line(study)]
+    return Chart(finding(study), lines, drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))

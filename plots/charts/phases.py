@@ -1,0 +1,89 @@
+"""Where a step goes: the phases of each traced rung, and the time in which the device did nothing.
+
+The surprising thing: a stack may end elsewhere than the ladder's bar. Phases are timed under tracing, and operations that run at
+the same time count twice; idle time is what the busy time leaves of a step without tracing.
+"""
+
+from charts import Chart, Missing
+from charts.rungs import Rows, change, disturbed, row
+from study import about, has_number, own_rungs, warning_line
+from theme import GREY, PARTS
+from words import digits3, milliseconds, shorten
+
+NAME, QUESTION = "phases", "Where does a step go?"
+
+WIDTH = 540  # px
+OTHER, IDLE = "other", "idle"
+COLORS = {**dict(zip(["data", "forward", "backward", "clip", "update"], PARTS)), OTHER: GREY, IDLE: PARTS[5]}
+
+
+def traced(rung):
+    return has_number(rung) and rung.get("profile") is not None
+
+
+def share(x):
+    return "—" if x is None else f"{x:.3g} %"
+
+
+def parts_of(rung):
+    """[(part, what the trace calls it, ms)] in the order of a step."""
+    profile = rung["profile"]
+    phases = [(p["phase"] if p["phase"] in COLORS and p["phase"] != IDLE else OTHER, p["phase"] or "no phase", p["ms"])
+              for p in profile["by_phase"]]
+    return sorted([*phases, (IDLE, IDLE, profile["idle_ms"])], key=lambda part: list(COLORS).index(part[0]))
+
+
+def rows(study):
+    """(one object for each rung, one for each part of each rung)"""
+    out, parts = [], []
+    for position, rung in enumerate(own_rungs(study)):
+        d = row(study, rung, position, ms=None, busy="—", launch="—")
+        out.append(d)
+        if not traced(rung):
+            d["reason"] = d["reason"] or "not traced"
+            continue
+        d["busy"], d["launch"] = share(rung["profile"]["busy_percent"]), share(rung["profile"]["launch_bound_percent"])
+        for order, (part, name, ms) in enumerate(parts_of(rung)):
+            if ms > 0:
+                parts.append({"row": position, "part": part, "order": order, "size": ms,
+                              "aria": f"{d['rung']}: {shorten(name, 40)} {milliseconds(ms)}{disturbed(rung)}"})
+    return out, parts
+
+
+def finding(study):
+    first, last = change(study, traced)
+    if first is None:
+        last = [r for r in own_rungs(study) if traced(r)][-1]
+    part, name, ms = max(parts_of(last), key=lambda p: p[2])
+    before = [p[2] for p in parts_of(first) if p[1] == name] if first else []
+    busy = [share(r["profile"]["busy_percent"]) for r in (first, last) if r]
+    span = f"{digits3(before[0])} → " if before else ""
+    what = {IDLE: "Idle time", OTHER: shorten(name, 20)}.get(part, name.capitalize())
+    return f"{what} is the largest part of a step: {span}{milliseconds(ms)}; device busy {' → '.join(dict.fromkeys(busy))}"
+
+
+def drawing(data, parts, narrow):
+    rows_ = Rows(data, WIDTH, narrow)
+    x = rows_.x("ms", "ms of one step", [0, 1.02 * max(rows_.stacked(parts), default=0) or 1], format=",~f")
+    layers = [rows_.blank(), *([rows_.stack(parts, x, COLORS)] if parts else [])]
+    launch = any(d["launch"] != "—" for d in data)
+    right = rows_.width
+    if narrow:
+        layers += [*rows_.names(right - (150 if launch else 75)),
+                   *rows_.column("busy", "busy", right - 84 if launch else right, fontWeight="bold")]
+    else:
+        layers += [*rows_.names(), *rows_.column("busy", "busy", right + 70, fontWeight="bold")]
+    if launch:
+        layers += rows_.column("launch", "launch-bound", right if narrow else right + 156)
+    return {"data": {"values": data}, **rows_.view(layers)}
+
+
+def draw(part):
+    study = part["study"]
+    if not any(traced(r) for r in own_rungs(study)):
+        return Missing("`ladder ablate --explain` traces each rung, too")
+    data, parts = rows(study)
+    lines = [*about(study), "bars: one step on average under tracing, operations at the same time count twice; one trace, no interval",
+             "idle, busy: of a step without tracing" + (" · launch-bound: of the traced time, waiting for the host's next call"
+                                                       if any(d["launch"] != "—" for d in data) else "")]
+    return Chart(finding(study), lines + warning_line(study), drawing(data, parts, False), drawing(data, parts, True))
