@@ -20,6 +20,7 @@ SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 TEXT, SMALL = 13, 11  # px
+ROOM = 0.84  # of the place for a text, that it may fill: where FONT is missing another, wider one is taken
 
 
 def text_width(text, size=TEXT, bold=False):

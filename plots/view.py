@@ -126,7 +126,7 @@ def part_view(report, part, suffix, name):
     study = part["study"]
     words, first, last = of.finding(study)
     mfus, no_mfu = mfu_rows(study)
-    pictures = drawn(charts.OF_STUDY, part, suffix)
+    pictures = drawn(charts.OF_STUDY, part | {"published": report["published"]}, suffix)
     splits = [(r, r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     return {
         "trust": trust(report, part), "alone": lambda rung: alone(study, rung), "proofs_of": proofs_of,

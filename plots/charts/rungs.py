@@ -5,7 +5,7 @@ narrow drawing the names stand above the bars.
 """
 
 from study import confidence, finding, has_number, label, reason, swept_value
-from theme import GREY, INK, NARROW, PAPER, SMALL, TEXT, axis, legend, text_width
+from theme import GREY, INK, NARROW, PAPER, ROOM, SMALL, TEXT, axis, legend, text_width
 from words import shorten
 
 LABEL_LIMIT = 220  # px
@@ -131,9 +131,9 @@ class Rows:
 
     def names(self, free=None):
         """Names and reasons; `free`: the px that columns leave to the names of a narrow drawing."""
-        reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=self.reach - 4, dy=self.down)
+        reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=ROOM * self.reach, dy=self.down)
         if self.narrow:
-            return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=free or self.width), reasons]
+            return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=ROOM * (free or self.width)), reasons]
         return [self.text("rung", {"value": -10}, align="right", limit=LABEL_LIMIT), reasons]
 
     def column(self, field, head, right, ink=None, **mark):
