@@ -20,7 +20,7 @@ class Missing(NamedTuple):
     run: str  # the command that makes what it lacks, or why there is none: Markdown's `code` marks commands
 
 
-OF_STUDY = ["ladder", "throughput", "memory", "phases", "energy", "worth", "sweep"]
+OF_STUDY = ["ladder", "worth", "sweep", "throughput", "memory", "phases", "energy"]  # the first that a study has leads
 OF_REPORT = ["history"]
 
 

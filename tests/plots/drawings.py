@@ -1,0 +1,86 @@
+"""What holds for every chart, whatever it shows: sizes, colours, texts that neither overlap nor leave the picture."""
+
+import json
+import os
+import re
+import xml.etree.ElementTree as ET
+from itertools import combinations
+
+import pytest
+from builders import ROOT
+
+import charts
+import theme
+
+NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
+COLORS = {theme.INK, theme.GREY, theme.GRID, theme.BAR, theme.SLOWER_BAR, theme.SLOWER_INK, theme.FASTER_INK, *theme.PARTS, *theme.SERIES}
+GOLDEN = ROOT / "tests" / "plots" / "golden"
+
+
+def values(node, key):
+    """Every value of this key, however deep."""
+    if isinstance(node, dict):
+        yield from (inner for name, inner in node.items() if name == key)
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            yield from values(inner, key)
+
+
+def texts(svg):
+    """[(text, left, right, y)] on the picture; a width is the least that its letters may take."""
+    out = []
+
+    def walk(node, x, y):
+        for dx, dy in re.findall(r"translate\(([-\d.e]+),\s*([-\d.e]+)\)", node.get("transform", "")):
+            x, y = x + float(dx), y + float(dy)
+        if node.tag.endswith("}text") and node.text and node.get("opacity") != "0":  # 0: an axis label that found no room
+            width = 0.42 * float(node.get("font-size", "10px").removesuffix("px")) * len(node.text)
+            left = x - {"end": width, "middle": width / 2}.get(node.get("text-anchor"), 0)
+            out.append((node.text, left, left + width, y))
+        for child in node:
+            walk(child, x, y)
+
+    walk(ET.fromstring(svg), 0, 0)
+    return out
+
+
+def drawn(chart):
+    """Checks a chart; returns its two pictures as SVG, wide and narrow."""
+    assert isinstance(chart, charts.Chart), chart
+    assert len(chart.finding) <= 170 and all(line.isprintable() and len(line) <= 300 for line in [chart.finding, *chart.lines])
+    convert = pytest.importorskip("vl_convert").vegalite_to_svg
+    svgs = []
+    for drawing, most in ((chart.wide, theme.WIDE), (chart.narrow, theme.NARROW)):
+        specification = theme.bare(drawing, chart.finding)
+        text = json.dumps(specification, allow_nan=False)
+        assert set(re.findall(r"#[0-9a-fA-F]{3,8}\b", text)) <= COLORS
+        assert not [size for key in ("fontSize", "labelFontSize", "titleFontSize") for size in values(drawing, key) if size < 11]
+        for mark in values(drawing, "mark"):
+            assert mark.get("aria") is False or mark["type"] in ("bar", "point", "line"), mark
+        svg = convert(specification, allowed_base_urls=[])
+        width = float(re.search(r'viewBox="0 0 ([\d.]+) ', svg)[1])
+        assert width <= most
+        assert not re.search(r"NaN|undefined|>null<|<script|\x07", svg)
+        on_picture = texts(svg)
+        cut = [t for t in on_picture if t[1] < -1 or t[2] > width + 1]
+        assert not cut, cut
+        over = [(a, b) for a, b in combinations(on_picture, 2) if abs(a[3] - b[3]) < 8 and a[1] < b[2] and b[1] < a[2]]
+        assert not over, over
+        svgs.append(svg)
+    return svgs
+
+
+def said(svg):
+    """What a screen reader says of the marks."""
+    return re.findall(r'aria-label="([^"]*)"', svg)
+
+
+def golden(name, chart):
+    """The drawing as it was looked at; UPDATE_GOLDEN=1 writes it anew."""
+    place = GOLDEN / f"{name}.vl.json"
+    now = json.loads(json.dumps({"finding": chart.finding, "lines": chart.lines, "wide": chart.wide}))
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n")
+    assert json.loads(place.read_text()) == now

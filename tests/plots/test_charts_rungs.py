@@ -1,0 +1,356 @@
+"""The charts with a row for each rung: what they hold and say, not their pixels."""
+
+import copy
+import html
+
+import pytest
+from builders import make, mixed, report_of, valid, without_number
+from drawings import NASTY, drawn, golden, said, texts
+
+import charts
+from charts import memory, phases
+
+GIB = 2**30
+ALL = ["ladder", "throughput", "memory", "phases", "energy"]
+PEAKS = {"fp32": 67e12, "bf16": 989.5e12}
+
+
+def complete(ladder=None, **more):
+    """A study of a GPU with all that these charts show; no figure follows from another, so that none can be computed."""
+    study = make(**({"ladder": ladder} if ladder else {}), device="cuda", **more)
+    study["workload"].update(batch=16, context=1024)
+    for r in study["rungs"]:
+        i, ms = r["index"] % 7, r["ms_per_step"]["median"]
+        kind = "fp32" if i == 0 else "bf16"
+        rate = 1000.0 * (11 + i)
+        r["tokens_per_s"] = {"median": rate, "lo": rate - 100, "hi": rate + 150}
+        r["mfu"] = {"value": 0.031 + 0.07 * i, "formula": f"6 N + 6 L C T FLOPs per token over the dense {kind} peak", "type": kind,
+                    "peak_flops": PEAKS[kind], "peak_source": "data sheet", "reason": ""}
+        r["peak_memory_bytes"] = (31 - 2 * i) * GIB
+        r["memory"] = {"peak_bytes": 30 * GIB, "peak_source": "the caching allocator", "reserved_peak_bytes": (33 - 2 * i) * GIB,
+                       "weights_bytes": GIB, "gradients_bytes": GIB, "optimizer_bytes": 2 * GIB, "activations_bytes": (20 - 2 * i) * GIB}
+        r["profile"] = {"busy_ms": 0.9 * ms, "busy_percent": 90.0 - i, "idle_ms": 100.0 - i, "launch_bound_percent": 8.5 + i,
+                        "operations": 0.0, "kernels": 900.0, "kernel_launches": 900.0, "graph_launches": 0.0,
+                        "by_phase": [{"phase": "backward", "ms": 400.0 - i, "count": 500.0}, {"phase": "forward", "ms": 300.0, "count": 300.0},
+                                     {"phase": "update", "ms": 70.0, "count": 90.0}, {"phase": "clip", "ms": 20.0, "count": 9.0},
+                                     {"phase": "data", "ms": 5.0, "count": 2.0}, {"phase": "", "ms": 4.0, "count": 1.0}]}
+        r["joules_per_token"] = 0.052 - 0.005 * i
+    return study
+
+
+def lose(study, index, status, reason):
+    without_number(study, index, status, reason)
+    r = study["rungs"][index]
+    r["mfu"] = r["memory"] = None
+    for name in ("profile", "joules_per_token"):
+        r.pop(name, None)
+
+
+def draw(name, study, **more):
+    return charts.module(name).draw({**report_of(valid(study))["studies"][0], **more})
+
+
+def rows_of(drawing):
+    return drawing["data"]["values"]
+
+
+def parts_of(drawing):
+    return [layer for layer in drawing["layer"] if layer.get("encoding", {}).get("x", {}).get("stack")][0]["data"]["values"]
+
+
+def on_picture(svg):
+    return [html.unescape(text) for text, *_ in texts(svg)]
+
+
+# ---- all of them
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_row_for_each_rung_and_a_reason_where_there_is_no_bar(name):
+    study = complete()
+    lose(study, 1, "not_applicable", "needs another device")
+    lose(study, 3, "failed", "exit status 3")
+    lose(study, 4, "void", "losses differ")
+    chart = draw(name, study)
+    for drawing, svg in zip((chart.wide, chart.narrow), drawn(chart)):
+        rows = rows_of(drawing)
+        assert [r["rung"] for r in rows] == ["plain fp32"] + ["+ " + r["title"] for r in study["rungs"][1:]]
+        reasons = ["", "not applicable: needs another device", "", "failed: exit status 3", "void: losses differ", "", ""]
+        assert [r["reason"] for r in rows] == reasons
+        shown = on_picture(svg)
+        assert all(text in shown for text in [*(r["rung"] for r in rows), *filter(None, reasons)])
+        assert not any(text.startswith(("+ vocab 50304:", "+ bf16 autocast:")) for text in said(svg))
+        assert any(text.startswith("+ zero copy data: ") for text in said(svg))
+    assert "NVIDIA Example · 2026-01-02" in chart.lines
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_golden(name):
+    golden(name, draw(name, complete([("plain fp32", 1512.0), ("bf16 autocast", 1013.0)])))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_200_rungs_with_names_of_ten_thousand_letters(name):
+    study = complete([(f"{i} {NASTY if i % 20 == 0 else ''}", 1000.0 - 4 * i) for i in range(200)])
+    chart = draw(name, study)
+    assert all(len(r["rung"]) <= 80 for r in rows_of(chart.wide))
+    drawn(chart)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_rung(name):
+    study = complete([("plain fp32", 1512.0)])
+    chart = draw(name, study)
+    drawn(chart)
+    assert "→" not in chart.finding
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("factor", [0, 1e-6, 1e6])
+def test_figures_of_every_size(name, factor):
+    study = complete()
+    for r in study["rungs"]:
+        for estimate in (r["ms_per_step"], r["tokens_per_s"]):
+            estimate.update({k: v * factor for k, v in estimate.items() if k != "n"})
+        bytes_factor = min(factor, 1e3)  # 30 TiB will do
+        r["peak_memory_bytes"] = int(r["peak_memory_bytes"] * bytes_factor)
+        r["memory"] = {k: v if k == "peak_source" else int(v * bytes_factor) for k, v in r["memory"].items()}
+        r["profile"].update(idle_ms=r["profile"]["idle_ms"] * factor,
+                            by_phase=[{**p, "ms": p["ms"] * factor} for p in r["profile"]["by_phase"]])
+        r["joules_per_token"] *= factor
+    drawn(draw(name, study))
+
+
+@pytest.mark.parametrize("name", ALL[1:])
+@pytest.mark.parametrize("study", [make([]), make()])
+def test_without_data_a_chart_says_what_makes_it(name, study):
+    study = copy.deepcopy(study)
+    for r in study["rungs"]:
+        without_number(study, r["index"], "missing", "")
+    study["headline"] = None
+    missing = draw(name, study)
+    assert isinstance(missing, charts.Missing) and "`ladder ablate" in missing.run
+
+
+@pytest.mark.parametrize("name", ["ladder", "throughput"])
+def test_a_single_run_has_no_whiskers(name):
+    chart = draw(name, make(runs=1))
+    drawn(chart)
+    assert "bars: a single run · no interval" in chart.lines and all(r["lo"] is None for r in rows_of(chart.wide))
+
+
+@pytest.mark.parametrize("name, unit", [("ladder", "ms"), ("throughput", "tokens/s")])
+def test_an_interval_that_would_dwarf_the_bars_ends_in_words(name, unit):
+    study = complete()
+    study["rungs"][3]["ms_per_step"].update(lo=-5.0, hi=1e6)
+    study["rungs"][3]["tokens_per_s"].update(lo=-5.0, hi=1e6)
+    chart = draw(name, study)
+    row = rows_of(chart.wide)[3]
+    assert row["from"] == 0 and row["to"] < 3000 * (10 if name == "throughput" else 1) and row["hi"] == 1e6
+    assert " · interval to 1" in row.get("time", row.get("text"))
+    for svg in drawn(chart):
+        assert any("1,000,000 ms" in text or "1.00M" in text for text in said(svg))
+
+
+def test_disturbed_rungs_say_so():
+    study = complete()
+    study["rungs"][2]["flags"] = ["throttled"]
+    for name in ALL:
+        svgs = drawn(draw(name, study))
+        if name not in ("memory",):
+            assert all(any(text.startswith("+ SDPA attention: ") and "disturbed" in text for text in said(svg)) for svg in svgs), name
+
+
+# ---- the ladder
+
+def entry(rung, ms, **more):
+    return {"source": "a lecture", "gpu": "A100", "rung": rung, "batch": 16, "context": 1024, "ms_per_step": ms, "tokens_per_s": None, **more}
+
+
+def diamonds(chart):
+    return [mark for layer in chart.wide["layer"] if layer["mark"]["type"] == "point" for mark in layer["data"]["values"]]
+
+
+def test_the_ladders_figures_stand_as_they_are_in_the_study():
+    study = complete()
+    study["rungs"][2]["speedup_previous"].update(ratio=7.77, lo=7.0, hi=8.0)
+    study["rungs"][2]["speedup_first"].update(ratio=8.88, lo=8.5, hi=9.0)
+    study["rungs"][3]["speedup_previous"].update(ratio=0.9, lo=0.8, hi=0.95)
+    study["rungs"][4]["speedup_previous"].update(ratio=0.99, lo=0.9, hi=1.1)
+    chart = draw("ladder", study)
+    rows = rows_of(chart.wide)
+    assert (rows[2]["step"], rows[2]["total"], rows[2]["tokens"], rows[2]["memory"]) == ("7.77×", "8.88×", "13.0K", "27.0")
+    assert [r["time"] for r in rows[2:5]] == ["760 ms", "702 ms · slower", "622 ms · slower?"]
+    assert "orange: this step took longer · grey ×: the interval includes 1, no clear change" in chart.lines[2]
+    wide, _ = drawn(chart)
+    assert "+ SDPA attention: 760 ms (752 ms to 768 ms), this step 7.77× (7.00× to 8.00×), so far 8.88× (8.50× to 9.00×)" in said(wide)
+    assert draw("ladder", mixed()).finding == "1.86× faster: 1,512 → 811 ms per step"
+    assert isinstance(draw("ladder", make() | {"mode": "sweep"}), charts.Missing)
+
+
+def test_published_figures_are_marks_of_another_kind():
+    own = [entry("plain fp32", 1000.0), entry("bf16", 300.0, source="x" * 500, gpu=NASTY), entry("sdpa", 2000.0, batch=None)]
+    chart = draw("ladder", complete(), published=own)
+    marks = diamonds(chart)
+    assert [(m["row"], m["published_ms"]) for m in marks] == [(0, 1000.0), (1, 300.0), (2, 2000.0)]
+    assert marks[0]["aria"] == "published, not measured here: 1,000 ms, a lecture (A100)"
+    assert any(line.startswith("◊ published elsewhere, not measured here: a lecture (A100), xxx") for line in chart.lines)
+    bars = [layer for layer in chart.wide["layer"] if layer["mark"]["type"] == "bar"][-1]
+    assert bars["encoding"]["x"]["scale"]["domain"][1] > 2000
+    for svg in drawn(chart):
+        assert sum("published, not measured here" in text for text in said(svg)) == 3
+
+
+@pytest.mark.parametrize("other", [{"batch": 4}, {"context": 256}, {"rung": "torch.compile"}, {"rung": None}, {"ms_per_step": None}])
+def test_published_figures_of_other_work_are_not_shown(other):
+    chart = draw("ladder", complete(), published=[entry("plain fp32", 1000.0) | other])
+    assert diamonds(chart) == [] and not any("published" in line for line in chart.lines)
+
+
+def test_published_figures_are_of_one_model():
+    study = complete()
+    study["workload"]["model"] = "gpt2-medium"
+    assert diamonds(draw("ladder", study, published=[entry("plain fp32", 1000.0)])) == []
+
+
+# ---- tokens per second
+
+def test_throughput_has_mfu_beside_it_up_to_the_limit():
+    study = complete()
+    study["rungs"][2]["mfu"].update(value=None, peak_flops=None, reason="no peak")
+    chart = draw("throughput", study)
+    assert chart.finding == "11.0K → 17.0K tokens/s, MFU 3.1 % → 45.1 %"
+    rows = rows_of(chart.wide)
+    assert [r["share"] for r in rows[:4]] == ["3.1 %", "10.1 %", "—", "24.1 %"]
+    assert [r["peak"] for r in rows[:3]] == ["of 67 TFLOP/s fp32", "of 989.5 TFLOP/s bf16", ""]
+    assert chart.lines[3].endswith("each its own 100 %: 67 TFLOP/s fp32, 989.5 TFLOP/s bf16")
+    limit = chart.wide["hconcat"][1]["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert limit == [0, 1]
+    wide, narrow = drawn(chart)
+    assert "plain fp32: 11.0K tokens/s (10.9K to 11.2K), MFU 3.1 % of 67 TFLOP/s fp32" in said(narrow)
+    assert "plain fp32: MFU 3.1 % of 67 TFLOP/s fp32" in said(wide)
+
+
+def test_throughput_without_mfu_says_why():
+    study = make()
+    for r in study["rungs"]:
+        r["mfu"] = {"value": None, "formula": "", "type": "fp32", "peak_flops": None, "peak_source": None,
+                    "reason": "there is no table of peaks for CPUs"}
+    chart = draw("throughput", study)
+    drawn(chart)
+    assert "hconcat" not in chart.wide and "no MFU: there is no table of peaks for CPUs" in chart.lines
+    assert chart.finding == "677 → 1.77K tokens/s" and any("CPU figures" in line for line in chart.lines)
+
+
+def test_throughput_of_one_number_type_names_the_formula():
+    study = complete()
+    for r in study["rungs"]:
+        r["mfu"].update(type="bf16", formula="6 N over the dense bf16 peak")
+    assert "MFU: 6 N over the dense bf16 peak" in draw("throughput", study).lines
+
+
+def swept():
+    study = complete([("start", 10.0), ("start", 18.0), ("flash", 12.0)])
+    study.update(mode="sweep", swept="batch", headline=None)
+    for r, batch in zip(study["rungs"], (16, 32, 16)):
+        r["label"] = r["title"]
+        r["workload"] = {"batch": batch, "context": 1024, "accumulation": 1, "tokens_per_step": 1024 * batch}
+    return study
+
+
+def test_other_modes_name_the_best_and_the_size():
+    rows = rows_of(draw("throughput", swept()).wide)
+    assert [r["rung"] for r in rows] == ["B=16 start", "B=32 start", "B=16 flash"]
+    assert draw("throughput", swept()).finding == "Up to 13.0K tokens/s, MFU 17.1 %: B=16 flash"
+    assert draw("memory", swept()).finding == "Peak memory 27.0 to 31.0 GiB"
+    assert draw("energy", swept()).finding == "From 42.0 mJ per token up: B=16 flash takes the least"
+    assert draw("phases", swept()).finding == "backward is the largest part of a step: 398 ms; device busy 88 %".capitalize()
+
+
+# ---- memory
+
+def test_memory_is_a_stack_inside_the_peaks_outline():
+    chart = draw("memory", complete())
+    assert chart.finding == "Peak memory 31.0 → 19.0 GiB; largest part: activations, 20.0 → 8.0 GiB"
+    parts = parts_of(chart.wide)
+    assert [(p["part"], p["size"]) for p in parts[:4]] == [("weights", 1.0), ("gradients", 1.0), ("optimizer", 2.0), ("activations", 20.0)]
+    assert [(r["peak"], r["reserved"], r["text"], r["reserved_text"]) for r in rows_of(chart.wide)[:2]] == [
+        (31.0, 33.0, "31.0", "33.0"), (29.0, 31.0, "29.0", "31.0")]
+    assert any("they need not add up" in line for line in chart.lines) and any("grey tick" in line for line in chart.lines)
+    outline = [layer for layer in chart.wide["layer"] if layer["mark"].get("stroke") == "#111827"]
+    assert len(outline) == 1 and outline[0]["mark"]["fill"] is None
+    wide, _ = drawn(chart)
+    assert {"plain fp32: optimizer 2.0 GiB", "plain fp32: peak 31.0 GiB, reserved 33.0 GiB"} <= set(said(wide))
+
+
+def test_memory_without_a_split_is_the_peak_alone():
+    chart = draw("memory", make())
+    drawn(chart)
+    assert memory.rows(make())[1] == [] and "bars: peak, the most of all runs; no interval" in chart.lines
+    assert not any("reserved" in line for line in chart.lines) and chart.finding == "Peak memory 3.1 → 1.9 GiB"
+
+
+def test_parts_beyond_the_peak_and_below_nothing():
+    study = complete()
+    study["rungs"][0]["memory"].update(activations_bytes=90 * GIB)
+    study["rungs"][1]["memory"].update(activations_bytes=-5 * GIB)
+    study["rungs"][2]["memory"] = {"peak_bytes": 1, "peak_source": "x"}
+    chart = draw("memory", study)
+    drawn(chart)
+    x = [layer for layer in chart.wide["layer"] if layer["encoding"]["x"].get("stack")][0]["encoding"]["x"]
+    assert x["scale"]["domain"][1] >= 94
+    assert [p["part"] for p in parts_of(chart.wide) if p["row"] in (1, 2)] == ["weights", "gradients", "optimizer"]
+
+
+# ---- phases
+
+def test_phases_stand_in_the_order_of_a_step_with_idle_time_last():
+    chart = draw("phases", complete())
+    assert chart.finding == "Backward is the largest part of a step: 400 → 394 ms; device busy 90 % → 84 %"
+    first = [p for p in parts_of(chart.wide) if p["row"] == 0]
+    assert [(p["part"], p["size"]) for p in first] == [("data", 5.0), ("forward", 300.0), ("backward", 400.0), ("clip", 20.0),
+                                                       ("update", 70.0), ("other", 4.0), ("idle", 100.0)]
+    assert [(r["busy"], r["launch"]) for r in rows_of(chart.wide)[:2]] == [("90 %", "8.5 %"), ("89 %", "9.5 %")]
+    wide, narrow = drawn(chart)
+    assert {"plain fp32: idle 100 ms", "plain fp32: no phase 4.00 ms"} <= set(said(narrow))
+    assert {"busy", "launch-bound"} <= set(on_picture(wide))
+
+
+def test_phases_of_a_cpu_and_of_a_rung_without_trace():
+    study = complete()
+    for r in study["rungs"]:
+        r["profile"]["launch_bound_percent"] = None
+    del study["rungs"][1]["profile"]
+    chart = draw("phases", study)
+    assert rows_of(chart.wide)[1]["reason"] == "not traced"
+    for svg in drawn(chart):
+        assert "launch-bound" not in on_picture(svg) and "not traced" in on_picture(svg)
+    assert not any("launch-bound" in line for line in chart.lines)
+
+
+def test_phases_with_unknown_names_and_mostly_idle():
+    study = complete()
+    study["rungs"][-1]["profile"].update(idle_ms=5000.0, by_phase=[{"phase": NASTY, "ms": 3.0, "count": 1.0}, {"phase": "idle", "ms": 2.0, "count": 1.0}])
+    chart = draw("phases", study)
+    drawn(chart)
+    assert chart.finding == "Idle time is the largest part of a step: 100 → 5,000 ms; device busy 90 % → 84 %"
+    assert [p["part"] for p in parts_of(chart.wide) if p["row"] == 6] == ["other", "other", "idle"]
+    assert [p[0] for p in phases.parts_of(study["rungs"][-1])] == ["other", "other", "idle"]
+
+
+# ---- energy
+
+def test_energy_has_one_unit_for_all_rows():
+    study = complete()
+    del study["rungs"][1]["joules_per_token"]
+    chart = draw("energy", study)
+    drawn(chart)
+    assert chart.finding == "52.0 → 22.0 mJ per token"
+    assert [r["text"] for r in rows_of(chart.wide)[:3]] == ["52.0 mJ", "", "42.0 mJ"]
+    assert rows_of(chart.wide)[1]["reason"] == "no run could tell" and "no interval" in chart.lines[2]
+    study["rungs"][0]["joules_per_token"] = 2.5
+    assert [r["text"] for r in rows_of(draw("energy", study).wide)[::2][:2]] == ["2.50 J", "0.042 J"]
+
+
+def test_energy_needs_a_gpu_that_counts():
+    assert "NVIDIA GPU" in draw("energy", make()).run
+    assert "no run of this study could tell" in draw("energy", make(device="cuda")).run
