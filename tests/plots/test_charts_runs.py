@@ -1,0 +1,131 @@
+"""The charts of runs, losses, worths, limits, gates and two studies: what they hold and say, not their pixels."""
+
+import json
+import os
+import re
+
+import pytest
+from builders import LADDER, ROOT, make, mixed, report_of, runs_of, without_number
+
+import charts
+import theme
+
+NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
+COLORS = {value for name, value in vars(theme).items() if name.isupper() and isinstance(value, str) and value.startswith("#")}
+COLORS |= {"white", *theme.PARTS, *theme.SERIES}
+GOLDEN = ROOT / "tests" / "plots" / "golden"
+
+
+def values(node, key):
+    """Every value of this key, however deep."""
+    if isinstance(node, dict):
+        yield from (inner for name, inner in node.items() if name == key)
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            yield from values(inner, key)
+
+
+def data(drawing):
+    return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]
+
+
+def size_of(specification):
+    svg = pytest.importorskip("vl_convert").vegalite_to_svg(specification, allowed_base_urls=[])
+    box = re.search(r'viewBox="0 0 (\d+(?:\.\d+)?) ', svg)
+    return float(box[1]), svg
+
+
+def drawn(chart):
+    """Checks what holds for all charts; returns the two SVGs."""
+    assert isinstance(chart, charts.Chart), chart
+    svgs = []
+    for drawing, most in ((chart.wide, theme.WIDE), (chart.narrow, theme.NARROW)):
+        specification = theme.bare(drawing, chart.finding)
+        text = json.dumps(specification, allow_nan=False)
+        assert set(re.findall(r'#[0-9a-fA-F]{6}\b', text)) <= COLORS
+        assert not [size for key in ("fontSize", "labelFontSize", "titleFontSize") for size in values(drawing, key) if size < 11]
+        width, svg = size_of(specification)
+        assert width <= most
+        assert "NaN" not in svg and "undefined" not in svg and "<script" not in svg
+        svgs.append(svg)
+    assert len(chart.finding) <= 170 and all("\x07" not in line for line in [chart.finding, *chart.lines])
+    return svgs
+
+
+def draw(name, argument):
+    return charts.module(name).draw(argument)
+
+
+def part_of(study):
+    return report_of(study)["studies"][0]
+
+
+def said(svg):
+    return " ".join(re.findall(r'aria-label="([^"]*)"', svg))
+
+
+def golden(name, chart):
+    """The drawing as it was looked at; UPDATE_GOLDEN=1 writes it anew."""
+    place = GOLDEN / f"{name}.vl.json"
+    now = json.loads(json.dumps({"finding": chart.finding, "lines": chart.lines, "wide": chart.wide, "narrow": chart.narrow}))
+    if os.environ.get("UPDATE_GOLDEN"):
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n")
+    assert json.loads(place.read_text()) == now
+
+
+# ---- steps
+
+def test_steps_draw_every_step_and_mark_what_lies_beyond_the_edge():
+    part = part_of(make())
+    part["runs"][3]["step_ms"][10] *= 100
+    chart = draw("steps", part)
+    wide, narrow = drawn(chart)
+    steps = [row for row in data(chart.wide) if "step" in row and "kind" in row]
+    assert sorted(row["ms"] for row in steps) == sorted(ms for run in part["runs"] for ms in run["step_ms"])
+    assert chart.finding == "1 of 700 timed steps stands far from the rest; no run was disturbed"
+    assert "beyond the edge" in said(wide) and "step 11: " in said(narrow)
+    ends = [domain for domain in values(chart.wide, "domain") if isinstance(domain, list) and all(isinstance(x, float) for x in domain)]
+    assert max(end for _, end in ends if end > 2) < 3 * 1512
+
+
+def test_steps_show_disturbed_and_failed_runs_by_dash_and_shape():
+    part = part_of(make())
+    part["runs"][3]["flags"] = ["throttled: the clock fell"]
+    part["runs"][5]["status"] = "failed"
+    chart = draw("steps", part)
+    drawn(chart)
+    assert chart.finding == "1 of 35 runs was disturbed" and "throttled: the clock fell" in " ".join(chart.lines)
+    kinds = {row["kind"] for row in data(chart.wide) if "kind" in row}
+    assert kinds == {"as planned", "disturbed", "failed"} and list(values(chart.wide, "strokeDash")) and list(values(chart.wide, "shape"))
+
+
+def test_steps_of_a_rung_without_runs_are_a_panel_with_the_reason():
+    part = part_of(mixed())
+    part["runs"] = [run for run in part["runs"] if run["rung"] != 4]
+    chart = draw("steps", part)
+    drawn(chart)
+    assert "failed: 5 of 5 runs: killed by signal 9" in " ".join(row["text"] for row in data(chart.wide) if "text" in row)
+
+
+def test_steps_stay_small():
+    part = part_of(make([(f"{NASTY}{i}", 1000.0 - i) for i in range(200)]))
+    for run in part["runs"]:
+        run["step_ms"] = (run["step_ms"] * 2)[:40]
+    chart = draw("steps", part)
+    svgs = drawn(chart)
+    assert max(len(svg) for svg in svgs) < 400_000 and "the first 24 of 200 rungs are drawn" in chart.lines
+    long = part_of(make(LADDER[:2], runs=2))
+    for run in long["runs"]:
+        run["step_ms"] = run["step_ms"] * 4000
+    long["runs"][0]["step_ms"][77777] = 1e9
+    chart = draw("steps", long)
+    assert max(len(svg) for svg in drawn(chart)) < 400_000
+    assert any(row.get("ms") == 1e9 for row in data(chart.wide))  # the slowest is never thinned out
+
+
+def test_steps_of_nothing_are_missing():
+    for part in (part_of(make([])), {**part_of(make()), "runs": []}):
+        assert "`ladder report STUDY`" in draw("steps", part).run
+    drawn(draw("steps", part_of(make(LADDER[:1], runs=1))))
