@@ -20,7 +20,7 @@ class Missing(NamedTuple):
     run: str  # the command that makes what it lacks, or why there is none: Markdown's `code` marks commands
 
 
-OF_STUDY = ["ladder", "steps", "worth", "sweep"]
+OF_STUDY = ["ladder", "steps", "losses", "worth", "sweep"]
 OF_REPORT = ["history"]
 
 

@@ -27,9 +27,8 @@ def edges(timed, medians):
     return [max(low - beyond, ordered[0] - margin, 0), min(high + beyond, ordered[-1] + margin)]
 
 
-def thinned(steps, most):
-    """[(number, ms)]: all, or of each stretch of equal length its fastest and its slowest, so that none of these is lost."""
-    numbered = list(enumerate(steps, 1))
+def thinned(numbered, most):
+    """Of [(step's number, value)] all, or of each stretch of equal length the least and the most, so that none of these is lost."""
     if len(numbered) <= most:
         return numbered
     length = -(-2 * len(numbered) // most)
@@ -69,7 +68,7 @@ def panels(part, rungs, most):
             said = f"run {name}, {kind}, {number_of(len(run['step_ms']), 'step')}"
             said += f": {shorten(run['flags'][0], 100)}" if run["flags"] else ""
             panel["steps"] += [{"run": name, "kind": kind, "step": step, "ms": ms, "aria": said}
-                               for step, ms in thinned(run["step_ms"], most)]
+                               for step, ms in thinned(list(enumerate(run["step_ms"], 1)), most)]
             for step, ms in enumerate(run["step_ms"], 1):
                 if low <= ms <= high:
                     continue

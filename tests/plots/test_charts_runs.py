@@ -129,3 +129,67 @@ def test_steps_of_nothing_are_missing():
     for part in (part_of(make([])), {**part_of(make()), "runs": []}):
         assert "`ladder report STUDY`" in draw("steps", part).run
     drawn(draw("steps", part_of(make(LADDER[:1], runs=1))))
+
+
+# ---- losses
+
+def with_void(part, position=2):
+    entry = part["losses"][position]
+    entry["deviation"] = [0.004 * 1.3 ** i for i in range(len(entry["loss"]))]
+    entry["loss"] = [a + b for a, b in zip(entry["reference"], entry["deviation"])]
+    rung = part["study"]["rungs"][entry["rung"]]
+    rung["guard"].update(passed=False, max_deviation=2.17, message="losses leave the reference by 0.31 at step 12")
+    rung.update(status="void", reason=rung["guard"]["message"])
+    return part
+
+
+def test_losses_say_the_largest_deviation_and_what_is_allowed():
+    part = part_of(make())
+    part["study"]["rungs"][4]["guard"]["max_deviation"] = 0.0119
+    chart = draw("losses", part)
+    wide, _ = drawn(chart)
+    assert chart.finding == "All 6 rungs learn what the reference learns: at most 0.0119 nats off, 0.02 allowed"
+    losses = [row for row in data(chart.wide) if row.get("loss") is not None and row["name"] != "the reference"]
+    assert [row["loss"] for row in losses] == [x for entry in part["losses"] for x in entry["loss"]]
+    assert {"lo": -0.02, "hi": 0.02} in data(chart.wide)
+    dashes = next(values(chart.wide, "strokeDash"))["scale"]["range"]
+    assert len(dashes) == 7 and len({json.dumps(dash) for dash in dashes}) == 7  # apart in black and white
+    assert "+ fused AdamW: largest deviation 0.0119 nats, 0.02 allowed" in said(wide)
+
+
+def test_losses_name_void_rungs():
+    chart = draw("losses", with_void(part_of(make())))
+    drawn(chart)
+    assert chart.finding == "1 of 6 rungs is void: “vocab 50304”, off the reference by 2.17 nats, 0.02 allowed"
+    assert any("losses leave the reference by 0.31 at step 12" in line and "beyond the edge" in line for line in chart.lines)
+    assert "void: + vocab 50304" in {row["name"] for row in data(chart.narrow) if "name" in row}
+
+
+def test_losses_that_are_not_finite():
+    part = with_void(part_of(make()))
+    part["losses"][2].update(loss=[11.0] + [None] * 24, deviation=[0.0] + [None] * 24)
+    part["study"]["rungs"][3]["guard"]["max_deviation"] = None
+    chart = draw("losses", part)
+    drawn(chart)
+    assert chart.finding == "1 of 6 rungs is void: “vocab 50304”, its loss is not finite"
+
+
+def test_losses_of_many_rungs_draw_the_void_ones():
+    part = with_void(part_of(make([(f"{i}{NASTY}", 1000.0 - i) for i in range(200)])), 150)
+    chart = draw("losses", part)
+    assert max(len(svg) for svg in drawn(chart)) < 400_000
+    names = {row["name"] for row in data(chart.wide) if "name" in row}
+    assert any(name.startswith("void: + 151") for name in names) and "rungs that pass" in names
+    assert "21 of 199 rungs are drawn, void ones first" in chart.lines
+
+
+def test_losses_of_nothing_are_missing():
+    for part in (part_of(make([])), part_of(make(LADDER[:1])), {**part_of(make()), "losses": []}):
+        assert "`ladder report STUDY`" in draw("losses", part).run
+    two = part_of(make(LADDER[:2], runs=1))
+    for entry in two["losses"]:
+        for name in ("loss", "reference", "lo", "hi", "deviation"):
+            entry[name] = entry[name][:1]
+    chart = draw("losses", two)
+    drawn(chart)
+    assert chart.finding.startswith("“bf16 autocast” learns what the reference learns: ")
