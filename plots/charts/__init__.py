@@ -20,8 +20,8 @@ class Missing(NamedTuple):
     run: str  # the command that makes what it lacks, or why there is none: Markdown's `code` marks commands
 
 
-OF_STUDY = ["ladder", "steps", "losses", "worth", "sweep"]
-OF_REPORT = ["history"]
+OF_STUDY = ["ladder", "steps", "losses", "attribution", "sweep"]
+OF_REPORT = ["orders", "history"]
 
 
 def module(name):

@@ -193,3 +193,67 @@ def test_losses_of_nothing_are_missing():
     chart = draw("losses", two)
     drawn(chart)
     assert chart.finding.startswith("“bf16 autocast” learns what the reference learns: ")
+
+
+# ---- attribution
+
+def worth(name, ratio, method, half=0.03, reason="", repeats=5):
+    has = ratio is not None and half is not None
+    return {"optimization": name, "title": name, "method": method, "ratio": ratio, "lo": ratio * (1 - half) if has else None,
+            "hi": ratio * (1 + half) if has else None, "repeats": repeats, "reason": reason}
+
+
+def study_of(mode, *worths, **more):
+    study = make(**more)
+    study.update(mode=mode, attribution=list(worths))
+    return study
+
+
+ALL = [worth(name, ratio + add, method) for method, add in
+       (("shapley", 0), ("cumulative", 0.1), ("leave_one_out", -0.2), ("one_at_a_time", 0.3))
+       for name, ratio in (("flash", 1.27), ("bf16", 1.82))]
+
+
+def test_attribution_of_one_method_has_bars_the_largest_first():
+    part = {"study": study_of("leave-one-out", worth("flash", 0.99, "leave_one_out"), worth("bf16", 1.82, "leave_one_out"),
+                              worth("graph", None, "leave_one_out", reason=f"no subset {NASTY}"))}
+    chart = draw("attribution", part)
+    wide, _ = drawn(chart)
+    lines = [row for row in data(chart.wide) if "ratio" in row]
+    assert [row["text"] for row in lines] == ["1.82×", "0.99×", ""] and lines[0]["interval"] == "1.77× – 1.87×"
+    assert lines[2]["reason"].startswith("no number: no subset <script>") and len(lines[2]["reason"]) <= 120
+    assert chart.finding == "“bf16” is worth most, 1.82×; “flash” least, 0.99×"
+    assert "bf16, lost when left out of all: 1.82×, 1.77× – 1.87×" in said(wide) and "legend" not in json.dumps(chart.wide)
+
+
+def test_attribution_of_all_methods_keeps_them_apart_by_shape():
+    chart = draw("attribution", {"study": study_of("factorial", *ALL)})
+    drawn(chart)
+    lines = [row for row in data(chart.wide) if "ratio" in row]
+    assert [(row["group"], row["ratio"]) for row in lines[:4]] == [(0, 1.82 + add) for add in (0.1, 0, -0.2, 0.3)]
+    assert len(set(next(values(chart.wide, "shape"))["scale"]["range"])) == 4
+    tops = [row["y"] for row in lines]
+    assert tops == sorted(tops) and len(set(tops)) == 8
+    unclear = draw("attribution", {"study": study_of("factorial", worth("a", 1.001, "shapley"))})
+    assert unclear.finding.startswith("No optimization is clearly")
+
+
+def test_attribution_without_intervals_says_so_and_a_ladder_has_none():
+    chart = draw("attribution", {"study": study_of("one-at-a-time", worth("bf16", 1.5, "one_at_a_time", half=None, repeats=1))})
+    drawn(chart)
+    assert "bars: a single run, no interval" in chart.lines and chart.finding == "“bf16” is worth 1.50×"
+    assert "`ladder ablate --mode leave-one-out`" in draw("attribution", part_of(make())).run
+    drawn(draw("attribution", {"study": study_of("factorial", *[worth(f"{i}{NASTY}", 1.1, "shapley") for i in range(40)])}))
+    drawn(draw("attribution", {"study": study_of("factorial", worth("a", None, "shapley"))}))
+
+
+def test_orders_put_two_studies_of_one_setting_together():
+    ladder, other = make(), study_of("leave-one-out", *(worth(name.split()[0].lower(), 1.4, "leave_one_out") for name, _ in LADDER[1:]))
+    chart = draw("orders", report_of(other, ladder))
+    drawn(chart)
+    lines = [row for row in data(chart.wide) if "ratio" in row]
+    assert [row["method"] for row in lines[:2]] == ["added in the ladder's order", "lost when left out of all"] and len(lines) == 12
+    other["device"]["name"] = "another"
+    assert "these two differ" in draw("orders", report_of(ladder, other)).run
+    for report in (report_of(ladder), report_of(ladder, make())):
+        assert "`--mode factorial`" in draw("orders", report).run
