@@ -21,7 +21,7 @@ class Missing(NamedTuple):
 
 
 OF_STUDY = ["ladder", "steps", "losses", "attribution", "sweep"]
-OF_REPORT = ["orders", "history"]
+OF_REPORT = ["orders", "roofline", "history"]
 
 
 def module(name):

@@ -257,3 +257,51 @@ def test_orders_put_two_studies_of_one_setting_together():
     assert "these two differ" in draw("orders", report_of(ladder, other)).run
     for report in (report_of(ladder), report_of(ladder, make())):
         assert "`--mode factorial`" in draw("orders", report).run
+
+
+# ---- roofline
+
+def part_row(phase, part, flops, least_bytes, ms):
+    limit = 1e3 * max(flops / 1e14, least_bytes / 1e12)
+    return {"phase": phase, "part": part, "flops": flops, "bytes": least_bytes, "limit_ms": limit, "measured_ms": ms,
+            "flops_per_byte": flops / least_bytes if flops and least_bytes else None, "flops_per_s": 1e3 * flops / ms if flops and ms else None,
+            "bound_by": "none" if not limit else "compute" if flops / 1e14 > least_bytes / 1e12 else "memory",
+            "distance": ms / limit if ms and limit else None, "ms_above": None if ms is None else ms - limit}
+
+
+def trace_of(*parts, device="cuda"):
+    limits = {"flops_per_s": 1e14, "bytes_per_s": 1e12, "flops_per_byte": 100.0, "source": "measured: bf16 8192^3, copy of 4 GiB"}
+    return {"kind": "trace", "created": "2026-01-02T03:04:05Z", "title": "+ flash attention", "device": {"kind": device, "name": "NVIDIA Example"},
+            "workload": {"batch": 16, "context": 1024}, "summary": {"steps": 5},
+            "roofline": {"limits": limits, "phases": [], "parts": list(parts)}}
+
+
+PARTS = [part_row("backward", "head", 5e11, 1e9, 12.0), part_row("forward", "gelu", 0, 3e9, 4.0), part_row("forward", "c_fc", 2e11, 2e9, 3.0),
+         part_row("data", "copy", 0, 0, 0.5), part_row("update", "adamw", 0, 5e9, None)]
+
+
+def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limits():
+    chart = draw("roofline", report_of(make(), traces=[trace_of(*PARTS)]))
+    wide, _ = drawn(chart)
+    assert [(row["x"], row["y"], row["number"]) for row in data(chart.wide) if "number" in row] == [
+        (PARTS[0]["flops_per_byte"], PARTS[0]["flops_per_s"], "1"), (PARTS[2]["flops_per_byte"], PARTS[2]["flops_per_s"], "3")]
+    bars = [row for row in data(chart.wide) if "row" in row]
+    assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [
+        ("1 backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("3 forward c_fc", 3.0, 2.0), ("data copy", 0.5, None)]
+    assert chart.finding == "Most to gain: backward head, 12.0 ms per step, 5.00 ms at the device's limit"
+    assert "NVIDIA Example · 2026-01-02" in chart.lines and "500 FLOP per byte, 41.7T FLOP/s" in said(wide)
+    assert "bound by memory" in said(wide)
+
+
+def test_roofline_of_much_little_and_nothing():
+    many = [part_row(f"forward{i % 7}", f"{i}{NASTY}", 2e11 * (i + 1), 1e9, 9.0 + i) for i in range(200)]
+    chart = draw("roofline", report_of(make(), traces=[trace_of(*many)]))
+    drawn(chart)
+    assert "186 smaller parts are left out of the second" in chart.lines[-1]
+    drawn(draw("roofline", report_of(make(), traces=[trace_of(PARTS[1], device="cpu")])))
+    old = trace_of(*PARTS)
+    del old["roofline"]["limits"]["flops_per_byte"]
+    without = trace_of()
+    del without["roofline"]
+    for traces in ([], [without], [trace_of()], [trace_of(PARTS[4])], [old]):
+        assert "--roofline" in draw("roofline", report_of(make(), traces=traces)).run
