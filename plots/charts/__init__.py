@@ -21,7 +21,7 @@ class Missing(NamedTuple):
 
 
 OF_STUDY = ["ladder", "steps", "losses", "attribution", "sweep"]
-OF_REPORT = ["orders", "roofline", "history"]
+OF_REPORT = ["side_by_side", "orders", "roofline", "history", "gate"]
 
 
 def module(name):

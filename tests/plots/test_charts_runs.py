@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from builders import LADDER, ROOT, make, mixed, report_of, runs_of, without_number
+from builders import LADDER, ROOT, make, mixed, report_of, valid, without_number
 
 import charts
 import theme
@@ -305,3 +305,82 @@ def test_roofline_of_much_little_and_nothing():
     del without["roofline"]
     for traces in ([], [without], [trace_of()], [trace_of(PARTS[4])], [old]):
         assert "--roofline" in draw("roofline", report_of(make(), traces=traces)).run
+
+
+# ---- gates and two studies
+
+def entry(label, ratio, verdict, half=0.008):
+    return {"label": label, "recipe_hash": "ab" * 6, "recipe": {}, "recipe_diff": {}, "pairs": 6, "base_runs": 6, "head_runs": 6, "base_ms": 500.0,
+            "head_ms": 500.0 * ratio, "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None,
+            "verdict": verdict, "slower_pairs": 3, "unequal_pairs": 6, "sign_test_p": 0.5, "loss": {"compared": False, "message": ""},
+            "memory": None, "flags": []}
+
+
+def comparison_of(*entries):
+    return valid({"kind": "comparison", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "min_effect": 0.02, "confidence": 0.95,
+                  "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"]},
+                  "head": {"source": "runs/new", "runs": 6, "programs": []}, "forced": [], "entries": list(entries),
+                  "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
+
+
+def gate_of(verdict, comparison, noise, reasons=()):
+    return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "verdict": verdict, "exit_status": 1, "against": "program",
+                  "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
+                  "calibration": [], "saved": [], "comparison": comparison})
+
+
+ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REGRESSION"), entry("+ flash", 0.95, "IMPROVEMENT"),
+           entry(NASTY, 1.02, "INCONCLUSIVE", 0.02)]
+
+
+def test_gate_shows_ratio_interval_band_floor_and_verdict():
+    noise = [{"floor": 0.013, "source": "calibration"}] * 3 + [None]
+    chart = draw("gate", report_of(make(), gates=[gate_of("REGRESSION", comparison_of(*ENTRIES), noise)]))
+    wide, _ = drawn(chart)
+    assert chart.finding == "Slower: bf16 autocast, 1.04× the time of base"
+    lines = [row for row in data(chart.wide) if "ratio" in row]
+    assert [row["word"] for row in lines] == ["the same", "slower", "faster", "inconclusive"]
+    assert [row["lo"] for row in lines] == [e["lo"] for e in ENTRIES] and lines[0]["most"] == 1.02 and lines[3]["floor_lo"] is None
+    assert "slower, 1.04× (1.04× – 1.05×), 500 ms → 522 ms, 6 pairs, noise floor 1.3 %" in said(wide)
+
+
+def test_gate_verdicts_in_its_title():
+    def title(*of):
+        chart = draw("gate", report_of(make(), gates=[gate_of(*of)]))
+        drawn(chart)
+        return chart.finding
+
+    assert title("SAME", comparison_of(ENTRIES[0]), [None]) == "No change that matters: 1 rung within 2 % of base"
+    assert title("IMPROVEMENT", comparison_of(ENTRIES[2]), []) == "Faster: flash, 0.95× the time of base"
+    assert title("INCONCLUSIVE", comparison_of(entry("a", 1.02, "INCONCLUSIVE", None)), [None], ["too few pairs"]) == "Inconclusive: too few pairs"
+    assert title("FAILED", None, [], [f"killed {NASTY}"]).startswith("Failed: killed <script>")
+    assert title("SAVED", None, []) == "Saved: there was no baseline, now there is"
+    assert "`ladder gate" in draw("gate", report_of(make())).run
+
+
+def test_side_by_side_pairs_the_rungs_and_names_the_others():
+    chart = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])))
+    wide, _ = drawn(chart)
+    assert chart.finding == "flash: 0.95× the time in the second, 500 → 475 ms per step"
+    assert [row["both"] for row in data(chart.wide) if "both" in row] == ["500 → 500 ms", "500 → 522 ms", "500 → 475 ms"]
+    assert any(line.startswith("not compared: + fused (first only); <script>") and "(second only)" in line for line in chart.lines) or \
+        any("+ fused (first only)" in line for line in chart.lines)
+    assert "first: Example Processor 9000 @ 2.70GHz · 2026-01-02" in wide and "second: NVIDIA Example · 2026-01-02" in wide
+
+
+def test_side_by_side_without_a_common_recipe_has_no_ratio():
+    first = mixed()
+    without_number(first, 0, "failed", NASTY)
+    chart = draw("side_by_side", report_of(first, make(device="cuda")))
+    drawn(chart)
+    assert chart.finding == "Fastest step: 760 ms in the first, 579 ms in the second"
+    lines = {row["label"]: row for row in data(chart.wide) if "label" in row}
+    assert lines["plain fp32"]["both"] == "— → 1,512 ms" and lines["plain fp32"]["reason"] == "first: failed"
+    assert lines["+ TF32"]["reason"] == "first: not applicable; second: no such rung" and lines["+ vocab 50304"]["reason"] == "first: no such rung"
+    assert not any(row["text"] for row in lines.values())
+    many = [make([(f"{i}{NASTY}", 10.0 + i) for i in range(200)], runs=1) for _ in range(2)]
+    chart = draw("side_by_side", report_of(*many))
+    drawn(chart)
+    assert "the first 60 of 200 rungs are drawn" in chart.lines and "no interval" in " ".join(chart.lines)
+    assert "`ladder report STUDY STUDY`" in draw("side_by_side", report_of(make())).run
+    drawn(draw("side_by_side", report_of(make([]), make([]))))
