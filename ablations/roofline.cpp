@@ -44,6 +44,8 @@ Json row_json(const RooflineRow& row) {
   Json json{{"phase", row.phase},
             {"flops", row.flops},
             {"bytes", row.bytes},
+            {"flops_per_byte", or_null(row.flops_per_byte())},
+            {"flops_per_s", or_null(row.flops_per_s())},
             {"limit_ms", row.limit_ms()},
             {"bound_by", row.bound_by()},
             {"measured_ms", or_null(row.measured_ms)},
@@ -100,6 +102,16 @@ std::optional<double> RooflineRow::distance() const {
   return *measured_ms / limit_ms();
 }
 
+std::optional<double> RooflineRow::flops_per_byte() const {
+  if (flops <= 0 || bytes <= 0) return std::nullopt;
+  return flops / bytes;
+}
+
+std::optional<double> RooflineRow::flops_per_s() const {
+  if (flops <= 0 || measured_ms.value_or(0) <= 0) return std::nullopt;
+  return 1e3 * flops / *measured_ms;
+}
+
 Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, const MeasuredMs& measured) {
   if (!(limits.flops_per_s > 0) || !(limits.bytes_per_s > 0)) {
     throw std::invalid_argument(fmt::format("roofline: limits of {} FLOP/s and {} bytes/s are not allowed; above 0 is",
@@ -134,6 +146,7 @@ Json to_json(const Roofline& roofline) {
   return {{"limits",
            {{"flops_per_s", roofline.limits.flops_per_s},
             {"bytes_per_s", roofline.limits.bytes_per_s},
+            {"flops_per_byte", roofline.limits.flops_per_s / roofline.limits.bytes_per_s},
             {"source", roofline.limits.source}}},
           {"phases", phases},
           {"parts", parts}};

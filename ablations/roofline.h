@@ -44,6 +44,9 @@ struct RooflineRow {
   [[nodiscard]] std::string bound_by() const;
   // Measured over limit; none without either.
   [[nodiscard]] std::optional<double> distance() const;
+  // What a roofline's axes show; none where there are no FLOPs or no bytes, or no time in which they were done.
+  [[nodiscard]] std::optional<double> flops_per_byte() const;
+  [[nodiscard]] std::optional<double> flops_per_s() const;
   // 0 where nothing was measured.
   [[nodiscard]] double ms_above() const { return measured_ms ? *measured_ms - limit_ms() : 0; }
 };

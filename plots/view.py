@@ -144,12 +144,12 @@ def part_view(report, part, suffix, name):
     }
 
 
-def contents(report, parts, beside):
+def contents(parts, beside):
     """The page's table of contents."""
     def link(anchor, text, inner=()):
         return {"anchor": anchor, "text": text, "inner": list(inner)}
 
-    out = [link("side-by-side", "Side by side")] if report["comparison"] else []
+    out = [link("side-by-side", "Side by side")] if len(parts) > 1 else []
     for part in parts:
         end = part["suffix"]
         sections = [link("trust" + end, "Can it be trusted?"),
@@ -186,10 +186,12 @@ def view(report):
     beside = drawn(charts.OF_REPORT, report)
     lacking = [(one.question + (f" ({part['name']})" if len(parts) > 1 else ""), one.run)
                for part in parts for one in part["charts"] if not one.chart]
-    return {"report": report, "parts": parts, "charts": beside, "comparison": report["comparison"],
-            "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["title"], "contents": contents(report, parts, beside),
+    side = next((one for one in beside if one.name == "side_by_side" and one.chart), None)
+    return {"report": report, "parts": parts, "side": side, "charts": [one for one in beside if one is not side], "comparison": report["comparison"],
+            "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["title"], "contents": contents(parts, beside),
             "missing": lacking + [(one.question, one.run) for one in beside if not one.chart]}
 
 
 def all_charts(page):
-    return [one for part in page["parts"] for one in part["charts"] if one.chart] + [one for one in page["charts"] if one.chart]
+    drawings = [page["side"]] if page["side"] else []
+    return drawings + [one for part in page["parts"] for one in part["charts"] if one.chart] + [one for one in page["charts"] if one.chart]

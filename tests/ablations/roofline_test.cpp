@@ -86,6 +86,20 @@ TEST(Roofline, ConvertsToJson) {
   EXPECT_EQ(json["parts"][0]["bound_by"], "memory");
   EXPECT_TRUE(json["parts"][1]["measured_ms"].is_null() && json["parts"][1]["distance"].is_null());
   EXPECT_FALSE(json["phases"][0].contains("part"));
+  EXPECT_DOUBLE_EQ(json["limits"]["flops_per_byte"].get<double>(), 10);
+}
+
+TEST(Roofline, HasWhatItsAxesShow) {
+  const Json json = to_json(roofline(costs, limits, {{{"forward", "c_attn"}, 8.0}, {{"forward", "gelu"}, 1.0}}));
+  const Json &c_attn = json["parts"][0], &gelu = json["parts"][1], &no_time = json["parts"][3];
+  ASSERT_EQ(c_attn["part"], "c_attn");
+  EXPECT_DOUBLE_EQ(c_attn["flops_per_byte"].get<double>(), 40);
+  EXPECT_DOUBLE_EQ(c_attn["flops_per_s"].get<double>(), 5e11);  // 4e9 in 8 ms
+  ASSERT_EQ(gelu["part"], "gelu");                              // without FLOPs it has no place on them
+  EXPECT_TRUE(gelu["flops_per_byte"].is_null() && gelu["flops_per_s"].is_null());
+  ASSERT_TRUE(no_time["measured_ms"].is_null());
+  EXPECT_FALSE(no_time["flops_per_byte"].is_null());
+  EXPECT_TRUE(no_time["flops_per_s"].is_null());
 }
 
 TEST(Roofline, TableFitsEightyColumns) {

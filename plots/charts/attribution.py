@@ -1,0 +1,156 @@
+"""What each optimization is worth, by every method that the study has: in the ladder's order, averaged over all orders
+(Shapley), left out of everything, alone.
+
+The surprising thing: worths are drawn on a logarithmic axis from 1, where twice as fast and half as fast are equally far.
+"""
+
+from charts import Chart, Missing
+from study import METHODS, WORTHS, about, confidence, mode, own_rungs, unclear, warning_line
+from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_BAR, axis, legend
+from words import clean, number_of, shorten, times
+
+NAME, QUESTION = "attribution", "What is each optimization worth?"
+WIDTH, LABEL_LIMIT, TEXT_ROOM = 470, 220, 156  # px
+CALLED = {"cumulative": "added in the ladder's order", "shapley": "averaged over all orders (Shapley)",
+          "leave_one_out": "lost when left out of all", "one_at_a_time": "alone"}
+COLORS = dict(zip(CALLED, [INK, BAR, SLOWER_BAR, PARTS[2]]))
+SHAPES = dict(zip(CALLED, ["circle", "square", "triangle-up", "diamond"]))
+
+
+def entries(study):
+    """What a study says of worths: its attribution and, of a ladder, each rung's step."""
+    if mode(study) != "cumulative":
+        return study.get("attribution", [])
+    return [{"optimization": rung["optimization"], "title": rung["title"], "method": "cumulative", "reason": "",
+             "repeats": rung["speedup_previous"]["pairs"], **{key: rung["speedup_previous"][key] for key in ("ratio", "lo", "hi")}}
+            for rung in own_rungs(study) if rung["speedup_previous"] is not None and rung["optimization"] is not None]
+
+
+def rows(listed, first_method):
+    """(lines, heads): a line for each optimization and method, those of an optimization together, largest by `first_method` first."""
+    def size(of):
+        own = next((w for w in of if w["method"] == first_method), None)
+        return (own is None or own["ratio"] is None, -(own["ratio"] or 0) if own else 0)
+
+    together = {}
+    for worth in listed:
+        together.setdefault(worth["optimization"], []).append(worth)
+    lines, heads = [], []
+    for group, of in enumerate(sorted(together.values(), key=size)):
+        heads.append({"group": group, "title": shorten(of[0]["title"], 80), "lines": len(of)})
+        for worth in sorted(of, key=lambda w: list(CALLED).index(w["method"])):
+            number = worth["ratio"] is not None
+            interval = number and worth["lo"] is not None and worth["hi"] is not None
+            text = times(worth["ratio"]) if number else ""
+            between = f"{times(worth['lo'])} – {times(worth['hi'])}" if interval else ""
+            lines.append({"group": group, "method": CALLED[worth["method"]], "ratio": worth["ratio"],
+                          "lo": worth["lo"] if interval else None, "hi": worth["hi"] if interval else None,
+                          "slower": number and worth["ratio"] < 1, "text": text, "interval": between,
+                          "reason": "" if number else shorten(f"no number: {clean(worth['reason'])}", 120),
+                          "aria": f"{shorten(worth['title'], 80)}, {CALLED[worth['method']]}: {text}"
+                                  + (f", {between}" if interval else "")})
+    return lines, heads
+
+
+def placed(lines, heads, narrow):
+    """Gives every line and head its height in px; returns the whole height."""
+    y, several = 0, any(head["lines"] > 1 for head in heads)
+    for head in heads:
+        y += 6
+        if narrow:
+            head["y"], y = y + 9, y + 20
+        own = [line for line in lines if line["group"] == head["group"]]
+        begin = y
+        for line in own:
+            middle = 10 if several else 11
+            line |= {"y": y + middle, "top": y - (0 if narrow else 6), "bottom": y + 2 * middle + (0 if narrow else 6)}
+            y += 2 * middle
+        if not narrow:
+            head["y"] = (begin + y) / 2
+        y += 6
+    return max(y, 30)
+
+
+def drawing(listed, first_method, narrow):
+    lines, heads = rows(listed, first_method)
+    height = placed(lines, heads, narrow)
+    methods = [CALLED[m] for m in CALLED if any(w["method"] == m for w in listed)]
+    ends = [v for d in lines for v in (d["ratio"], d["lo"], d["hi"]) if v is not None and v > 0]
+    width = NARROW - 8 if narrow else WIDTH + TEXT_ROOM
+    plot = width - TEXT_ROOM
+    y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
+    x = {"field": "ratio", "type": "quantitative",
+         "scale": {"type": "log", "domain": [min([0.95, *ends]) / 1.05, max([1.05, *ends]) * 1.05], "range": [0, plot], "nice": False},
+         "axis": axis("times as fast", format="~g", tickCount=5, labelFlush=narrow, titleAnchor="start", grid=False)}
+    described = {"description": {"field": "aria", "type": "nominal"}}
+
+    def text(field, at, **mark):
+        return {"mark": {"type": "text", "fontSize": 13, "baseline": "middle", "color": INK, "aria": False, **mark},
+                "encoding": {"y": y, "x": {"value": at}, "text": {"field": field, "type": "nominal"}}}
+
+    def numbers(mark, **encoding):
+        return {"mark": mark, "transform": [{"filter": "datum.ratio !== null"}], "encoding": {"y": y, "x": x, **described, **encoding}}
+
+    if len(methods) == 1:
+        marks = [numbers({"type": "bar", "height": 18}, x2={"datum": 1},
+                         color={"condition": {"test": "datum.slower", "value": SLOWER_BAR}, "value": BAR})]
+    else:
+        def scale(of):
+            return {"field": "method", "type": "nominal", "sort": None, "legend": legend(columns=1 if narrow else 2, symbolSize=90),
+                    "scale": {"domain": methods, "range": [of[m] for m in CALLED if CALLED[m] in methods]}}
+        marks = [numbers({"type": "point", "filled": True, "size": 80, "opacity": 1}, color=scale(COLORS), shape=scale(SHAPES))]
+    whiskers = [{"filter": "datum.lo !== null"}]
+    drawn_whiskers = [
+        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": whiskers,
+         "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
+        *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False},
+           "transform": whiskers, "encoding": {"y": y, "x": {**x, "field": end}}} for end in ("lo", "hi"))]
+    layers = [
+        *(marks if len(methods) == 1 else []),
+        {"mark": {"type": "rule", "color": GREY, "aria": False}, "transform": [{"filter": "datum.ratio !== null"}],
+         "encoding": {"x": {"datum": 1}, "y": {**y, "field": "top"}, "y2": {"field": "bottom"}}},
+        *drawn_whiskers,
+        *(marks if len(methods) != 1 else []),
+        text("reason", 6, align="left", color=GREY, fontStyle="italic", limit=width - 6),
+        text("text", plot + 58, align="right", fontWeight="bold"),
+        text("interval", width, align="right", color=GREY, fontSize=12),
+        {"data": {"values": heads}, **(text("title", 0, align="left", limit=width) if narrow else
+                                       text("title", -10, align="right", limit=LABEL_LIMIT))},
+    ]
+    return {"width": width, "height": height, "data": {"values": lines}, "layer": layers}
+
+
+def finding(listed, method):
+    numbers = sorted((w for w in listed if w["method"] == method and w["ratio"] is not None), key=lambda w: -w["ratio"])
+    if not numbers:
+        return "No optimization has a number"
+    most, least = numbers[0], numbers[-1]
+    name = f"“{shorten(most['title'], 30)}”"
+    if unclear(most):
+        return f"No optimization is clearly worth something: at most {times(most['ratio'])}, {name}"
+    if most is least:
+        return f"{name} is worth {times(most['ratio'])}"
+    return f"{name} is worth most, {times(most['ratio'])}; “{shorten(least['title'], 30)}” least, {times(least['ratio'])}"
+
+
+def chart(study, listed, method, lines):
+    several = len({w["method"] for w in listed}) > 1
+    intervals = any(w["lo"] is not None for w in listed)
+    repeats = max([w["repeats"] for w in listed], default=0)
+    marks = [f"{'marks' if several else 'bars'}: "
+             + ("a single run, no interval" if repeats == 1 and not intervals else number_of(repeats, "repeat")),
+             f"whiskers: {confidence(study)} interval; where it includes 1, no clear difference" if intervals else
+             "no interval" if repeats != 1 else ""]
+    if any(w["ratio"] is not None and w["ratio"] < 1 for w in listed):
+        marks.append("below 1: it costs time")
+    return Chart(finding(listed, method), lines + [" · ".join(mark for mark in marks if mark)] + warning_line(study),
+                 drawing(listed, method, False), drawing(listed, method, True))
+
+
+def draw(part):
+    study = part["study"]
+    if mode(study) not in WORTHS:
+        return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial` says what each optimization is worth in other "
+                       "company than the ladder's")
+    listed, (head, how) = entries(study), WORTHS[mode(study)]
+    return chart(study, listed, METHODS[mode(study)], about(study) + [f"{head}. {how}"])

@@ -1,0 +1,139 @@
+"""What gates found: of each entry head's time over base's, with its interval, against 1, what matters, and the noise floor.
+
+The surprising thing: the axis is logarithmic and above 1 is slower; the grey ground is no interval of a mark but the noise
+floor: what so many pairs of one program against itself differ by.
+"""
+
+from charts import Chart, Missing
+from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
+from words import clean, milliseconds, number_of, percent, shorten, times
+
+NAME, QUESTION = "gate", "Has the change made training slower?"
+WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 230, 250, 40  # px; MOST: rows
+WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
+COLORS = {"REGRESSION": SLOWER_INK, "IMPROVEMENT": FASTER_INK, "SAME": BAR, "INCONCLUSIVE": GREY}
+SHAPES = {"REGRESSION": "triangle-right", "IMPROVEMENT": "triangle-left", "SAME": "circle", "INCONCLUSIVE": "cross"}
+NO_RATIO = {"FAILED": "head has no number", "UNFIT": "base has no number", "SAVED": "there was no baseline, now there is",
+            "CALIBRATED": "the noise floor was measured"}
+
+
+def said_of(ratio, lo, hi):
+    return times(ratio) + (f" ({times(lo)} – {times(hi)})" if lo is not None and hi is not None else "")
+
+
+def rows(gates):
+    """One for each gate's entry; a gate without a comparison has one with the reason."""
+    out = []
+    for gate in gates:
+        day = f"{clean(gate['created'])[:10]}: " if len(gates) > 1 else ""
+        if gate["comparison"] is None:
+            why = "; ".join(gate["reasons"][:1]) or NO_RATIO.get(gate["verdict"], "")
+            out.append({"label": shorten(f"{day}against {gate['against']}", 60), "ratio": None, "lo": None, "hi": None, "floor_lo": None,
+                        "reason": shorten(f"{gate['verdict']}: {why}", 120)})
+            continue
+        for entry, noise in zip(gate["comparison"]["entries"], gate["noise"] or [None] * len(gate["comparison"]["entries"])):
+            interval = entry["lo"] is not None and entry["hi"] is not None
+            name, text = shorten(day + clean(entry["label"]), 60), said_of(entry["ratio"], entry["lo"], entry["hi"])
+            out.append({"label": name, "ratio": entry["ratio"],
+                        "lo": entry["lo"] if interval else None, "hi": entry["hi"] if interval else None,
+                        "floor_lo": 1 / (1 + noise["floor"]) if noise else None, "floor_hi": 1 + noise["floor"] if noise else None,
+                        "least": 1 / (1 + gate["min_effect"]), "most": 1 + gate["min_effect"], "one": 1, "reason": "", "text": text,
+                        "verdict": entry["verdict"], "word": WORDS[entry["verdict"]], "ink": COLORS[entry["verdict"]],
+                        "aria": f"{name}: {WORDS[entry['verdict']]}, {text}, {milliseconds(entry['base_ms'])} → "
+                                f"{milliseconds(entry['head_ms'])}, {number_of(entry['pairs'], 'pair')}"
+                                + (f", noise floor {percent(noise['floor'])}" if noise else "")})
+    return [{"row": i, **row} for i, row in enumerate(out[:MOST])], len(out)
+
+
+def drawing(data, narrow):
+    ends = [row[key] for row in data for key in ("ratio", "lo", "hi", "floor_lo", "floor_hi", "least", "most") if row.get(key)]
+    width, step, down = (NARROW - 8, 50, 11) if narrow else (WIDTH, 34, 0)
+    low, high = min([0.98, *ends]), max([1.02, *ends])
+    y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0}}
+    x = {"field": "ratio", "type": "quantitative", "scale": {"type": "log", "domain": [low / 1.01, high * 1.01], "nice": False},
+         "axis": axis("head's time / base's", format=".3~f", tickCount=4, grid=False, labelFlush=narrow)}
+    numbers, whiskers = [{"filter": "datum.ratio !== null"}], [{"filter": "datum.lo !== null"}]
+    verdicts = list(WORDS)
+
+    def text(field, at, **mark):
+        return {"mark": {"type": "text", "fontSize": 13, "baseline": "middle", "color": INK, "aria": False, **mark},
+                "encoding": {"y": y, "x": {"value": at}, "text": {"field": field, "type": "nominal"}}}
+
+    def tick(field, transform, **mark):
+        return {"mark": {"type": "tick", "orient": "vertical", "thickness": 1.5, "color": INK, "opacity": 1, "yOffset": down, "aria": False,
+                         **mark},
+                "transform": transform, "encoding": {"y": y, "x": {**x, "field": field}}}
+
+    colored = {"color": {"field": "ink", "type": "nominal", "scale": None}}
+    layers = [
+        {"mark": {"type": "bar", "height": 22, "color": GRID, "yOffset": down, "aria": False},
+         "transform": [{"filter": "datum.floor_lo !== null"}],
+         "encoding": {"y": y, "x": {**x, "field": "floor_lo"}, "x2": {"field": "floor_hi"}}},
+        tick("least", numbers, size=22, thickness=1, color=GREY), tick("most", numbers, size=22, thickness=1, color=GREY),
+        tick("one", numbers, size=22 if narrow else step, thickness=1),
+        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": down, "aria": False}, "transform": whiskers,
+         "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
+        tick("lo", whiskers, size=9), tick("hi", whiskers, size=9),
+        {"mark": {"type": "point", "filled": True, "size": 80, "opacity": 1, "yOffset": down}, "transform": numbers,
+         "encoding": {"y": y, "x": x, **colored, "description": {"field": "aria", "type": "nominal"},
+                      "shape": {"field": "verdict", "type": "nominal", "legend": None,
+                                "scale": {"domain": verdicts, "range": [SHAPES[v] for v in verdicts]}}}},
+        text("reason", 4, align="left", color=GREY, fontStyle="italic", limit=width + (0 if narrow else TEXT_ROOM) - 4, dy=down),
+    ]
+    if narrow:
+        verdict, ratio = text("word", width, align="right", dy=-11, fontWeight="bold"), None
+        layers += [text("label", 0, align="left", dy=-11, limit=width - 100), verdict]
+    else:
+        verdict = text("word", width + 14, align="left", fontWeight="bold")
+        ratio = text("text", width + TEXT_ROOM, align="right", color=GREY)
+        layers += [text("label", -10, align="right", limit=LABEL_LIMIT), verdict, ratio]
+    verdict["encoding"].update(colored)
+    for layer in (verdict, ratio):
+        if layer:
+            layer["transform"] = numbers
+    return {"width": width, "height": step * max(len(data), 1), "data": {"values": data}, "layer": layers}
+
+
+def title(gate):
+    entries = gate["comparison"]["entries"] if gate["comparison"] else []
+    if gate["verdict"] == "REGRESSION":
+        worst = max(entries, key=lambda e: (e["verdict"] == "REGRESSION", e["ratio"]))
+        return f"Slower: {shorten(worst['label'].removeprefix('+ '), 40)}, {times(worst['ratio'])} the time of base"
+    if gate["verdict"] == "IMPROVEMENT":
+        best = min(entries, key=lambda e: e["ratio"])
+        return f"Faster: {shorten(best['label'].removeprefix('+ '), 40)}, {times(best['ratio'])} the time of base"
+    if gate["verdict"] == "SAME":
+        return f"No change that matters: {number_of(len(entries), 'rung')} within {percent(gate['min_effect'])} of base"
+    reason = shorten((gate["reasons"] or [NO_RATIO.get(gate["verdict"], "")])[0], 110)
+    return f"{gate['verdict'].capitalize()}: {reason}"
+
+
+def side(name, side):
+    programs = ", ".join(shorten(p, 12) for p in side["programs"][:3])
+    return f"{name}: {shorten(side['source'].rsplit('/', 1)[-1], 50)}" + (f" (program {programs})" if programs else "")
+
+
+def draw(report):
+    gates = report["gates"]
+    if not gates:
+        return Missing("`ladder gate --help` tells how two programs, or a program and a baseline, are compared; then "
+                       "`ladder report STUDY --with FOLDER`, the folder with the gate's files")
+    gate, (data, all_rows) = gates[-1], rows(gates)
+    devices = list(dict.fromkeys(str(c["setting"]["device"]) for g in gates for c in g["calibration"] if "device" in c["setting"]))
+    lines = [" · ".join([*(shorten(d, 70) for d in devices[:2]), clean(gate["created"])[:10], f"against a {gate['against']}",
+                         number_of(gate["pairs"], "pair") + " of runs"])]
+    if gate["comparison"]:
+        lines.append(f"{side('base', gate['comparison']['base'])} · {side('head', gate['comparison']['head'])}")
+    marks = [f"grey lines: ±{percent(gate['min_effect'])}, the least change that matters"]
+    if any(row["lo"] is not None for row in data):
+        marks.append(f"whiskers: {percent(gate['comparison']['confidence']) if gate['comparison'] else '95 %'} interval")
+    else:
+        marks.append("no interval")
+    if any(row["floor_lo"] is not None for row in data):
+        marks.append("grey ground: noise floor")
+    lines.append(" · ".join(marks))
+    if gate["warnings"]:
+        lines.append("Warning: " + shorten(gate["warnings"][0], 110))
+    if all_rows > len(data):
+        lines.append(f"the first {len(data)} of {all_rows} entries are drawn")
+    return Chart(title(gate), lines, drawing(data, False), drawing(data, True))

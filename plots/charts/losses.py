@@ -1,0 +1,164 @@
+"""Losses of all rungs over the reference's, and their deviation from it with what the guard allows.
+
+The surprising thing: the deviations' axis is logarithmic in both directions from 0 (symlog), so that a deviation of a
+hundredth of what is allowed is seen beside the limit. A void rung's line may leave the panel.
+"""
+
+import math
+
+from charts import Chart, Missing
+from charts.steps import thinned
+from study import about, label, own_rungs, warning_line
+from theme import BAR, DASHES, GREY, GRID, INK, NARROW, SERIES, SLOWER_INK, TEXT, axis, legend
+from words import number_of, plain, shorten
+
+NAME, QUESTION = "losses", "Does every rung learn the same?"
+HEIGHT, WIDTH = 260, 396  # px
+MOST_SERIES, MOST_LINES, MOST_POINTS = 6, 40, 3600
+REFERENCE = "the reference"
+
+
+def guarded(part):
+    """[(label, rung, its entry of part["losses"])]"""
+    of = {entry["rung"]: entry for entry in part["losses"]}
+    return [(shorten(label(rung, i), 60), rung, of[rung["index"]]) for i, rung in enumerate(own_rungs(part["study"]))
+            if rung["index"] in of and rung.get("guard")]
+
+
+def is_void(rung):
+    return not rung["guard"]["passed"]
+
+
+def drawn_first(entries):
+    """Those that are drawn: void ones before the others, in the study's order."""
+    return [e for e in entries if is_void(e[1])][:MOST_LINES // 2] + [e for e in entries if not is_void(e[1])][:MOST_LINES // 2]
+
+
+def rows(entries):
+    """(data, names, {name: (color, dash, width)}): a line's name is what the legend calls it."""
+    shown = drawn_first(entries)
+    most = max(12, MOST_POINTS // (len(shown) + 1))
+    passing = [e for e in shown if not is_void(e[1])]
+    styles = {REFERENCE: (INK, [], 4)}
+    data, done = [], set()
+    colors = [SERIES[0], *SERIES[2:6], GREY]
+    for position, (name, rung, entry) in enumerate(shown):
+        if entry["guarded_by"] not in done:
+            done.add(entry["guarded_by"])
+            data += [{"line": f"reference {entry['guarded_by']}", "name": REFERENCE, "step": step, "loss": loss, "deviation": None,
+                      "aria": "the reference's loss"}
+                     for step, loss in thinned([(i, x) for i, x in enumerate(entry["reference"], 1) if x is not None], most)]
+        if is_void(rung):
+            called, style = f"void: {shorten(name, 34)}", (SLOWER_INK, [7, 3], 2.5)
+        elif len(passing) > MOST_SERIES:
+            called, style = "rungs that pass", (BAR, [], 1)
+        else:
+            at = [e[1]["index"] for e in passing].index(rung["index"])
+            called, style = shorten(name, 40), (colors[at], DASHES[at + 1], 2)
+            if called in styles:
+                called = f"{called} (rung {rung['index']})"
+        styles[called] = style
+        guard = rung["guard"]
+        said = f"{name}: largest deviation {nats(guard)}, {plain(guard['tolerance'])} allowed" + (", void" if is_void(rung) else "")
+        for field in ("loss", "deviation"):
+            numbered = [(i, x) for i, x in enumerate(entry[field], 1) if x is not None]
+            data += [{"line": position, "name": called, "step": step, "loss": None, "deviation": None, "aria": said, field: x}
+                     for step, x in thinned(numbered, most)]
+    return data, styles
+
+
+def nats(guard):
+    return "not finite" if guard["max_deviation"] is None else f"{plain(guard['max_deviation'])} nats"
+
+
+def beyond(entries, edge):
+    """Some line leaves the panel of deviations."""
+    return any(x is not None and abs(x) > edge for _, _, entry in entries for x in entry["deviation"])
+
+
+def panel_edge(entries):
+    return max(rung["guard"]["tolerance"] for _, rung, _ in entries) * (6 if any(is_void(rung) for _, rung, _ in entries) else 2)
+
+
+def drawing(entries, narrow):
+    data, styles = rows(entries)
+    names, steps = list(styles), max([row["step"] for row in data], default=1)
+    tolerances = sorted({rung["guard"]["tolerance"] for _, rung, _ in entries})
+    edge, limit = panel_edge(entries), tolerances[-1]
+    width = NARROW - 72 if narrow else WIDTH
+    shown = legend(columns=1 if narrow else 3, symbolType="stroke", symbolSize=500, labelLimit=290)
+    scale = {"color": [s[0] for s in styles.values()], "strokeDash": [s[1] for s in styles.values()],
+             "strokeWidth": [s[2] for s in styles.values()]}
+    look = {channel: {"field": "name", "type": "nominal", "sort": None, "scale": {"domain": names, "range": values},
+                      "legend": shown} for channel, values in scale.items()}
+    x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, max(steps, 2) + 0.5], "nice": False},
+         "axis": axis("step", grid=False, tickMinStep=1, tickCount=6, format=",d")}
+
+    def lines(field, y):
+        return {"mark": {"type": "line", "clip": True}, "transform": [{"filter": f"datum.{field} !== null"}],
+                "encoding": {"x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, **look,
+                             "description": {"field": "aria", "type": "nominal"}}}
+
+    def points(field, y):  # a line of a single step would not be seen
+        look_of_points = {"color": {**look["color"], "legend": None}}
+        return {"mark": {"type": "point", "filled": True, "size": 40, "opacity": 1, "clip": True, "aria": False},
+                "transform": [{"filter": f"datum.{field} !== null"}], "encoding": {"x": x, "y": y, **look_of_points}}
+
+    ten = 10 ** math.floor(math.log10(limit)) if limit > 0 else 1
+    ticks = [t for t in (limit, *(t for t in (ten, ten / 10) if t < 0.6 * limit)) if t > 0]
+    loss = {"field": "loss", "type": "quantitative", "scale": {"zero": False}, "axis": axis("loss, nats per token", tickCount=5)}
+    deviation = {"field": "deviation", "type": "quantitative",
+                 "scale": {"type": "symlog", "constant": (limit or 1) / 100, "domain": [-(edge or 1), edge or 1], "nice": False},
+                 "axis": axis("deviation, nats", values=[-t for t in ticks] + [0] + ticks[::-1], format="~g")}
+    allowed = [
+        {"data": {"values": [{"lo": -limit, "hi": limit}]}, "mark": {"type": "rect", "color": GRID, "aria": False},
+         "encoding": {"y": {**deviation, "field": "lo"}, "y2": {"field": "hi"}}},
+        {"data": {"values": [{"at": sign * t} for t in tolerances[:3] for sign in (-1, 1)]},
+         "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK, "aria": False}, "encoding": {"y": {**deviation, "field": "at"}}},
+        {"data": {"values": [{"at": 0}]}, "mark": {"type": "rule", "strokeWidth": 2, "color": INK, "aria": False},
+         "encoding": {"y": {**deviation, "field": "at"}}},
+        {"data": {"values": [{"at": -t, "text": f"allowed{'' if t == limit else ' for some'}: ±{plain(t)} nats"}
+                             for t in tolerances[:3] if t == limit or 0.1 < t / limit < 0.6]},
+         "mark": {"type": "text", "align": "right", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
+         "encoding": {"x": {"value": width - 4}, "y": {**deviation, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
+    ]
+    left, right = [lines("loss", loss)], [*allowed, lines("deviation", deviation)]
+    if steps == 1:
+        left.append(points("loss", loss))
+        right.append(points("deviation", deviation))
+    panels = [{"width": width, "height": HEIGHT, "layer": layer} for layer in (left, right)]
+    return {"data": {"values": data}, "vconcat" if narrow else "hconcat": panels, "spacing": 24}
+
+
+def title(entries):
+    void = [(name, rung["guard"]) for name, rung, _ in entries if is_void(rung)]
+    if void:
+        name, guard = max(void, key=lambda v: (v[1]["max_deviation"] is None, v[1]["max_deviation"] or 0))
+        what = "its loss is not finite" if guard["max_deviation"] is None else \
+            f"off the reference by {nats(guard)}, {plain(guard['tolerance'])} allowed"
+        count = f"{len(void)} of {number_of(len(entries), 'rung')} {'is' if len(void) == 1 else 'are'} void"
+        return f"{count}: “{shorten(name.removeprefix('+ '), 40)}”, {what}"
+    guard = max((rung["guard"] for _, rung, _ in entries), key=lambda g: g["max_deviation"] or 0)
+    who = f"“{shorten(entries[0][0].removeprefix('+ '), 40)}” learns" if len(entries) == 1 else f"All {len(entries)} rungs learn"
+    return f"{who} what the reference learns: at most {nats(guard)} off, {plain(guard['tolerance'])} allowed"
+
+
+def draw(part):
+    study, entries = part["study"], guarded(part)
+    if not entries:
+        return Missing("`ladder report STUDY` with the study's whole folder: the losses stand in its records, and a ladder of two "
+                       "measured rungs at least has something to compare")
+    lines = about(study)
+    lines.append("first: the loss of each step, in each rung's run farthest from the reference · second: how far it is off, on a log "
+                 "scale both ways from 0")
+    lines.append("grey ground: what the guard allows")
+    if any(rung["guard"]["known_offset"] for _, rung, _ in entries):
+        lines[-1] += "; besides that, the little by which rows added to the vocabulary are known to raise the loss"
+    void = [(name, rung) for name, rung, _ in entries if is_void(rung)]
+    if void:
+        first = f"void: {void[0][0]}: {shorten(void[0][1]['guard']['message'], 110)}"
+        lines.append(first + (f" (and {len(void) - 1} more)" if len(void) > 1 else "")
+                     + (" · it goes on beyond the edge" if beyond(entries, panel_edge(entries)) else ""))
+    if len(drawn_first(entries)) < len(entries):
+        lines.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
+    return Chart(title(entries), lines + warning_line(study), drawing(entries, False), drawing(entries, True))

@@ -1,0 +1,141 @@
+"""How far each part of a step is from what the device can do, of the latest trace with a roofline.
+
+The surprising thing: only matrix products have FLOPs (model/costs.h), and so only they have a place under the roofs. The
+other parts stand in the second panel only: their measured time against the time at the limit, a mark on the bar.
+"""
+
+import math
+
+from charts import Chart, Missing
+from theme import BAR, GREY, INK, NARROW, PARTS, SHAPES, SLOWER_BAR, axis, legend
+from words import clean, count, digits3, milliseconds, number_of, shorten, times
+
+NAME, QUESTION = "roofline", "How far is each part from the device's limits?"
+WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, LABEL = 370, 300, 290, 24, 14, 160  # px, numbers of things
+COLORS = [BAR, SLOWER_BAR, PARTS[2], INK, GREY]  # of phases, with a shape each
+
+
+def rows(roofline):
+    """(points under the roofs, the parts with most time): numbers as they stand."""
+    points, bars = [], []
+    for part in sorted(roofline["parts"], key=lambda p: -(p["measured_ms"] or 0)):
+        if part["measured_ms"] is None:
+            continue
+        name = shorten(f"{part['phase']} {part['part']}", 40)
+        far = "" if part["distance"] is None else f", {times(part['distance'])} its limit of {milliseconds(part['limit_ms'])}"
+        bound = f", bound by {part['bound_by']}" if part["bound_by"] != "none" else ""
+        row = {"part": name, "phase": shorten(part["phase"], 20), "ms": part["measured_ms"], "limit": part["limit_ms"] or None,
+               "aria": f"{name}: {milliseconds(part['measured_ms'])} per step{far}{bound}"}
+        under_roofs = part.get("flops_per_byte") and part.get("flops_per_s")
+        if under_roofs:
+            points.append({**row, "x": part["flops_per_byte"], "y": part["flops_per_s"],
+                           "number": str(len(bars) + 1) if len(bars) < MOST_ROWS else "",
+                           "aria": f"{row['aria']}, {digits3(part['flops_per_byte'])} FLOP per byte, {count(part['flops_per_s'])} FLOP/s"})
+        if len(bars) < MOST_ROWS:
+            numbered = f"{len(bars) + 1} {name}" if under_roofs else name
+            bars.append({**row, "row": len(bars), "part": numbered, "text": milliseconds(part["measured_ms"])
+                         + ("" if part["distance"] is None else f" · {times(part['distance'])}")})
+    return points, bars
+
+
+def number_places(points, of_x, of_y, width):
+    """[(x, y)] in px: beside its point, where no other number and, if there is room, no other point is."""
+    def px(value, ends, length):
+        return length * math.log(value / ends[0]) / math.log(ends[1] / ends[0])
+
+    at = [(px(p["x"], of_x, width), HEIGHT - px(p["y"], of_y, HEIGHT)) for p in points]
+    places = []
+    for x, y in at:
+        around = [(x + far * dx, y + far * dy) for far in (15, 24, 34, 46)
+                  for dx, dy in ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, 1), (1, 1), (-1, -1))]
+        free = [p for p in around if all(abs(p[0] - q[0]) > 15 or abs(p[1] - q[1]) > 12 for q in places)]
+        clear = [p for p in free if all(abs(p[0] - q[0]) > 13 or abs(p[1] - q[1]) > 13 for q in at)]
+        places.append((clear or free or around)[0])
+    return places
+
+
+def roofs(limits, points, width):
+    """The panel of points: both roofs to its edges."""
+    ridge = limits["flops_per_byte"]
+    x_from, x_to = min([ridge, *(p["x"] for p in points)]) / 3, max([ridge, *(p["x"] for p in points)]) * 4
+    top = limits["flops_per_s"]
+    low = min([top / 6, *(p["y"] / 2.5 for p in points)])
+    x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "domain": [x_from, x_to], "nice": False},
+         "axis": axis("FLOP per byte", format="~g", tickCount=4)}
+    y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": [low, top * 3], "nice": False},
+         "axis": axis("FLOP/s", format="~s", tickCount=4)}
+    line = [{"x": x_from, "y": x_from * limits["bytes_per_s"]}, {"x": ridge, "y": top}, {"x": x_to, "y": top}]
+    phases = list(dict.fromkeys(p["phase"] for p in points))
+    look = {channel: {"field": "phase", "type": "nominal", "sort": None, "legend": legend(columns=3, symbolSize=90),
+                      "scale": {"domain": phases, "range": [kinds[i % len(kinds)] for i in range(len(phases))]}}
+            for channel, kinds in (("color", COLORS), ("shape", SHAPES))}
+    size = {"field": "ms", "type": "quantitative", "legend": None,
+            "scale": {"domain": [0, max(p["ms"] for p in points)], "range": [30, 260]}}
+    numbers = []
+    for point, (at_x, at_y) in zip(points, number_places(points, (x_from, x_to), (low, top * 3), width)):
+        numbers.append({"data": {"values": [{"text": point["number"]}]},
+                        "mark": {"type": "text", "fontSize": 11, "fontWeight": "bold", "color": INK, "aria": False},
+                        "encoding": {"x": {"value": at_x}, "y": {"value": at_y}, "text": {"field": "text", "type": "nominal"}}})
+    return {"width": width, "height": HEIGHT, "data": {"values": points}, "layer": [
+        {"data": {"values": line}, "mark": {"type": "line", "strokeWidth": 2, "color": INK, "clip": True, "aria": False},
+         "encoding": {"x": x, "y": y}},
+        {"data": {"values": [{"text": f"{count(top)} FLOP/s, {count(limits['bytes_per_s'])}B/s", "x": x_to, "y": top}]},
+         "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -5, "fontSize": 12, "color": INK, "aria": False},
+         "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}},
+        {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": "white", "strokeWidth": 0.5},
+         "encoding": {"x": x, "y": y, **look, "size": size, "description": {"field": "aria", "type": "nominal"}}}, *numbers]}
+
+
+def times_panel(bars, width, narrow):
+    y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0}}
+    end = max([b["ms"] for b in bars] + [b["limit"] or 0 for b in bars])
+    x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end * width / (width - 118)], "nice": False},
+         "axis": axis("ms per step", format=",~g", tickCount=3, labelFlush=narrow)}
+    limited, down = [{"filter": "datum.limit !== null"}], 9 if narrow else 0
+
+    def text(field, channel, **mark):
+        return {"mark": {"type": "text", "fontSize": 12, "color": INK, "baseline": "middle", "aria": False, **mark},
+                "encoding": {"y": y, "x": channel, "text": {"field": field, "type": "nominal"}}}
+
+    return {"width": width, "height": (40 if narrow else ROW) * len(bars), "data": {"values": bars}, "layer": [
+        {"mark": {"type": "bar", "height": 14, "color": BAR, "yOffset": down},
+         "encoding": {"y": y, "x": x, "description": {"field": "aria", "type": "nominal"}}},
+        {"mark": {"type": "tick", "orient": "vertical", "size": 20, "thickness": 3, "color": INK, "opacity": 1, "yOffset": down,
+                  "aria": False},
+         "transform": limited, "encoding": {"y": y, "x": {**x, "field": "limit"}}},
+        {"transform": [{"calculate": "max(datum.ms, datum.limit)", "as": "end"}],
+         **text("text", {**x, "field": "end"}, align="left", dx=7, dy=down)},
+        text("part", {"value": 2}, align="left", dy=-9, limit=width) if narrow else
+        text("part", {"value": -8}, align="right", limit=LABEL)]}
+
+
+def drawing(limits, points, bars, narrow):
+    panels = [roofs(limits, points, NARROW - 66 if narrow else WIDTH)] if points else []
+    panels.append(times_panel(bars, NARROW - (66 if points else 16) if narrow else BARS, narrow))
+    return {"vconcat" if narrow else "hconcat": panels, "spacing": 26, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
+
+
+def draw(report):
+    traces = [t for t in report["traces"] if t.get("roofline") and any(p["measured_ms"] is not None for p in t["roofline"]["parts"])]
+    if not traces or "flops_per_byte" not in traces[-1]["roofline"]["limits"]:
+        return Missing("`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR`")
+    trace = traces[-1]
+    roofline, work, device = trace["roofline"], trace["workload"], trace["device"]
+    points, bars = rows(roofline)
+    whole = [p for p in roofline["parts"] if p["ms_above"] is not None]
+    worst = max(whole, key=lambda p: p["ms_above"])
+    name = shorten(f"{worst['phase']} {worst['part']}", 40)
+    finding = f"Most to gain: {name}, {milliseconds(worst['measured_ms'])} per step"
+    if worst["distance"] is not None:
+        finding += f", {milliseconds(worst['limit_ms'])} at the device's limit"
+    sizes = f" · B={work['batch']} T={work['context']}" if "batch" in work and "context" in work else ""
+    lines = [shorten(trace["title"], 80) + sizes,
+             f"{shorten(device['name'], 70)} · {clean(trace['created'])[:10]}" + (" · CPU figures, not comparable with a GPU's"
+                                                                                  if device["kind"] == "cpu" else ""),
+             f"limits: {shorten(roofline['limits']['source'], 120)}"]
+    lines.append(("first: matrix products under the device's two roofs, numbered as their bars · second: " if points else "")
+                 + "measured time; black: at the limit, and × how many times that")
+    left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
+    lines.append(f"mean of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
+                 + (f" · {left_out} smaller parts are left out of the second" if left_out > 0 else ""))
+    return Chart(finding, lines, drawing(roofline["limits"], points, bars, False), drawing(roofline["limits"], points, bars, True))

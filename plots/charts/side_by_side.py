@@ -1,0 +1,133 @@
+"""Two studies beside each other: the rungs that both have, with head's time over base's and its interval; the others by name.
+
+The surprising thing: the two studies may come from two devices, and then the ratio is the devices', not the program's.
+"""
+
+from charts import Chart, Missing
+from charts.gate import said_of
+from study import STATUS_WORDS, about, confidence, has_number, label, measured, own_rungs
+from theme import GREY, INK, NARROW, SLOWER_BAR, axis, legend
+from words import clean, digits3, milliseconds, percent, shorten, times
+
+NAME, QUESTION = "side_by_side", "How do the two studies compare?"
+WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 400, 220, 290, 60  # px; MOST: rungs
+SIDES, COLORS, SHAPES = ["first", "second"], [INK, SLOWER_BAR], ["circle", "diamond"]
+VERDICTS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "unclear"}
+
+
+def of_comparison(comparison):
+    """(rows, what is in one study only)"""
+    data = []
+    for entry in comparison["entries"]:
+        name = shorten(entry["label"], 60)
+        data.append({"label": name, "first": entry["base_ms"], "second": entry["head_ms"], "reason": "",
+                     "both": f"{digits3(entry['base_ms'])} → {milliseconds(entry['head_ms'])}",
+                     "text": said_of(entry["ratio"], entry["lo"], entry["hi"]), "word": VERDICTS[entry["verdict"]]})
+    return data, [f"{shorten(u['label'], 40)} ({SIDES[u['side'] == 'head']} only)" for u in comparison["unmatched"]]
+
+
+def of_studies(studies):
+    """Both ladders' rungs, by what they are called: no ratio."""
+    data, at = [], {}
+    for side, study in zip(SIDES, studies):
+        for position, rung in enumerate(own_rungs(study)):
+            name = shorten(label(rung, position), 60)
+            if (name, side) in at:
+                name = f"{name} ({position})"
+            row = at.get((name, SIDES[0]))
+            if row is None:
+                row = {"label": name, "first": None, "second": None, "both": "", "text": "", "word": "", "reason": ""}
+                data.append(row)
+            at[name, side] = row
+            if has_number(rung):
+                ms = rung["ms_per_step"]
+                row[side] = ms["median"]
+                if ms["lo"] is not None and ms["hi"] is not None:
+                    row[f"{side} interval"] = (ms["lo"], ms["hi"])
+            else:
+                row["reason"] += ("; " if row["reason"] else "") + f"{side}: {STATUS_WORDS.get(rung['status'], 'no number')}"
+    for name, row in ((row["label"], row) for row in data):
+        absent = [side for side in SIDES if (name, side) not in at]
+        row["reason"] += ("; " if row["reason"] and absent else "") + "; ".join(f"{side}: no such rung" for side in absent)
+        known = [milliseconds(row[side]) if row[side] is not None else "—" for side in SIDES]
+        row["both"] = " → ".join(known) if known != ["—", "—"] else ""
+    return data, []
+
+
+def drawing(data, names, narrow):
+    width, step, down = (NARROW - 8, 56, 12) if narrow else (WIDTH, 34, 0)
+    marks = []
+    for i, row in enumerate(data):
+        row["row"] = i
+        for side, name in zip(SIDES, names):
+            if row[side] is not None:
+                lo, hi = row.pop(f"{side} interval", (None, None))
+                between = "" if lo is None else f" ({milliseconds(lo)} to {milliseconds(hi)})"
+                marks.append({"row": i, "side": name, "ms": row[side], "lo": lo, "hi": hi,
+                              "aria": f"{row['label']}, {name}: {milliseconds(row[side])}{between}"
+                              + (f", {row['word']}, {row['text']}" if row["text"] else "")})
+    end = max([m["hi"] or m["ms"] for m in marks], default=1)
+    y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0, "domain": [row["row"] for row in data]}}
+    x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end * 1.03], "nice": False},
+         "axis": axis("ms per step", format=",~f" if end >= 10 else "~g", tickCount=5, labelFlush=narrow, grid=not narrow)}
+    key = legend(columns=1, symbolSize=90, labelLimit=320 if narrow else 620)
+    look = {channel: {"field": "side", "type": "nominal", "scale": {"domain": names, "range": kinds}, "legend": key}
+            for channel, kinds in (("color", COLORS), ("shape", SHAPES))}
+
+    def text(field, at, **mark):
+        return {"mark": {"type": "text", "fontSize": 13, "baseline": "middle", "color": INK, "aria": False, **mark},
+                "encoding": {"y": y, "x": {"value": at}, "text": {"field": field, "type": "nominal"}}}
+
+    if narrow:
+        texts = [text("label", 0, align="left", dy=-14, limit=width - 170), text("text", width, align="right", dy=-14, fontSize=12)]
+        reason = text("reason", width, align="right", dy=-14, fontSize=12, color=GREY, fontStyle="italic", limit=160)
+    else:
+        texts = [text("label", -10, align="right", limit=LABEL_LIMIT), text("both", width + 136, align="right", limit=134),
+                 text("text", width + TEXT_ROOM, align="right", color=GREY)]
+        reason = text("reason", width + 146, align="left", color=GREY, fontStyle="italic", limit=TEXT_ROOM - 146)
+    whiskers = [{"data": {"values": [mark for mark in marks if mark["side"] == name and mark["lo"] is not None]},
+                 "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": down + beside, "aria": False},
+                 "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}} for name, beside in zip(names, (-5, 5))]
+    points = [{"data": {"values": [mark for mark in marks if mark["side"] == name]},
+               "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "yOffset": down + beside},
+               "encoding": {"y": y, "x": x, **look, "description": {"field": "aria", "type": "nominal"}}}
+              for name, beside in zip(names, (-5, 5))]  # apart where they are equal
+    return {"width": width, "height": step * max(len(data), 1), "data": {"values": data}, "layer": [*whiskers, *points, *texts, reason]}
+
+
+def named(study, which):
+    """One side in the legend: what, where, when, by which program."""
+    commit = study["environment"].get("git_commit")
+    parts = [shorten(study["device"]["name"], 40), clean(study["created"])[:10]]
+    return f"{which}: " + " · ".join(parts + ([f"program {shorten(commit, 8)}"] if isinstance(commit, str) and commit else []))
+
+
+def draw(report):
+    if len(report["studies"]) != 2:
+        return Missing("`ladder report STUDY STUDY`, of two devices, versions or settings")
+    studies, comparison = [part["study"] for part in report["studies"]], report["comparison"]
+    names = [named(study, side) for study, side in zip(studies, SIDES)]
+    data, alone = of_comparison(comparison) if comparison else of_studies(studies)
+    if comparison:
+        last = comparison["entries"][-1]
+        finding = (f"{shorten(last['label'].removeprefix('+ '), 30)}: {times(last['ratio'])} the time in the second, "
+                   f"{digits3(last['base_ms'])} → {milliseconds(last['head_ms'])} per step")
+        intervals = any(entry["lo"] is not None for entry in comparison["entries"])
+        how = "×: second's time / first's, paired, " + (f"with its {percent(comparison['confidence'])} interval" if intervals else
+                                                        "no interval")
+    else:
+        fastest = [min([r["ms_per_step"]["median"] for r in measured(study)], default=None) for study in studies]
+        finding = "Fastest step: " + ", ".join(f"{'no number' if ms is None else milliseconds(ms)} in the {which}"
+                                               for which, ms in zip(SIDES, fastest))
+        how = "the two have no recipe in common: each rung's own median, no ratio"
+        intervals = [f"{confidence(study)} in the {which}" for which, study in zip(SIDES, studies)
+                     if any(r["ms_per_step"]["lo"] is not None for r in measured(study))]
+        how += f" · lines: interval, {', '.join(intervals)}" if intervals else " · no interval"
+    lines = [f"{which}: " + " · ".join(about(study)) for which, study in zip(SIDES, studies)] + [how]
+    if comparison and comparison["forced"]:
+        lines.append("compared although these differ: " + shorten(", ".join(comparison["forced"]), 120))
+    if alone:
+        lines.append("not compared: " + shorten("; ".join(alone[:6]), 140) + (f" (and {len(alone) - 6} more)" if len(alone) > 6 else ""))
+    if len(data) > MOST:
+        lines.append(f"the first {MOST} of {len(data)} rungs are drawn")
+    return Chart(finding, lines, drawing(data[:MOST], names, False), drawing(data[:MOST], names, True))

@@ -1,0 +1,386 @@
+"""The charts of runs, losses, worths, limits, gates and two studies: what they hold and say, not their pixels."""
+
+import json
+import os
+import re
+
+import pytest
+from builders import LADDER, ROOT, make, mixed, report_of, valid, without_number
+
+import charts
+import theme
+
+NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
+COLORS = {value for name, value in vars(theme).items() if name.isupper() and isinstance(value, str) and value.startswith("#")}
+COLORS |= {"white", *theme.PARTS, *theme.SERIES}
+GOLDEN = ROOT / "tests" / "plots" / "golden"
+
+
+def values(node, key):
+    """Every value of this key, however deep."""
+    if isinstance(node, dict):
+        yield from (inner for name, inner in node.items() if name == key)
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            yield from values(inner, key)
+
+
+def data(drawing):
+    return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]
+
+
+def size_of(specification):
+    svg = pytest.importorskip("vl_convert").vegalite_to_svg(specification, allowed_base_urls=[])
+    box = re.search(r'viewBox="0 0 (\d+(?:\.\d+)?) ', svg)
+    return float(box[1]), svg
+
+
+def drawn(chart):
+    """Checks what holds for all charts; returns the two SVGs."""
+    assert isinstance(chart, charts.Chart), chart
+    svgs = []
+    for drawing, most in ((chart.wide, theme.WIDE), (chart.narrow, theme.NARROW)):
+        specification = theme.bare(drawing, chart.finding)
+        text = json.dumps(specification, allow_nan=False)
+        assert set(re.findall(r'#[0-9a-fA-F]{6}\b', text)) <= COLORS
+        assert not [size for key in ("fontSize", "labelFontSize", "titleFontSize") for size in values(drawing, key) if size < 11]
+        width, svg = size_of(specification)
+        assert width <= most
+        assert "NaN" not in svg and "undefined" not in svg and "<script" not in svg
+        svgs.append(svg)
+    assert len(chart.finding) <= 170 and all("\x07" not in line for line in [chart.finding, *chart.lines])
+    return svgs
+
+
+def draw(name, argument):
+    return charts.module(name).draw(argument)
+
+
+def part_of(study):
+    return report_of(study)["studies"][0]
+
+
+def said(svg):
+    return " ".join(re.findall(r'aria-label="([^"]*)"', svg))
+
+
+def golden(name, chart):
+    """The drawing as it was looked at; UPDATE_GOLDEN=1 writes it anew."""
+    place = GOLDEN / f"{name}.vl.json"
+    now = json.loads(json.dumps({"finding": chart.finding, "lines": chart.lines, "wide": chart.wide, "narrow": chart.narrow}))
+    if os.environ.get("UPDATE_GOLDEN"):
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n")
+    assert json.loads(place.read_text()) == now
+
+
+# ---- steps
+
+def test_steps_draw_every_step_and_mark_what_lies_beyond_the_edge():
+    part = part_of(make())
+    part["runs"][3]["step_ms"][10] *= 100
+    chart = draw("steps", part)
+    wide, narrow = drawn(chart)
+    steps = [row for row in data(chart.wide) if "step" in row and "kind" in row]
+    assert sorted(row["ms"] for row in steps) == sorted(ms for run in part["runs"] for ms in run["step_ms"])
+    assert chart.finding == "1 of 700 timed steps stands far from the rest; no run was disturbed"
+    assert "beyond the edge" in said(wide) and "step 11: " in said(narrow)
+    ends = [domain for domain in values(chart.wide, "domain") if isinstance(domain, list) and all(isinstance(x, float) for x in domain)]
+    assert max(end for _, end in ends if end > 2) < 3 * 1512
+
+
+def test_steps_show_disturbed_and_failed_runs_by_dash_and_shape():
+    part = part_of(make())
+    part["runs"][3]["flags"] = ["throttled: the clock fell"]
+    part["runs"][5]["status"] = "failed"
+    chart = draw("steps", part)
+    drawn(chart)
+    assert chart.finding == "1 of 35 runs was disturbed" and "throttled: the clock fell" in " ".join(chart.lines)
+    kinds = {row["kind"] for row in data(chart.wide) if "kind" in row}
+    assert kinds == {"as planned", "disturbed", "failed"} and list(values(chart.wide, "strokeDash")) and list(values(chart.wide, "shape"))
+
+
+def test_steps_of_a_rung_without_runs_are_a_panel_with_the_reason():
+    part = part_of(mixed())
+    part["runs"] = [run for run in part["runs"] if run["rung"] != 4]
+    chart = draw("steps", part)
+    drawn(chart)
+    assert "failed: 5 of 5 runs: killed by signal 9" in " ".join(row["text"] for row in data(chart.wide) if "text" in row)
+
+
+def test_steps_stay_small():
+    part = part_of(make([(f"{NASTY}{i}", 1000.0 - i) for i in range(200)]))
+    for run in part["runs"]:
+        run["step_ms"] = (run["step_ms"] * 2)[:40]
+    chart = draw("steps", part)
+    svgs = drawn(chart)
+    assert max(len(svg) for svg in svgs) < 400_000 and "the first 24 of 200 rungs are drawn" in chart.lines
+    long = part_of(make(LADDER[:2], runs=2))
+    for run in long["runs"]:
+        run["step_ms"] = run["step_ms"] * 4000
+    long["runs"][0]["step_ms"][77777] = 1e9
+    chart = draw("steps", long)
+    assert max(len(svg) for svg in drawn(chart)) < 400_000
+    assert any(row.get("ms") == 1e9 for row in data(chart.wide))  # the slowest is never thinned out
+
+
+def test_steps_of_nothing_are_missing():
+    for part in (part_of(make([])), {**part_of(make()), "runs": []}):
+        assert "`ladder report STUDY`" in draw("steps", part).run
+    drawn(draw("steps", part_of(make(LADDER[:1], runs=1))))
+
+
+# ---- losses
+
+def with_void(part, position=2):
+    entry = part["losses"][position]
+    entry["deviation"] = [0.004 * 1.3 ** i for i in range(len(entry["loss"]))]
+    entry["loss"] = [a + b for a, b in zip(entry["reference"], entry["deviation"])]
+    rung = part["study"]["rungs"][entry["rung"]]
+    rung["guard"].update(passed=False, max_deviation=2.17, message="losses leave the reference by 0.31 at step 12")
+    rung.update(status="void", reason=rung["guard"]["message"])
+    return part
+
+
+def test_losses_say_the_largest_deviation_and_what_is_allowed():
+    part = part_of(make())
+    part["study"]["rungs"][4]["guard"]["max_deviation"] = 0.0119
+    chart = draw("losses", part)
+    wide, _ = drawn(chart)
+    assert chart.finding == "All 6 rungs learn what the reference learns: at most 0.0119 nats off, 0.02 allowed"
+    losses = [row for row in data(chart.wide) if row.get("loss") is not None and row["name"] != "the reference"]
+    assert [row["loss"] for row in losses] == [x for entry in part["losses"] for x in entry["loss"]]
+    assert {"lo": -0.02, "hi": 0.02} in data(chart.wide)
+    dashes = next(values(chart.wide, "strokeDash"))["scale"]["range"]
+    assert len(dashes) == 7 and len({json.dumps(dash) for dash in dashes}) == 7  # apart in black and white
+    assert "+ fused AdamW: largest deviation 0.0119 nats, 0.02 allowed" in said(wide)
+
+
+def test_losses_name_void_rungs():
+    chart = draw("losses", with_void(part_of(make())))
+    drawn(chart)
+    assert chart.finding == "1 of 6 rungs is void: “vocab 50304”, off the reference by 2.17 nats, 0.02 allowed"
+    assert any("losses leave the reference by 0.31 at step 12" in line and "beyond the edge" in line for line in chart.lines)
+    assert "void: + vocab 50304" in {row["name"] for row in data(chart.narrow) if "name" in row}
+
+
+def test_losses_that_are_not_finite():
+    part = with_void(part_of(make()))
+    part["losses"][2].update(loss=[11.0] + [None] * 24, deviation=[0.0] + [None] * 24)
+    part["study"]["rungs"][3]["guard"]["max_deviation"] = None
+    chart = draw("losses", part)
+    drawn(chart)
+    assert chart.finding == "1 of 6 rungs is void: “vocab 50304”, its loss is not finite"
+
+
+def test_losses_of_many_rungs_draw_the_void_ones():
+    part = with_void(part_of(make([(f"{i}{NASTY}", 1000.0 - i) for i in range(200)])), 150)
+    chart = draw("losses", part)
+    assert max(len(svg) for svg in drawn(chart)) < 400_000
+    names = {row["name"] for row in data(chart.wide) if "name" in row}
+    assert any(name.startswith("void: + 151") for name in names) and "rungs that pass" in names
+    assert "21 of 199 rungs are drawn, void ones first" in chart.lines
+
+
+def test_losses_of_nothing_are_missing():
+    for part in (part_of(make([])), part_of(make(LADDER[:1])), {**part_of(make()), "losses": []}):
+        assert "`ladder report STUDY`" in draw("losses", part).run
+    two = part_of(make(LADDER[:2], runs=1))
+    for entry in two["losses"]:
+        for name in ("loss", "reference", "lo", "hi", "deviation"):
+            entry[name] = entry[name][:1]
+    chart = draw("losses", two)
+    drawn(chart)
+    assert chart.finding.startswith("“bf16 autocast” learns what the reference learns: ")
+
+
+# ---- attribution
+
+def worth(name, ratio, method, half=0.03, reason="", repeats=5):
+    has = ratio is not None and half is not None
+    return {"optimization": name, "title": name, "method": method, "ratio": ratio, "lo": ratio * (1 - half) if has else None,
+            "hi": ratio * (1 + half) if has else None, "repeats": repeats, "reason": reason}
+
+
+def study_of(mode, *worths, **more):
+    study = make(**more)
+    study.update(mode=mode, attribution=list(worths))
+    return study
+
+
+ALL = [worth(name, ratio + add, method) for method, add in
+       (("shapley", 0), ("cumulative", 0.1), ("leave_one_out", -0.2), ("one_at_a_time", 0.3))
+       for name, ratio in (("flash", 1.27), ("bf16", 1.82))]
+
+
+def test_attribution_of_one_method_has_bars_the_largest_first():
+    part = {"study": study_of("leave-one-out", worth("flash", 0.99, "leave_one_out"), worth("bf16", 1.82, "leave_one_out"),
+                              worth("graph", None, "leave_one_out", reason=f"no subset {NASTY}"))}
+    chart = draw("attribution", part)
+    wide, _ = drawn(chart)
+    lines = [row for row in data(chart.wide) if "ratio" in row]
+    assert [row["text"] for row in lines] == ["1.82×", "0.99×", ""] and lines[0]["interval"] == "1.77× – 1.87×"
+    assert lines[2]["reason"].startswith("no number: no subset <script>") and len(lines[2]["reason"]) <= 120
+    assert chart.finding == "“bf16” is worth most, 1.82×; “flash” least, 0.99×"
+    assert "bf16, lost when left out of all: 1.82×, 1.77× – 1.87×" in said(wide) and "legend" not in json.dumps(chart.wide)
+
+
+def test_attribution_of_all_methods_keeps_them_apart_by_shape():
+    chart = draw("attribution", {"study": study_of("factorial", *ALL)})
+    drawn(chart)
+    lines = [row for row in data(chart.wide) if "ratio" in row]
+    assert [(row["group"], row["ratio"]) for row in lines[:4]] == [(0, 1.82 + add) for add in (0.1, 0, -0.2, 0.3)]
+    assert len(set(next(values(chart.wide, "shape"))["scale"]["range"])) == 4
+    tops = [row["y"] for row in lines]
+    assert tops == sorted(tops) and len(set(tops)) == 8
+    unclear = draw("attribution", {"study": study_of("factorial", worth("a", 1.001, "shapley"))})
+    assert unclear.finding.startswith("No optimization is clearly")
+
+
+def test_attribution_without_intervals_says_so_and_a_ladder_has_none():
+    chart = draw("attribution", {"study": study_of("one-at-a-time", worth("bf16", 1.5, "one_at_a_time", half=None, repeats=1))})
+    drawn(chart)
+    assert "bars: a single run, no interval" in chart.lines and chart.finding == "“bf16” is worth 1.50×"
+    assert "`ladder ablate --mode leave-one-out`" in draw("attribution", part_of(make())).run
+    drawn(draw("attribution", {"study": study_of("factorial", *[worth(f"{i}{NASTY}", 1.1, "shapley") for i in range(40)])}))
+    drawn(draw("attribution", {"study": study_of("factorial", worth("a", None, "shapley"))}))
+
+
+def test_orders_put_two_studies_of_one_setting_together():
+    ladder, other = make(), study_of("leave-one-out", *(worth(name.split()[0].lower(), 1.4, "leave_one_out") for name, _ in LADDER[1:]))
+    chart = draw("orders", report_of(other, ladder))
+    drawn(chart)
+    lines = [row for row in data(chart.wide) if "ratio" in row]
+    assert [row["method"] for row in lines[:2]] == ["added in the ladder's order", "lost when left out of all"] and len(lines) == 12
+    other["device"]["name"] = "another"
+    assert "these two differ" in draw("orders", report_of(ladder, other)).run
+    for report in (report_of(ladder), report_of(ladder, make())):
+        assert "`--mode factorial`" in draw("orders", report).run
+
+
+# ---- roofline
+
+def part_row(phase, part, flops, least_bytes, ms):
+    limit = 1e3 * max(flops / 1e14, least_bytes / 1e12)
+    return {"phase": phase, "part": part, "flops": flops, "bytes": least_bytes, "limit_ms": limit, "measured_ms": ms,
+            "flops_per_byte": flops / least_bytes if flops and least_bytes else None, "flops_per_s": 1e3 * flops / ms if flops and ms else None,
+            "bound_by": "none" if not limit else "compute" if flops / 1e14 > least_bytes / 1e12 else "memory",
+            "distance": ms / limit if ms and limit else None, "ms_above": None if ms is None else ms - limit}
+
+
+def trace_of(*parts, device="cuda"):
+    limits = {"flops_per_s": 1e14, "bytes_per_s": 1e12, "flops_per_byte": 100.0, "source": "measured: bf16 8192^3, copy of 4 GiB"}
+    return {"kind": "trace", "created": "2026-01-02T03:04:05Z", "title": "+ flash attention", "device": {"kind": device, "name": "NVIDIA Example"},
+            "workload": {"batch": 16, "context": 1024}, "summary": {"steps": 5},
+            "roofline": {"limits": limits, "phases": [], "parts": list(parts)}}
+
+
+PARTS = [part_row("backward", "head", 5e11, 1e9, 12.0), part_row("forward", "gelu", 0, 3e9, 4.0), part_row("forward", "c_fc", 2e11, 2e9, 3.0),
+         part_row("data", "copy", 0, 0, 0.5), part_row("update", "adamw", 0, 5e9, None)]
+
+
+def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limits():
+    chart = draw("roofline", report_of(make(), traces=[trace_of(*PARTS)]))
+    wide, _ = drawn(chart)
+    assert [(row["x"], row["y"], row["number"]) for row in data(chart.wide) if "number" in row] == [
+        (PARTS[0]["flops_per_byte"], PARTS[0]["flops_per_s"], "1"), (PARTS[2]["flops_per_byte"], PARTS[2]["flops_per_s"], "3")]
+    bars = [row for row in data(chart.wide) if "row" in row]
+    assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [
+        ("1 backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("3 forward c_fc", 3.0, 2.0), ("data copy", 0.5, None)]
+    assert chart.finding == "Most to gain: backward head, 12.0 ms per step, 5.00 ms at the device's limit"
+    assert "NVIDIA Example · 2026-01-02" in chart.lines and "500 FLOP per byte, 41.7T FLOP/s" in said(wide)
+    assert "bound by memory" in said(wide)
+
+
+def test_roofline_of_much_little_and_nothing():
+    many = [part_row(f"forward{i % 7}", f"{i}{NASTY}", 2e11 * (i + 1), 1e9, 9.0 + i) for i in range(200)]
+    chart = draw("roofline", report_of(make(), traces=[trace_of(*many)]))
+    drawn(chart)
+    assert "186 smaller parts are left out of the second" in chart.lines[-1]
+    drawn(draw("roofline", report_of(make(), traces=[trace_of(PARTS[1], device="cpu")])))
+    old = trace_of(*PARTS)
+    del old["roofline"]["limits"]["flops_per_byte"]
+    without = trace_of()
+    del without["roofline"]
+    for traces in ([], [without], [trace_of()], [trace_of(PARTS[4])], [old]):
+        assert "--roofline" in draw("roofline", report_of(make(), traces=traces)).run
+
+
+# ---- gates and two studies
+
+def entry(label, ratio, verdict, half=0.008):
+    return {"label": label, "recipe_hash": "ab" * 6, "recipe": {}, "recipe_diff": {}, "pairs": 6, "base_runs": 6, "head_runs": 6, "base_ms": 500.0,
+            "head_ms": 500.0 * ratio, "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None,
+            "verdict": verdict, "slower_pairs": 3, "unequal_pairs": 6, "sign_test_p": 0.5, "loss": {"compared": False, "message": ""},
+            "memory": None, "flags": []}
+
+
+def comparison_of(*entries):
+    return valid({"kind": "comparison", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "min_effect": 0.02, "confidence": 0.95,
+                  "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"]},
+                  "head": {"source": "runs/new", "runs": 6, "programs": []}, "forced": [], "entries": list(entries),
+                  "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
+
+
+def gate_of(verdict, comparison, noise, reasons=()):
+    return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "verdict": verdict, "exit_status": 1, "against": "program",
+                  "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
+                  "calibration": [], "saved": [], "comparison": comparison})
+
+
+ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REGRESSION"), entry("+ flash", 0.95, "IMPROVEMENT"),
+           entry(NASTY, 1.02, "INCONCLUSIVE", 0.02)]
+
+
+def test_gate_shows_ratio_interval_band_floor_and_verdict():
+    noise = [{"floor": 0.013, "source": "calibration"}] * 3 + [None]
+    chart = draw("gate", report_of(make(), gates=[gate_of("REGRESSION", comparison_of(*ENTRIES), noise)]))
+    wide, _ = drawn(chart)
+    assert chart.finding == "Slower: bf16 autocast, 1.04× the time of base"
+    lines = [row for row in data(chart.wide) if "ratio" in row]
+    assert [row["word"] for row in lines] == ["the same", "slower", "faster", "inconclusive"]
+    assert [row["lo"] for row in lines] == [e["lo"] for e in ENTRIES] and lines[0]["most"] == 1.02 and lines[3]["floor_lo"] is None
+    assert "slower, 1.04× (1.04× – 1.05×), 500 ms → 522 ms, 6 pairs, noise floor 1.3 %" in said(wide)
+
+
+def test_gate_verdicts_in_its_title():
+    def title(*of):
+        chart = draw("gate", report_of(make(), gates=[gate_of(*of)]))
+        drawn(chart)
+        return chart.finding
+
+    assert title("SAME", comparison_of(ENTRIES[0]), [None]) == "No change that matters: 1 rung within 2 % of base"
+    assert title("IMPROVEMENT", comparison_of(ENTRIES[2]), []) == "Faster: flash, 0.95× the time of base"
+    assert title("INCONCLUSIVE", comparison_of(entry("a", 1.02, "INCONCLUSIVE", None)), [None], ["too few pairs"]) == "Inconclusive: too few pairs"
+    assert title("FAILED", None, [], [f"killed {NASTY}"]).startswith("Failed: killed <script>")
+    assert title("SAVED", None, []) == "Saved: there was no baseline, now there is"
+    assert "`ladder gate" in draw("gate", report_of(make())).run
+
+
+def test_side_by_side_pairs_the_rungs_and_names_the_others():
+    chart = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])))
+    wide, _ = drawn(chart)
+    assert chart.finding == "flash: 0.95× the time in the second, 500 → 475 ms per step"
+    assert [row["both"] for row in data(chart.wide) if "both" in row] == ["500 → 500 ms", "500 → 522 ms", "500 → 475 ms"]
+    assert any(line.startswith("not compared: + fused (first only); <script>") and "(second only)" in line for line in chart.lines) or \
+        any("+ fused (first only)" in line for line in chart.lines)
+    assert "first: Example Processor 9000 @ 2.70GHz · 2026-01-02" in wide and "second: NVIDIA Example · 2026-01-02" in wide
+
+
+def test_side_by_side_without_a_common_recipe_has_no_ratio():
+    first = mixed()
+    without_number(first, 0, "failed", NASTY)
+    chart = draw("side_by_side", report_of(first, make(device="cuda")))
+    drawn(chart)
+    assert chart.finding == "Fastest step: 760 ms in the first, 579 ms in the second"
+    lines = {row["label"]: row for row in data(chart.wide) if "label" in row}
+    assert lines["plain fp32"]["both"] == "— → 1,512 ms" and lines["plain fp32"]["reason"] == "first: failed"
+    assert lines["+ TF32"]["reason"] == "first: not applicable; second: no such rung" and lines["+ vocab 50304"]["reason"] == "first: no such rung"
+    assert not any(row["text"] for row in lines.values())
+    many = [make([(f"{i}{NASTY}", 10.0 + i) for i in range(200)], runs=1) for _ in range(2)]
+    chart = draw("side_by_side", report_of(*many))
+    drawn(chart)
+    assert "the first 60 of 200 rungs are drawn" in chart.lines and "no interval" in " ".join(chart.lines)
+    assert "`ladder report STUDY STUDY`" in draw("side_by_side", report_of(make())).run
+    drawn(draw("side_by_side", report_of(make([]), make([]))))
