@@ -26,8 +26,10 @@ def mode(study):
 
 
 def worths(study):
-    """Largest first, those without a number last."""
-    return sorted(study.get("attribution", []), key=lambda w: (w["ratio"] is None, -(w["ratio"] or 0)))
+    """Of the mode's own method, the first; largest first, those without a number last."""
+    listed = study.get("attribution", [])
+    own = [w for w in listed if w["method"] == listed[0]["method"]]
+    return sorted(own, key=lambda w: (w["ratio"] is None, -(w["ratio"] or 0)))
 
 
 def worth_words(study):
@@ -54,7 +56,7 @@ def command_line(study):
     elif mode(study) != "cumulative":
         words += ["--mode", mode(study)]
     if mode(study) == "factorial":
-        words += ["--factors", ",".join(clean(w["optimization"]) for w in study["attribution"])]
+        words += ["--factors", ",".join(clean(w["optimization"]) for w in study["attribution"] if w["method"] == "shapley")]
     if peers(study):
         words += ["--with-peer", "pytorch"]
     return "".join(" " + shlex.quote(word) for word in words)
@@ -124,7 +126,7 @@ def worth_spec(study):
     lines = chart.about(study)
     name = title(study)
     lines.append(WORDS[mode(study)][0] if name != WORDS[mode(study)][0] else WORDS[mode(study)][1])
-    repeats = max([w["repeats"] for w in study["attribution"]], default=0)
+    repeats = max([w["repeats"] for w in worths(study)], default=0)
     lines.append(f"bars: {repeats} repeat{'' if repeats == 1 else 's'} · "
                  + (f"whiskers: {chart.confidence(study)} interval; where it includes 1, no clear difference"
                     if any(d["lo"] is not None for d in data) else "no interval")
