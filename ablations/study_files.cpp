@@ -156,6 +156,14 @@ void check_study(const Json& study, const std::string& where) {
     const Json& rung = rungs[i];
     const std::string who = fmt::format("field [rungs][{}]", i);
     if (rung.at("index") != i) refuse(fmt::format("{} has the index {}", who, rung.at("index").dump()));
+    if (!rung.at("ms_per_step").is_null() && rung.at("tokens_per_s").is_null()) {
+      refuse(who + " has a time and no \"tokens_per_s\"");
+    }
+    if (const Json mfu = rung.value("mfu", Json());
+        !mfu.is_null() && !mfu.at("value").is_null() &&
+        (mfu.at("peak_flops").is_null() || mfu.at("peak_source").is_null())) {
+      refuse(who + " has an MFU without its peak");
+    }
     if (study.contains("swept") && !rung.contains("workload")) refuse(who + " of a sweep has no \"workload\"");
     if (rung.contains("against")) check_rung(rung.at("against"), who);
     for (const Json& peer : rung.value("peers", Json::array())) check_rung(peer.at("rung"), who);
