@@ -348,8 +348,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   if (plan.mode == Mode::factorial) {
     statistics["attribution"] =
         "Shapley values of the logarithm of the time, within each repeat; their mean over repeats (so that they add "
-        "up) "
-        "with a 95 % t interval";
+        "up) with a 95 % t interval; the other methods as speedups are";
   }
   Json study{
       {"kind", "study"},

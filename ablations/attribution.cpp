@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <string_view>
 
 namespace ablations {
 
@@ -74,6 +75,23 @@ std::vector<Worth> of_subsets(const Plan& plan, const std::vector<Times>& times,
     } else {
       result[f].reason =
           lacking == rung_of.end() ? "no repeat has the runs of all subsets yet" : no_number(plan, reasons, *lacking);
+    }
+  }
+  // What the other modes would have told, from the subsets that they would have measured.
+  const size_t all = rung_of.size() - 1;
+  for (const char* method : {"cumulative", "leave_one_out", "one_at_a_time"}) {
+    const std::string_view name = method;
+    for (size_t f = 0; f < factors.size(); ++f) {
+      const size_t bit = size_t{1} << f;
+      const size_t with = name == "cumulative" ? 2 * bit - 1 : name == "leave_one_out" ? all : bit;
+      const size_t off = rung_of[with ^ bit], on = rung_of[with];
+      Worth worth{factors[f], method, paired(times[off], times[on]), ""};
+      if (!worth.estimate) {
+        worth.reason = times[off].empty()  ? no_number(plan, reasons, off)
+                       : times[on].empty() ? no_number(plan, reasons, on)
+                                           : "no repeat has both runs yet";
+      }
+      result.push_back(worth);
     }
   }
   return result;

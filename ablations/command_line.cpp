@@ -320,9 +320,19 @@ int run_command_line(int argc, char** argv) {
   }
   {
     auto flags = std::make_shared<ReportFlags>();
-    auto* sub = app.add_subcommand("report", "draw a study again: report.md, ladder.svg, ladder.png");
-    add_text(sub, "study", flags->study, "folder of a study", "FOLDER")->required();
-    add_text(sub, "--out", flags->out, "folder to draw into (default: the study's)", "FOLDER");
+    auto* sub = app.add_subcommand("report", "draw a study again, or two beside each other; tables as CSV and JSON");
+    sub->add_option(
+           "studies", flags->studies,
+           "one study or two: a folder, NAME.study.json with NAME.records.jsonl, or a report.json to draw again")
+        ->type_name("STUDY")
+        ->required()
+        ->expected(1, 2);
+    add_text(sub, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
+             "DIR");
+    sub->add_option("--with", flags->with,
+                    "show these, too: gate.json, history.json, a noise floor, a trace, Google Benchmark's JSON")
+        ->type_name("FILE...");
+    sub->add_flag("--published", flags->published, "with figures that others have published");
     sub->callback([&command, flags] { command = [flags] { return report(*flags); }; });
   }
   {

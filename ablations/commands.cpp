@@ -1,7 +1,7 @@
 #include "ablations/commands.h"
 
-#include "ablations/analysis.h"
 #include "ablations/compare.h"
+#include "ablations/draw.h"
 #include "ablations/history.h"
 #include "ablations/merge.h"
 #include "ablations/occupy.h"
@@ -9,14 +9,12 @@
 #include "ablations/request.h"
 #include "ablations/runner.h"
 #include "ablations/shard.h"
-#include "ablations/table.h"
 #include "ablations/terminal.h"
 #include "ablations/verify.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/process.h"
-#include "harness/resources.h"
 #include "harness/unfit.h"
 
 #include <fmt/format.h>
@@ -25,7 +23,6 @@
 
 #include <cstdio>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
 namespace ablations {
@@ -33,62 +30,6 @@ namespace ablations {
 namespace fs = std::filesystem;
 using files::printable;
 using harness::Json;
-
-namespace {
-
-std::string printable_lines(const std::string& text) {
-  std::istringstream lines(text);
-  std::string shown;
-  for (std::string line; std::getline(lines, line);) shown += printable(line) + "\n";
-  return shown;
-}
-
-// Draws `document` into `out` by a script of plots/, which prints the files it wrote.
-int draw(const char* script, const fs::path& document, const fs::path& out) {
-  const fs::path log = out / "report.log";
-  const auto child = harness::run_child(
-      {.argv = {python(), (harness::resource_root() / "plots" / script).string(), document.string(), out.string()},
-       .log = log,
-       .limit_s = 300});
-  const std::string output = printable_lines(files::read_file(log, size_t{1} << 20));
-  if (child.succeeded()) {
-    fs::remove(log);
-    fmt::print("{}", output);
-    return 0;
-  }
-  fmt::print(
-      stderr,
-      "{}ladder: the report was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
-      output, python(), child.describe(300));
-  return child.end == harness::ChildResult::End::exited ? child.code : 1;
-}
-
-int show_study(const Plan& plan, const fs::path& folder, bool json) {
-  const Json study = sealed(analyse(plan, folder), folder);
-  harness::write_json(folder / "study.json", study, "study");
-  if (json) {
-    fmt::print("{}\n", harness::ascii_text(study));
-  } else {
-    fmt::print("{}\n", study_table(study));
-  }
-  for (const Json& rung : study.at("rungs")) {
-    for (const char* bad : {"failed", "unproven", "void"}) {
-      if (rung.at("status") == bad) return 1;
-    }
-  }
-  return 0;
-}
-
-// Files that are not what they were when the study was last made. None for a study.json that cannot be read.
-std::vector<Finding> changes_since(const fs::path& folder) {
-  try {
-    return changed_files(harness::read_json(folder / "study.json", "study"), hashes_of(folder));
-  } catch (const std::invalid_argument&) {
-    return {};
-  }
-}
-
-}  // namespace
 
 int ablate(const AblateFlags& flags) {
   fs::path out = flags.out;
@@ -138,7 +79,9 @@ int ablate(const AblateFlags& flags) {
   const bool explained = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard);
   const bool traced = !explained || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs);
   devices.clear();
-  const int status = show_study(plan, out, flags.json);
+  const StudyFiles study = computed_study(plan, out);
+  harness::write_json(out / "study.json", study.study, "study");
+  const int status = show_study(study.study, flags.json);
   std::fflush(stdout);
   if (!flags.json && plan.shard) {
     fmt::print("This is shard {} of {}; where all of them are: ladder merge OUT SHARD...\n", plan.shard->index,
@@ -146,7 +89,7 @@ int ablate(const AblateFlags& flags) {
   } else if (!flags.json) {
     fmt::print("Files:\n{}\n", printable((out / "study.json").string()));
     std::fflush(stdout);
-    if (draw("render.py", out / "study.json", out) != 0) {
+    if (!draw_report(study, out)) {
       fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
                  printable(out.string()));
     }
@@ -235,22 +178,6 @@ int compare(const CompareFlags& flags) {
   return 0;
 }
 
-int report(const ReportFlags& flags) {
-  const fs::path study = flags.study;
-  const fs::path out = flags.out.empty() ? study : fs::path(flags.out);
-  const Plan plan = open_study(study);
-  const std::vector<Finding> changes = changes_since(study);  // before the study is made anew
-  fs::create_directories(out);
-  const int status = show_study(plan, study, false);
-  std::fflush(stdout);
-  for (const Finding& change : changes) {
-    fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(change.file),
-               printable(change.stored), printable(change.expected));
-  }
-  const int drawn = draw("render.py", study / "study.json", out);
-  return drawn != 0 ? drawn : status;
-}
-
 int history(const HistoryFlags& flags) {
   const Json history = history_of(flags.folder);
   harness::check_schema(history, "history", "the history");
@@ -325,9 +252,11 @@ int merge(const MergeFlags& flags) {
       merge_studies(flags.out, {flags.shards.begin(), flags.shards.end()}, flags.group_by_device);
   int status = 0;
   for (const auto& [folder, plan, missing] : studies) {
-    status = std::max(status, show_study(plan, folder, false));
+    const StudyFiles study = computed_study(plan, folder);
+    harness::write_json(folder / "study.json", study.study, "study");
+    status = std::max(status, show_study(study.study, false));
     std::fflush(stdout);
-    if (draw("render.py", folder / "study.json", folder) != 0) {
+    if (!draw_report(study, folder)) {
       fmt::print(stderr, "the study is kept; to draw it: ladder report {}\n", printable(folder.string()));
     }
     if (missing.empty()) continue;

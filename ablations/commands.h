@@ -16,7 +16,9 @@ struct CompareFlags {
 };
 
 struct ReportFlags {
-  std::string study, out;
+  std::vector<std::string> studies, with;  // files or folders
+  std::string out;
+  bool published = false;
 };
 
 struct HistoryFlags {

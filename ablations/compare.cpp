@@ -38,18 +38,6 @@ std::string label_of(const Json& record) {
   return "+ " + (last == nullptr ? applied.back().get<std::string>() : last->title);
 }
 
-void add(Side& side, const std::string& label, const Json& record) {
-  (void)run_data(record);  // throws for one that contradicts itself
-  const std::string hash = hash_of(record);
-  const auto arm = std::ranges::find_if(
-      side.arms, [&](const Arm& other) { return other.label == label && hash_of(other.records.front()) == hash; });
-  if (arm == side.arms.end()) {
-    side.arms.push_back({label, {record}});
-  } else {
-    arm->records.push_back(record);
-  }
-}
-
 void add_study(Side& side, const fs::path& folder) {
   const Plan plan = open_study(folder);
   std::vector<PlannedRun> runs = plan.runs;
@@ -59,7 +47,7 @@ void add_study(Side& side, const fs::path& folder) {
     const fs::path file = record_file(folder, run.id);
     if (!rung.peer.empty() || !fs::exists(file)) continue;
     const Json record = harness::read_json(file, "record");
-    if (record.at("status") == "ok") add(side, label_of(rung), record);
+    if (record.at("status") == "ok") add_record(side, label_of(rung), record);
   }
 }
 
@@ -78,7 +66,7 @@ void add_records(Side& side, const fs::path& folder) {
   std::ranges::stable_sort(records, {}, [](const Json& record) {
     return std::pair(record.at("optimizations").size(), record.at("started").get<std::string>());
   });
-  for (const Json& record : records) add(side, label_of(record), record);
+  for (const Json& record : records) add_record(side, label_of(record), record);
 }
 
 using Match = std::pair<const Arm*, const Arm*>;
@@ -200,6 +188,18 @@ Json side_json(const Side& side) {
 
 }  // namespace
 
+void add_record(Side& side, const std::string& label, const Json& record) {
+  (void)run_data(record);  // throws for one that contradicts itself
+  const std::string hash = hash_of(record);
+  const auto arm = std::ranges::find_if(
+      side.arms, [&](const Arm& other) { return other.label == label && hash_of(other.records.front()) == hash; });
+  if (arm == side.arms.end()) {
+    side.arms.push_back({label, {record}});
+  } else {
+    arm->records.push_back(record);
+  }
+}
+
 Side read_side(const fs::path& path) {
   Side side{path.string(), {}};
   if (fs::is_directory(path)) {
@@ -218,7 +218,7 @@ Side read_side(const fs::path& path) {
       throw std::invalid_argument(
           fmt::format("{}: that run failed: {}", path.string(), record.at("failure").at("message").get<std::string>()));
     }
-    add(side, label_of(record), record);
+    add_record(side, label_of(record), record);
   }
   if (side.arms.empty())
     throw std::invalid_argument(fmt::format("{}: no record of a run that ended well", path.string()));

@@ -21,6 +21,10 @@ struct Side {
   std::vector<Arm> arms;
 };
 
+// Puts a record that ended well into the side's arm of that label and recipe. Throws std::invalid_argument for one that
+// contradicts itself.
+void add_record(Side& side, const std::string& label, const harness::Json& record);
+
 // A record, a study's folder or its study.json, or any folder with records. Runs of peers and runs that failed are left
 // out. Throws std::invalid_argument where no good record is left, or one cannot be read.
 Side read_side(const std::filesystem::path& path);

@@ -19,12 +19,22 @@ struct Guard {
   double known_offset = 0;              // ln(V' / V): what padding rows may add to a loss
   int64_t steps = 0;
   std::string message;
+  int64_t repeat = 0;  // whose run it is about
 };
 
-// losses, reference: mean loss of each step, same length; NaN where it was not finite. A loss may lie between the
-// reference's and known_offset beyond it, give or take the tolerance. A run whose gradient scaler skipped `skipped`
+// Between these a loss passes without using up any of the tolerance, one for each step of the reference; NaN where it
+// has none. Beyond them it may lie by the tolerance.
+struct Band {
+  std::vector<double> lo, hi;
+};
+
+// A loss may lie between the reference's and known_offset beyond it. A run whose gradient scaler skipped `skipped`
 // steps is so many updates behind: its loss may lie anywhere among the reference's of this step and of so many before
 // it.
+Band band_of(const std::vector<double>& reference, double known_offset, int64_t skipped);
+
+// losses, reference: mean loss of each step, same length; NaN where it was not finite. Every loss has to lie in the
+// reference's band, give or take the tolerance.
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
             double known_offset, int64_t skipped = 0);
 
@@ -37,6 +47,13 @@ double tolerance_between(const Rung& rung, const Rung& reference);
 // The worst run's verdict, each against the reference's run of the same repeat where there is one. Neither is empty.
 Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference, const RunsByRepeat& reference_runs);
 
-harness::Json to_json(const Guard& guard);
+// The same of runs about which only these are known.
+Guard worst_of(const RunsByRepeat& runs, const RunsByRepeat& reference_runs, double tolerance, double known_offset);
+
+// The reference's run of the same repeat; its first, where it has none.
+const RunData& partner_of(int64_t repeat, const RunsByRepeat& reference_runs);
+
+// `guarded_by`: the reference rung's index.
+harness::Json to_json(const Guard& guard, size_t guarded_by);
 
 }  // namespace ablations

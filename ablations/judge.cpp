@@ -54,7 +54,7 @@ void judge_by_reference(const Plan& plan, size_t index, size_t reference, const 
     return;
   }
   const Guard verdict = guard_rung(plan.rungs[index], measured.runs_of[index], plan.rungs[reference], reference_runs);
-  rung["guard"] = to_json(verdict);
+  rung["guard"] = to_json(verdict, reference);
   if (!verdict.passed) {
     rung["status"] = "void";
     rung["reason"] = verdict.message;

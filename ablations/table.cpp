@@ -146,10 +146,12 @@ std::string peer_rows(const Json& study) {
 std::string worth_rows(const Json& study) {
   std::vector<Json> worths = study.at("attribution");
   if (worths.empty()) return "";
+  const std::string method = worths.front().at("method");
+  // A factorial study has other methods, too, for charts.
+  std::erase_if(worths, [&](const Json& worth) { return worth.at("method") != method; });
   std::ranges::stable_sort(worths, std::greater<>(), [](const Json& worth) {
     return worth.at("ratio").is_null() ? 0.0 : worth.at("ratio").get<double>();
   });
-  const std::string method = worths.front().at("method");
   const std::string head = method == "leave_one_out"   ? "what is lost without it"
                            : method == "one_at_a_time" ? "what it brings alone"
                                                        : "what it brings, averaged over all orders";
@@ -194,10 +196,20 @@ std::string mfu_line(const Json& study) {
   return line.empty() ? "" : wrapped(line);
 }
 
+Json with_what_older_ones_lack(Json study) {
+  if (!study.contains("mode")) study["mode"] = "cumulative";
+  if (!study.contains("attribution")) study["attribution"] = Json::array();
+  for (size_t i = 0; i < study.at("rungs").size(); ++i) {
+    Json& rung = study["rungs"][i];
+    if (!rung.contains("label")) rung["label"] = (i == 0 ? "" : "+ ") + rung.at("title").get<std::string>();
+  }
+  return study;
+}
+
 }  // namespace
 
 std::string study_table(const Json& as_written) {
-  const Json study = with_printable_texts(as_written);
+  const Json study = with_what_older_ones_lack(with_printable_texts(as_written));
   const auto& device = study.at("device");
   const std::string mode = study.at("mode");
   std::string text = "\n" + wrapped(study.at("ladder").at("title").get<std::string>() +

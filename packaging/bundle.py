@@ -77,6 +77,7 @@ def assemble(build, folder):
     for name in FOLDERS:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.tmp"))
+    shutil.copy(ROOT / "results" / "published.json", folder / "results")
     for name in FILES:
         shutil.copy(ROOT / "packaging" / name, folder / name)
     shutil.copy(ROOT / "LICENSE", folder)

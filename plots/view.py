@@ -187,7 +187,8 @@ def view(report):
     lacking = [(one.question + (f" ({part['name']})" if len(parts) > 1 else ""), one.run)
                for part in parts for one in part["charts"] if not one.chart]
     side = next((one for one in beside if one.name == "side_by_side" and one.chart), None)
-    return {"report": report, "parts": parts, "side": side, "charts": [one for one in beside if one is not side], "comparison": report["comparison"],
+    return {"report": report, "parts": parts, "side": side, "charts": [one for one in beside if one is not side],
+            "comparison": report["comparison"],
             "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["title"], "contents": contents(parts, beside),
             "missing": lacking + [(one.question, one.run) for one in beside if not one.chart]}
 

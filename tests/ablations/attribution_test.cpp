@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <tuple>
 
 namespace {
 
@@ -80,7 +81,7 @@ TEST(Attribution, OfAFactorialIsPairedWithinRepeats) {
                                  {{0, 50}, {1, 100}, {2, 50}},
                                  {{0, 20}, {1, 40}, {2, 25}}};
   const auto worth = attribution(factorial_plan(), times, reasons);
-  ASSERT_EQ(worth.size(), 2U);
+  ASSERT_EQ(worth.size(), 8U);
   EXPECT_EQ(worth[0].optimization, "bf16");
   EXPECT_EQ(worth[0].method, "shapley");
   const double usual = (std::log(100.0 / 80) + std::log(50.0 / 20)) / 2;
@@ -103,6 +104,58 @@ TEST(Attribution, OfAFactorialUsesCompleteRepeatsOnly) {
   worth = attribution(factorial_plan(), times, reasons);
   EXPECT_FALSE(worth[0].estimate);
   EXPECT_EQ(worth[1].reason, "\"bf16\" has none: no one");
+}
+
+TEST(Attribution, OfAFactorialTellsWhatTheOtherModesWould) {
+  // A repeat that is half as fast changes nothing: pairs are taken within it.
+  const std::vector<Times> times{{{0, 100}, {1, 200}}, {{0, 80}, {1, 160}}, {{0, 50}, {1, 100}}, {{0, 20}, {1, 40}}};
+  const auto worth = attribution(factorial_plan(), times, reasons);
+  const std::vector<std::tuple<std::string, std::string, double>> by_hand{
+      {"cumulative", "bf16", 100.0 / 80},    {"cumulative", "flash", 80.0 / 20},
+      {"leave_one_out", "bf16", 50.0 / 20},  {"leave_one_out", "flash", 80.0 / 20},
+      {"one_at_a_time", "bf16", 100.0 / 80}, {"one_at_a_time", "flash", 100.0 / 50}};
+  ASSERT_EQ(worth.size(), 2 + by_hand.size());
+  for (size_t i = 0; i < by_hand.size(); ++i) {
+    const auto& [method, optimization, ratio] = by_hand[i];
+    EXPECT_EQ(worth[i + 2].method, method);
+    EXPECT_EQ(worth[i + 2].optimization, optimization);
+    EXPECT_NEAR(worth[i + 2].estimate->center, ratio, 1e-12) << i;
+    EXPECT_NEAR(worth[i + 2].estimate->interval->lo, ratio, 1e-9) << i;
+    EXPECT_EQ(worth[i + 2].estimate->n, 2) << i;
+  }
+}
+
+TEST(Attribution, OfThreeFactorsInTheLaddersOrder) {
+  // ln t by subset, bits cba, as in OfThreeThatInteractByHand; the ladder puts on a, then b, then c.
+  const std::vector<double> log_ms{10, 8, 7, 7.5, 9, 6, 3, 1};
+  Plan plan;
+  plan.mode = Mode::factorial;
+  plan.repeats = 1;
+  const std::vector<std::string> names{"bf16", "flash", "vocab"};
+  std::vector<Times> times;
+  for (size_t subset = 0; subset < 8; ++subset) {
+    std::vector<std::string> applied;
+    for (size_t i = 0; i < 3; ++i) {
+      if ((subset >> i & 1) != 0) applied.push_back(names[i]);
+    }
+    plan.rungs.push_back(rung("subset", applied));
+    times.push_back({{0, std::exp(log_ms[subset])}});
+  }
+  const auto worth = attribution(plan, times, std::vector<std::string>(8));
+  ASSERT_EQ(worth.size(), 12U);
+  const std::vector<double> by_hand{10 - 8, 8 - 7.5, 7.5 - 1, 3 - 1, 6 - 1, 7.5 - 1, 10 - 8, 10 - 7, 10 - 9};
+  for (size_t i = 0; i < by_hand.size(); ++i) {
+    EXPECT_NEAR(std::log(worth[i + 3].estimate->center), by_hand[i], 1e-9) << worth[i + 3].method << i;
+  }
+}
+
+TEST(Attribution, OfAFactorialNeedsOnlyTheTwoRungsThatItCompares) {
+  const std::vector<Times> times{{{0, 100}}, {}, {{0, 50}}, {{1, 20}}};
+  const auto worth = attribution(factorial_plan(), times, reasons);
+  EXPECT_EQ(worth[2].reason, "\"bf16\" has none: no one");    // cumulative, bf16
+  EXPECT_EQ(worth[4].reason, "no repeat has both runs yet");  // left out, bf16: both without flash
+  EXPECT_NEAR(worth[7].estimate->center, 2, 1e-12);           // alone, flash
+  EXPECT_FALSE(worth[0].estimate);
 }
 
 TEST(Attribution, LeaveOneOutAndOneAtATimeCountTheSameWay) {

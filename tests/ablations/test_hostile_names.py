@@ -4,6 +4,8 @@ text on its line, Markdown and SVG show it as text, and nothing is written outsi
 What the reports make of such texts one by one stands in tests/plots; here whole commands are looked at.
 """
 
+import csv
+import io
 import json
 import os
 import pathlib
@@ -75,7 +77,14 @@ def test_a_study_is_shown_as_text(ladder, study, tmp_path) -> None:
     assert not {e.tag.rsplit("}", 1)[-1] for e in ET.fromstring(svg).iter()} & {"script", "a", "foreignObject", "image"}
     assert_plain(svg)
     written = {pathlib.Path(name).name for name in set(snapshot(tmp_path)) - before}
-    assert written == {"study.json", "report.md", "ladder.svg", "ladder.png", "ladder.vl.json"}
+    assert written == {"study.json", "report.json", "rungs.csv", "steps.csv", "benchmark.json", "report.md", "ladder.svg",
+                       "ladder.png", "ladder.vl.json"}
+    for name in ("rungs.csv", "steps.csv"):
+        table = list(csv.reader(io.StringIO((study / name).read_bytes().decode(), newline=""), strict=True))
+        assert len({len(row) for row in table}) == 1
+        for cell in (cell for row in table for cell in row):
+            assert_plain(cell)
+            assert not cell.startswith(tuple("=+-@"))
     # Nothing of a study becomes an expression: those of the chart are known before there is one.
     expressions = re.findall(r'"(?:filter|test|expr|calculate|signal|labelExpr|href|url)": ("(?:[^"\\]|\\.)*")',
                              (study / "ladder.vl.json").read_text())

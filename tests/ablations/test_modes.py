@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 from conftest import ROOT, ladder_document, read_json, write_json
 
+METHODS = ["shapley", "cumulative", "leave_one_out", "one_at_a_time"]
 SMALL = ["-B", "1", "-T", "8", "--threads", "1", "--steps", "2", "--repeats", "1", "--order-seed", "1"]
 
 STAND_IN = '''
@@ -79,10 +80,16 @@ def test_factorial(small, ladder, tmp_path) -> None:
     assert names == ["r1-00-start", "r1-01-flash", "r1-02-fused_adamw", "r1-03-flash-fused_adamw"]
     assert [rung["status"] for rung in study["rungs"]] == ["measured"] * 4
     median = [run["median_ms"] for run in sorted(study["runs"], key=lambda run: run["rung"])]
-    worth = {w["optimization"]: w["ratio"] for w in study["attribution"]}
+    by_method = {m: {w["optimization"]: w["ratio"] for w in study["attribution"] if w["method"] == m} for m in METHODS}
+    assert [w["method"] for w in study["attribution"]] == [m for m in METHODS for _ in range(2)]
+    worth = by_method["shapley"]
     assert math.isclose(worth["flash"], math.sqrt(median[0] / median[1] * median[2] / median[3]), rel_tol=1e-9)
     assert math.isclose(worth["flash"] * worth["fused_adamw"], study["headline"]["speedup"]["ratio"], rel_tol=1e-9)
+    assert by_method["cumulative"] == pytest.approx({"flash": median[0] / median[1], "fused_adamw": median[1] / median[3]})
+    assert by_method["leave_one_out"] == pytest.approx({"flash": median[2] / median[3], "fused_adamw": median[1] / median[3]})
+    assert by_method["one_at_a_time"] == pytest.approx({"flash": median[0] / median[1], "fused_adamw": median[0] / median[2]})
     assert all(w["lo"] is None and w["repeats"] == 1 for w in study["attribution"])
+    assert done.stdout.count("flash attention") <= 3  # its rungs and its worth, not one for each method
     assert "Shapley" in done.stdout and "averaged over all orders" in done.stdout and narrow(done.stdout)
     report = (folder / "report.md").read_text()
     assert "## What each optimization is worth" in report and "--mode factorial --factors flash,fused_adamw" in report

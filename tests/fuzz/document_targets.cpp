@@ -1,8 +1,11 @@
-// JSON documents: ladders, plans, records and traces, each followed to where the program shows what it holds.
+// JSON documents: ladders, plans, records, studies, reports and traces, each followed to where the program shows what
+// it holds.
 #include "ablations/analysis.h"
 #include "ablations/explain.h"
+#include "ablations/export.h"
 #include "ablations/ladder.h"
 #include "ablations/modes.h"
+#include "ablations/report.h"
 #include "ablations/runner.h"
 #include "ablations/table.h"
 #include "files/files.h"
@@ -88,6 +91,42 @@ class Folder {
   MemoryFile record_;
 };
 
+class StoredStudy {
+ public:
+  StoredStudy() {
+    fs::create_directories(path / "records");
+    fs::create_symlink(study.path(), path / "study.json");
+    Json record = seed("record/valid.json");
+    const Json runs = seed("study/valid.json").at("runs");
+    for (const Json& run : runs) {
+      record["id"] = run.at("id");
+      harness::write_json(path / run.at("record"), record, "record");
+    }
+  }
+  ~StoredStudy() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  StoredStudy(const StoredStudy&) = delete;  // one owner
+  StoredStudy& operator=(const StoredStudy&) = delete;
+
+  const fs::path path = fs::temp_directory_path() / fmt::format("ladder-fuzz-study-{}", ::getpid());
+  const MemoryFile study;
+};
+
+// As `ladder report` shows it.
+void check_report_shown(const Json& report) {
+  for (const Json& entry : report.at("studies")) check_shown(ablations::study_table(entry.at("study")));
+  for (std::string csv : {ablations::rungs_csv(report), ablations::steps_csv(report)}) {
+    std::erase(csv, '\r');
+    check_shown(csv);
+  }
+  check_shown(harness::ascii_text(ablations::benchmark_json(report)));
+  const Json written = Json::parse(report.dump());
+  ablations::check_report(written, "the report");
+  require(written == report, "a report changes when it is written");
+}
+
 Json document(std::string_view bytes, std::string_view kind) {
   Json json = harness::parse_json(bytes, "file");
   harness::check_schema(json, kind, "file");
@@ -129,6 +168,19 @@ bool read_record(std::string_view bytes) {
   return taken([&] { folder.analyse(plan, bytes); });
 }
 
+bool read_report(std::string_view bytes) {
+  static const MemoryFile file;
+  file.write(bytes);
+  return taken([] { check_report_shown(ablations::read_report(file.path())); });
+}
+
+// A folder without its plan: the study is any, the records are those of the seed.
+bool read_study(std::string_view bytes) {
+  static const StoredStudy folder;
+  folder.study.write(bytes);
+  return taken([] { check_report_shown(ablations::report_document({ablations::stored_study(folder.path)})); });
+}
+
 bool read_trace(std::string_view bytes) {
   static const Json other = seed("trace/valid.json");
   return taken([&] {
@@ -142,16 +194,23 @@ bool read_trace(std::string_view bytes) {
 }
 
 const std::map<std::string, Target>& targets() {
-  static const std::map<std::string, Target> all{
-      {"ladder", read_ladder}, {"plan", read_plan},     {"record", read_record}, {"safetensors", read_safetensors},
-      {"text", encode_text},   {"tokens", read_tokens}, {"trace", read_trace},   {"vocabulary", read_vocabulary}};
+  static const std::map<std::string, Target> all{{"ladder", read_ladder},
+                                                 {"plan", read_plan},
+                                                 {"record", read_record},
+                                                 {"report", read_report},
+                                                 {"safetensors", read_safetensors},
+                                                 {"study", read_study},
+                                                 {"text", encode_text},
+                                                 {"tokens", read_tokens},
+                                                 {"trace", read_trace},
+                                                 {"vocabulary", read_vocabulary}};
   return all;
 }
 
 const std::vector<std::string>& words_of(const std::string& target) {
   static const auto all = [] {
     std::map<std::string, std::vector<std::string>> words;
-    for (const char* kind : {"ladder", "plan", "record", "trace"}) {
+    for (const char* kind : {"ladder", "plan", "record", "report", "study", "trace"}) {
       const fs::path file = harness::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
       std::set<std::string> found;
       const Json schema = Json::parse(files::read_file(file)).flatten();

@@ -13,7 +13,7 @@ namespace fuzz {
 // finding.
 using Target = bool (*)(std::string_view bytes);
 
-// ladder, plan, record, trace; safetensors, tokens, vocabulary, text.
+// ladder, plan, record, report, study, trace; safetensors, tokens, vocabulary, text.
 const std::map<std::string, Target>& targets();
 
 // For documents: field names and allowed words of the schemas. Empty for other targets.
@@ -23,6 +23,8 @@ const std::vector<std::string>& words_of(const std::string& target);
 bool read_ladder(std::string_view bytes);
 bool read_plan(std::string_view bytes);
 bool read_record(std::string_view bytes);
+bool read_report(std::string_view bytes);
+bool read_study(std::string_view bytes);
 bool read_trace(std::string_view bytes);
 bool read_safetensors(std::string_view bytes);
 bool read_tokens(std::string_view bytes);

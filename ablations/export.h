@@ -1,0 +1,24 @@
+// A report's numbers for other programs: two tables as CSV (RFC 4180, UTF-8), and the runs in Google Benchmark's JSON
+// form, for its compare.py and for CI plug-ins. The surprising thing: a text that a spreadsheet would take for a
+// formula, as the label "+ bf16 autocast", has a single quote before it; "optimization" and "title" carry the name
+// without the plus.
+#pragma once
+
+#include "harness/json_file.h"
+
+#include <string>
+
+namespace ablations {
+
+// One line for each rung of each study; empty where there is no number. Times in ms, rates in tokens/s, sizes in bytes.
+std::string rungs_csv(const harness::Json& report);
+
+// One line for each step of each run, warm-up too.
+std::string steps_csv(const harness::Json& report);
+
+// A benchmark for each rung, an iteration for each of its runs: the time is the run's median step, cpu_time the same,
+// because processor time is not measured. A rung whose number does not count is left out and named in the context: that
+// it failed is no time of 0, as compare.py would have it. With two studies the names begin with the study's.
+harness::Json benchmark_json(const harness::Json& report);
+
+}  // namespace ablations

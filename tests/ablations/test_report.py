@@ -1,0 +1,354 @@
+"""`ladder report` from outside: what it takes and refuses, what it writes and where, and exports that others' programs read.
+
+Nothing is drawn here: /bin/true stands for the Python that draws, which tests/plots look at. The study is the recorded one.
+"""
+
+import copy
+import csv
+import io
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import jsonschema
+import pytest
+from conftest import ROOT, ladder_document, read_json, snapshot, write_json
+
+EVIDENCE = next((ROOT / "results" / "evidence").glob("amd-epyc-2-cores-*"))
+FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}
+SEEDS = ROOT / "tests" / "fuzz" / "seeds"
+
+
+@pytest.fixture
+def report(ladder, tmp_path):
+    def run(*arguments):
+        return ladder("report", *arguments, cwd=tmp_path, variables={"LADDER_PYTHON": "/bin/true"})
+
+    return run
+
+
+@pytest.fixture
+def study() -> dict:
+    return read_json(EVIDENCE / "study.json")
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """stored(document): a folder with that study.json and nothing else."""
+    def make(document, name="stored") -> pathlib.Path:
+        (tmp_path / name).mkdir()
+        write_json(tmp_path / name / "study.json", document)
+        return tmp_path / name
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def measured(ladder, tmp_path_factory) -> pathlib.Path:
+    """A study with its plan, measured here."""
+    folder = tmp_path_factory.mktemp("measured") / "study"
+    small = write_json(folder.parent / "small.json", ladder_document())
+    done = ladder("ablate", "--ladder", small, "--threads", "1", "--out", folder, variables={"LADDER_PYTHON": "/bin/true"})
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def check(document: dict) -> dict:
+    """A report and everything in it follows its schema."""
+    def follows(part, kind):
+        jsonschema.Draft7Validator(read_json(ROOT / "results" / "schemas" / f"{kind}.v1.json")).validate(part)
+
+    follows(document, "report")
+    for entry in document["studies"]:
+        follows(entry["study"], "study")
+    if document["comparison"]:
+        follows(document["comparison"], "comparison")
+    for kind, parts in {"gate": "gates", "history": "histories", "noise": "noise", "trace": "traces"}.items():
+        for part in document[parts]:
+            follows(part, kind)
+    follows({"kind": "published", "schema_version": 1, "entries": document["published"]}, "published")
+    return document
+
+
+def rows(path: pathlib.Path) -> list[dict]:
+    return list(csv.DictReader(io.StringIO(path.read_bytes().decode(), newline=""), strict=True))
+
+
+def refused(done, *words) -> None:
+    assert done.returncode == 2 and done.stderr.startswith("ladder: ") and done.stderr.count("\n") == 1, done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def test_the_recorded_study(report, tmp_path, study) -> None:
+    before = snapshot(EVIDENCE)
+    done = report(EVIDENCE, "--out", "drawn")
+    assert done.returncode == 0 and "nothing was computed again" in done.stderr, done.stderr
+    assert "fused AdamW" in done.stdout and all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert snapshot(EVIDENCE) == before and {path.name for path in (tmp_path / "drawn").iterdir()} == FILES
+    document = check(read_json(tmp_path / "drawn" / "report.json"))
+    entry, = document["studies"]
+    assert entry["study"] == study and entry["source"] == EVIDENCE.name and not entry["computed_again"]
+    assert str(ROOT) not in (tmp_path / "drawn" / "report.json").read_text()
+    assert [run["position"] for run in entry["runs"]] == list(range(21))
+    assert [losses["rung"] for losses in entry["losses"]] == list(range(1, 7))
+    for losses in entry["losses"]:
+        inside = all(lo <= loss <= hi for lo, loss, hi in zip(losses["lo"], losses["loss"], losses["hi"], strict=True))
+        assert inside == study["rungs"][losses["rung"]]["guard"]["passed"]
+        record = read_json(EVIDENCE / next(run["record"] for run in study["runs"] if run["rung"] == 0))
+        assert losses["reference"] == record["timing"]["loss"]
+    table = rows(tmp_path / "drawn" / "rungs.csv")
+    assert [row["title"] for row in table] == [rung["title"] for rung in study["rungs"]]
+    assert [float(row["ms_per_step_median"]) for row in table] == [rung["ms_per_step"]["median"] for rung in study["rungs"]]
+    steps = rows(tmp_path / "drawn" / "steps.csv")
+    assert len(steps) == 21 * 8 and sum(row["warmup"] == "1" for row in steps) == 21 * 3
+    assert not any(value.startswith(tuple("=+-@")) for row in table + steps for value in row.values())
+
+
+def test_a_study_with_its_plan(measured, report, tmp_path) -> None:
+    assert {path.name for path in measured.iterdir()} >= FILES  # ablate made it
+    before = read_json(measured / "report.json")
+    (measured / "study.json").unlink()
+    done = report(measured)
+    assert done.returncode == 0, done.stderr
+    document = check(read_json(measured / "report.json"))
+    assert document == before and document["studies"][0]["computed_again"]
+    assert document["studies"][0]["study"] == read_json(measured / "study.json")
+    drawn = report(measured / "study.json", "--out", "drawn")
+    assert drawn.returncode == 0 and read_json(tmp_path / "drawn" / "report.json") == before
+
+
+def test_a_report_is_drawn_again(measured, report, tmp_path) -> None:
+    report(measured, "--out", "first")
+    shutil.copy(tmp_path / "first" / "report.json", tmp_path / "kept.json")
+    done = report("kept.json", "--out", "second")
+    assert done.returncode == 0, done.stderr
+    for name in FILES:
+        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
+    refused(report("kept.json", measured), "kept.json", "by itself")
+    refused(report("kept.json", "--published"), "kept.json", "by itself")
+    document = read_json(tmp_path / "kept.json")
+    document["studies"][0]["study"]["schema_version"] = 0
+    refused(report(write_json(tmp_path / "old.json", document)), "old.json", '"schema_version" is 0')
+    refused(report(write_json(tmp_path / "old.json", {**document, "schema_version": 2})), "old.json", '"schema_version" is 2')
+
+
+def test_a_study_in_two_files(measured, report, tmp_path) -> None:
+    shutil.copy(measured / "study.json", tmp_path / "gpu.study.json")
+    lines = [json.dumps(read_json(path)) for path in sorted((measured / "records").glob("*.json"))]
+    (tmp_path / "gpu.records.jsonl").write_text("\n".join(lines) + "\n")
+    done = report("gpu.study.json", "--out", "drawn")
+    assert done.returncode == 0, done.stderr
+    entry = check(read_json(tmp_path / "drawn" / "report.json"))["studies"][0]
+    made = read_json(measured / "report.json")["studies"][0]
+    assert entry["source"] == "gpu.study.json" and entry["runs"] == made["runs"] and entry["losses"] == made["losses"]
+    (tmp_path / "gpu.records.jsonl").unlink()
+    done = report("gpu.study.json", "--out", "drawn")
+    assert done.returncode == 0 and "records of 6 of 6 runs are not there" in done.stderr
+    (tmp_path / "gpu.records.jsonl").write_text(lines[0] + "\n" + lines[1].replace('"duration_s": ', '"duration_s": NaN, "x": ') + "\n")
+    refused(report("gpu.study.json"), "gpu.records.jsonl: line 2", "not valid JSON")
+
+
+def test_two_studies(measured, report, tmp_path) -> None:
+    shutil.copytree(measured, tmp_path / "first")
+    shutil.copytree(measured, tmp_path / "second")
+    before = {name: snapshot(tmp_path / name) for name in ("first", "second")}
+    done = report("first", "second/")
+    assert done.returncode == 0, done.stderr
+    assert {name: snapshot(tmp_path / name) for name in ("first", "second")} == before
+    folder = tmp_path / "reports" / "first-second"
+    assert {path.name for path in folder.iterdir()} == FILES
+    document = check(read_json(folder / "report.json"))
+    assert [entry["source"] for entry in document["studies"]] == ["first", "second"]
+    assert document["comparison"]["head"]["source"] == "second" and "head/base" in done.stdout
+    assert {row["study"] for row in rows(folder / "rungs.csv")} == {row["study"] for row in rows(folder / "steps.csv")} == {"first", "second"}
+    names = {run["run_name"] for run in read_json(folder / "benchmark.json")["benchmarks"]}
+    assert {name.removeprefix("first/") for name in names if name.startswith("first/")} == \
+        {name.removeprefix("second/") for name in names if name.startswith("second/")} and len(names) % 2 == 0
+
+
+def test_two_studies_that_have_nothing_in_common(measured, report, tmp_path) -> None:
+    done = report(measured, EVIDENCE, "--out", "drawn")
+    assert done.returncode == 0, done.stderr
+    document = check(read_json(tmp_path / "drawn" / "report.json"))
+    assert len(document["studies"]) == 2
+    shutil.copytree(EVIDENCE, tmp_path / "other")
+    other = read_json(tmp_path / "other" / "study.json")
+    for run in other["runs"]:
+        path = tmp_path / "other" / run["record"]
+        record = read_json(path)
+        record["recipe"]["vocabulary_rows"] = 50432
+        write_json(path, record)
+    done = report(EVIDENCE, "other", "--out", "drawn")
+    assert done.returncode == 0 and "no recipe in common" in done.stderr, done.stderr
+    document = check(read_json(tmp_path / "drawn" / "report.json"))
+    assert document["comparison"] is None and any("no recipe in common" in note for note in document["notes"])
+
+
+def test_the_same_study_twice(report, measured) -> None:
+    refused(report(measured, measured / ".." / "study"), "named twice")
+
+
+def test_places_that_cannot_be_written(report, measured, tmp_path) -> None:
+    (tmp_path / "file").write_text("mine")
+    refused(report(measured, "--out", "file"), "--out file", "not a folder")
+    refused(report(measured, "--out", "file/below"), "file/below")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_that_is_read_only(report, measured, small_disk, tmp_path) -> None:
+    disk = small_disk("8m")
+    shutil.copytree(measured, disk / "study")
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    done = report(disk / "study", "--out", "drawn")  # study.json is not made anew, everything else is
+    assert done.returncode == 0 and "Read-only" in done.stderr, done.stderr
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == FILES
+    refused(report(disk / "study"), "Read-only", "--out names another folder")
+
+
+def test_with_other_documents(report, study, tmp_path, measured) -> None:
+    trace = SEEDS / "trace" / "valid.json"
+    micro = write_json(tmp_path / "micro.json", {
+        "context": {"host_name": "secret", "executable": "/home/me/micro", "num_cpus": 2},
+        "benchmarks": [
+            {"name": "a", "run_type": "iteration", "iterations": 5, "real_time": 2.5, "cpu_time": 2.0, "time_unit": "us", "threads": 1,
+             "bytes_per_second": 1e9, "label": "x"},
+            {"name": "a_mean", "run_type": "aggregate", "real_time": 2.5, "time_unit": "us"},
+            {"name": "b", "run_type": "iteration", "error_occurred": True, "error_message": "no GPU", "real_time": 0, "time_unit": "ns"}]})
+    done = report(EVIDENCE, "--out", "drawn", "--published", "--with", trace, micro)
+    assert done.returncode == 0 and "1 of 3 benchmarks failed" in done.stderr, done.stderr
+    document = check(read_json(tmp_path / "drawn" / "report.json"))
+    assert document["traces"] == [read_json(trace)] and len(document["published"]) > 7
+    assert document["micro"] == [{"context": {"num_cpus": 2},
+                                  "benchmarks": [{"name": "a", "real_time": 2.5, "time_unit": "us", "bytes_per_second": 1e9}]}]
+    rungs = {entry["rung"] for entry in document["published"]} - {None, "start"}
+    known = {name for path in (ROOT / "ladders").glob("*.json") for name in read_json(path)["rungs"]}
+    assert rungs <= known, "published figures name optimizations that there are"
+
+
+@pytest.mark.parametrize("content, words", [
+    ({"kind": "plan", "schema_version": 1}, ['"plan"', "gate, history, noise and trace", "Google Benchmark"]),
+    ([1], ["absent", "gate, history"]),
+    ({"kind": "gate", "schema_version": 1}, ["field"]),
+    ({"kind": "gate", "schema_version": 9}, ['"schema_version" is 9']),
+    ({"context": {}, "benchmarks": 1}, ["benchmarks"]),
+    ({"context": {}, "benchmarks": [{"name": "a", "real_time": "1", "time_unit": "ms"}]}, ["[benchmarks][0]", "real_time"]),
+    ({"context": {}, "benchmarks": [{"name": "a", "real_time": 1, "time_unit": "h"}]}, ["[benchmarks][0]", "time_unit"]),
+    ({"context": {}, "benchmarks": [{"name": "a", "real_time": float("nan"), "time_unit": "ms"}]}, ["not valid JSON"]),
+])
+def test_with_what_cannot_be_shown(report, tmp_path, content, words) -> None:
+    write_json(tmp_path / "odd.json", content)
+    refused(report(EVIDENCE, "--out", "drawn", "--with", "odd.json"), "odd.json", *words)
+    assert not (tmp_path / "drawn").exists()
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"schema_version": 0}, '"schema_version" is 0; this program reads version 1'),
+    ({"schema_version": 2}, '"schema_version" is 2; this program reads version 1'),
+    ({"kind": "plan"}, "not a study"),
+    ({"created": float("nan")}, "not valid JSON"),
+    ({"created": float("inf")}, "not valid JSON"),
+    ({"rungs": [{}]}, "field"),
+    ({"headline": {"first": 0, "last": 99, "speedup": {"ratio": 1, "lo": None, "hi": None, "pairs": 1}}}, "there are 7"),
+])
+def test_studies_that_are_refused(report, stored, study, change, words) -> None:
+    folder = stored(study | change)
+    refused(report(folder), "study.json", words)
+    assert {path.name for path in folder.iterdir()} == {"study.json"}
+
+
+def test_a_number_beyond_all_numbers(report, stored, study) -> None:
+    folder = stored(study)
+    text = (folder / "study.json").read_text()
+    (folder / "study.json").write_text(text.replace(f'"order_seed": {study["plan"]["order_seed"]}', '"order_seed": 1e999'))
+    refused(report(folder), "study.json", "not valid JSON")
+
+
+def test_a_record_that_is_refused(report, tmp_path) -> None:
+    shutil.copytree(EVIDENCE, tmp_path / "copy")
+    record = next((tmp_path / "copy" / "records").iterdir())
+    record.write_text(record.read_text().replace('"duration_s": ', '"duration_s": Infinity, "x": '))
+    refused(report("copy", "--out", "drawn"), record.name, "not valid JSON")
+
+
+def without_numbers(rung: dict) -> dict:
+    return rung | {"runs_ok": 0, "ms_per_step": None, "tokens_per_s": None, "speedup_first": None, "speedup_previous": None,
+                   "peak_memory_bytes": None, "page_faults_per_step": None, "guard": None, "proofs": []}
+
+
+def test_a_study_without_any_run(report, stored, study, tmp_path) -> None:
+    study["rungs"] = [without_numbers(rung) | {"status": "missing", "reason": "its runs have not been made yet"} for rung in study["rungs"]]
+    study |= {"runs": [], "headline": None, "finished": None}
+    folder = stored(study)
+    done = report(folder)
+    assert done.returncode == 0, done.stderr
+    document = check(read_json(folder / "report.json"))
+    assert document["studies"][0]["runs"] == [] and read_json(folder / "benchmark.json")["benchmarks"] == []
+    assert len(rows(folder / "rungs.csv")) == 7 and rows(folder / "steps.csv") == []
+    assert (folder / "steps.csv").read_text().startswith("study,run,rung,")
+
+
+def test_one_repeat_has_no_interval(ladder, report, tmp_path) -> None:
+    small = write_json(tmp_path / "small.json", ladder_document())
+    done = ladder("ablate", "--ladder", small, "--threads", "1", "--repeats", "1", "--out", tmp_path / "one",
+                  variables={"LADDER_PYTHON": "/bin/true"})
+    assert done.returncode == 0, done.stderr
+    table = rows(tmp_path / "one" / "rungs.csv")
+    measured = [row for row in table if row["ms_per_step_median"]]
+    assert len(measured) == 3 and all(row["ms_per_step_lo"] == row["speedup_first_lo"] == "" for row in measured)
+    benchmarks = read_json(tmp_path / "one" / "benchmark.json")["benchmarks"]
+    assert [entry["run_type"] for entry in benchmarks] == ["iteration"] * 3
+
+
+def test_failed_rungs_still_make_a_report(report, stored, study) -> None:
+    study["rungs"][3] = without_numbers(study["rungs"][3]) | {"status": "failed", "reason": "run r1: killed by signal 9"}
+    folder = stored(study)
+    done = report(folder)
+    assert done.returncode == 1, done.stderr  # as where it was measured
+    assert rows(folder / "rungs.csv")[3]["status"] == "failed" and rows(folder / "rungs.csv")[3]["ms_per_step_median"] == ""
+    assert "gpt2-cpu/bf16: failed" in read_json(folder / "benchmark.json")["context"]["left_out"]
+
+
+def test_two_hundred_rungs_with_names_of_any_length(report, stored, study) -> None:
+    title = 'a, "b"\n<b>|=1+1' + "x" * 10000
+    first = study["rungs"][1]
+    study["rungs"] = [copy.deepcopy(first) | {"index": index, "title": f"{title} {index}", "label": f"+ {title} {index}"}
+                      for index in range(200)]
+    study |= {"runs": [], "headline": None}
+    folder = stored(study, "s" * 200)
+    done = report(folder)
+    assert done.returncode == 0, done.stderr
+    assert all(len(line) <= 80 for line in done.stdout.splitlines() if not line.startswith(str(folder)))
+    check(read_json(folder / "report.json"))
+    table = rows(folder / "rungs.csv")
+    assert [row["title"] for row in table] == [f"{title} {index}" for index in range(200)]
+    assert [row["label"] for row in table] == [f"'+ {title} {index}" for index in range(200)]
+
+
+def test_in_google_benchmarks_form(measured, tmp_path) -> None:
+    """What the installed library writes, key by key and type by type."""
+    program = os.environ.get("MICRO") or pytest.skip("MICRO is not set")
+    done = subprocess.run([program, "-B", "1", "-T", "16", "--benchmark_filter=gelu.*cpu", "--benchmark_min_time=0.0001",
+                           "--benchmark_repetitions=3", "--out", tmp_path / "micro.json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    theirs, ours = read_json(tmp_path / "micro.json"), read_json(measured / "benchmark.json")
+
+    def kinds(entry: dict) -> dict:
+        return {key: "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value) for key, value in entry.items()}
+
+    machine = {"date", "host_name", "executable", "num_cpus", "mhz_per_cpu", "caches", "load_avg", "library_build_type"}
+    assert machine <= theirs["context"].keys()
+    assert {key: kinds(theirs["context"])[key] for key in machine} == {key: kinds(ours["context"])[key] for key in machine}
+
+    def of(document: dict, kind: str) -> list[dict]:
+        return [entry for entry in document["benchmarks"] if entry.get("aggregate_name", "iteration") == kind]
+
+    for kind in ("iteration", "mean", "median", "stddev", "cv"):
+        real = {key: value for key, value in kinds(of(theirs, kind)[0]).items() if not key.startswith(("flops", "bytes", "label"))}
+        for entry in of(ours, kind):
+            assert real.items() <= kinds(entry).items(), kind
+            assert kinds(entry).keys() - real.keys() <= {"label", "items_per_second", "tokens_per_second"}
+            for key in ("run_type", "aggregate_name", "aggregate_unit"):
+                assert entry.get(key) == of(theirs, kind)[0].get(key)
+    assert len(of(ours, "iteration")) == 6 and [entry["repetition_index"] for entry in of(ours, "iteration")] == [0, 1] * 3
