@@ -113,7 +113,7 @@ Layout layout_of(const Json& study) {
                           return !is_peer(rung) && !rung.at("speedup_first").is_null();
                         });
   Layout layout{.step = mode == "cumulative"      ? "step"
-                        : mode == "leave-one-out" ? "vs full"
+                        : mode == "leave-one-out" ? "vs all"
                                                   : "",
                 .so_far = mode == "cumulative" ? "so far [95 %]"
                           : compared           ? "vs first [95 %]"

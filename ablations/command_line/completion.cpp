@@ -12,7 +12,7 @@
 namespace ablations {
 namespace {
 
-constexpr const char* begin = R"(# Completes `ladder` in bash. Printed by: ladder completion bash
+constexpr const char* script_begin = R"(# Completes `ladder` in bash. Printed by: ladder completion bash
 _ladder() {
   local word=${COMP_WORDS[COMP_CWORD]} flag=${COMP_WORDS[COMP_CWORD - 1]} before='' values='' kind='' flags=''
   COMPREPLY=()
@@ -28,7 +28,7 @@ _ladder() {
   case "$command" in
 )";
 
-constexpr const char* end = R"(  esac
+constexpr const char* script_end = R"(  esac
   if [[ $word == -* && -z $before ]] && [[ $kind == argument* ]]; then
     values=$flags kind=''
   elif [[ $kind == argument && -z $values ]]; then
@@ -115,14 +115,15 @@ std::string branch(const Command& command) {
 }  // namespace
 
 std::string bash_completion(const CommandLine& line) {
-  std::string text = begin;
+  std::string text = script_begin;
   std::vector<std::string> names;
   for (const Command* command : line.commands()) {
     names.push_back(command->words.name);
     text += branch(*command);
   }
   return text +
-         fmt::format("    '') values='{}' flags='--help --version' kind='argument' ;;\n", fmt::join(names, " ")) + end;
+         fmt::format("    '') values='{}' flags='--help --version' kind='argument' ;;\n", fmt::join(names, " ")) +
+         script_end;
 }
 
 }  // namespace ablations

@@ -119,7 +119,8 @@ std::string section_text(const Section& section, const Look& look) {
       text += begin + "\n";
       begin.clear();
     }
-    text += wrapped(fmt::format("{:<{}}{}", begin, text_column, files::printable(words)), std::string(text_column, ' '));
+    text +=
+        wrapped(fmt::format("{:<{}}{}", begin, text_column, files::printable(words)), std::string(text_column, ' '));
   }
   return text;
 }
