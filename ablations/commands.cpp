@@ -155,7 +155,9 @@ int run(const RunFlags& flags) {
     const bool passed = proof.at("passed");
     proven = proven && passed;
     if (!flags.json) {
-      fmt::print("{} {:<17} {}\n", passed ? "proven" : "FAILED", proof.at("field").get<std::string>(),
+      const char* const word = passed ? "proven" : "FAILED";
+      fmt::print("{} {:<17} {}\n", standard_output().painted(style_of(word), word),
+                 proof.at("field").get<std::string>(),
                  passed ? proof.at("observed").get<std::string>()
                         : fmt::format("expected {}; observed {}", proof.at("expected").get<std::string>(),
                                       proof.at("observed").get<std::string>()));
@@ -174,7 +176,7 @@ int compare(const CompareFlags& flags) {
   harness::check_schema(comparison, "comparison", "the comparison");
   fmt::print("{}\n", flags.json       ? harness::ascii_text(comparison)
                      : flags.markdown ? comparison_markdown(comparison)
-                                      : comparison_table(comparison));
+                                      : comparison_table(comparison, standard_output()));
   return 0;
 }
 
@@ -187,7 +189,7 @@ int history(const HistoryFlags& flags) {
   if (flags.json) {
     fmt::print("{}\n", harness::ascii_text(history));
   } else {
-    fmt::print("{}", history_table(history));
+    fmt::print("{}", history_table(history, standard_output()));
   }
   const int status = flags.fail_on_slowdown && history.at("slower") != 0 ? 1 : 0;
   if (flags.out.empty()) return status;
@@ -196,7 +198,7 @@ int history(const HistoryFlags& flags) {
   harness::write_json(out / "history.json", history, "history");
   fmt::print("Files:\n{}\n", (out / "history.json").string());
   std::fflush(stdout);
-  const int drawn = draw("history.py", out / "history.json", out);
+  const int drawn = draw(out / "history.json", out);
   return drawn != 0 ? drawn : status;
 }
 

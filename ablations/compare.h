@@ -2,6 +2,7 @@
 // Whether the two may be compared at all is asked first.
 #pragma once
 
+#include "ablations/style.h"
 #include "harness/json_file.h"
 
 #include <filesystem>
@@ -41,7 +42,7 @@ struct CompareOptions {
 harness::Json compare_sides(const Side& base, const Side& head, const CompareOptions& options);
 
 // For a terminal, 80 columns; and for a page.
-std::string comparison_table(const harness::Json& comparison);
+std::string comparison_table(const harness::Json& comparison, const Look& look = {});
 std::string comparison_markdown(const harness::Json& comparison);
 
 }  // namespace ablations

@@ -92,26 +92,30 @@ std::string band(const Json& comparison) {
 
 }  // namespace
 
-std::string comparison_table(const Json& as_written) {
+std::string comparison_table(const Json& as_written, const Look& look) {
   const Json comparison = with_printable_texts(as_written);
   std::string text = "\n" + wrapped(fmt::format("base {} ({})", comparison.at("base").at("source").get<std::string>(),
                                                 programs_of(comparison.at("base"))));
   text += wrapped(fmt::format("head {} ({})", comparison.at("head").at("source").get<std::string>(),
                               programs_of(comparison.at("head"))));
   constexpr const char* row = "{:<26} {:>8} {:>8}  {:>20}  {:>12}\n";
-  text += "\n" + fmt::format(row, "", "base ms", "head ms", "head/base [95 %]", "");
-  text += std::string(columns, '-') + "\n";
+  const std::string rule = look.painted(Style::faint, std::string(columns, '-') + "\n");
+  text += "\n" + look.painted(Style::faint, fmt::format(row, "", "base ms", "head ms", "head/base [95 %]", "")) + rule;
   for (const Json& entry : comparison.at("entries")) {
     const std::string ratio = ratio_with_interval(entry);
     const bool fits = ratio.size() <= 20;
-    text += fmt::format(row, files::shortened(entry.at("label"), 26), number(entry.at("base_ms").get<double>()),
-                        number(entry.at("head_ms").get<double>()),
-                        fits ? ratio : fmt::format("{:.3f}", entry.at("ratio").get<double>()),
-                        entry.at("verdict").get<std::string>());
+    const std::string verdict = entry.at("verdict");
+    const std::string numbers =
+        fmt::format(row, files::shortened(entry.at("label"), 26), number(entry.at("base_ms").get<double>()),
+                    number(entry.at("head_ms").get<double>()),
+                    fits ? ratio : fmt::format("{:.3f}", entry.at("ratio").get<double>()), verdict);
+    text += look.painted(style_of(verdict), numbers, numbers.size() - 1 - verdict.size(), verdict.size());
     if (!fits) text += fmt::format("{:>66}\n", ratio.substr(ratio.find('[')));
-    for (const std::string& line : notes(entry)) text += wrapped("  " + line, "  ");
+    for (const std::string& line : notes(entry)) {
+      text += look.painted(line.starts_with("!") ? Style::caution : Style::plain, wrapped("  " + line, "  "));
+    }
   }
-  text += std::string(columns, '-') + "\n" + wrapped(band(comparison));
+  text += rule + wrapped(band(comparison));
   text += wrapped(comparison.at("method").get<std::string>() + ".");
   for (const std::string& line : closing(comparison)) text += wrapped(line, "  ");
   return text;

@@ -1,6 +1,7 @@
 #include "ablations/commands.h"
 #include "ablations/ladder.h"
 #include "ablations/rates.h"
+#include "ablations/style.h"
 #include "harness/environment.h"
 #include "harness/json_file.h"
 #include "harness/monitor.h"
@@ -24,8 +25,9 @@ using harness::Json;
 namespace {
 
 void print_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) fmt::print("to fix: {}\n", note);
-  if (notes.empty()) fmt::print("nothing disturbs measurements right now\n");
+  const Look& look = standard_output();
+  for (const std::string& note : notes) fmt::print("{} {}\n", look.painted(Style::caution, "to fix:"), note);
+  if (notes.empty()) fmt::print("{}\n", look.painted(Style::good, "nothing disturbs measurements right now"));
 }
 
 // What NVML tells of the GPU now: every run is watched by it.
@@ -78,6 +80,7 @@ int doctor(bool json, bool peaks) {
              environment.at("cuda").is_null() ? "?" : environment.at("cuda").get<std::string>(),
              environment.at("driver_cuda").is_null() ? "none" : environment.at("driver_cuda").get<std::string>(),
              environment.at("onednn").get<std::string>());
+  const Look& look = standard_output();
   std::ifstream driver("/proc/driver/nvidia/params");
   const std::string parameters(std::istreambuf_iterator<char>(driver), {});
   const char* const restricted =
@@ -94,13 +97,16 @@ int doctor(bool json, bool peaks) {
                                   : "the default text or vocabulary is missing: `make data` fetches them");
   for (const std::string& name : ladder_names()) {
     const Ladder ladder = load_ladder(name);
-    fmt::print("\nladder {} ({}, B={} T={})\n", name, ladder.model, ladder.B, ladder.T);
+    fmt::print("\nladder {} ({}, B={} T={})\n", look.painted(Style::strong, name), ladder.model, ladder.B, ladder.T);
     for (const Rung& rung : climb(ladder, machine)) {
       const std::string shown = rung.optimization.empty() ? "start" : rung.optimization;
-      fmt::print("  {:<12} {}\n", shown,
-                 rung.status == Rung::Status::planned        ? "can be measured"
-                 : rung.status == Rung::Status::not_measured ? "not measured: " + rung.reason
-                                                             : "not applicable here: " + rung.reason);
+      const bool planned = rung.status == Rung::Status::planned;
+      const std::string line =
+          fmt::format("  {:<12} {}\n", shown,
+                      planned                                     ? "can be measured"
+                      : rung.status == Rung::Status::not_measured ? "not measured: " + rung.reason
+                                                                  : "not applicable here: " + rung.reason);
+      fmt::print("{}", look.painted(planned ? Style::plain : Style::faint, line));
     }
   }
   fmt::print("\n");

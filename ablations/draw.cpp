@@ -5,6 +5,7 @@
 #include "ablations/export.h"
 #include "ablations/report.h"
 #include "ablations/runner.h"
+#include "ablations/style.h"
 #include "ablations/table.h"
 #include "ablations/verify.h"
 #include "files/files.h"
@@ -106,10 +107,10 @@ int draw_again(const fs::path& file, const ReportFlags& flags) {
 
 }  // namespace
 
-int draw(const char* script, const fs::path& document, const fs::path& out) {
+int draw(const fs::path& document, const fs::path& out) {
   const fs::path log = out / "report.log";
   const auto child = harness::run_child(
-      {.argv = {python(), (harness::resource_root() / "plots" / script).string(), document.string(), out.string()},
+      {.argv = {python(), (harness::resource_root() / "plots" / "render.py").string(), document.string(), out.string()},
        .log = log,
        .limit_s = 300});
   const std::string output = printable_lines(files::read_file(log, size_t{1} << 20));
@@ -129,7 +130,7 @@ int show_study(const Json& study, bool json) {
   if (json) {
     fmt::print("{}\n", harness::ascii_text(study));
   } else {
-    fmt::print("{}\n", study_table(study));
+    fmt::print("{}\n", study_table(study, standard_output()));
   }
   for (const Json& rung : study.at("rungs")) {
     for (const char* bad : {"failed", "unproven", "void"}) {
@@ -149,7 +150,7 @@ int draw_report(const Json& report, const fs::path& out) {
     fmt::print("{}\n", printable((out / name).string()));
   }
   std::fflush(stdout);
-  return draw("render.py", out / "report.json", out);
+  return draw(out / "report.json", out);
 }
 
 bool draw_report(const StudyFiles& study, const fs::path& out) {
@@ -188,7 +189,7 @@ int report(const ReportFlags& flags) {
   int status = 0;
   for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
   if (const Json& comparison = document.at("comparison"); !comparison.is_null()) {
-    fmt::print("{}\n", comparison_table(comparison));
+    fmt::print("{}\n", comparison_table(comparison, standard_output()));
   }
   show_notes(document);
   const int drawn = draw_report(document, out);

@@ -8,9 +8,9 @@
 
 namespace ablations {
 
-// Draws `document` into `out` by a script of plots/ and prints the names of the files it wrote. The script's exit
+// Draws `document`, a report or a history, into `out` by plots/render.py and prints what it wrote. The script's exit
 // status.
-int draw(const char* script, const std::filesystem::path& document, const std::filesystem::path& out);
+int draw(const std::filesystem::path& document, const std::filesystem::path& out);
 
 // Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
 int show_study(const harness::Json& study, bool json);

@@ -214,7 +214,7 @@ int gate(const GateFlags& flags) {
   if (flags.json) {
     fmt::print("{}\n", harness::ascii_text(verdict));
   } else {
-    fmt::print("{}\nFiles:\n{}\n{}\n", gate_table(verdict), (out / "gate.json").string(),
+    fmt::print("{}\nFiles:\n{}\n{}\n", gate_table(verdict, standard_output()), (out / "gate.json").string(),
                (out / "summary.md").string());
   }
   std::fflush(stdout);

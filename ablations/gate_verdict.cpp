@@ -272,15 +272,16 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
           {"comparison", comparison}};
 }
 
-std::string gate_table(const Json& as_written) {
+std::string gate_table(const Json& as_written, const Look& look) {
   const Json verdict = with_printable_texts(as_written);
   std::string text;
   if (!verdict.at("comparison").is_null() && verdict.at("verdict") != "CALIBRATED") {
-    text += comparison_table(verdict.at("comparison"));
+    text += comparison_table(verdict.at("comparison"), look);
   }
   for (const Json& noise : verdict.at("calibration")) text += noise_table(noise);
-  for (const Json& warning : verdict.at("warnings")) text += wrapped("warning: " + warning.get<std::string>(), "  ");
-  text += "\n" + wrapped(headline(verdict), "  ");
+  for (const Json& warning : verdict.at("warnings")) text += warning_line(look, warning);
+  const std::string word = verdict.at("verdict");
+  text += "\n" + look.painted(style_of(word), wrapped(headline(verdict), "  "), 0, word.size());
   if (const Json& saved = verdict.at("saved"); !saved.empty()) {
     text += verdict.at("verdict") == "CALIBRATED" ? "noise floor:\n" : "new baseline:\n";
     for (const Json& file : saved) text += "  " + file.get<std::string>() + "\n";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/plan.h"
+#include "ablations/style.h"
 
 #include <filesystem>
 #include <string>
@@ -13,7 +14,7 @@ namespace ablations {
 harness::Json gate_verdict(const Plan& plan, const std::filesystem::path& folder, int64_t pairs, bool topped_up);
 
 // For a terminal, 80 columns; and for a page.
-std::string gate_table(const harness::Json& verdict);
+std::string gate_table(const harness::Json& verdict, const Look& look = {});
 std::string gate_markdown(const harness::Json& verdict);
 
 // In a GitHub job (GITHUB_ACTIONS=true) annotations on standard error, and the Markdown at the end of the file that

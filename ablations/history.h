@@ -2,6 +2,7 @@
 // (ablations/setting.h) make a series: after a new driver or a new torch another one begins.
 #pragma once
 
+#include "ablations/style.h"
 #include "harness/json_file.h"
 
 #include <filesystem>
@@ -35,6 +36,6 @@ harness::Json series_of(std::vector<HistoryPoint> points);
 harness::Json history_of(const std::filesystem::path& folder);
 
 // On a terminal, at most 80 columns wide.
-std::string history_table(const harness::Json& history);
+std::string history_table(const harness::Json& history, const Look& look = {});
 
 }  // namespace ablations

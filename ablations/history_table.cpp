@@ -61,7 +61,8 @@ std::string told(const std::string& text, const std::string& begin = "  ", const
 
 }  // namespace
 
-std::string history_table(const Json& history) {
+std::string history_table(const Json& history, const Look& look) {
+  const std::string rule = look.painted(Style::faint, std::string(columns, '-') + "\n");
   std::string text;
   std::string slug;
   for (const Json& series : history.at("series")) {
@@ -69,10 +70,11 @@ std::string history_table(const Json& history) {
     const Json& setting = series.at("setting");
     if (series.at("device_slug") != slug) {
       slug = series.at("device_slug").get<std::string>();
-      text += "\n" + told(device(setting), "", "") +
+      text += "\n" + look.painted(Style::strong, told(device(setting), "", "")) +
               (setting.contains("threads") ? "These are CPU figures; they say nothing about a GPU.\n" : "");
-      text += fmt::format(row, "ms per step", "studies", "first", "latest", "vs first", "vs best");
-      text += std::string(columns, '-') + "\n";
+      text += look.painted(Style::faint,
+                           fmt::format(row, "ms per step", "studies", "first", "latest", "vs first", "vs best")) +
+              rule;
     }
     text +=
         fmt::format(row, shortened(printable(series.at("label").get<std::string>()), 34), points.size(),
@@ -87,10 +89,11 @@ std::string history_table(const Json& history) {
     if (series.at("left_out") != 0)
       text += told(fmt::format("the {} oldest studies are left out", series.at("left_out").get<int64_t>()));
     const std::string verdict = series.at("verdict");
-    const std::string prefix = verdict == "slower" ? "SLOWER: " : verdict == "faster" ? "faster: " : "";
-    text += told(prefix + series.at("finding").get<std::string>());
+    const std::string word = verdict == "slower" ? "SLOWER" : verdict == "faster" ? "faster" : "";
+    const std::string finding = told((word.empty() ? "" : word + ": ") + series.at("finding").get<std::string>());
+    text += look.painted(style_of(word), finding, 2, word.size());
   }
-  text += std::string(columns, '-') + "\n";
+  text += rule;
   text +=
       wrapped(fmt::format("{} {}. {}.", history.at("studies").get<int64_t>(),
                           history.at("studies") == 1 ? "study" : "studies", history.at("finding").get<std::string>()));

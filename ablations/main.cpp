@@ -1,6 +1,6 @@
 // The one handler of errors: what the user gave and cannot be used ends with exit status 2, what this machine cannot do
 // with 3, everything else with 1.
-#include "ablations/command_line.h"
+#include "ablations/command_line/command_line.h"
 #include "files/printable.h"
 #include "harness/unfit.h"
 

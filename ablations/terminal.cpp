@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -20,6 +21,14 @@ std::string grouped(int64_t value) {
   std::string digits = std::to_string(value);
   for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
   return digits;
+}
+
+// Of the first `characters` characters of a UTF-8 text.
+size_t bytes_of(std::string_view text, size_t characters) {
+  for (size_t byte = 0, seen = 0; byte < text.size(); ++byte) {
+    if ((static_cast<unsigned char>(text[byte]) & 0xc0) != 0x80 && seen++ == characters) return byte;
+  }
+  return text.size();
 }
 
 std::string clock_time(double seconds) {
@@ -40,20 +49,31 @@ Json with_printable_texts(const Json& value) {
 
 std::string wrapped(const std::string& text, const std::string& indent) {
   std::string result, line;
-  size_t begin = 0;
-  while (begin < text.size()) {
-    size_t end = text.find(' ', begin);
-    if (end == std::string::npos) end = text.size();
-    const std::string word = text.substr(begin, end - begin);
-    if (begin > 0 && length(line) + 1 + length(word) > columns) {
-      result += line + "\n";
-      line = indent + word;
-    } else {
-      line += (begin == 0 ? "" : " ") + word;
-    }
+  bool first = true;  // of the text's words; before it there is no blank
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    std::string_view word = std::string_view(text).substr(begin, end - begin);
     begin = end + 1;
+    if (!first && length(line) + 1 + length(word) > columns) {
+      result += line + "\n";
+      line = indent;
+    } else if (!first) {
+      line += ' ';
+    }
+    first = false;
+    for (size_t room = columns - length(line); length(word) > room; room = columns - indent.size()) {  // a long path
+      const size_t cut = bytes_of(word, room);
+      result.append(line).append(word.substr(0, cut)).append("\n");
+      line = indent;
+      word.remove_prefix(cut);
+    }
+    line += word;
   }
   return result + line + "\n";
+}
+
+std::string warning_line(const Look& look, const std::string& warning) {
+  return look.painted(Style::caution, wrapped("warning: " + warning, "  "), 0, std::string_view("warning:").size());
 }
 
 std::string number(double value) {
@@ -97,9 +117,9 @@ void Progress::draw(int64_t step, int64_t steps) const {
 void Progress::end(const PlannedRun& run, const Json& record) {
   ++done_;
   const bool good = record.at("status") == "ok";
-  const std::string result = good
-                                 ? number(record.at("summary").at("median_ms").get<double>()) + " ms/step"
-                                 : "FAILED: " + files::printable(record.at("failure").at("message").get<std::string>());
+  const std::string result = good ? number(record.at("summary").at("median_ms").get<double>()) + " ms/step"
+                                  : standard_error().painted(Style::bad, "FAILED:") + " " +
+                                        files::printable(record.at("failure").at("message").get<std::string>());
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
   if (!terminal_ || !good) {
     fmt::print(stderr, "[{}/{}] {:<20} {} ({:.1f} s)\n", done_, runs_, run.id, result,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/plan.h"
+#include "ablations/style.h"
 
 #include <chrono>
 #include <string>
@@ -37,8 +38,12 @@ constexpr size_t columns = 80;  // of every table
 // schema's.
 harness::Json with_printable_texts(const harness::Json& document);
 
-// At most `columns` wide, broken at spaces; continuation lines begin with `indent`.
+// At most `columns` wide, broken at spaces, and within a word that is longer than a line; continuation lines begin with
+// `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");
+
+// "warning: ..." in as many lines as it takes.
+std::string warning_line(const Look& look, const std::string& warning);
 
 // "1,493" "61.2" "0.84": three significant digits or more.
 std::string number(double value);

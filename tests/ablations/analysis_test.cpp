@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <regex>
 
 namespace {
 
@@ -120,7 +121,7 @@ TEST_F(Analysis, DisturbedRunsAreSaidAndTheirRungIsMarked) {
   EXPECT_EQ(s["warnings"][0],
             "2 of 9 runs were disturbed: " + run_of(1, 0).id + " throttled: HwSlowdown in 2 of 9 samples, and others");
   const std::string table = study_table(s);
-  EXPECT_NE(table.find("\n+ bf16 autocast" + std::string(11, ' ') + "!"), std::string::npos);
+  EXPECT_NE(table.find("\n+ bf16 autocast" + std::string(10, ' ') + "!"), std::string::npos);
   EXPECT_NE(table.find("! marks"), std::string::npos);
 }
 
@@ -316,7 +317,7 @@ TEST_F(Analysis, TheTableFitsEightyColumns) {
   write(run_of(1, 1), good(run_of(1, 1), 9e6));
   Json s = study();
   expect_eighty_columns(study_table(s));
-  EXPECT_NE(study_table(s).find("e+"), std::string::npos);
+  EXPECT_TRUE(std::regex_search(study_table(s), std::regex("[0-9]e[0-9]")));
   plan_.mode = Mode::one_at_a_time;
   plan_.rungs[1].against = plan_.rungs[2].against = 0;
   plan_.rungs[1].reference = plan_.rungs[2].reference = 0;
@@ -332,7 +333,7 @@ TEST_F(Analysis, AReasonStandsUnderTheNumberItTakesAway) {
   Json record = good(run_of(2, 0), 25);
   record["timing"]["loss"] = {10.0, 9.5, 8.0};
   write(run_of(2, 0), record);
-  EXPECT_NE(study_table(study()).find("\n" + std::string(27, ' ') + "void: step 3"), std::string::npos);
+  EXPECT_NE(study_table(study()).find("\n" + std::string(26, ' ') + "void: step 3"), std::string::npos);
 }
 
 TEST_F(Analysis, AStudyIsCreatedOnce) {

@@ -47,12 +47,13 @@ def ladder(program, environment, tmp_path_factory):
 
 @pytest.fixture
 def on_a_terminal(program, environment):
-    """on_a_terminal("ablate", ..., stdout=...): exit status and what a terminal was sent; standard output, too, unless named."""
+    """on_a_terminal("ablate", ..., variables={...}, stdout=...): exit status and what a terminal was sent; standard output, too,
+    unless named."""
 
-    def run(*arguments, **options) -> tuple[int, str]:
+    def run(*arguments, variables=None, **options) -> tuple[int, str]:
         reader, writer = pty.openpty()
         command = [program, *map(str, arguments)]
-        with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=writer,
+        with subprocess.Popen(command, env=environment | {"TERM": "xterm"} | (variables or {}), stdin=subprocess.DEVNULL, stderr=writer,
                               **{"stdout": writer, **options}) as process:
             os.close(writer)
             shown = b""

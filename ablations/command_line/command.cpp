@@ -1,0 +1,137 @@
+#include "ablations/command_line/command.h"
+
+#include "ablations/optimizations.h"
+#include "files/files.h"
+#include "harness/json_file.h"
+#include "model/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <stdexcept>
+
+namespace ablations {
+
+using harness::Json;
+
+Command::Command(const Words& given) : CLI::App(given.summary, given.name), words(given) {
+  group(words.group);
+  set_help_flag("-h,--help", "this text");
+  get_help_ptr()->group("Other flags");
+}
+
+Command& CommandLine::add(const Words& words) {
+  auto command = std::make_shared<Command>(words);
+  app.add_subcommand(command);
+  return *command;
+}
+
+std::vector<const Command*> CommandLine::commands() const {
+  std::vector<const Command*> list;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    list.push_back(dynamic_cast<const Command*>(command));
+  }
+  return list;
+}
+
+CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
+                        int64_t least, int64_t most) {
+  return command
+      .add_option_function<std::string>(
+          names,
+          [&value, names, least, most](const std::string& text) {
+            try {
+              size_t used = 0;
+              value = std::stoll(text, &used);
+              if (used == text.size() && value >= least && value <= most) return;
+            } catch (const std::exception&) {  // not a number, or none that fits
+            }
+            const std::string name = names.substr(names.find("--"));
+            throw std::invalid_argument(
+                fmt::format("{} {} is not allowed; a whole number from {} to {} is", name, text, least, most));
+          },
+          help)
+      ->type_name("N");
+}
+
+CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            try {
+              size_t used = 0;
+              const double percent = std::stod(text, &used);
+              const bool ended = used == text.size() || (used + 1 == text.size() && text.back() == '%');
+              if (ended && percent >= 0 && percent <= 100) {
+                value = percent / 100;
+                return;
+              }
+            } catch (const std::exception&) {  // not a number, or none that fits
+            }
+            throw std::invalid_argument(fmt::format("{} {} is not allowed; a percentage from 0 to 100 is", name, text));
+          },
+          help)
+      ->type_name("PERCENT");
+}
+
+CLI::Option* add_text(Command& command, const std::string& names, std::string& value, const std::string& help,
+                      const std::string& type) {
+  const auto fault = [](const std::string& text) -> std::string {
+    if (text.empty()) return "must not be empty";
+    try {
+      (void)Json(text).dump();
+    } catch (const Json::type_error&) {
+      return files::in_quotes(text) + " is not UTF-8";
+    }
+    return "";
+  };
+  return command.add_option(names, value, help)->type_name(type)->check(CLI::Validator(fault, ""));
+}
+
+CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
+                        const std::vector<std::string>& values, const std::string& help, const std::string& type) {
+  CLI::Option* const option = add_text(command, names, value, fmt::format("{}{}", fmt::join(values, ", "), help), type);
+  command.values[option] = values;
+  return option;
+}
+
+void add_wait(Command& command, bool& wait) {
+  command.add_flag("--wait", wait, "while something else measures on the device (default: say so, exit status 3)");
+}
+
+void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                        const std::string& default_size) {
+  constexpr int64_t most_steps = 100000, most_sequences = 1 << 16;
+  command.heading(fmt::format("Size of the work (default: {})", default_size));
+  add_choice(command, "--model", flags.model, model::preset_names(), fmt::format(" (default: {})", default_model),
+             "NAME");
+  add_number(command, "-B,--batch", flags.B, "sequences per micro-step", 1, most_sequences);
+  add_number(command, "-T,--context", flags.T, "tokens per sequence, at most the model's positions (gpt2-*: 1024)", 1,
+             1 << 20);
+  add_number(command, "--positions", flags.positions,
+             "positions of the model, where it shall have more (extra rows of wpe)", 1, most_sequences);
+  add_number(command, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
+  add_number(command, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
+  add_number(command, "--warmup", flags.warmup, "untimed steps before them", 0, most_steps);
+  add_number(command, "--seed", flags.seed, "weights and place in the text (default 1)", 0, INT64_MAX);
+  add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core)", 1, 4096);
+  add_text(command, "--data", flags.data,
+           "a UTF-8 text, or a token file (.bin, llm.c's format) (default: Shakespeare's plays)", "FILE");
+  add_text(command, "--vocab", flags.vocabulary,
+           "vocab.bpe or gpt2.tiktoken, to read texts with (default: the one that `make data` fetched)", "FILE");
+}
+
+void add_deterministic_flag(Command& command, WorkloadFlags& flags) {
+  command.add_flag("--deterministic", flags.deterministic,
+                   "PyTorch's deterministic algorithms: the same losses to the bit each time, on a GPU, too");
+}
+
+std::vector<std::string> rung_names() {
+  std::vector<std::string> names{"start"};
+  for (const Optimization& optimization : registry()) names.push_back(optimization.name);
+  return names;
+}
+
+}  // namespace ablations

@@ -1,0 +1,85 @@
+// A command as people meet it: what it is for, its flags with their defaults, examples. Help, docs/cli.md and shell
+// completion are made from nothing else, and a test parses every example.
+#pragma once
+
+#include "ablations/request.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+struct Example {
+  std::string line;   // "ladder ablate --ladder tiny"
+  std::string shows;  // one sentence
+};
+
+struct Words {
+  std::string group;    // of commands: "Measure"
+  std::string name;     // "ablate"
+  std::string summary;  // one line
+  std::string about;    // what it does and what it leaves behind; paragraphs end with "\n"
+  std::vector<Example> examples;
+};
+
+struct Command : CLI::App {
+  explicit Command(const Words& given);
+  // The flags that follow stand under this heading in the help.
+  void heading(const std::string& text) { option_defaults()->group(text); }
+
+  Words words;
+  std::map<const CLI::Option*, std::vector<std::string>> values;  // that completion offers
+};
+
+// The program's command line. Parsing chooses what is to be done and does nothing.
+struct CommandLine {
+  CommandLine();
+  CommandLine(const CommandLine&) = delete;  // the commands' callbacks point into it
+  CommandLine& operator=(const CommandLine&) = delete;
+  ~CommandLine() = default;
+
+  Command& add(const Words& words);
+  [[nodiscard]] std::vector<const Command*> commands() const;  // in the order of the help
+
+  Command app;
+  std::function<int()> chosen;  // returns the exit status
+};
+
+// Each in the file of its name.
+void add_measuring_commands(CommandLine& line);
+void add_looking_commands(CommandLine& line);
+void add_comparing_commands(CommandLine& line);
+void add_training_commands(CommandLine& line);
+void add_help_commands(CommandLine& line);
+
+// Reads a whole number as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
+CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
+                        int64_t least, int64_t most);
+// A share in percent, kept as a fraction: "2" and "2%" are 0.02.
+CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help);
+// A name, a file or a document: not empty, and UTF-8, because the records carry it. FILE, PATH or RECORD in `type`
+// makes completion offer files, FOLDER folders; with a comma in it the value is a list.
+CLI::Option* add_text(Command& command, const std::string& names, std::string& value, const std::string& help,
+                      const std::string& type);
+// One of `values`, which the help names before `help`.
+CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
+                        const std::vector<std::string>& values, const std::string& help, const std::string& type);
+
+// Flags that several commands have.
+void add_wait(Command& command, bool& wait);
+// Under a heading of their own, which says what size is the default.
+void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                        const std::string& default_size);
+void add_deterministic_flag(Command& command, WorkloadFlags& flags);
+constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
+                                          "--accumulation", "--steps", "--warmup",  "--seed",
+                                          "--threads",      "--data",  "--vocab"};
+// "start", and every optimization: the rungs that a ladder can have.
+std::vector<std::string> rung_names();
+
+}  // namespace ablations

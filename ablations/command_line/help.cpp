@@ -1,0 +1,254 @@
+#include "ablations/command_line/help.h"
+
+#include "ablations/markdown.h"
+#include "ablations/terminal.h"
+#include "files/printable.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+namespace ablations {
+namespace {
+
+constexpr size_t text_column = 24;  // where the words beside a flag begin
+
+constexpr const char* exit_statuses =
+    "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or unreadable input; 3 this machine cannot do it, "
+    "or "
+    "inconclusive; 130 interrupted.";
+
+struct Item {
+  std::string name, text;
+};
+
+struct Section {
+  std::string title;
+  std::vector<Item> items;
+};
+
+// "-B, --batch N"; a positional one in capitals, "SHARDS..." where it may be several.
+std::string name_of(const CLI::Option& option) {
+  if (option.get_positional()) {
+    std::string name = option.get_name(true);
+    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
+    return option.get_items_expected_max() > 1 ? name + "..." : name;
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  const bool takes_value = option.get_items_expected_max() > 0;
+  return fmt::format("{}{}", fmt::join(names, ", "), takes_value ? " " + option.get_type_name() : "");
+}
+
+// By headings; flags that every command has come last, hidden ones not at all.
+std::vector<Section> sections_of(const Command& command) {
+  std::vector<Section> sections, last;
+  for (const std::string& group : command.get_groups()) {
+    if (group.empty()) continue;
+    Section section{.title = group, .items = {}};
+    for (const CLI::Option* option :
+         command.get_options([&](const CLI::Option* option) { return option->get_group() == group; })) {
+      section.items.push_back({name_of(*option), option->get_description()});
+    }
+    (group == command.get_help_ptr()->get_group() ? last : sections).push_back(section);
+  }
+  sections.insert(sections.end(), last.begin(), last.end());
+  return sections;
+}
+
+// The commands by their groups.
+std::vector<Section> sections_of(const CommandLine& line) {
+  std::vector<Section> sections;
+  for (const Command* command : line.commands()) {
+    if (sections.empty() || sections.back().title != command->words.group) {
+      sections.push_back({.title = command->words.group, .items = {}});
+    }
+    sections.back().items.push_back({command->words.name, command->words.summary});
+  }
+  return sections;
+}
+
+std::string usage(const Command& command) {
+  if (command.get_parent() == nullptr) return "ladder COMMAND [FLAGS]";
+  std::string text = "ladder " + command.words.name, arguments;
+  bool has_flags = false;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) {
+      arguments += option->get_required() ? " " + name_of(*option) : " [" + name_of(*option) + "]";
+    } else if (option->get_required()) {
+      text += " " + name_of(*option);
+    }
+    has_flags = has_flags || (!option->get_positional() && !option->get_required());
+  }
+  return text + arguments + (has_flags ? " [FLAGS]" : "");
+}
+
+std::vector<std::string> paragraphs(const std::string& text) {
+  std::vector<std::string> list;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    list.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return list;
+}
+
+// Markdown of our own words, in which `...` is code and nothing else is markup.
+std::string page_text(const std::string& text) {
+  std::string page;
+  bool is_code = false;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('`', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    page += is_code ? "`" + part + "`" : markdown(part);
+    is_code = !is_code;
+    begin = end + 1;
+  }
+  return page;
+}
+
+std::string section_text(const Section& section, const Look& look) {
+  std::string text = "\n" + look.painted(Style::strong, section.title) + "\n";
+  for (const auto& [name, words] : section.items) {
+    std::string begin = "  " + name;
+    if (begin.size() + 2 > text_column) {
+      text += begin + "\n";
+      begin.clear();
+    }
+    text +=
+        wrapped(fmt::format("{:<{}}{}", begin, text_column, files::printable(words)), std::string(text_column, ' '));
+  }
+  return text;
+}
+
+std::string examples_text(const Command& command, const Look& look) {
+  std::string text =
+      "\n" + look.painted(Style::strong, command.get_parent() == nullptr ? "Begin with" : "Examples") + "\n";
+  for (const auto& [line, shows] : command.words.examples) {
+    text += "  " + line + "\n" + look.painted(Style::faint, wrapped("      " + shows, "      "));
+  }
+  return text;
+}
+
+void add_help(CommandLine& line) {
+  struct Flags {
+    std::string command;
+    bool markdown = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  Command& command =
+      line.add({.group = "Help",
+                .name = "help",
+                .summary = "what the program or a command is for",
+                .about = "Prints what `ladder --help` and `ladder COMMAND --help` print, or all of it as one "
+                         "page in Markdown, which docs/cli.md is.",
+                .examples = {{"ladder help ablate", "All about `ladder ablate`."},
+                             {"ladder help --markdown", "Every command, for a page."}}});
+  command.heading("Arguments");
+  auto* name = command.add_option("command", flags->command, "one of the commands (default: all, in short)");
+  for (const Command* other : line.commands()) command.values[name].push_back(other->words.name);
+  command.heading("What to print");
+  command.add_flag("--markdown", flags->markdown, "everything, as a page")->excludes(name);
+  command.callback([&line, flags] {
+    line.chosen = [&line, flags] {
+      const Command* about = &line.app;
+      std::vector<std::string> names;
+      for (const Command* known : line.commands()) {
+        names.push_back(known->words.name);
+        if (known->words.name == flags->command) about = known;
+      }
+      if (about == &line.app && !flags->command.empty()) {
+        throw std::invalid_argument(
+            fmt::format("help {}: no such command; there are {}", flags->command, fmt::join(names, ", ")));
+      }
+      fmt::print("{}", flags->markdown ? help_markdown(line) : help_text(line, *about, standard_output()));
+      return 0;
+    };
+  });
+}
+
+void add_completion(CommandLine& line) {
+  auto shell = std::make_shared<std::string>();
+  Command& command = line.add(
+      {.group = "Help",
+       .name = "completion",
+       .summary = "a script that completes commands and flags in bash",
+       .about =
+           "Prints a script for bash that completes commands, flags, the values of flags that have a known set, files "
+           "and folders. To have it in every shell, put the first example's line into ~/.bashrc.",
+       .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
+                    {"ladder completion bash > ladder.bash", "The script in a file."}}});
+  command.heading("Arguments");
+  auto* option = command.add_option("shell", *shell, "bash")->required();
+  command.values[option] = {"bash"};
+  command.callback([&line, shell] {
+    line.chosen = [&line, shell] {
+      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion {}: only bash is known", *shell));
+      fmt::print("{}", bash_completion(line));
+      return 0;
+    };
+  });
+}
+
+}  // namespace
+
+std::string help_text(const CommandLine& line, const Command& command, const Look& look) {
+  const bool whole = &command == &line.app;
+  const std::string title = "ladder" + (whole ? "" : " " + command.words.name);
+  std::string text = look.painted(Style::strong, wrapped(title + ": " + command.words.summary, "  "));
+  text += "\n" + look.painted(Style::strong, "Usage: ") + wrapped(usage(command), "           ");
+  for (const std::string& paragraph : paragraphs(command.words.about)) text += "\n" + wrapped(paragraph);
+  if (whole) {
+    text += examples_text(command, look);
+    for (const Section& section : sections_of(line)) text += section_text(section, look);
+  }
+  for (const Section& section : sections_of(command)) text += section_text(section, look);
+  if (!whole) return text + examples_text(command, look);
+  text += "\n" + wrapped(exit_statuses);
+  return text +
+         wrapped(
+             "`ladder COMMAND --help` says more of a command; docs/cli.md is all of it on one page, and README.md "
+             "says how to read a report.");
+}
+
+std::string help_markdown(const CommandLine& line) {
+  std::string text =
+      "# The commands of `ladder`\n\n"
+      "Printed by `ladder help --markdown` (`build/release/ladder help --markdown > docs/cli.md`); a test fails when "
+      "this\n"
+      "page is not what it prints.\n";
+  const auto describe = [&](const Command& command) {
+    const bool whole = &command == &line.app;
+    for (const std::string& paragraph : paragraphs(command.words.about)) text += "\n" + page_text(paragraph) + "\n";
+    text += "\n    " + usage(command) + "\n";
+    for (const auto& [title, items] : sections_of(command)) {
+      if (!whole && title == command.get_help_ptr()->get_group()) continue;  // the same everywhere
+      text += "\n**" + title + "**\n\n";
+      for (const auto& [name, words] : items) text += fmt::format("- `{}`: {}\n", name, page_text(words));
+    }
+    text += whole ? "\n**Begin with**\n" : "\n**Examples**\n";
+    for (const auto& [example, shows] : command.words.examples) {
+      text += fmt::format("\n{}\n\n    {}\n", page_text(shows), example);
+    }
+  };
+  describe(line.app);
+  text += "\n" + page_text(exit_statuses) + "\n";
+  std::string group;
+  for (const Command* command : line.commands()) {
+    if (command->words.group != group) text += "\n## " + (group = command->words.group) + "\n";
+    text += fmt::format("\n### ladder {}\n\n*{}*\n", command->words.name, page_text(command->words.summary));
+    describe(*command);
+  }
+  return text;
+}
+
+void add_help_commands(CommandLine& line) {
+  add_help(line);
+  add_completion(line);
+}
+
+}  // namespace ablations

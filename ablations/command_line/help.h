@@ -1,0 +1,21 @@
+// What `ladder --help`, `ladder COMMAND --help` and docs/cli.md say: one text, made from the commands (command.h), the
+// same on every machine.
+#pragma once
+
+#include "ablations/command_line/command.h"
+#include "ablations/style.h"
+
+#include <string>
+
+namespace ablations {
+
+// At most 80 columns wide. Of a command, or, for line.app, of the program.
+std::string help_text(const CommandLine& line, const Command& command, const Look& look = {});
+
+// docs/cli.md.
+std::string help_markdown(const CommandLine& line);
+
+// A script that completes `ladder` in bash.
+std::string bash_completion(const CommandLine& line);
+
+}  // namespace ablations

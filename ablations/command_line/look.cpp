@@ -1,0 +1,105 @@
+// Commands that look at what was measured: report, history, verify.
+#include "ablations/command_line/command.h"
+#include "ablations/commands.h"
+
+#include <memory>
+
+namespace ablations {
+namespace {
+
+constexpr const char* group = "Look";
+
+void add_report(CommandLine& line) {
+  auto flags = std::make_shared<ReportFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "report",
+       .summary = "the page and the charts of a study, or of two side by side; CSV, JSON",
+       .about =
+           "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
+           "charts/, every chart that there is data for, as SVG, PNG and Vega-Lite. Beside them rungs.csv, steps.csv, "
+           "benchmark.json (the form of Google Benchmark, which its compare.py reads) and report.json, which holds "
+           "every number that is drawn.\n"
+           "Measures nothing, so that a study can be drawn wherever its folder is copied to. What lies in a folder "
+           "with its plan is computed again from the records; the rest is drawn as it was stored, and the page says "
+           "so. Two studies are compared rung by rung, whatever they were measured on, and the page names what "
+           "differs.",
+       .examples = {{"ladder report study", "Draws the study in the folder study, there."},
+                    {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
+                    {"ladder report study --with gate.json --with history.json",
+                     "The same page with a gate's verdict and a history."},
+                    {"ladder report report.json", "Draws again what another machine has put together."}}});
+  command.heading("Arguments");
+  command
+      .add_option("studies", flags->studies,
+                  "one study or two: a folder, NAME.study.json with NAME.records.jsonl, or a report.json")
+      ->type_name("STUDY")
+      ->required()
+      ->expected(1, 2);
+  command.heading("What is shown beside it");
+  command
+      .add_option("--with", flags->with,
+                  "a verdict of ladder gate --json, a history.json, a noise floor, a trace, or the JSON of Google "
+                  "Benchmark; repeatable")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command.add_flag("--published", flags->published, "mark figures that others have published, faintly");
+  command.heading("Where the results go");
+  add_text(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
+           "FOLDER");
+  command.callback([&line, flags] { line.chosen = [flags] { return report(*flags); }; });
+}
+
+void add_history(CommandLine& line) {
+  auto flags = std::make_shared<HistoryFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "history",
+       .summary = "what became of each rung's time over stored studies: steps and drifts",
+       .about = "Puts studies that were made under equal circumstances in a row, rung by rung, and says where the time "
+                "changed: at a step, named with its study and commits, or by a drift of small steps. A step takes ten "
+                "studies, a drift six. Writes nothing unless --out names a folder.",
+       .examples = {
+           {"ladder history studies", "Every study in that folder and below."},
+           {"ladder history studies --out drawn", "The same, and history.json with its chart."},
+           {"ladder history studies --fail-on-slowdown", "For a nightly job: exit status 1 where it got slower."}}});
+  command.heading("Arguments");
+  add_text(command, "folder", flags->folder, "where studies are kept; every study.json in it and below counts",
+           "FOLDER")
+      ->required();
+  command.heading("Where the results go");
+  auto* out =
+      add_text(command, "--out", flags->out, "write history.json and draw history.svg, history.png here", "FOLDER");
+  command.add_flag("--json", flags->json, "print the history as JSON")->excludes(out);
+  command.add_flag("--fail-on-slowdown", flags->fail_on_slowdown,
+                   "exit status 1 where a rung is found to be slower than at its best");
+  command.callback([&line, flags] { line.chosen = [flags] { return history(*flags); }; });
+}
+
+void add_verify(CommandLine& line) {
+  auto flags = std::make_shared<VerifyFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "verify",
+       .summary = "compute a study again from its records, and every hash",
+       .about =
+           "Is the study what its records say? Computes every number and text of study.json again, each record's "
+           "summary, sizes and proofs, and the SHA-256 of each file, and names what differs with both values. Writes "
+           "nothing. The exit status is 1 where something differs, 3 for a study from before there were hashes.",
+       .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
+  command.heading("Arguments");
+  add_text(command, "study", flags->study, "folder of a study", "FOLDER")->required();
+  command.heading("What to print");
+  command.add_flag("--json", flags->json, "print the findings as JSON");
+  command.callback([&line, flags] { line.chosen = [flags] { return verify(*flags); }; });
+}
+
+}  // namespace
+
+void add_looking_commands(CommandLine& line) {
+  add_report(line);
+  add_history(line);
+  add_verify(line);
+}
+
+}  // namespace ablations

@@ -1,0 +1,268 @@
+// Commands that measure: doctor, ablate, run, profile, merge.
+#include "ablations/command_line/command.h"
+#include "ablations/commands.h"
+#include "ablations/ladder.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+
+namespace ablations {
+namespace {
+
+constexpr const char* group = "Measure";
+
+void add_doctor(CommandLine& line) {
+  auto json = std::make_shared<bool>(false), peaks = std::make_shared<bool>(false);
+  Command& command = line.add(
+      {.group = group,
+       .name = "doctor",
+       .summary = "what this machine can measure, and what to fix",
+       .about =
+           "Looks at the processor, the GPU and its driver, PyTorch, the text and the vocabulary, and says for each "
+           "ladder which rungs can be measured here and why the others cannot. Says, too, what would disturb a "
+           "measurement right now. Writes nothing.",
+       .examples = {{"ladder doctor", "The machine, its ladders, and what to fix before measuring."},
+                    {"ladder doctor --peaks", "Memory and matrix rates as measured, beside the maker's figures."}}});
+  command.heading("What to print");
+  command.add_flag("--peaks", *peaks, "measure memory and matrix rates, beside what the maker says (some seconds)");
+  command.add_flag("--json", *json, "for programs");
+  command.callback([&line, json, peaks] { line.chosen = [json, peaks] { return doctor(*json, *peaks); }; });
+}
+
+void add_ablate(CommandLine& line) {
+  auto flags = std::make_shared<AblateFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "ablate",
+       .summary = "measure a ladder: what each optimization brings",
+       .about =
+           "Switches the optimizations of a ladder on, one after another, and measures each rung in fresh processes "
+           "whose order is interleaved. A rung whose optimization is not seen to be on, or that computes something "
+           "else, has no number. Without flags it measures the ladder that fits this machine.\n"
+           "Leaves a folder with the plan, a record of each run, study.json with every derived number, and the "
+           "report with its charts. The exit status is 1 where a rung failed. What is interrupted goes on with "
+           "--resume.",
+       .examples = {{"ladder ablate --ladder tiny", "The whole way in seconds, on a two-layer model."},
+                    {"ladder ablate --repeats 8 --out study", "More runs of each rung, so narrower intervals."},
+                    {"ladder ablate --resume --out study", "Makes only the runs that the study lacks."},
+                    {"ladder ablate --mode leave-one-out", "What is lost without each optimization?"},
+                    {"ladder ablate --sweep batch=1,2,4 --rung start --rung flash",
+                     "Speed and memory of two rungs over batch sizes."},
+                    {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
+                     "The same work in plain PyTorch, its runs between ours."}}});
+  command.heading("What to measure");
+  add_choice(command, "--ladder", flags->ladder, ladder_names(),
+             ", or a file (default: gpt2 with a GPU, gpt2-cpu without)", "NAME|FILE");
+  add_choice(command, "--mode", flags->design.mode, mode_names(), " (default: cumulative)", "MODE");
+  auto* factors = add_text(command, "--factors", flags->design.factors,
+                           "optimizations of --mode factorial (default: all, if at most 4)", "A,B,...");
+  auto* sweep =
+      add_text(command, "--sweep", flags->design.sweep,
+               "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes", "WHAT=N,N");
+  auto* rung =
+      command
+          .add_option("--rung", flags->design.rungs,
+                      "a rung to measure at each size, repeatable; the first guards the others (default: the last)")
+          ->type_name("NAME")
+          ->allow_extra_args(false);
+  auto* peer = add_text(command, "--with-peer", flags->design.peer,
+                        "pytorch: the same work in plain PyTorch, interleaved with ours", "PEER");
+  auto* peer_modes = add_text(command, "--peer-modes", flags->design.peer_modes,
+                              "eager,compile,max-autotune,cuda-graphs (default: what the device has)", "A,B,...");
+  command.values[rung] = rung_names();
+  command.values[factors] = rung_names();
+  command.values[sweep] = {"batch=", "context=", "accumulation="};
+  command.values[peer] = {"pytorch"};
+  command.values[peer_modes] = {"eager", "compile", "max-autotune", "cuda-graphs"};
+  command.heading("How often and how long");
+  add_number(command, "--repeats", flags->repeats, "runs of each rung (default: the ladder's)", 1, 1000);
+  add_number(command, "--order-seed", flags->order_seed,
+             "of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
+  add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  auto* budget = add_number(command, "--budget-s", flags->budget_s,
+                            "seconds after which no run is begun; --resume makes the rest (default: none)", 1, 1000000);
+  add_wait(command, flags->wait);
+  add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
+  add_deterministic_flag(command, flags->workload);
+  command.heading("Where the results go");
+  add_text(command, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
+  command.add_flag("--resume", flags->resume, "make only the runs that the study in --out lacks");
+  auto* shard =
+      add_text(command, "--shard", flags->shard,
+               "every n-th repeat, from the i-th on, into --out: for n machines; ladder merge joins them", "i/n");
+  command
+      .add_flag("--explain", flags->explain,
+                "trace every rung, too, in a process of its own, and say what each changed (default: on a GPU)")
+      ->excludes(shard)
+      ->group("What to measure");
+  command.add_flag("--json", flags->json, "print the study, draw nothing");
+  command.callback([&line, &command, flags, budget] {
+    if (flags->resume && flags->out.empty())
+      throw std::invalid_argument("--resume needs --out, the folder of the study");
+    if (flags->resume && command.count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U) +
+                                                   (flags->explain ? 1U : 0U) + (flags->wait ? 1U : 0U)) {
+      throw std::invalid_argument(
+          "--resume goes on with the plan in --out; other flags would change it and are not allowed");
+    }
+    if (!flags->shard.empty() && flags->out.empty())
+      throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
+    line.chosen = [flags] { return ablate(*flags); };
+  });
+}
+
+void add_run(CommandLine& line) {
+  auto flags = std::make_shared<RunFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "run",
+       .summary = "one run in this process, with its proofs",
+       .about =
+           "Trains for a few steps by one recipe and prints the time of a step, the memory, and what was seen of each "
+           "optimization: proven or FAILED. Leaves nothing, unless --record names a file for the record, which holds "
+           "every step. With --from it repeats the run of a record and says whether the losses are the same. The "
+           "exit status is 1 where a proof failed or the losses differ.",
+       .examples = {{"ladder run --rung flash --record record.json", "The ladder of this machine up to that rung."},
+                    {"ladder run --model tiny -T 64 --recipe '{\"autocast\": \"bf16\"}'",
+                     "A recipe of your own on the two-layer model."},
+                    {"ladder run --from record.json", "The same run again: the same losses?"}}});
+  command.heading("What to run");
+  auto* recipe =
+      add_text(command, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
+  auto* rung =
+      add_text(command, "--rung", flags->rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
+  auto* ladder =
+      add_text(command, "--ladder", flags->ladder, "where --rung is looked up (default: as of ablate)", "NAME|FILE");
+  ladder->needs(rung);
+  command.values[rung] = rung_names();
+  command.values[ladder] = ladder_names();
+  auto* plan = add_text(command, "--plan", flags->plan, "a study's plan.json", "FILE");
+  plan->needs(add_text(command, "--run", flags->run_id, "a run of --plan, by its id", "ID")->needs(plan));
+  recipe->excludes(rung)->excludes(plan);
+  rung->excludes(plan);
+  auto* from = add_text(command, "--from", flags->from,
+                        "a record: run it again, on its data, and say whether the losses are the same", "RECORD");
+  from->excludes(recipe)->excludes(rung)->excludes(plan);
+  command.add_flag("--any-program", flags->any_program, "with --from: also where the record is another program's")
+      ->needs(from);
+  add_wait(command, flags->wait);
+  command.add_flag("--report-steps-to-parent", flags->report_steps)->group("");
+  add_workload_flags(command, flags->workload, "gpt2-124m, or the ladder's",
+                     "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
+  add_deterministic_flag(command, flags->workload);
+  command.heading("Where the results go");
+  add_text(command, "--record", flags->record, "write the record here (default: nowhere)", "FILE");
+  command.add_flag("--json", flags->json, "print the record");
+  for (const char* flag : workload_flags) plan->excludes(command.get_option(flag));  // the plan says it
+  plan->excludes(command.get_option("--deterministic"));
+  from->excludes(command.get_option("--deterministic"));
+  for (const char* flag : workload_flags) {  // the record says it, but not where the data is
+    if (std::string_view(flag) != "--data" && std::string_view(flag) != "--vocab") {
+      from->excludes(command.get_option(flag));
+    }
+  }
+  command.callback([&line, flags] { line.chosen = [flags] { return run(*flags); }; });
+}
+
+void add_profile(CommandLine& line) {
+  auto flags = std::make_shared<ProfileFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "profile",
+       .summary = "why a rung is as fast as it is: where a step goes, what changed",
+       .about =
+           "Records what a step consists of, counts what the hardware did in it, or explains one rung against another. "
+           "Both slow a process down, so these are processes of their own, whose times are never a rung's.\n"
+           "A trace leaves a folder with a summary (JSON) and a timeline that opens in Perfetto "
+           "(https://ui.perfetto.dev); counters leave nothing unless --out names a file.",
+       .examples = {
+           {"ladder profile --trace --rung flash", "Where a step goes: phases, parts of the model, operations."},
+           {"ladder profile --trace --roofline --rung flash",
+            "And each part's distance from what this machine can do."},
+           {"ladder profile --diff flash", "That rung against the one before it: what went, came, shrank, grew."},
+           {"ladder profile --counters --rung flash", "Memory traffic and tensor pipes of a step, on a GPU."},
+           {"ladder profile --list-metrics --chip GH100", "What a GPU can count, without having it."}}});
+  command.heading("What to find out (one of these)");
+  auto* trace =
+      command.add_flag("--trace", flags->trace, "record what runs when; a summary and a timeline for Perfetto");
+  auto* diff = command
+                   .add_option("--diff", flags->diff,
+                               "explain a rung against the one before it, two rungs, or two files of --trace")
+                   ->type_name("RUNG|FILE")
+                   ->expected(1, 2);
+  auto* counters = command.add_flag("--counters", flags->counters,
+                                    "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
+  auto* list = command.add_flag("--list-metrics", flags->list_metrics,
+                                "what a chip can count; with --metrics: in how many passes it counts those");
+  trace->excludes(diff)->excludes(counters)->excludes(list);
+  diff->excludes(counters)->excludes(list);
+  counters->excludes(list);
+  command.heading("More of it");
+  command
+      .add_flag("--roofline", flags->roofline,
+                "with --trace: each part's distance from what this machine can do, which is measured, too")
+      ->needs(trace);
+  add_text(command, "--metrics", flags->metrics, "what to count (default: what fits into one pass)", "A,B,...");
+  auto* passes = add_number(command, "--max-passes", flags->max_passes,
+                            "steps to count at most, one for each pass of the metrics (default 16)", 1, 1000);
+  passes->needs(counters);
+  add_text(command, "--chip", flags->chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs(list);
+  command.heading("Of which step");
+  auto* recipe =
+      add_text(command, "--recipe", flags->run.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
+  auto* rung =
+      add_text(command, "--rung", flags->run.rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
+  recipe->excludes(rung)->excludes(diff);
+  rung->excludes(diff);
+  add_text(command, "--plan", flags->run.plan, "", "FILE")->excludes(recipe)->excludes(rung)->group("");
+  add_text(command, "--run", flags->run.run_id, "", "ID")->group("");
+  auto* ladder = add_text(command, "--ladder", flags->run.ladder, "where rungs are looked up (default: as of ablate)",
+                          "NAME|FILE");
+  command.values[diff] = command.values[rung] = rung_names();
+  command.values[ladder] = ladder_names();
+  add_wait(command, flags->run.wait);
+  add_workload_flags(command, flags->run.workload, "gpt2-124m, or the ladder's",
+                     "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
+  command.heading("Where the results go");
+  auto* out = add_text(command, "--out", flags->out,
+                       "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
+  command.add_flag("--json", flags->json, "print the result as JSON");
+  for (CLI::Option* option : {recipe, rung, out}) list->excludes(option);
+  for (const char* flag : workload_flags) list->excludes(command.get_option(flag));
+  command.callback([&line, flags] { line.chosen = [flags] { return profile(*flags); }; });
+}
+
+void add_merge(CommandLine& line) {
+  auto flags = std::make_shared<MergeFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "merge",
+       .summary = "join the shards of a study that several machines measured",
+       .about =
+           "Each machine measures a part of the repeats with `ladder ablate --shard i/n`, all of them from the same "
+           "flags. This joins the parts to one study in OUT, says which runs are missing, and draws it. Other plans, "
+           "programs or texts, and devices of different kinds, are refused.",
+       .examples = {{"ladder merge whole shard-1 shard-2", "One study, in the folder whole, of two shards."},
+                    {"ladder merge --group-by-device whole shard-1 shard-2", "One study for each kind of device."}}});
+  command.heading("Arguments");
+  add_text(command, "out", flags->out, "folder of the study; may hold a part already", "FOLDER")->required();
+  command.add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
+  command.heading("What to join");
+  command.add_flag("--group-by-device", flags->group_by_device,
+                   "a study for each kind of device, in a folder of OUT (default: refuse different devices)");
+  command.callback([&line, flags] { line.chosen = [flags] { return merge(*flags); }; });
+}
+
+}  // namespace
+
+void add_measuring_commands(CommandLine& line) {
+  add_doctor(line);
+  add_ablate(line);
+  add_run(line);
+  add_profile(line);
+  add_merge(line);
+}
+
+}  // namespace ablations

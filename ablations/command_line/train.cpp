@@ -1,0 +1,59 @@
+// Commands for the trainer as a user would use it: train, tokenize.
+#include "ablations/command_line/command.h"
+#include "ablations/commands.h"
+
+#include <memory>
+
+namespace ablations {
+namespace {
+
+constexpr const char* group = "Train";
+
+void add_train(CommandLine& line) {
+  auto flags = std::make_shared<TrainFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "train",
+       .summary = "train, and save the weights for Hugging Face",
+       .about =
+           "The trainer that the ladders measure, without the measuring: prints loss, time and tokens per second of "
+           "every step. Leaves nothing unless --save names a file (safetensors, GPT-2's names), which Hugging Face's "
+           "GPT2LMHeadModel and --weights read.",
+       .examples = {{"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors",
+                     "Twenty steps of the two-layer model."},
+                    {"ladder train --weights weights.safetensors --model tiny -T 64", "Goes on from those weights."}}});
+  command.heading("How to train");
+  add_text(command, "--recipe", flags->recipe, "JSON file, or JSON (default: plain float32 on the CPU)", "FILE|JSON");
+  add_text(command, "--weights", flags->weights, "start from these (safetensors, GPT-2 names)", "FILE");
+  add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens, 50 steps");
+  command.heading("Where the results go");
+  add_text(command, "--save", flags->save, "write the weights here at the end", "FILE");
+  command.add_flag("--json", flags->json, "print the losses only");
+  command.callback([&line, flags] { line.chosen = [flags] { return train(*flags); }; });
+}
+
+void add_tokenize(CommandLine& line) {
+  auto flags = std::make_shared<TokenizeFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "tokenize",
+       .summary = "turn a text into a token file",
+       .about = "Writes GPT-2's tokens of a UTF-8 text in llm.c's format, which --data of every command reads, here "
+                "or on a machine without a vocabulary.",
+       .examples = {{"ladder tokenize --data book.txt --out book.bin", "Then: ladder ablate --data book.bin"}}});
+  command.heading("What to read and write");
+  add_text(command, "--data", flags->data, "UTF-8 text", "FILE")->required();
+  add_text(command, "--vocab", flags->vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
+           "FILE");
+  add_text(command, "--out", flags->out, "token file (llm.c's format)", "FILE")->required();
+  command.callback([&line, flags] { line.chosen = [flags] { return tokenize(*flags); }; });
+}
+
+}  // namespace
+
+void add_training_commands(CommandLine& line) {
+  add_train(line);
+  add_tokenize(line);
+}
+
+}  // namespace ablations

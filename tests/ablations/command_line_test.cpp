@@ -1,0 +1,58 @@
+// Examples are promises: each is parsed as if it were typed, without being carried out.
+#include "ablations/command_line/command.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace {
+
+using namespace ablations;
+
+// "source <(ladder completion bash)" without what is the shell's.
+std::string typed(const std::string& example) {
+  const size_t begin = example.find("ladder ");
+  const size_t end = example.find_first_of(")>|", begin);
+  return begin == std::string::npos ? example : example.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+void expect_parses(const std::string& example, const std::string& command) {
+  CommandLine line;
+  try {
+    line.app.parse(typed(example), true);
+  } catch (const std::exception& error) {
+    FAIL() << example << ": " << error.what();
+  }
+  EXPECT_TRUE(line.chosen) << example;
+  ASSERT_EQ(line.app.get_subcommands().size(), 1U);
+  const std::string chosen = line.app.get_subcommands().front()->get_name();
+  EXPECT_TRUE(command.empty() || chosen == command) << example << ": " << chosen;
+}
+
+TEST(CommandLine, EveryExampleParses) {
+  const CommandLine line;
+  for (const Example& example : line.app.words.examples) expect_parses(example.line, "");
+  for (const Command* command : line.commands()) {
+    EXPECT_FALSE(command->words.examples.empty()) << command->words.name;
+    for (const Example& example : command->words.examples) expect_parses(example.line, command->words.name);
+  }
+}
+
+TEST(CommandLine, AWrongExampleWouldBeFound) {
+  CommandLine line;
+  EXPECT_THROW(line.app.parse("ladder ablate --laddre tiny", true), CLI::ParseError);
+}
+
+TEST(CommandLine, EveryFlagIsDescribed) {
+  const CommandLine line;
+  for (const Command* command : line.commands()) {
+    EXPECT_FALSE(command->words.about.empty() || command->words.group.empty()) << command->words.name;
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_group().empty()) continue;
+      EXPECT_FALSE(option->get_description().empty()) << command->words.name << ' ' << option->get_name();
+      EXPECT_NE(option->get_group(), "Options") << command->words.name << ' ' << option->get_name() << ": no heading";
+    }
+  }
+}
+
+}  // namespace

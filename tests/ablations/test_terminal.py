@@ -1,0 +1,260 @@
+"""What a terminal shows: the ladder's bars and colours, the help of every command, and completion in a real bash.
+
+The program decides by the stream it writes to, so everything here is run on a pseudo-terminal or through a pipe.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import ladder_document, read_json, write_json
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+BLOCKS = " ▏▎▍▌▋▊▉█"
+FAILED = {"LADDER_PYTHON": "/bin/false"}  # no report is drawn: only the table counts here
+
+
+@pytest.fixture(scope="module")
+def helps(ladder) -> dict[str, str]:
+    """The help of every command that the program's help names."""
+    sections = re.findall(r"^(?:Measure|Look|Compare|Train|Help)\n((?:  .*\n)+)", ladder("--help").stdout, re.M)
+    assert len(sections) == 5
+    names = [name for section in sections for name in re.findall(r"^  (\w+) ", section, re.M)]
+    return {name: ladder("help", name).stdout for name in names}
+
+
+@pytest.fixture(scope="module")
+def study(ladder, tmp_path_factory):
+    """A small study of three measured rungs, one of them not possible here."""
+    folder = tmp_path_factory.mktemp("terminal")
+    ladder_file = write_json(folder / "small.json", ladder_document())
+    done = ladder("ablate", "--ladder", ladder_file, "--threads", "1", "--out", folder / "study", variables=FAILED)
+    assert done.returncode == 0, done.stderr
+    return folder / "study"
+
+
+def show(study) -> list[str]:
+    """What prints the study's table again, without a run."""
+    return ["ablate", "--resume", "--out", str(study)]
+
+
+def table(text: str) -> str:
+    return text.replace("\r\n", "\n").split("Files:")[0]
+
+
+def bars(text: str, letters: str) -> list[str]:
+    """The bar of each row with a number."""
+    return re.findall(rf"^.{{25}}[ !] *[\d.,]+ ([{letters}]{{9}}) ", ESCAPE.sub("", table(text)), re.M)
+
+
+def eighths(bar: str) -> int:
+    assert re.fullmatch(f"█*[{BLOCKS[1:-1]}]? *", bar), bar
+    return sum(BLOCKS.index(letter) for letter in bar)
+
+
+def test_bars_on_a_terminal(study, on_a_terminal) -> None:
+    status, text = on_a_terminal(*show(study), variables=FAILED)
+    assert status == 0, text
+    times = [rung["ms_per_step"]["median"] for rung in read_json(study / "study.json")["rungs"] if rung["ms_per_step"]]
+    shown = [eighths(bar) for bar in bars(text, BLOCKS)]
+    assert len(shown) == len(times) == 3 and max(shown) == 72
+    for length, ms in zip(shown, times, strict=True):
+        assert abs(length - 72 * ms / max(times)) <= 0.51
+
+
+@pytest.mark.parametrize("variables", [{"LC_ALL": "C"}, {"LC_ALL": "", "LC_CTYPE": "POSIX", "LANG": "C.UTF-8"},
+                                       {"LC_ALL": "", "LC_CTYPE": "", "LANG": "de_DE.ISO-8859-1"}])
+def test_plain_bars_where_the_locale_is_not_utf8(study, on_a_terminal, variables) -> None:
+    _, text = on_a_terminal(*show(study), variables=FAILED | variables)
+    assert table(text).isascii()
+    assert len(bars(text, "# ")) == 3 and "#" * 9 in bars(text, "# ")
+
+
+@pytest.mark.parametrize("variables", [{"LC_ALL": "de_DE.utf8"}, {"LC_ALL": "", "LC_CTYPE": "", "LANG": "en_US.UTF-8"}])
+def test_blocks_where_it_is(study, on_a_terminal, variables) -> None:
+    assert "█" * 9 in on_a_terminal(*show(study), variables=FAILED | variables)[1]
+
+
+def test_colour_only_on_a_terminal(study, ladder, on_a_terminal) -> None:
+    _, coloured = on_a_terminal(*show(study), variables=FAILED)
+    piped = ladder(*show(study), variables=FAILED)
+    assert set(ESCAPE.findall(table(coloured))) >= {"\x1b[1m", "\x1b[2m", "\x1b[0m"}
+    assert "\x1b" not in piped.stdout + piped.stderr and "█" not in piped.stdout
+    assert len(bars(piped.stdout, "# ")) == 3
+    as_piped = re.sub(f"[{BLOCKS[1:]}]+ *", "#", ESCAPE.sub("", table(coloured)).split("to go\n")[1])  # after standard error's
+    assert as_piped == re.sub("#+ *", "#", table(piped.stdout)), "colour says nothing by itself"
+    for text in (piped.stdout, ESCAPE.sub("", coloured)):
+        assert max(map(len, table(text).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("variables, has_colour", [({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True),
+                                                   ({"TERM": "dumb"}, False), ({"NO_COLOR": "0"}, False)])
+def test_when_there_is_no_colour(study, on_a_terminal, variables, has_colour) -> None:
+    for command in (show(study), ["doctor"], ["--help"], ["compare", str(study), str(study)]):
+        _, text = on_a_terminal(*command, variables=FAILED | variables)
+        assert bool(ESCAPE.search(text)) == has_colour, command
+    assert "█" in on_a_terminal(*show(study), variables=FAILED | variables)[1], "a bar is no colour"
+
+
+def test_what_failed_is_red(study, ladder, on_a_terminal, tmp_path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(study, folder)
+    record_file = next((folder / "records").glob("r1-03*.json"))
+    record = read_json(record_file)
+    record["proofs"][0] |= {"passed": False}
+    write_json(record_file, record)
+    status, text = on_a_terminal(*show(folder), variables=FAILED)
+    assert status == 1 and "\x1b[31munproven\x1b[0m: " in text
+    assert "unproven: " in ladder(*show(folder), variables=FAILED).stdout
+
+
+def test_comparisons_and_histories_are_painted_last(study, ladder, on_a_terminal, tmp_path) -> None:
+    shutil.copytree(study, tmp_path / "studies" / "one")
+    for command in (["compare", str(study), str(study)], ["history", str(tmp_path / "studies")], ["doctor"]):
+        _, text = on_a_terminal(*command)
+        piped = ladder(*command).stdout
+        assert ESCAPE.search(text) and "\x1b" not in piped
+        if command != ["doctor"]:  # whose machine does not stand still
+            assert ESCAPE.sub("", text).replace("\r\n", "\n") == piped
+
+
+def test_help_is_the_same_by_every_way(ladder, helps) -> None:
+    for command, text in helps.items():
+        done = ladder(command, "--help")
+        assert (done.returncode, done.stdout, done.stderr) == (0, text, "")
+    assert ladder("run", "-h").stdout == helps["run"] and ladder("help").stdout == ladder("-h").stdout
+    refused = ladder("help", "climb")
+    assert refused.returncode == 2 and refused.stderr.startswith("ladder: help climb: no such command; there are doctor, ablate")
+    assert ladder("help", "run", "--markdown").returncode == 2
+
+
+def test_help_of_the_program(ladder, helps) -> None:
+    text = ladder("--help").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert re.search(r"^Begin with\n  ladder doctor\n .*\n  ladder ablate --ladder tiny\n", text, re.M)
+    words = " ".join(text.split())
+    assert "Exit status: 0 fine; 1 " in words and "docs/cli.md" in words and "README.md" in words
+    assert not re.search(r"\[OPTIONS\]|SUBCOMMAND|Positionals|Subcommands", text)
+    assert set(helps) == {"doctor", "ablate", "run", "profile", "merge", "report", "history", "verify", "compare", "gate", "train",
+                          "tokenize", "help", "completion"}
+
+
+def test_help_of_every_command(helps) -> None:
+    for command, text in helps.items():
+        assert max(map(len, text.splitlines())) <= 80, command
+        assert text.startswith(f"ladder {command}: ") and f"\nUsage: ladder {command}" in text
+        assert not re.search(r"\[OPTIONS\]|SUBCOMMAND|Positionals|Options:", text)
+        examples = re.findall(r"^  (\S.*)\n((?:      .*\n)+)", text.split("\nExamples\n")[1], re.M)
+        assert examples, command
+        for line, shows in examples:  # that they parse is tested in command_line_test.cpp
+            assert f"ladder {command}" in line and shows.strip(), line
+            for flag in re.findall(r"(?<= )(--?[a-zA-Z][\w-]*)", line):
+                assert re.search(rf"^  (-\w, )?{flag}\b", text, re.M), f"{line}: {flag}"
+
+
+def test_the_page_has_every_command_and_flag(ladder, helps) -> None:
+    page = ladder("help", "--markdown").stdout
+    for command, text in helps.items():
+        section = page.split(f"\n### ladder {command}\n")[1].split("\n### ")[0]
+        for flag in re.findall(r"^  ((?:-\w, )?--[\w-]+)", text, re.M):
+            assert flag == "-h, --help" or f"\n- `{flag}" in section, f"{command} {flag}"
+    assert ladder("help", "--markdown", variables={"COLUMNS": "40", "LC_ALL": "C"}).stdout == page
+
+
+# --- completion ---
+
+BASH = """
+set -u
+source /dev/stdin <<< "$SCRIPT"
+complete -p ladder >&2
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_ladder
+for reply in "${COMPREPLY[@]}"; do printf '%s\\n' "$reply"; done
+"""
+
+
+@pytest.fixture(scope="module")
+def script(ladder) -> str:
+    return ladder("completion", "bash").stdout
+
+
+@pytest.fixture
+def complete(script, tmp_path):
+    """complete("ablate", "--mo"): what bash would offer, in a folder with two entries."""
+    (tmp_path / "a folder").mkdir(exist_ok=True)
+    (tmp_path / "a file.json").touch()
+
+    def run(*words: str) -> list[str]:
+        done = subprocess.run(["bash", "--norc", "-c", BASH, "bash", "ladder", *words], cwd=tmp_path, capture_output=True, text=True,
+                              env={"PATH": os.environ["PATH"], "SCRIPT": script}, check=False, timeout=30)
+        assert done.returncode == 0 and done.stderr == "complete -F _ladder ladder\n", done.stderr
+        return sorted(done.stdout.splitlines())
+
+    return run
+
+
+@pytest.mark.parametrize("words, offered", [
+    (["ab"], ["ablate"]),
+    (["com"], ["compare", "completion"]),
+    (["--v"], ["--version"]),
+    (["ablate", "--mo"], ["--mode", "--model"]),
+    (["ablate", "--mode", "f"], ["factorial"]),
+    (["ablate", "--mode", "=", "c"], ["cumulative"]),  # as bash splits it
+    (["ablate", "--mode", "="], ["cumulative", "factorial", "leave-one-out", "one-at-a-time", "sweep"]),
+    (["ablate", "--mode=c"], ["--mode=cumulative"]),  # as it does where COMP_WORDBREAKS has no "="
+    (["ablate", "--mode="], [f"--mode={mode}" for mode in ("cumulative", "factorial", "leave-one-out", "one-at-a-time", "sweep")]),
+    (["ablate", "--with-peer", ""], ["pytorch"]),
+    (["ablate", "--peer-modes", "eager,cu"], ["eager,cuda-graphs"]),
+    (["ablate", "--factors", "bf16,fla"], ["bf16,flash"]),
+    (["ablate", "--sweep", "ba"], ["batch="]),
+    (["ablate", "--ladder", "gpt2-c"], ["gpt2-cpu"]),
+    (["ablate", "--ladder", "a"], ["a file.json", "a folder"]),
+    (["ablate", "--repeats", ""], []),
+    (["ablate", "-B", ""], []),
+    (["ablate", "--json", "--out", ""], ["a folder"]),
+    (["ablate", "--out", "=", "a"], ["a folder"]),
+    (["report", ""], ["a folder"]),
+    (["report", "study", "--o"], ["--out"]),  # after an argument
+    (["report", "study", "--out", ""], ["a folder"]),
+    (["merge", "whole", "shard-1", "--gr"], ["--group-by-device"]),
+    (["compare", "one", "a"], ["a file.json", "a folder"]),
+    (["compare", "one", "two", "--ma"], ["--markdown"]),
+    (["profile", "--diff", "fl"], ["flash"]),
+    (["help", "ver"], ["verify"]),
+    (["completion", ""], ["bash"]),
+    (["climb", ""], []),
+    (["run", "--report-steps"], []),  # hidden
+    (["run", "--", ""], None),
+])
+def test_completion(complete, words, offered) -> None:
+    if offered is None:
+        complete(*words)  # whatever it offers, it is no error
+    else:
+        assert complete(*words) == sorted(offered)
+
+
+def test_completion_knows_every_flag(complete, helps) -> None:
+    for command, text in helps.items():
+        flags = re.findall(r"(?:^  |, )(--[\w-]+)", text, re.M)
+        assert "--help" in flags and set(flags) <= set(complete(command, "--")), command
+
+
+def test_a_name_is_never_executed(ladder, environment, script, tmp_path) -> None:
+    """compgen expands what it is given, and a ladder's name is a file's."""
+    home = tmp_path / "home"
+    (home / "ladders").mkdir(parents=True)
+    root = pathlib.Path(__file__).resolve().parents[2]
+    for name in ("results", "plots"):
+        (home / name).symlink_to(root / name)
+    (home / "ladders" / "tiny.json").symlink_to(root / "ladders" / "tiny.json")
+    shutil.copy(root / "ladders" / "tiny.json", home / "ladders" / "$(touch x)'.json")
+    made = ladder("completion", "bash", variables={"LADDER_HOME": str(home)})
+    assert made.returncode == 0 and "tiny" in made.stdout and "touch" not in made.stdout
+
+
+def test_completion_is_refused_for_other_shells(ladder) -> None:
+    refused = ladder("completion", "fish")
+    assert refused.returncode == 2 and refused.stderr == "ladder: completion fish: only bash is known\n" and refused.stdout == ""
