@@ -44,7 +44,9 @@ def finding(study, unit):
     numbers = [r for r in own_rungs(study) if known(r)]
     least = min(numbers, key=lambda r: r["joules_per_token"])
     words = f"{digits3(least['joules_per_token'] / joules)} {name} per token"
-    return words if len(numbers) == 1 else shorten(f"From {words} up: {swept_value(study, least)}{clean(least['title'])} takes the least", TITLE_LENGTH)
+    if len(numbers) == 1:
+        return words
+    return shorten(f"From {words} up: {swept_value(study, least)}{clean(least['title'])} takes the least", TITLE_LENGTH)
 
 
 def drawing(data, unit_name, narrow):

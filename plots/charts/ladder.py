@@ -7,12 +7,12 @@ from charts import Chart, Missing
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
 from study import about, has_number, memory_unit, mode, own_rungs, runs_said, title, unclear, warning_line
 from theme import BAR, GREY, INK, PAPER, SLOWER_BAR, SLOWER_INK
-from words import clean, count, memory, milliseconds, shorten, times
+from words import count, memory, milliseconds, shorten, times
 
 NAME, QUESTION = "ladder", "What did each optimization bring?"
 
 BAR_WIDTH = 440  # px of the plotting area; everything else is placed around it
-PUBLISHED_MODEL = "gpt2-124m"
+PUBLISHED_MODEL = {"gpt2-124m": "GPT-2 124M"}  # as results/published.json calls it
 
 
 def rows(study):
@@ -49,26 +49,28 @@ def rows(study):
     return out
 
 
+def same_work(entry, work):
+    """Whether times of a step can stand side by side; what the source does not say passes, and the mark says so."""
+    return (PUBLISHED_MODEL.get(work["model"]) == entry["model"] and entry["B"] in (None, work["batch"])
+            and entry["T"] in (None, work["context"]) and entry["tokens_per_step"] in (None, work["tokens_per_step"]))
+
+
 def published(part):
-    """(marks of figures of the same work that others have published, a line that names them)"""
+    """(marks of figures that others have published of the same work, a line that names them)"""
     study = part["study"]
-    work, places = study["workload"], {}
+    places, marks, sources = {}, [], {}
     for position, rung in enumerate(own_rungs(study)):
-        for name in (rung["optimization"] or "start", rung["title"]):
-            places.setdefault(clean(name), position)
-    marks, sources = [], {}
+        places.setdefault(rung["optimization"] or "start", position)
     for entry in part.get("published", []):
-        at = places.get(clean(entry.get("rung") or ""))
-        same = all(entry[key] in (None, work[key]) for key in ("batch", "context"))
-        if at is None or not same or work["model"] != PUBLISHED_MODEL or entry["ms_per_step"] is None:
+        if entry["rung"] not in places or entry["ms_per_step"] is None or not same_work(entry, study["workload"]):
             continue
-        source = f"{shorten(entry['source'], 60)} ({shorten(entry['gpu'], 30)})"
+        source = f"{shorten(entry['source'], 60)} ({shorten(entry['gpu'], 30)}{', B not said' if entry['B'] is None else ''})"
         sources[source] = True
-        marks.append({"row": at, "published_ms": entry["ms_per_step"],
-                      "aria": f"published, not measured here: {milliseconds(entry['ms_per_step'])}, {source}"})
+        what = f"{milliseconds(entry['ms_per_step'])}, {source}, {shorten(entry['stack'], 60)}"
+        marks.append({"row": places[entry["rung"]], "published_ms": entry["ms_per_step"], "aria": f"published, not measured here: {what}"})
     named = list(sources)
-    more = f" and {len(named) - 2} more" if len(named) > 2 else ""
-    return marks, [f"◊ published elsewhere, not measured here: {', '.join(named[:2])}{more}"] if marks else []
+    more = f"; and {len(named) - 2} more" if len(named) > 2 else ""
+    return marks, [f"◊ published elsewhere, not measured here: {'; '.join(named[:2])}{more}"] if marks else []
 
 
 def lines(study, data):
