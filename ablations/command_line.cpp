@@ -331,7 +331,7 @@ int run_command_line(int argc, char** argv) {
              "DIR");
     sub->add_option("--with", flags->with,
                     "show these, too: gate.json, history.json, a noise floor, a trace, Google Benchmark's JSON")
-        ->type_name("FILE...");
+        ->type_name("FILE");
     sub->add_flag("--published", flags->published, "with figures that others have published");
     sub->callback([&command, flags] { command = [flags] { return report(*flags); }; });
   }
