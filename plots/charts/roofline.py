@@ -59,7 +59,7 @@ def roofs(limits, points, width):
     ridge = limits["flops_per_byte"]
     x_from, x_to = min([ridge, *(p["x"] for p in points)]) / 3, max([ridge, *(p["x"] for p in points)]) * 4
     top = limits["flops_per_s"]
-    high = max([top, *(p["y"] for p in points)]) * 2  # a part whose data lie in the cache may stand above the roof
+    high = max([top, *(p["y"] for p in points)]) * 2  # the limits are measured: a part may stand above them
     low = min([top / 6, *(p["y"] / 2.5 for p in points)])
     x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "domain": [x_from, x_to], "nice": False},
          "axis": axis("FLOP per byte", format="~g", tickCount=4)}
