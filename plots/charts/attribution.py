@@ -37,7 +37,7 @@ def rows(listed, first_method):
         together.setdefault(worth["optimization"], []).append(worth)
     lines, heads = [], []
     for group, of in enumerate(sorted(together.values(), key=size)):
-        heads.append({"group": group, "title": shorten(of[0]["title"], 80), "lines": len(of)})
+        heads.append({"group": group, "title": shorten(of[0]["title"], 50), "lines": len(of)})
         for worth in sorted(of, key=lambda w: list(CALLED).index(w["method"])):
             number = worth["ratio"] is not None
             interval = number and worth["lo"] is not None and worth["hi"] is not None

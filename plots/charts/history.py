@@ -5,11 +5,11 @@ spans a tenth of the time at least, so that noise does not look like a change ei
 """
 
 from charts import Chart, Missing
-from theme import BAR, FASTER_INK, GREY, INK, NARROW, SLOWER_INK, axis
-from words import clean, shorten, wrap
+from theme import BAR, FASTER_INK, INK, NARROW, PARTS, SLOWER_INK, axis
+from words import clean, milliseconds, number_of, shorten, wrap
 
 NAME, QUESTION = "history", "Has it become slower over time?"
-WIDTH, HEIGHT, LEAST_SPAN = 800, 130, 0.1
+WIDTH, HEIGHT, LEAST_SPAN, MOST_PANELS = 800, 130, 0.1, 24
 COLORS = {"slower": SLOWER_INK, "faster": FASTER_INK}
 LINE_CHARACTERS = 130  # of a panel's heading
 
@@ -23,10 +23,13 @@ def circumstances(series):
 
 
 def panel(series, narrow):
-    characters = 54 if narrow else LINE_CHARACTERS
+    characters = 46 if narrow else LINE_CHARACTERS
     points, color = series["points"], COLORS.get(series["verdict"], INK)
-    data = [{"i": i, "day": clean(p["time"])[:10], "ms": p["median"], "lo": p["lo"], "hi": p["hi"], "level": p["level"]}
-            for i, p in enumerate(points)]
+    data = [{"i": i, "day": clean(p["time"])[:10], "ms": p["median"], "lo": p["lo"], "hi": p["hi"], "level": p["level"],
+             "disturbed": p["disturbed"],
+             "aria": f"{clean(p['time'])[:10]}, {shorten(p['study'], 40)}: {milliseconds(p['median'])}"
+                     + (f" ({milliseconds(p['lo'])} to {milliseconds(p['hi'])})" if p["lo"] is not None and p["hi"] is not None else "")
+                     + (", disturbed" if p["disturbed"] else "")} for i, p in enumerate(points)]
     low, high = min(min(d["ms"], d["level"]) for d in data), max(max(d["ms"], d["level"]) for d in data)
     margin = max(0.15 * (high - low), (LEAST_SPAN * high - (high - low)) / 2)
     low, high = max(low - margin, 0), high + margin
@@ -42,43 +45,55 @@ def panel(series, narrow):
     mark = {"field": "i", "type": "quantitative"}
     step_color = {"condition": {"test": "datum.slower", "value": COLORS["slower"]}, "value": COLORS["faster"]}
     layers = [
-        {"data": {"values": marks}, "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5},
+        {"data": {"values": marks}, "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5, "aria": False},
          "encoding": {"x": mark, "color": step_color}},
-        {"data": {"values": marks}, "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": -4, "fontSize": 12, "fontWeight": "bold"},
+        {"data": {"values": marks}, "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": -4, "fontSize": 12,
+                                             "fontWeight": "bold", "aria": False},
          "encoding": {"x": mark, "y": {"value": -3}, "text": {"field": "text", "type": "nominal"}, "color": step_color}},
-        {"mark": {"type": "rule", "strokeWidth": 1.2, "color": BAR, "opacity": 0.4, "clip": True},
+        {"mark": {"type": "rule", "strokeWidth": 1.2, "color": PARTS[2], "clip": True, "aria": False},
          "transform": [{"filter": "datum.lo !== null && datum.hi !== null"}],
          "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}},
-        {"mark": {"type": "point", "filled": True, "size": 34, "color": BAR, "opacity": 1}, "encoding": {"x": x, "y": y}},
+        {"mark": {"type": "point", "filled": True, "size": 36, "opacity": 1},
+         "encoding": {"x": x, "y": y, "description": {"field": "aria", "type": "nominal"},
+                      "color": {"condition": {"test": "datum.disturbed", "value": SLOWER_INK}, "value": BAR},
+                      "shape": {"condition": {"test": "datum.disturbed", "value": "triangle-up"}, "value": "circle"}}},
     ]
     if series["verdict"] != "too_few":
         starts = sorted({0, *(s["at"] for s in series["steps"])})
         for begin, end in zip(starts, [*starts[1:], len(data)]):
-            layers.append({"data": {"values": data[begin:end]}, "mark": {"type": "line", "strokeWidth": 2, "color": color},
+            layers.append({"data": {"values": data[begin:end]}, "mark": {"type": "line", "strokeWidth": 2, "color": color, "aria": False},
                            "encoding": {"x": x, "y": {**y, "field": "level"}}})
     words = {"slower": "Slower: ", "faster": "Faster: "}.get(series["verdict"], "")
     heading = [shorten(clean(series["label"]), 40 if narrow else 70) + ("" if series["current"] else " (until the circumstances changed)")]
     lines = wrap(words + series["finding"], characters) + wrap(circumstances(series), characters, most=2)
     if series["new_because"]:
         lines += wrap("other circumstances than in the panel above: " + "; ".join(series["new_because"]), characters, most=2)
-    return {"width": NARROW - 60 if narrow else WIDTH, "height": HEIGHT, "data": {"values": data}, "layer": layers,
+    width = NARROW - 60 if narrow else WIDTH
+    return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers,
             "title": {"text": heading, "subtitle": lines, "anchor": "start", "frame": "group", "fontSize": 14, "color": color,
                       "subtitleFontSize": 12, "subtitleColor": INK, "subtitleLineHeight": 16, "subtitlePadding": 4,
-                      "offset": 22 if marks else 10}}
+                      "limit": width, "offset": 22 if marks else 10}}
 
 
 def of_history(history):
     count = history["studies"]
-    lines = [f"{count} {'study' if count == 1 else 'studies'} · points: a study's median, with its interval, which may go on beyond "
-             "the edge · line: the level behind them"]
+    lines = [f"{count} {'study' if count == 1 else 'studies'} until {clean(history['created'])[:10]} · points: a study's median, with its "
+             "interval, which may go on beyond the edge · line: the level behind them"]
     on_cpu = ["threads" in s["setting"] for s in history["series"]]
     lines.append("the time axes do not begin at 0" + (" · CPU figures, not comparable with a GPU's" if all(on_cpu) else
                                                       " · panels of a CPU are CPU figures, not comparable with a GPU's"
                                                       if any(on_cpu) else ""))
     lines += wrap(history["method"], 130)
+    # A change is never left out for want of room before what did not change.
+    kept = sorted(range(len(history["series"])), key=lambda i: history["series"][i]["verdict"] not in COLORS)[:MOST_PANELS]
+    shown = [history["series"][i] for i in sorted(kept)]
+    if any(p["disturbed"] for s in shown for p in s["points"]):
+        lines.append("triangles: disturbed runs")
+    if len(shown) < len(history["series"]):
+        lines.append(f"{len(shown)} of {number_of(len(history['series']), 'panel')} are drawn, those with a change first")
 
     def drawing(narrow):
-        return {"vconcat": [panel(s, narrow) for s in history["series"]],
+        return {"vconcat": [panel(s, narrow) for s in shown],
                 "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
     return Chart(clean(history["finding"]), lines, drawing(False), drawing(True))

@@ -59,10 +59,11 @@ def roofs(limits, points, width):
     ridge = limits["flops_per_byte"]
     x_from, x_to = min([ridge, *(p["x"] for p in points)]) / 3, max([ridge, *(p["x"] for p in points)]) * 4
     top = limits["flops_per_s"]
+    high = max([top, *(p["y"] for p in points)]) * 2  # the limits are measured: a part may stand above them
     low = min([top / 6, *(p["y"] / 2.5 for p in points)])
     x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "domain": [x_from, x_to], "nice": False},
          "axis": axis("FLOP per byte", format="~g", tickCount=4)}
-    y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": [low, top * 3], "nice": False},
+    y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
          "axis": axis("FLOP/s", format="~s", tickCount=4)}
     line = [{"x": x_from, "y": x_from * limits["bytes_per_s"]}, {"x": ridge, "y": top}, {"x": x_to, "y": top}]
     phases = list(dict.fromkeys(p["phase"] for p in points))
@@ -72,16 +73,16 @@ def roofs(limits, points, width):
     size = {"field": "ms", "type": "quantitative", "legend": None,
             "scale": {"domain": [0, max(p["ms"] for p in points)], "range": [30, 260]}}
     numbers = []
-    for point, (at_x, at_y) in zip(points, number_places(points, (x_from, x_to), (low, top * 3), width)):
+    for point, (at_x, at_y) in zip(points, number_places(points, (x_from, x_to), (low, high), width)):
         numbers.append({"data": {"values": [{"text": point["number"]}]},
                         "mark": {"type": "text", "fontSize": 11, "fontWeight": "bold", "color": INK, "aria": False},
                         "encoding": {"x": {"value": at_x}, "y": {"value": at_y}, "text": {"field": "text", "type": "nominal"}}})
     return {"width": width, "height": HEIGHT, "data": {"values": points}, "layer": [
         {"data": {"values": line}, "mark": {"type": "line", "strokeWidth": 2, "color": INK, "clip": True, "aria": False},
          "encoding": {"x": x, "y": y}},
-        {"data": {"values": [{"text": f"{count(top)} FLOP/s, {count(limits['bytes_per_s'])}B/s", "x": x_to, "y": top}]},
-         "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -5, "fontSize": 12, "color": INK, "aria": False},
-         "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}},
+        {"data": {"values": [{"text": f"roofs: {count(limits['bytes_per_s'])}B/s and {count(top)} FLOP/s"}]},
+         "mark": {"type": "text", "align": "right", "baseline": "bottom", "fontSize": 12, "color": INK, "aria": False},
+         "encoding": {"x": {"value": width}, "y": {"value": -5}, "text": {"field": "text", "type": "nominal"}}},
         {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": "white", "strokeWidth": 0.5},
          "encoding": {"x": x, "y": y, **look, "size": size, "description": {"field": "aria", "type": "nominal"}}}, *numbers]}
 
@@ -90,7 +91,7 @@ def times_panel(bars, width, narrow):
     y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0}}
     end = max([b["ms"] for b in bars] + [b["limit"] or 0 for b in bars])
     x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end * width / (width - 118)], "nice": False},
-         "axis": axis("ms per step", format=",~g", tickCount=3, labelFlush=narrow)}
+         "axis": axis("ms per step", format=",~f", tickCount=3, labelFlush=narrow)}
     limited, down = [{"filter": "datum.limit !== null"}], 9 if narrow else 0
 
     def text(field, channel, **mark):

@@ -69,7 +69,7 @@ def drawing(data, names, narrow):
     end = max([m["hi"] or m["ms"] for m in marks], default=1)
     y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0, "domain": [row["row"] for row in data]}}
     x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end * 1.03], "nice": False},
-         "axis": axis("ms per step", format=",~f" if end >= 10 else "~g", tickCount=5, labelFlush=narrow, grid=not narrow)}
+         "axis": axis("ms per step", format=",~f", tickCount=5, labelFlush=narrow, grid=not narrow)}
     key = legend(columns=1, symbolSize=90, labelLimit=320 if narrow else 620)
     look = {channel: {"field": "side", "type": "nominal", "scale": {"domain": names, "range": kinds}, "legend": key}
             for channel, kinds in (("color", COLORS), ("shape", SHAPES))}
