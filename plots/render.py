@@ -1,7 +1,7 @@
 """python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a study or a history (results/schemas).
 
 Of a report or a study: report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data; of a
-history: history.svg, history.png and history.vl.json. Prints each path it wrote. Where vl-convert is not installed the
+history: history.svg, history.png and history.vl.json. Prints what it wrote. Where vl-convert is not installed the
 pictures are left out, and one line says so. Exit status 2 with one line on stderr: wrong usage, unreadable input, a folder
 that cannot be written; 3: Jinja2 is not installed.
 """
@@ -69,8 +69,13 @@ def main(arguments=None):
                 jinja2.TemplateError) as e:
             raise Refused(f"{options.document}: does not follow results/schemas/{document['kind']}.v1.json: "
                           f"{type(e).__name__}: {e}") from e
-        for place in documents.write(files, options.folder):
-            print(place)
+        written = documents.write(files, options.folder)
+        drawings = [place.stem for place in written if place.suffix == ".svg" and place.parent.name == "charts"]
+        for place in written:
+            if place.parent == options.folder:
+                print(place)
+        if drawings:
+            print(f"{options.folder / 'charts'}: {', '.join(drawings)}, each as SVG, PNG and Vega-Lite")
         missing = [name for name, content in files.items() if content is None]
         if missing:
             print(f"{words.shorten(' and '.join(missing), 200)} are not drawn: they need vl-convert; type: "
