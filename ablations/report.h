@@ -1,7 +1,5 @@
 // The report document (results/schemas/report.v1.json): everything that the pages, charts and exports of one study, or
-// of two beside each other, are made from. The surprising thing: a study without its plan is shown as its study.json
-// says, its records only for what nothing else holds: every step's time and loss. Those that contradict it are left
-// out.
+// of two beside each other, are made from. No number in it is computed again by what draws it.
 #pragma once
 
 #include "ablations/study_files.h"

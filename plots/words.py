@@ -84,6 +84,12 @@ def count(x):
             return digits3(x / unit) + name
 
 
+def rate(x, unit):
+    """A rate with its unit's prefix: 416 GFLOP/s  27.1 GB/s."""
+    text = count(x)
+    return f"{text} {unit}" if text[-1].isdigit() else f"{text[:-1]} {text[-1]}{unit}"
+
+
 def memory(x, unit):
     """x bytes in a unit of study.memory_unit()."""
     name, size = unit

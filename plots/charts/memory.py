@@ -52,7 +52,8 @@ def finding(study):
     unit = memory_unit(study)
 
     def span(first, last):
-        return f"{memory(first, unit)} → {memory(last, unit)} {unit[0]}"
+        before, after = memory(first, unit), memory(last, unit)
+        return f"{after} {unit[0]}" if before == after else f"{before} → {after} {unit[0]}"
 
     first, last = change(study, known)
     if first is not None:

@@ -8,7 +8,7 @@ import math
 
 from charts import Chart, Missing
 from theme import BAR, GREY, INK, NARROW, PARTS, SHAPES, SLOWER_BAR, axis, legend
-from words import clean, count, digits3, milliseconds, number_of, shorten, times
+from words import clean, digits3, milliseconds, number_of, rate, shorten, times
 
 NAME, QUESTION = "roofline", "How far is each part from the device's limits?"
 WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, LABEL = 370, 300, 290, 24, 14, 160  # px, numbers of things
@@ -30,7 +30,7 @@ def rows(roofline):
         if under_roofs:
             points.append({**row, "x": part["flops_per_byte"], "y": part["flops_per_s"],
                            "number": str(len(bars) + 1) if len(bars) < MOST_ROWS else "",
-                           "aria": f"{row['aria']}, {digits3(part['flops_per_byte'])} FLOP per byte, {count(part['flops_per_s'])} FLOP/s"})
+                           "aria": f"{row['aria']}, {digits3(part['flops_per_byte'])} FLOP per byte, {rate(part['flops_per_s'], 'FLOP/s')}"})
         if len(bars) < MOST_ROWS:
             numbered = f"{len(bars) + 1} {name}" if under_roofs else name
             bars.append({**row, "row": len(bars), "part": numbered, "text": milliseconds(part["measured_ms"])
@@ -80,7 +80,7 @@ def roofs(limits, points, width):
     return {"width": width, "height": HEIGHT, "data": {"values": points}, "layer": [
         {"data": {"values": line}, "mark": {"type": "line", "strokeWidth": 2, "color": INK, "clip": True, "aria": False},
          "encoding": {"x": x, "y": y}},
-        {"data": {"values": [{"text": f"roofs: {count(limits['bytes_per_s'])}B/s and {count(top)} FLOP/s"}]},
+        {"data": {"values": [{"text": f"roofs: {rate(limits['bytes_per_s'], 'B/s')} and {rate(top, 'FLOP/s')}"}]},
          "mark": {"type": "text", "align": "right", "baseline": "bottom", "fontSize": 12, "color": INK, "aria": False},
          "encoding": {"x": {"value": width}, "y": {"value": -5}, "text": {"field": "text", "type": "nominal"}}},
         {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": "white", "strokeWidth": 0.5},

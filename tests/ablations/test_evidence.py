@@ -17,10 +17,12 @@ def test_study_follows_from_the_records(ladder, folder):
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_report_and_pictures_are_this_programs(ladder, folder, tmp_path):
-    """They are stale otherwise: `ladder report FOLDER` draws them again."""
+    """They are stale otherwise: `ladder report FOLDER`, with what lies in its folder with/, draws them again."""
     copy, out = tmp_path / folder.name, tmp_path / "out"
     shutil.copytree(folder, copy)
-    ladder("report", copy, "--out", out)
+    with_files = [word for file in sorted((copy / "with").glob("*.json")) for word in ("--with", file)]
+    done = ladder("report", copy, "--out", out, *with_files)
+    assert done.returncode == 0, done.stderr
     kept = [file for file in folder.rglob("*") if file.name == "report.md" or file.suffix == ".svg"]
     assert len(kept) > 1
     for file in kept:
