@@ -34,17 +34,19 @@ def pictures(name, specification):
 
 
 def draw(document):
-    """{file name: bytes} of everything that is written."""
+    """{file name: bytes} of everything that is written; None for what is not, and must not stay from another document."""
     if document["kind"] == "history":
         chart = history.of_history(document)
         return pictures("history", theme.framed(chart.wide, chart.finding, chart.lines))
     shown = view.view(documents.as_report(document))
-    files = {}
+    files = {f"charts/{name}{end}": None for name in view.chart_names() for end in (".svg", ".png", ".vl.json")}
+    can_draw = True
     for one in view.all_charts(shown):
-        files |= pictures(f"charts/{one.name}", one.specification())
-    has_pictures = all(files.values())
-    return {"report.html": page.render(shown).encode() if has_pictures else None,
-            "report.md": markdown.render(shown | {"has_pictures": has_pictures}).encode(), **files}
+        drawn = pictures(f"charts/{one.name}", one.specification())
+        can_draw = can_draw and all(drawn.values())
+        files |= drawn
+    return {"report.html": page.render(shown).encode() if can_draw else None,
+            "report.md": markdown.render(shown | {"has_pictures": can_draw}).encode(), **files}
 
 
 class Parser(argparse.ArgumentParser):
@@ -70,16 +72,16 @@ def main(arguments=None):
             raise Refused(f"{options.document}: does not follow results/schemas/{document['kind']}.v1.json: "
                           f"{type(e).__name__}: {e}") from e
         written = documents.write(files, options.folder)
-        drawings = [place.stem for place in written if place.suffix == ".svg" and place.parent.name == "charts"]
+        drawings = [place.name.removesuffix(".vl.json") for place in written if place.suffix == ".json" and place.parent.name == "charts"]
         for place in written:
             if place.parent == options.folder:
                 print(place)
         if drawings:
-            print(f"{options.folder / 'charts'}: {', '.join(drawings)}, each as SVG, PNG and Vega-Lite")
-        missing = [name for name, content in files.items() if content is None]
-        if missing:
-            print(f"{words.shorten(' and '.join(missing), 200)} are not drawn: they need vl-convert; type: "
-                  f"{sys.executable} -m pip install vl-convert-python")
+            forms = "SVG, PNG and Vega-Lite" if any(place.suffix == ".svg" for place in written) else "Vega-Lite"
+            print(f"{options.folder / 'charts'}: {', '.join(drawings)}, each as {forms}")
+        if not any(place.suffix == ".svg" for place in written):
+            print(f"The page and the pictures are not drawn: they need vl-convert; type: {sys.executable} -m pip install "
+                  "vl-convert-python")
     except Refused as e:
         print(f"render.py: {words.clean(e)}", file=sys.stderr)
         return e.status

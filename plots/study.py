@@ -2,7 +2,7 @@
 
 import shlex
 
-from words import clean, count, digits3, milliseconds, shorten, times
+from words import clean, digits3, milliseconds, shorten, times
 
 STATUS_WORDS = {
     "not_applicable": "not applicable",
@@ -175,17 +175,3 @@ def worths(study):
 
 def worth_words(study):
     return WORTHS.get(mode(study), ("", ""))[1]
-
-
-def title_of_any(study):
-    """The finding of a study of any mode."""
-    if mode(study) == "cumulative" or study["headline"] is not None:
-        return title(study)
-    if mode(study) != "sweep":
-        return WORTHS[mode(study)][0]
-    numbers = measured(study)
-    if not numbers:
-        return "No rung has a number"
-    best = max(numbers, key=lambda r: r["tokens_per_s"]["median"])
-    return shorten(f"Up to {count(best['tokens_per_s']['median'])} tokens/s, at {swept_value(study, best)}"
-                   f"({clean(best['title'])})", TITLE_LENGTH)

@@ -127,20 +127,22 @@ def part_view(report, part, suffix, name):
     words, first, last = of.finding(study)
     mfus, no_mfu = mfu_rows(study)
     pictures = drawn(charts.OF_STUDY, part | {"published": report["published"]}, suffix)
+    lead = next((one for one in pictures if one.chart), None)
     splits = [(r, r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     return {
         "trust": trust(report, part), "alone": lambda rung: alone(study, rung), "proofs_of": proofs_of,
         "shown": lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False),
         "again": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}{of.command_line(study)}",
         "study": study, "name": name, "suffix": suffix, "source": part["source"], "computed_again": part["computed_again"],
-        "words": words, "headline": words if first or of.mode(study) == "cumulative" else of.title_of_any(study), "first": first, "last": last, "title": of.title_of_any(study), "confidence": of.confidence(study),
+        "words": words, "first": first, "last": last, "confidence": of.confidence(study),
+        "headline": words if first or of.mode(study) == "cumulative" or not lead else lead.chart.finding,
         "rungs": of.own_rungs(study), "mode": of.mode(study), "worths": of.worths(study), "worth_words": of.worth_words(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),
         "environment": flatten(study["environment"]), "splits": splits,
         "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for _, m in splits),
         "mfus": mfus, "no_mfu": no_mfu,
-        "mfu_of": lambda r: percent(r["mfu"]["value"]) if (r.get("mfu") or {}).get("value") is not None else "—",
-        "charts": pictures, "lead": next((one for one in pictures if one.chart), None),
+        "mfu_of": lambda r: f"{100 * r['mfu']['value']:.1f} %" if (r.get("mfu") or {}).get("value") is not None else "—",
+        "charts": pictures, "lead": lead,
     }
 
 
@@ -189,8 +191,13 @@ def view(report):
     side = next((one for one in beside if one.name == "side_by_side" and one.chart), None)
     return {"report": report, "parts": parts, "side": side, "charts": [one for one in beside if one is not side],
             "comparison": report["comparison"],
-            "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["title"], "contents": contents(parts, beside),
+            "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["headline"], "contents": contents(parts, beside),
             "missing": lacking + [(one.question, one.run) for one in beside if not one.chart]}
+
+
+def chart_names():
+    """Of every chart that a report may have."""
+    return [name + suffix for name in charts.OF_STUDY + charts.OF_REPORT for suffix in ("", "-2")]
 
 
 def all_charts(page):

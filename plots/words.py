@@ -73,8 +73,8 @@ def times(x, *, sign="×"):
 
 
 def percent(x):
-    """A share: 47.3 %."""
-    return f"{100 * x:.1f} %"
+    """A share: 47.3 %  2 %."""
+    return f"{100 * x:.3g} %"
 
 
 def count(x):

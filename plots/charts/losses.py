@@ -85,7 +85,7 @@ def drawing(entries, narrow):
     names, steps = list(styles), max([row["step"] for row in data], default=1)
     tolerances = sorted({rung["guard"]["tolerance"] for _, rung, _ in entries})
     edge, limit = panel_edge(entries), tolerances[-1]
-    width = NARROW - 72 if narrow else WIDTH
+    width = NARROW - 76 if narrow else WIDTH
     shown = legend(columns=1 if narrow else 3, symbolType="stroke", symbolSize=500, labelLimit=290)
     scale = {"color": [s[0] for s in styles.values()], "strokeDash": [s[1] for s in styles.values()],
              "strokeWidth": [s[2] for s in styles.values()]}
@@ -109,7 +109,7 @@ def drawing(entries, narrow):
     loss = {"field": "loss", "type": "quantitative", "scale": {"zero": False}, "axis": axis("loss, nats per token", tickCount=5)}
     deviation = {"field": "deviation", "type": "quantitative",
                  "scale": {"type": "symlog", "constant": (limit or 1) / 100, "domain": [-(edge or 1), edge or 1], "nice": False},
-                 "axis": axis("deviation, nats", values=[-t for t in ticks] + [0] + ticks[::-1], format="~g")}
+                 "axis": axis("deviation, nats", values=[-t for t in ticks] + [0] + ticks[::-1], format="~g", titlePadding=18)}
     allowed = [
         {"data": {"values": [{"lo": -limit, "hi": limit}]}, "mark": {"type": "rect", "color": GRID, "aria": False},
          "encoding": {"y": {**deviation, "field": "lo"}, "y2": {"field": "hi"}}},

@@ -131,9 +131,9 @@ class Rows:
 
     def names(self, free=None):
         """Names and reasons; `free`: the px that columns leave to the names of a narrow drawing."""
-        reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=ROOM * self.reach, dy=self.down)
+        reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=int(ROOM * self.reach), dy=self.down)
         if self.narrow:
-            return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=ROOM * (free or self.width)), reasons]
+            return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=int(ROOM * (free or self.width))), reasons]
         return [self.text("rung", {"value": -10}, align="right", limit=LABEL_LIMIT), reasons]
 
     def column(self, field, head, right, ink=None, **mark):

@@ -7,7 +7,7 @@ and marked at the edge.
 
 from charts import Chart, Missing
 from study import STATUS_WORDS, about, label, own_rungs, reason, warning_line
-from theme import BAR, GREY, GRID, INK, NARROW, SLOWER_INK, axis
+from theme import BAR, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, axis
 from words import milliseconds, number_of, shorten, wrap
 
 NAME, QUESTION = "steps", "How did every single step go?"
@@ -87,7 +87,7 @@ def panels(part, rungs, most):
 def cell(panel, width, last):
     steps_width = width - AXIS - MEDIANS - 14
     heading = {"text": shorten(panel["title"], 44), "anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "bold", "color": INK,
-               "offset": 6, "limit": width - AXIS}
+               "offset": 6, "limit": int(ROOM * (width - AXIS))}
     if panel["reason"]:
         texts = [{"text": text, "line": i} for i, text in enumerate(wrap(panel["reason"], 40, most=4))]
         return {"width": width - AXIS, "height": HEIGHT, "title": heading, "data": {"values": texts}, "mark": {

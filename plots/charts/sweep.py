@@ -1,7 +1,7 @@
 """Speed and memory over sizes: a sweep's study."""
 
 from charts import Chart, Missing
-from study import about, confidence, has_number, memory_unit, mode, reason, swept_value, title_of_any, warning_line
+from study import TITLE_LENGTH, about, confidence, has_number, measured, memory_unit, mode, reason, swept_value, warning_line
 from theme import INK, NARROW, SERIES, SHAPES, axis, legend
 from words import clean, count, memory, shorten
 
@@ -72,6 +72,15 @@ def drawing(study, data, without, narrow):
         panel("rate", "tokens/s", "~s"), panel("memory", f"peak {unit_name}", ",~r" if unit_name == "GiB" else ",.0f")]}
 
 
+def finding(study):
+    numbers = measured(study)
+    if not numbers:
+        return "No rung has a number"
+    best = max(numbers, key=lambda r: r["tokens_per_s"]["median"])
+    return shorten(f"Up to {count(best['tokens_per_s']['median'])} tokens/s, at {swept_value(study, best)}"
+                   f"({clean(best['title'])})", TITLE_LENGTH)
+
+
 def draw(part):
     study = part["study"]
     if mode(study) != "sweep":
@@ -84,5 +93,5 @@ def draw(part):
                  if any(d["lo"] is not None for d in data) else "single runs, no interval")
     if without:
         lines.append("×: no number: " + without[0]["aria"] + (f" (and {len(without) - 1} more)" if len(without) > 1 else ""))
-    return Chart(title_of_any(study), lines + warning_line(study), drawing(study, data, without, False),
+    return Chart(finding(study), lines + warning_line(study), drawing(study, data, without, False),
                  drawing(study, data, without, True))

@@ -36,6 +36,8 @@ def texts(svg):
             x, y = x + float(dx), y + float(dy)
         if node.tag.endswith("}text") and node.text and node.get("opacity") != "0":  # 0: an axis label that found no room
             width = 0.42 * float(node.get("font-size", "10px").removesuffix("px")) * len(node.text)
+            if "rotate(" in node.get("transform", ""):  # an axis' title, upwards: as wide as its letters are high
+                width /= len(node.text)
             left = x - {"end": width, "middle": width / 2}.get(node.get("text-anchor"), 0)
             out.append((node.text, left, left + width, y))
         for child in node:
@@ -57,7 +59,7 @@ def drawn(chart):
         assert set(re.findall(r"#[0-9a-fA-F]{3,8}\b", text)) <= COLORS
         assert not [size for key in ("fontSize", "labelFontSize", "titleFontSize") for size in values(drawing, key) if size < 11]
         for mark in values(drawing, "mark"):
-            assert mark.get("aria") is False or mark["type"] in ("bar", "point", "line"), mark
+            assert mark.get("aria") is False or mark["type"] in ("bar", "point", "line") or "text" in mark, mark
         svg = convert(specification, allowed_base_urls=[])
         width = float(re.search(r'viewBox="0 0 ([\d.]+) ', svg)[1])
         assert width <= most

@@ -1,31 +1,16 @@
 """The charts of runs, losses, worths, limits, gates and two studies: what they hold and say, not their pixels."""
 
 import json
-import os
 import re
 
+import drawings
 import pytest
-from builders import LADDER, ROOT, make, mixed, report_of, valid, without_number
+from builders import LADDER, make, mixed, report_of, valid, without_number
 from builders import rung as one_rung
+from drawings import NASTY, drawn, golden, values
 
 import charts
 import theme
-
-NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
-COLORS = {value for name, value in vars(theme).items() if name.isupper() and isinstance(value, str) and value.startswith("#")}
-COLORS |= {"white", *theme.PARTS, *theme.SERIES}
-GOLDEN = ROOT / "tests" / "plots" / "golden"
-
-
-def values(node, key):
-    """Every value of this key, however deep."""
-    if isinstance(node, dict):
-        yield from (inner for name, inner in node.items() if name == key)
-        node = list(node.values())
-    if isinstance(node, list):
-        for inner in node:
-            yield from values(inner, key)
-
 
 def data(drawing):
     return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]
@@ -37,23 +22,6 @@ def size_of(specification):
     return float(box[1]), svg
 
 
-def drawn(chart):
-    """Checks what holds for all charts; returns the two SVGs."""
-    assert isinstance(chart, charts.Chart), chart
-    svgs = []
-    for drawing, most in ((chart.wide, theme.WIDE), (chart.narrow, theme.NARROW)):
-        specification = theme.bare(drawing, chart.finding)
-        text = json.dumps(specification, allow_nan=False)
-        assert set(re.findall(r'#[0-9a-fA-F]{6}\b', text)) <= COLORS
-        assert not [size for key in ("fontSize", "labelFontSize", "titleFontSize") for size in values(drawing, key) if size < 11]
-        width, svg = size_of(specification)
-        assert width <= most
-        assert "NaN" not in svg and "undefined" not in svg and "<script" not in svg
-        svgs.append(svg)
-    assert len(chart.finding) <= 170 and all("\x07" not in line for line in [chart.finding, *chart.lines])
-    return svgs
-
-
 def draw(name, argument):
     return charts.module(name).draw(argument)
 
@@ -63,17 +31,7 @@ def part_of(study):
 
 
 def said(svg):
-    return " ".join(re.findall(r'aria-label="([^"]*)"', svg))
-
-
-def golden(name, chart):
-    """The drawing as it was looked at; UPDATE_GOLDEN=1 writes it anew."""
-    place = GOLDEN / f"{name}.vl.json"
-    now = json.loads(json.dumps({"finding": chart.finding, "lines": chart.lines, "wide": chart.wide}))
-    if os.environ.get("UPDATE_GOLDEN"):
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n")
-    assert json.loads(place.read_text()) == now
+    return " ".join(drawings.said(svg))
 
 
 # ---- steps
@@ -290,7 +248,7 @@ def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limit
     assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [
         ("1 backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("3 forward c_fc", 3.0, 2.0), ("data copy", 0.5, None)]
     assert chart.finding == "Most to gain: backward head, 12.0 ms per step, 5.00 ms at the device's limit"
-    assert "NVIDIA Example · 2026-01-02" in chart.lines and "500 FLOP per byte, 41.7T FLOP/s" in said(wide)
+    assert "NVIDIA Example · 2026-01-02" in chart.lines and "500 FLOP per byte, 41.7 TFLOP/s" in said(wide)
     assert "bound by memory" in said(wide)
 
 

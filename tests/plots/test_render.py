@@ -8,7 +8,6 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 from builders import LADDER, ROOT, SCRIPT, make, mixed, report_of, valid, without_number
@@ -54,10 +53,12 @@ def rendered(study, tmp_path):
     source.write_text(json.dumps(valid(study)))
     done = run(source, folder)
     assert (done.returncode, done.stderr) == (0, "")
-    paths = done.stdout.splitlines()
-    assert sorted(paths) == [str(folder / file) for file in files_in(folder)]
-    assert paths[:2] == [str(folder / "report.html"), str(folder / "report.md")]
-    name = Path(paths[2]).stem
+    *paths, drawings = done.stdout.splitlines()
+    assert paths == [str(folder / "report.html"), str(folder / "report.md")]
+    names = re.fullmatch(re.escape(str(folder / "charts")) + r": (.+), each as SVG, PNG and Vega-Lite", drawings)[1].split(", ")
+    assert files_in(folder) == sorted([f"charts/{one}.{end}" for one in names for end in ("svg", "png", "vl.json")]
+                                      + ["report.html", "report.md"])
+    name = names[0]
     png = (folder / f"charts/{name}.png").read_bytes()
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     svg = (folder / f"charts/{name}.svg").read_text()
@@ -262,7 +263,8 @@ def test_disturbed_rungs_and_energy(tmp_path):
     assert "\n- Disturbed: run r1-02-x throttled: HwSlowdown in 2 of 9 samples\n- Disturbed: run r2-02-x shared" in report
     assert "12.3 mJ of the GPU's energy per token." in report and "2.50 J of the GPU's energy per token." in report
     assert "760 ms · disturbed" in texts and sum("disturbed" in text for text in texts) == 1
-    assert "isturbed" not in markdown_of(make()) and "energy" not in markdown_of(make())
+    plain = markdown_of(make())
+    assert "isturbed" not in plain and "energy per token." not in plain
 
 
 EVIL = "<script>alert(1)</script> a|b `c` \x1b[31mred\x07 \n# heading [x](javascript:y) **b** <!-- \ud800 \u202e @you"
@@ -465,15 +467,32 @@ def test_without_vl_convert_everything_but_the_pictures_is_written(tmp_path):
 
     done = run(source, folder, env=without("vl_convert", tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
-    *paths, said = done.stdout.splitlines()
-    assert paths == [str(folder / name) for name in ("report.md", "charts/ladder.vl.json")]
-    assert said.startswith("report.html and charts/ladder.svg and charts/ladder.png are not drawn: ") and said.endswith("-m pip install vl-convert-python")
-    assert files_in(folder) == ["charts/ladder.vl.json", "report.md"]  # no picture of an older study stays
+    report, drawings, said = done.stdout.splitlines()
+    assert report == str(folder / "report.md")
+    assert re.fullmatch(re.escape(f"{folder}/charts: ladder") + ".*, each as Vega-Lite", drawings)
+    assert said.startswith("The page and the pictures are not drawn: ") and said.endswith("-m pip install vl-convert-python")
+    assert all(file == "report.md" or file.endswith(".vl.json") for file in files_in(folder))  # no picture of an older study stays
     assert (folder / "charts/ladder.vl.json").read_text() == spec and json.loads(spec)["data"]["values"]
     report = (folder / "report.md").read_text()
     assert "![" not in report and "`charts/ladder.vl.json` holds the chart" in report
-    assert report.splitlines()[report.splitlines().index("## The ladder"):] == \
-        with_pictures.splitlines()[with_pictures.splitlines().index("## The ladder"):]
+    def words_in(text):
+        return [line for line in text.splitlines() if not line.startswith(("![", "*No picture"))]
+
+    assert words_in(report) == words_in(with_pictures)
+
+
+def test_no_chart_of_another_study_stays(tmp_path):
+    source, folder = tmp_path / "study.json", tmp_path / "out"
+    study = make()
+    for r in study["rungs"]:
+        r["joules_per_token"] = 0.1
+    source.write_text(json.dumps(study))
+    assert run(source, folder).returncode == 0
+    (folder / "charts" / "mine.svg").write_text("kept")
+    assert "charts/energy.svg" in files_in(folder)
+    source.write_text(json.dumps(make()))
+    assert run(source, folder).returncode == 0
+    assert not any("energy" in file for file in files_in(folder)) and "charts/mine.svg" in files_in(folder)
 
 
 def test_without_jinja2_nothing_is_written(tmp_path):
