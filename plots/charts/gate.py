@@ -9,7 +9,7 @@ from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
 from words import clean, milliseconds, number_of, percent, shorten, times
 
 NAME, QUESTION = "gate", "Has the change made training slower?"
-WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 230, 250, 40  # px; MOST: rows
+WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 230, 290, 40  # px; MOST: rows
 WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
 COLORS = {"REGRESSION": SLOWER_INK, "IMPROVEMENT": FASTER_INK, "SAME": BAR, "INCONCLUSIVE": GREY}
 SHAPES = {"REGRESSION": "triangle-right", "IMPROVEMENT": "triangle-left", "SAME": "circle", "INCONCLUSIVE": "cross"}

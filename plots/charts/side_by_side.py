@@ -10,7 +10,7 @@ from theme import GREY, INK, NARROW, SLOWER_BAR, axis, legend
 from words import clean, digits3, milliseconds, percent, shorten, times
 
 NAME, QUESTION = "side_by_side", "How do the two studies compare?"
-WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 400, 220, 290, 60  # px; MOST: rungs
+WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 220, 336, 60  # px; MOST: rungs
 SIDES, COLORS, SHAPES = ["first", "second"], [INK, SLOWER_BAR], ["circle", "diamond"]
 VERDICTS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "unclear"}
 
@@ -82,7 +82,7 @@ def drawing(data, names, narrow):
         texts = [text("label", 0, align="left", dy=-14, limit=width - 170), text("text", width, align="right", dy=-14, fontSize=12)]
         reason = text("reason", width, align="right", dy=-14, fontSize=12, color=GREY, fontStyle="italic", limit=160)
     else:
-        texts = [text("label", -10, align="right", limit=LABEL_LIMIT), text("both", width + 136, align="right", limit=134),
+        texts = [text("label", -10, align="right", limit=LABEL_LIMIT), text("both", width + 142, align="right", limit=134),
                  text("text", width + TEXT_ROOM, align="right", color=GREY)]
         reason = text("reason", width + 146, align="left", color=GREY, fontStyle="italic", limit=TEXT_ROOM - 146)
     whiskers = [{"data": {"values": [mark for mark in marks if mark["side"] == name and mark["lo"] is not None]},

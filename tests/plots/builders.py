@@ -9,6 +9,7 @@ import jsonschema
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "plots" / "render.py"
+NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
 
 sys.path.insert(0, str(ROOT / "plots"))
 
@@ -141,3 +142,63 @@ def report_of(*studies, **more):
             "traces": [], "micro": [], "published": [], "notes": [], **more}
 
 
+# ---- what may stand beside a study
+
+def part_row(phase, part, flops, least_bytes, ms):
+    limit = 1e3 * max(flops / 1e14, least_bytes / 1e12)
+    return {"phase": phase, "part": part, "flops": flops, "bytes": least_bytes, "limit_ms": limit, "measured_ms": ms,
+            "flops_per_byte": flops / least_bytes if flops and least_bytes else None, "flops_per_s": 1e3 * flops / ms if flops and ms else None,
+            "bound_by": "none" if not limit else "compute" if flops / 1e14 > least_bytes / 1e12 else "memory",
+            "distance": ms / limit if ms and limit else None, "ms_above": None if ms is None else ms - limit}
+
+
+def trace_of(*parts, device="cuda"):
+    limits = {"flops_per_s": 1e14, "bytes_per_s": 1e12, "flops_per_byte": 100.0, "source": "measured: bf16 8192^3, copy of 4 GiB"}
+    return {"kind": "trace", "created": "2026-01-02T03:04:05Z", "title": "+ flash attention", "device": {"kind": device, "name": "NVIDIA Example"},
+            "workload": {"batch": 16, "context": 1024}, "summary": {"steps": 5},
+            "roofline": {"limits": limits, "phases": [], "parts": list(parts)}}
+
+
+PARTS = [part_row("backward", "head", 5e11, 1e9, 12.0), part_row("forward", "gelu", 0, 3e9, 4.0), part_row("forward", "c_fc", 2e11, 2e9, 3.0),
+         part_row("data", "copy", 0, 0, 0.5), part_row("update", "adamw", 0, 5e9, None)]
+
+
+def entry(label, ratio, verdict, half=0.008):
+    return {"label": label, "recipe_hash": "ab" * 6, "recipe": {}, "recipe_diff": {}, "pairs": 6, "base_runs": 6, "head_runs": 6, "base_ms": 500.0,
+            "head_ms": 500.0 * ratio, "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None,
+            "verdict": verdict, "slower_pairs": 3, "unequal_pairs": 6, "sign_test_p": 0.5, "loss": {"compared": False, "message": ""},
+            "memory": None, "flags": []}
+
+
+def comparison_of(*entries):
+    return valid({"kind": "comparison", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "min_effect": 0.02, "confidence": 0.95,
+                  "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"]},
+                  "head": {"source": "runs/new", "runs": 6, "programs": []}, "forced": [], "entries": list(entries),
+                  "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
+
+
+def gate_of(verdict, comparison, noise, reasons=()):
+    return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "verdict": verdict, "exit_status": 1, "against": "program",
+                  "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
+                  "calibration": [], "saved": [], "comparison": comparison})
+
+
+ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REGRESSION"), entry("+ flash", 0.95, "IMPROVEMENT"),
+           entry(NASTY, 1.02, "INCONCLUSIVE", 0.02)]
+
+
+def series_of(label, verdict, points=20, jump=1.0):
+    middle = points // 2
+    levels = [500.0 * (jump if i >= middle else 1) for i in range(points)]
+    return {"device_slug": "d", "recipe_hash": "ab" * 6, "label": label, "ladder": "gpt2", "current": True, "new_because": [], "left_out": 0,
+            "setting": {"device": "AMD EPYC", "model": "gpt2-124m", "batch": 4, "context": 256, "accumulation": 1, "torch": "2.11", "threads": 2},
+            "points": [{"study": f"s{i}", "file": f"f{i}", "time": "2026-01-02T03:04:05Z", "git_commit": None, "git_dirty": None,
+                        "median": level, "lo": level - 5, "hi": level + 5, "level": level, "disturbed": i == 3}
+                       for i, level in enumerate(levels)],
+            "best": 0, "against_first": jump, "against_best": jump, "steps": [{"at": middle, "ratio": jump, "p": 0.001}] if jump != 1 else [],
+            "drift": None, "slowdown": None, "verdict": verdict, "finding": f"{label}: {verdict}"}
+
+
+def history_of(*series):
+    return valid({"kind": "history", "schema_version": 1, "created": "2026-02-02T03:04:05Z", "studies": 20, "finding": "1 of 2 rungs is slower",
+                  "slower": 1, "method": "a permutation test", "skipped": [], "notes": [], "series": list(series)})

@@ -12,7 +12,6 @@ from builders import ROOT
 import charts
 import theme
 
-NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
 COLORS = {theme.INK, theme.GREY, theme.GRID, theme.BAR, theme.SLOWER_BAR, theme.SLOWER_INK, theme.FASTER_INK, *theme.PARTS, *theme.SERIES}
 GOLDEN = ROOT / "tests" / "plots" / "golden"
 

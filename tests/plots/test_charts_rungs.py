@@ -4,8 +4,8 @@ import copy
 import html
 
 import pytest
-from builders import make, mixed, report_of, valid, without_number
-from drawings import NASTY, drawn, golden, said, texts
+from builders import NASTY, make, mixed, report_of, valid, without_number
+from drawings import drawn, golden, said, texts
 
 import charts
 from charts import memory, phases

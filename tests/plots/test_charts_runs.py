@@ -5,21 +5,16 @@ import re
 
 import drawings
 import pytest
-from builders import LADDER, make, mixed, report_of, valid, without_number
+from builders import (ENTRIES, LADDER, NASTY, PARTS, comparison_of, entry, gate_of, history_of, make, mixed, part_row, report_of,
+                      series_of, trace_of, valid, without_number)
 from builders import rung as one_rung
-from drawings import NASTY, drawn, golden, values
+from drawings import drawn, golden, values
 
 import charts
 import theme
 
 def data(drawing):
     return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]
-
-
-def size_of(specification):
-    svg = pytest.importorskip("vl_convert").vegalite_to_svg(specification, allowed_base_urls=[])
-    box = re.search(r'viewBox="0 0 (\d+(?:\.\d+)?) ', svg)
-    return float(box[1]), svg
 
 
 def draw(name, argument):
@@ -220,25 +215,6 @@ def test_orders_put_two_studies_of_one_setting_together():
 
 # ---- roofline
 
-def part_row(phase, part, flops, least_bytes, ms):
-    limit = 1e3 * max(flops / 1e14, least_bytes / 1e12)
-    return {"phase": phase, "part": part, "flops": flops, "bytes": least_bytes, "limit_ms": limit, "measured_ms": ms,
-            "flops_per_byte": flops / least_bytes if flops and least_bytes else None, "flops_per_s": 1e3 * flops / ms if flops and ms else None,
-            "bound_by": "none" if not limit else "compute" if flops / 1e14 > least_bytes / 1e12 else "memory",
-            "distance": ms / limit if ms and limit else None, "ms_above": None if ms is None else ms - limit}
-
-
-def trace_of(*parts, device="cuda"):
-    limits = {"flops_per_s": 1e14, "bytes_per_s": 1e12, "flops_per_byte": 100.0, "source": "measured: bf16 8192^3, copy of 4 GiB"}
-    return {"kind": "trace", "created": "2026-01-02T03:04:05Z", "title": "+ flash attention", "device": {"kind": device, "name": "NVIDIA Example"},
-            "workload": {"batch": 16, "context": 1024}, "summary": {"steps": 5},
-            "roofline": {"limits": limits, "phases": [], "parts": list(parts)}}
-
-
-PARTS = [part_row("backward", "head", 5e11, 1e9, 12.0), part_row("forward", "gelu", 0, 3e9, 4.0), part_row("forward", "c_fc", 2e11, 2e9, 3.0),
-         part_row("data", "copy", 0, 0, 0.5), part_row("update", "adamw", 0, 5e9, None)]
-
-
 def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limits():
     chart = draw("roofline", report_of(make(), traces=[trace_of(*PARTS)]))
     wide, _ = drawn(chart)
@@ -267,30 +243,6 @@ def test_roofline_of_much_little_and_nothing():
 
 
 # ---- gates and two studies
-
-def entry(label, ratio, verdict, half=0.008):
-    return {"label": label, "recipe_hash": "ab" * 6, "recipe": {}, "recipe_diff": {}, "pairs": 6, "base_runs": 6, "head_runs": 6, "base_ms": 500.0,
-            "head_ms": 500.0 * ratio, "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None,
-            "verdict": verdict, "slower_pairs": 3, "unequal_pairs": 6, "sign_test_p": 0.5, "loss": {"compared": False, "message": ""},
-            "memory": None, "flags": []}
-
-
-def comparison_of(*entries):
-    return valid({"kind": "comparison", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "min_effect": 0.02, "confidence": 0.95,
-                  "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"]},
-                  "head": {"source": "runs/new", "runs": 6, "programs": []}, "forced": [], "entries": list(entries),
-                  "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
-
-
-def gate_of(verdict, comparison, noise, reasons=()):
-    return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "verdict": verdict, "exit_status": 1, "against": "program",
-                  "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
-                  "calibration": [], "saved": [], "comparison": comparison})
-
-
-ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REGRESSION"), entry("+ flash", 0.95, "IMPROVEMENT"),
-           entry(NASTY, 1.02, "INCONCLUSIVE", 0.02)]
-
 
 def test_gate_shows_ratio_interval_band_floor_and_verdict():
     noise = [{"floor": 0.013, "source": "calibration"}] * 3 + [None]
@@ -371,23 +323,6 @@ def test_sweep_has_intervals_and_marks_what_has_no_number():
     assert any(line.startswith("×: no number: B=8 plain fp32") for line in chart.lines)
     assert "single runs, no interval" in draw("sweep", {"study": swept(runs=1)}).lines
     assert "`ladder ablate --sweep" in draw("sweep", part_of(make())).run
-
-
-def series_of(label, verdict, points=20, jump=1.0):
-    middle = points // 2
-    levels = [500.0 * (jump if i >= middle else 1) for i in range(points)]
-    return {"device_slug": "d", "recipe_hash": "ab" * 6, "label": label, "ladder": "gpt2", "current": True, "new_because": [], "left_out": 0,
-            "setting": {"device": "AMD EPYC", "model": "gpt2-124m", "batch": 4, "context": 256, "accumulation": 1, "torch": "2.11", "threads": 2},
-            "points": [{"study": f"s{i}", "file": f"f{i}", "time": "2026-01-02T03:04:05Z", "git_commit": None, "git_dirty": None,
-                        "median": level, "lo": level - 5, "hi": level + 5, "level": level, "disturbed": i == 3}
-                       for i, level in enumerate(levels)],
-            "best": 0, "against_first": jump, "against_best": jump, "steps": [{"at": middle, "ratio": jump, "p": 0.001}] if jump != 1 else [],
-            "drift": None, "slowdown": None, "verdict": verdict, "finding": f"{label}: {verdict}"}
-
-
-def history_of(*series):
-    return valid({"kind": "history", "schema_version": 1, "created": "2026-02-02T03:04:05Z", "studies": 20, "finding": "1 of 2 rungs is slower",
-                  "slower": 1, "method": "a permutation test", "skipped": [], "notes": [], "series": list(series)})
 
 
 def test_history_keeps_its_width_and_the_panels_with_a_change():

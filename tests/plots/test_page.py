@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from builders import LADDER, ROOT, SCRIPT, make, mixed, report_of, valid, without_number
+from builders import (ENTRIES, LADDER, PARTS, ROOT, SCRIPT, comparison_of, gate_of, history_of, make, mixed, report_of, series_of, trace_of,
+                      valid, without_number)
 from test_modes import factorial, sweep
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -37,6 +38,20 @@ def long_names():
     return study
 
 
+def beside():
+    gate = gate_of("REGRESSION", comparison_of(*ENTRIES), [{"floor": 0.013, "source": "calibration"}] * 3 + [None])
+    history = history_of(series_of("+ flash", "slower", jump=1.04), series_of("+ bf16", "unchanged"))
+    return report_of(make(device="cuda"), gates=[gate], histories=[history], traces=[trace_of(*PARTS)])
+
+
+def nothing():
+    study = make(LADDER[:3])
+    for i in range(3):
+        without_number(study, i, "failed", "exit status 3")
+    study["headline"] = None
+    return study
+
+
 DOCUMENTS = {
     "ladder": lambda: report_of(make()),
     "every status": lambda: report_of(mixed()),
@@ -47,16 +62,10 @@ DOCUMENTS = {
     "two hundred rungs": lambda: report_of(make([(f"optimization number {i}", 2000.0 - 5 * i) for i in range(200)])),
     "factorial": lambda: report_of(factorial()),
     "sweep": lambda: report_of(sweep()),
-    "two studies": lambda: report_of(make(), make(device="cuda")),
+    "two studies": lambda: report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])),
+    "nothing in common": lambda: report_of(make(LADDER[:3]), make(LADDER[4:], device="cuda")),
+    "everything beside": beside,
 }
-
-
-def nothing():
-    study = make(LADDER[:3])
-    for i in range(3):
-        without_number(study, i, "failed", "exit status 3")
-    study["headline"] = None
-    return study
 
 
 @pytest.fixture(scope="module")
