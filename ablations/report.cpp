@@ -197,6 +197,8 @@ Json micro_from(const Json& document, const fs::path& file, std::vector<std::str
     for (const auto& [key, value] : entry.items()) {
       if (value.is_number() && !bookkeeping.contains(key)) kept[key] = value;
     }
+    const double flops = kept.value("flops", 0.0), bytes = kept.value("bytes", 0.0);
+    if (flops > 0 && bytes > 0) kept["flops_per_byte"] = flops / bytes;
     micro["benchmarks"].push_back(kept);
   }
   if (failed > 0) {

@@ -31,18 +31,16 @@ void add_report(CommandLine& line) {
                     {"ladder report report.json", "Draws again what another machine has put together."}}});
   command.heading("Arguments");
   command
-      .add_option("studies", flags->studies,
+      .add_option("study", flags->studies,
                   "one study or two: a folder, NAME.study.json with NAME.records.jsonl, or a report.json")
-      ->type_name("STUDY")
+      ->type_name("PATH")
       ->required()
       ->expected(1, 2);
   command.heading("What is shown beside it");
   command
       .add_option("--with", flags->with,
-                  "a verdict of ladder gate --json, a history.json, a noise floor, a trace, or the JSON of Google "
-                  "Benchmark; repeatable")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+                  "each a gate.json, history.json, noise floor or trace, or the JSON of Google Benchmark; repeatable")
+      ->type_name("FILE");
   command.add_flag("--published", flags->published, "mark figures that others have published, faintly");
   command.heading("Where the results go");
   add_text(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",

@@ -11,7 +11,7 @@ from theme import BAR, GREY, INK, NARROW, PARTS, SHAPES, SLOWER_BAR, axis, legen
 from words import clean, digits3, milliseconds, number_of, rate, shorten, times
 
 NAME, QUESTION = "roofline", "How far is each part from the device's limits?"
-WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, LABEL = 370, 300, 290, 24, 14, 160  # px, numbers of things
+WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, LABEL, MOST_BY_ITSELF = 370, 300, 290, 24, 14, 160, 60  # px, numbers of things
 COLORS = [BAR, SLOWER_BAR, PARTS[2], INK, GREY]  # of phases, with a shape each
 
 
@@ -54,13 +54,29 @@ def number_places(points, of_x, of_y, width):
     return places
 
 
-def roofs(limits, points, width):
+def by_itself(report, trace):
+    """Micro benchmarks of the trace's device and number type that have a place under the roofs, each call by itself."""
+    recipe, out = trace.get("recipe", {}), []
+    kind = recipe.get("autocast", "off")
+    if kind == "off":
+        kind = "tf32" if recipe.get("matmul_precision") == "high" and trace["device"]["kind"] == "cuda" else "float32"
+    for document in report["micro"]:
+        for one in document["benchmarks"]:
+            parts = one["name"].split("/")
+            if "flops_per_byte" in one and one.get("flops_per_second") and parts[2:4] == [kind, trace["device"]["kind"]]:
+                out.append({"x": one["flops_per_byte"], "y": one["flops_per_second"],
+                            "aria": f"{shorten(' '.join(parts[:3]), 60)}, by itself: {rate(one['flops_per_second'], 'FLOP/s')}, "
+                                    f"{digits3(one['flops_per_byte'])} FLOP per byte"})
+    return out[:MOST_BY_ITSELF]
+
+
+def roofs(limits, points, alone, width):
     """The panel of points: both roofs to its edges."""
     ridge = limits["flops_per_byte"]
-    x_from, x_to = min([ridge, *(p["x"] for p in points)]) / 3, max([ridge, *(p["x"] for p in points)]) * 4
+    x_from, x_to = min([ridge, *(p["x"] for p in points + alone)]) / 3, max([ridge, *(p["x"] for p in points + alone)]) * 4
     top = limits["flops_per_s"]
-    high = max([top, *(p["y"] for p in points)]) * 2  # the limits are measured: a part may stand above them
-    low = min([top / 6, *(p["y"] / 2.5 for p in points)])
+    high = max([top, *(p["y"] for p in points + alone)]) * 2  # the limits are measured: a part may stand above them
+    low = min([top / 6, *(p["y"] / 2.5 for p in points + alone)])
     x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "domain": [x_from, x_to], "nice": False},
          "axis": axis("FLOP per byte", format="~g", tickCount=4)}
     y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
@@ -83,6 +99,9 @@ def roofs(limits, points, width):
         {"data": {"values": [{"text": f"roofs: {rate(limits['bytes_per_s'], 'B/s')} and {rate(top, 'FLOP/s')}"}]},
          "mark": {"type": "text", "align": "right", "baseline": "bottom", "fontSize": 12, "color": INK, "aria": False},
          "encoding": {"x": {"value": width}, "y": {"value": -5}, "text": {"field": "text", "type": "nominal"}}},
+        *([{"data": {"values": alone},
+            "mark": {"type": "point", "filled": False, "shape": "diamond", "size": 40, "color": GREY, "strokeWidth": 1.5, "opacity": 1},
+            "encoding": {"x": x, "y": y, "description": {"field": "aria", "type": "nominal"}}}] if alone else []),
         {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": "white", "strokeWidth": 0.5},
          "encoding": {"x": x, "y": y, **look, "size": size, "description": {"field": "aria", "type": "nominal"}}}, *numbers]}
 
@@ -110,8 +129,8 @@ def times_panel(bars, width, narrow):
         text("part", {"value": -8}, align="right", limit=LABEL)]}
 
 
-def drawing(limits, points, bars, narrow):
-    panels = [roofs(limits, points, NARROW - 66 if narrow else WIDTH)] if points else []
+def drawing(limits, points, alone, bars, narrow):
+    panels = [roofs(limits, points, alone, NARROW - 66 if narrow else WIDTH)] if points else []
     panels.append(times_panel(bars, NARROW - (66 if points else 16) if narrow else BARS, narrow))
     return {"vconcat" if narrow else "hconcat": panels, "spacing": 26, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
@@ -119,7 +138,7 @@ def drawing(limits, points, bars, narrow):
 def draw(report):
     traces = [t for t in report["traces"] if t.get("roofline") and any(p["measured_ms"] is not None for p in t["roofline"]["parts"])]
     if not traces or "flops_per_byte" not in traces[-1]["roofline"]["limits"]:
-        return Missing("`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR`")
+        return Missing(("Operations by themselves are drawn under a trace's roofs: " if report["micro"] else "") + "`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR`")
     trace = traces[-1]
     roofline, work, device = trace["roofline"], trace["workload"], trace["device"]
     points, bars = rows(roofline)
@@ -139,4 +158,8 @@ def draw(report):
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
     lines.append(f"mean of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
                  + (f" · {left_out} smaller parts are left out of the second" if left_out > 0 else ""))
-    return Chart(finding, lines, drawing(roofline["limits"], points, bars, False), drawing(roofline["limits"], points, bars, True))
+    alone = by_itself(report, trace) if points else []
+    if alone:
+        lines.append("hollow diamonds: operations each by itself (micro benchmarks), of the same number type")
+    return Chart(finding, lines, drawing(roofline["limits"], points, alone, bars, False),
+                 drawing(roofline["limits"], points, alone, bars, True))

@@ -17,7 +17,7 @@ import pytest
 from conftest import ROOT, ladder_document, read_json, snapshot, write_json
 
 EVIDENCE = next((ROOT / "results" / "evidence").glob("amd-epyc-2-cores-*"))
-FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}
+FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}  # what is drawn of them, tests/plots looks at
 SEEDS = ROOT / "tests" / "fuzz" / "seeds"
 
 
@@ -213,7 +213,7 @@ def test_with_other_documents(report, study, tmp_path, measured) -> None:
         "context": {"host_name": "secret", "executable": "/home/me/micro", "num_cpus": 2},
         "benchmarks": [
             {"name": "a", "run_type": "iteration", "iterations": 5, "real_time": 2.5, "cpu_time": 2.0, "time_unit": "us", "threads": 1,
-             "bytes_per_second": 1e9, "label": "x"},
+             "bytes_per_second": 1e9, "flops": 10, "bytes": 4, "label": "x"},
             {"name": "a_mean", "run_type": "aggregate", "real_time": 2.5, "time_unit": "us"},
             {"name": "b", "run_type": "iteration", "error_occurred": True, "error_message": "no GPU", "real_time": 0, "time_unit": "ns"}]})
     done = report(EVIDENCE, "--out", "drawn", "--published", "--with", trace, micro)
@@ -221,7 +221,8 @@ def test_with_other_documents(report, study, tmp_path, measured) -> None:
     document = check(read_json(tmp_path / "drawn" / "report.json"))
     assert document["traces"] == [read_json(trace)] and len(document["published"]) > 7
     assert document["micro"] == [{"context": {"num_cpus": 2},
-                                  "benchmarks": [{"name": "a", "real_time": 2.5, "time_unit": "us", "bytes_per_second": 1e9}]}]
+                                  "benchmarks": [{"name": "a", "real_time": 2.5, "time_unit": "us", "bytes_per_second": 1e9, "flops": 10,
+                                                   "bytes": 4, "flops_per_byte": 2.5}]}]
     rungs = {entry["rung"] for entry in document["published"]} - {None, "start"}
     known = {name for path in (ROOT / "ladders").glob("*.json") for name in read_json(path)["rungs"]}
     assert rungs <= known, "published figures name optimizations that there are"

@@ -160,10 +160,14 @@ def test_what_is_printed(study) -> None:
     assert "These are CPU figures; they say nothing about a GPU." in done.stdout
     for rung in read_json(folder / "study.json")["rungs"]:
         assert rung["title"][:20] in done.stdout
-    files = done.stdout.split("Files:\n")[1].split()
-    assert {pathlib.Path(name).name for name in files} >= {"study.json", "report.md", "ladder.svg", "ladder.png"}
+    *files, charts = done.stdout.split("Files:\n")[1].splitlines()
+    assert {pathlib.Path(name).name for name in files} == {"study.json", "report.json", "rungs.csv", "steps.csv", "benchmark.json",
+                                                           "report.html", "report.md"}
     assert all(pathlib.Path(name).parent == folder and pathlib.Path(name).stat().st_size > 0 for name in files)
-    assert (folder / "ladder.png").read_bytes().startswith(b"\x89PNG") and b"<svg" in (folder / "ladder.svg").read_bytes()
+    assert charts.startswith(f"{folder / 'charts'}: ladder, ") and charts.endswith(", each as SVG, PNG and Vega-Lite")
+    ladder = folder / "charts" / "ladder.svg"
+    assert ladder.with_suffix(".png").read_bytes().startswith(b"\x89PNG") and b"<svg" in ladder.read_bytes()
+    assert "<!doctype html>" in (folder / "report.html").read_text()
     assert "CPU" in (folder / "report.md").read_text()
     assert all(f"[{i}/16]" in done.stderr or len(run_ids(folder)) != 16 for i in range(1, 17))
     for text in (done.stdout, done.stderr):
@@ -200,7 +204,7 @@ def test_report_draws_elsewhere(study, ladder, tmp_path) -> None:
     drawn = ladder("report", folder, "--out", tmp_path / "new" / "drawn")
     assert drawn.returncode == 0, drawn.stderr
     assert drawn.stdout.split("\n\n")[1] in done.stdout
-    assert {path.name for path in (tmp_path / "new" / "drawn").iterdir()} >= {"report.md", "ladder.svg", "ladder.png"}
+    assert {path.name for path in (tmp_path / "new" / "drawn").iterdir()} >= {"report.html", "report.md", "charts"}
 
 
 def spoil(record: dict, **changes) -> str:

@@ -216,7 +216,7 @@ def complete(script, tmp_path):
     (["ablate", "-B", ""], []),
     (["ablate", "--json", "--out", ""], ["a folder"]),
     (["ablate", "--out", "=", "a"], ["a folder"]),
-    (["report", ""], ["a folder"]),
+    (["report", ""], ["a file.json", "a folder"]),
     (["report", "study", "--o"], ["--out"]),  # after an argument
     (["report", "study", "--out", ""], ["a folder"]),
     (["merge", "whole", "shard-1", "--gr"], ["--group-by-device"]),

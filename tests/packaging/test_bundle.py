@@ -74,7 +74,7 @@ def test_contents(bundle) -> None:
     names = {str(path.relative_to(bundle)) for path in files}
     assert names >= {"ladder", "gpu-check", "gpu_check.py", "environment.sh", "README.md", "LICENSE", "bin/ladder",
                      "bin/device_tests", "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json",
-                     "plots/render.py", "plots/report.md.j2"}
+                     "plots/render.py", "plots/report.html.j2", "plots/charts/ladder.py", "results/published.json"}
     assert not [name for name in names if "__pycache__" in name or re.search(r"lib(torch|c10|cud|nv|c\.|stdc|gcc)", name)]
     for path in files:
         if path.parent.name not in ("bin", "lib", "data"):
@@ -123,7 +123,7 @@ def test_needs_nothing_of_the_source_tree(bundle, elsewhere, tmp_path) -> None:
     study = json.loads((elsewhere["cwd"] / "study" / "study.json").read_text())
     assert study["plan"]["runs_ok"] == study["plan"]["runs_planned"] >= 6
     assert study["workload"]["data"]["source"] == "shakespeare.bin"
-    assert (elsewhere["cwd"] / "study" / "report.md").is_file() and (elsewhere["cwd"] / "study" / "ladder.vl.json").is_file()
+    assert (elsewhere["cwd"] / "study" / "report.md").is_file() and (elsewhere["cwd"] / "study" / "charts" / "ladder.vl.json").is_file()
 
 
 def test_its_own_ladders_come_before_the_source_trees(bundle, elsewhere, tmp_path) -> None:

@@ -242,6 +242,23 @@ def test_roofline_of_much_little_and_nothing():
         assert "--roofline" in draw("roofline", report_of(make(), traces=traces)).run
 
 
+def test_roofline_has_the_operations_by_themselves_of_the_same_kind():
+    def one(name, **more):
+        return {"name": name, "real_time": 1.0, "time_unit": "ms", "flops_per_byte": 80.0, "flops_per_second": 5e13} | more
+
+    micro = {"context": {}, "benchmarks": [one("linear/forward/bf16/cuda/manual_time"), one("linear/forward/bf16/cpu/manual_time"),
+                                           one("linear/forward/float32/cuda/manual_time"), one(NASTY),
+                                           {"name": "gelu/forward/bf16/cuda/manual_time", "real_time": 1.0, "time_unit": "ms"}]}
+    trace = trace_of(*PARTS) | {"recipe": {"autocast": "bf16"}}
+    chart = draw("roofline", report_of(make(), traces=[trace], micro=[micro]))
+    wide, _ = drawn(chart)
+    assert [row["aria"] for row in data(chart.wide) if "by itself" in row.get("aria", "")] == [
+        "linear forward bf16, by itself: 50.0 TFLOP/s, 80.0 FLOP per byte"]
+    assert any(line.startswith("hollow diamonds") for line in chart.lines)
+    none = draw("roofline", report_of(make(), traces=[trace | {"recipe": {"autocast": "fp16"}}], micro=[micro]))
+    assert not any("hollow" in line for line in none.lines)
+
+
 # ---- gates and two studies
 
 def test_gate_shows_ratio_interval_band_floor_and_verdict():
