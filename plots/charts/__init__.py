@@ -20,7 +20,8 @@ class Missing(NamedTuple):
     run: str  # the command that makes what it lacks, or why there is none: Markdown's `code` marks commands
 
 
-OF_STUDY = ["ladder", "attribution", "sweep", "throughput", "memory", "phases", "steps", "losses", "energy"]  # the first that a study has leads
+# The first that a study has leads.
+OF_STUDY = ["ladder", "attribution", "sweep", "peers", "throughput", "memory", "phases", "steps", "losses", "energy"]
 OF_REPORT = ["side_by_side", "orders", "roofline", "history", "gate"]
 
 

@@ -12,6 +12,7 @@ import sys
 import pytest
 from builders import (ENTRIES, LADDER, PARTS, ROOT, SCRIPT, comparison_of, gate_of, history_of, make, mixed, report_of, series_of, trace_of,
                       valid, without_number)
+from test_charts_rungs import with_peers
 from test_modes import factorial, sweep
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -60,6 +61,7 @@ DOCUMENTS = {
     "no number": lambda: report_of(nothing()),
     "long names": lambda: report_of(long_names()),
     "two hundred rungs": lambda: report_of(make([(f"optimization number {i}", 2000.0 - 5 * i) for i in range(200)])),
+    "PyTorch": lambda: report_of(with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 0.9), ("PyTorch, CUDA graphs", 1.01))),
     "factorial": lambda: report_of(factorial()),
     "sweep": lambda: report_of(sweep()),
     "two studies": lambda: report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])),

@@ -1,0 +1,73 @@
+"""Our rungs beside the same work in PyTorch: a bar for ours, a lighter one below it for each of PyTorch's.
+
+The surprising thing: the ratios are not the bars' own; they are paired within repeats, because the runs were interleaved.
+"""
+
+from charts import Chart, Missing
+from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
+from study import TITLE_LENGTH, about, has_number, label, mode, peers, runs_said, unclear, warning_line
+from theme import BAR, GREY, INK, PARTS, SLOWER_INK
+from words import clean, milliseconds, shorten, times
+
+NAME, QUESTION = "peers", "Is it faster than PyTorch?"
+WIDTH = 440  # px
+
+
+def rows(study):
+    """Each of our rungs that has twins, then its twins."""
+    out, shown = [], None
+    for own, pair, twin in peers(study):
+        for rung in [twin] if own is shown else [own, twin]:
+            ours = rung is own
+            d = row(study, rung, rung["index"], ours=ours, ms=None, lo=None, hi=None, text="", ratio="", ink=INK)
+            d["row"] = len(out)
+            d["rung"] = shorten(label(own, own["index"]) if ours else clean(twin["title"]), 80)
+            out.append(d)
+            if not has_number(rung):
+                continue
+            d["ms"], (d["lo"], d["hi"]) = rung["ms_per_step"]["median"], interval(rung["ms_per_step"])
+            d["text"] = milliseconds(d["ms"]) + disturbed(rung)
+            d["aria"] = with_interval(f"{d['rung']}: {milliseconds(d['ms'])}", d["lo"], d["hi"], milliseconds)
+            if not ours and pair["ratio"] is not None:
+                d["ratio"] = times(pair["ratio"])
+                d["ink"] = GREY if unclear(pair) else SLOWER_INK if pair["ratio"] < 1 else INK
+                d["aria"] += ", ours is " + with_interval(d["ratio"], *interval(pair), times) + " as fast"
+        shown = own
+    place_ends(out, "ms", "text", milliseconds)
+    return out
+
+
+def finding(study):
+    """The last rung that could be compared, with the fastest of its twins."""
+    compared = [(own, pair, twin) for own, pair, twin in peers(study) if pair["ratio"] is not None]
+    if not compared:
+        return "No rung could be compared with PyTorch"
+    own, pair, twin = min((one for one in compared if one[0] is compared[-1][0]), key=lambda one: one[1]["ratio"])
+    ms = f"{milliseconds(own['ms_per_step']['median'])} against {milliseconds(twin['ms_per_step']['median'])}"
+    name = shorten(twin["title"], 30)
+    if unclear(pair):
+        return shorten(f"No clear difference from {name}, {times(pair['ratio'])} as fast: {ms} per step", TITLE_LENGTH)
+    return shorten(f"{times(pair['ratio'])} as fast as {name}: {ms} per step", TITLE_LENGTH)
+
+
+def drawing(data, narrow):
+    rows_ = Rows(data, WIDTH, narrow)
+    x = rows_.x("ms", "ms per step", rows_.domain("text"), format=",~f")
+    color = {"condition": {"test": "datum.ours", "value": BAR}, "value": PARTS[3]}
+    right = rows_.width + (0 if narrow else 110)
+    return {"data": {"values": data}, **rows_.view([
+        rows_.blank(), rows_.bars(x, color), *rows_.whiskers(x), rows_.at_end(x), *rows_.names(right - 110 if narrow else None),
+        *rows_.column("ratio", "ours is as fast", right, "ink", fontWeight="bold")])}
+
+
+def draw(part):
+    study = part["study"]
+    if not peers(study):
+        return Missing("`ladder ablate --with-peer pytorch` runs the same work in plain PyTorch, between our runs")
+    data = rows(study)
+    said = [f"dark bars: ours · light bars: PyTorch, the same recipe, tokens and weights · {runs_said(study)}",
+            whiskers_said(study, data) + " · ×: paired within repeats, above 1 ours is faster"]
+    if any(d["ink"] == GREY for d in data):
+        said[1] += "; grey: the interval includes 1"
+    sizes = ["at several sizes"] if mode(study) == "sweep" else []
+    return Chart(finding(study), about(study) + said + sizes + warning_line(study), drawing(data, False), drawing(data, True))
