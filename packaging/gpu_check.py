@@ -139,6 +139,7 @@ class Check:
         for pattern, what in [("*.study.json", "a study's numbers"),
                               ("*.records.jsonl", "the record of every run of a study, one on a line; two of a disturbed one")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
+        lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records."]
         (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
