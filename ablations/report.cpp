@@ -3,11 +3,13 @@
 #include "ablations/compare.h"
 #include "ablations/guard.h"
 #include "ablations/measured.h"
+#include "ablations/setting.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/resources.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -226,6 +228,27 @@ void add_file(const fs::path& file, Json& report, std::vector<std::string>& note
   }
 }
 
+// Noise floors say something of a study that was measured under the same circumstances only: each study's, by their
+// places in the report's list. The others are noted.
+void match_noise(Json& report, std::vector<std::string>& notes) {
+  for (size_t i = 0; i < report.at("noise").size(); ++i) {
+    const Json& noise = report.at("noise")[i];
+    std::vector<std::string> differing;
+    bool matched = false;
+    for (Json& entry : report["studies"]) {
+      const Json& study = entry.at("study");
+      const Json own = setting_of(study.at("environment"), study.at("workload"), noise.at("recipe"));
+      differing = differences(own, noise.at("setting"));
+      if (!differing.empty()) continue;
+      entry["noise"].push_back(i);
+      matched = true;
+    }
+    if (matched) continue;
+    notes.push_back(fmt::format("the noise floor of {} is not shown: it was measured under other circumstances ({})",
+                                noise.at("label").get<std::string>(), fmt::join(differing, "; ")));
+  }
+}
+
 }  // namespace
 
 Json report_document(const std::vector<StudyFiles>& studies, const std::vector<fs::path>& with, bool published) {
@@ -240,11 +263,13 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
                                  {"computed_again", files.computed_again},
                                  {"study", files.study},
                                  {"runs", runs_of(files)},
-                                 {"losses", losses_of(files, notes)}});
+                                 {"losses", losses_of(files, notes)},
+                                 {"noise", Json::array()}});
     for (const Json& trace : files.traces) report["traces"].push_back(trace);
   }
   if (studies.size() == 2) report["comparison"] = comparison_of(studies[0], studies[1], notes);
   for (const fs::path& file : with) add_file(file, report, notes);
+  match_noise(report, notes);
   if (published) {
     report["published"] =
         harness::read_json(harness::resource_root() / "results" / "published.json", "published").at("entries");
@@ -273,6 +298,11 @@ void check_report(const Json& report, const std::string& where) {
     harness::check_schema(entry.at("study"), "study", place + "[study]");
     check_study(entry.at("study"), place + "[study]");
     const size_t rungs = entry.at("study").at("rungs").size();
+    for (const Json& noise : entry.at("noise")) {
+      if (noise.get<size_t>() < report.at("noise").size()) continue;
+      throw std::invalid_argument(
+          fmt::format("{}[noise]: {} is asked for; the report has {}", place, noise.dump(), report.at("noise").size()));
+    }
     for (const auto& [list, field] : {std::pair{"runs", "rung"}, {"losses", "rung"}, {"losses", "guarded_by"}}) {
       for (const Json& item : entry.at(list)) {
         if (item.at(field).get<size_t>() < rungs) continue;

@@ -44,7 +44,7 @@ def as_report(document):
     """A study by itself as a report's document: without the records, whose charts it then lacks."""
     if document["kind"] == "report":
         return document
-    part = {"source": "", "computed_again": False, "study": document, "runs": [], "losses": []}
+    part = {"source": "", "computed_again": False, "study": document, "runs": [], "losses": [], "noise": []}
     return {"kind": "report", "schema_version": 1, "studies": [part], "comparison": None, "gates": [], "histories": [], "noise": [],
             "traces": [], "micro": [], "published": [], "notes": []}
 

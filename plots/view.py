@@ -80,8 +80,9 @@ def trust(report, part):
         card("Guard", f"{following} of {number_of(len(guards), 'rung')} {'follows' if following == 1 else 'follow'} the reference",
              "good" if following == len(guards) else "bad",
              "" if worst is None else f"largest deviation of a loss {plain(worst)} nats")
-    floors = [(clean(n["label"]), f) for n in report["noise"] for f in n["floors"]
-              if f["pairs"] == plan["repeats"]] or [(clean(n["label"]), n["floors"][-1]) for n in report["noise"] if n["floors"]]
+    noise = [report["noise"][i] for i in part["noise"]]
+    floors = [(clean(n["label"]), f) for n in noise for f in n["floors"] if f["pairs"] == plan["repeats"]] \
+        or [(clean(n["label"]), n["floors"][-1]) for n in noise if n["floors"]]
     if floors:
         label, floor = floors[-1]
         card("Noise floor", percent(floor["floor"]), "", f"the least difference that {number_of(floor['pairs'], 'pair')} of runs can "

@@ -53,7 +53,7 @@ def on_a_terminal(program, environment):
     def run(*arguments, variables=None, **options) -> tuple[int, str]:
         reader, writer = pty.openpty()
         command = [program, *map(str, arguments)]
-        with subprocess.Popen(command, env=environment | {"TERM": "xterm"} | (variables or {}), stdin=subprocess.DEVNULL, stderr=writer,
+        with subprocess.Popen(command, env=environment | {"TERM": "xterm", "NO_COLOR": ""} | (variables or {}), stdin=subprocess.DEVNULL, stderr=writer,
                               **{"stdout": writer, **options}) as process:
             os.close(writer)
             shown = b""

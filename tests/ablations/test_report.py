@@ -228,6 +228,19 @@ def test_with_other_documents(report, study, tmp_path, measured) -> None:
     assert rungs <= known, "published figures name optimizations that there are"
 
 
+def test_a_noise_floor_is_shown_with_studies_of_its_circumstances(report, tmp_path) -> None:
+    explained = EVIDENCE.parent / "amd-epyc-2-cores-2026-11-21-explained"
+    shutil.copytree(explained, tmp_path / "study")
+    noise = read_json(explained / "with" / "noise.json")
+    done = report("study", "--out", "drawn", "--with", explained / "with" / "noise.json")
+    assert done.returncode == 0, done.stderr
+    assert check(read_json(tmp_path / "drawn" / "report.json"))["studies"][0]["noise"] == [0] and "noise" not in done.stderr
+    noise["setting"]["device"] = "another"
+    done = report("study", "--out", "drawn", "--with", write_json(tmp_path / "other.json", noise))
+    document = check(read_json(tmp_path / "drawn" / "report.json"))
+    assert document["studies"][0]["noise"] == [] and "measured under other circumstances (device: AMD EPYC against another" in done.stderr
+
+
 @pytest.mark.parametrize("content, words", [
     ({"kind": "plan", "schema_version": 1}, ['"plan"', "gate, history, noise and trace", "Google Benchmark"]),
     ([1], ["absent", "gate, history"]),

@@ -137,7 +137,8 @@ def report_of(*studies, **more):
     parts = []
     for study in studies:
         runs = runs_of(study)
-        parts.append({"source": study["id"], "computed_again": True, "study": study, "runs": runs, "losses": losses_of(study, runs)})
+        parts.append({"source": study["id"], "computed_again": True, "study": study, "runs": runs, "losses": losses_of(study, runs),
+                      "noise": []})
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
             "traces": [], "micro": [], "published": [], "notes": [], **more}
 
@@ -202,3 +203,10 @@ def series_of(label, verdict, points=20, jump=1.0):
 def history_of(*series):
     return valid({"kind": "history", "schema_version": 1, "created": "2026-02-02T03:04:05Z", "studies": 20, "finding": "1 of 2 rungs is slower",
                   "slower": 1, "method": "a permutation test", "skipped": [], "notes": [], "series": list(series)})
+
+
+def noise_of(*floors):
+    """A noise floor; floors: (pairs, floor)."""
+    return valid({"kind": "noise", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "label": "+ flash", "recipe_hash": "ab" * 6,
+                  "recipe": {}, "setting": {}, "program": None, "pairs": 8, "differences": [0.01] * 8, "sd": 0.01,
+                  "floors": [{"pairs": pairs, "floor": floor} for pairs, floor in floors]})

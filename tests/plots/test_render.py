@@ -10,7 +10,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 import pytest
-from builders import LADDER, ROOT, SCRIPT, make, mixed, report_of, valid, without_number
+from builders import LADDER, ROOT, SCRIPT, make, mixed, noise_of, report_of, valid, without_number
 
 import documents
 import markdown
@@ -359,6 +359,18 @@ def test_memory_has_one_unit_for_the_column():
         r["peak_memory_bytes"] = r["peak_memory_bytes"] and r["peak_memory_bytes"] // 8
     assert [r["memory"] for r in ladder.rows(valid(study))][:3] == ["397", "—", "346"]
     assert words.memory(1, ("GiB", 2**30)) == "<0.1" and words.memory(0, ("GiB", 2**30)) == "0.0"
+
+
+def test_the_noise_floor_is_the_one_of_so_many_repeats():
+    def card(document):
+        return next(c for c in view.view(document)["parts"][0]["trust"] if c["what"] == "Noise floor")
+
+    document = report_of(make(), noise=[noise_of((3, 0.05), (5, 0.031), (8, 0.02)), noise_of((2, 0.09))])
+    assert card(document)["value"] == "not measured"  # of other circumstances
+    document["studies"][0]["noise"] = [0, 1]
+    assert card(document)["value"] == "3.1 %" and "5 pairs of runs" in card(document)["words"]
+    document["studies"][0]["noise"] = [1]
+    assert card(document)["value"] == "9 %" and "2 pairs" in card(document)["words"]
 
 
 def test_spec_is_pure_and_repeatable():
