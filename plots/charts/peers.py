@@ -39,7 +39,8 @@ def rows(study):
 
 def finding(study):
     """The last rung that could be compared, with the fastest of its twins."""
-    compared = [(own, pair, twin) for own, pair, twin in peers(study) if pair["ratio"] is not None]
+    compared = [(own, pair, twin) for own, pair, twin in peers(study)
+                if pair["ratio"] is not None and has_number(own) and has_number(twin)]
     if not compared:
         return "No rung could be compared with PyTorch"
     own, pair, twin = min((one for one in compared if one[0] is compared[-1][0]), key=lambda one: one[1]["ratio"])
