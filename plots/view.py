@@ -134,7 +134,7 @@ def part_view(report, part, suffix, name):
         "trust": trust(report, part), "alone": lambda rung: alone(study, rung), "proofs_of": proofs_of,
         "shown": lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False),
         "again": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}{of.command_line(study)}",
-        "study": study, "name": name, "suffix": suffix, "source": part["source"], "computed_again": part["computed_again"],
+        "study": study, "name": name, "suffix": suffix,
         "words": words, "first": first, "last": last, "confidence": of.confidence(study),
         "headline": words if first or of.mode(study) == "cumulative" or not lead else lead.chart.finding,
         "rungs": of.own_rungs(study), "mode": of.mode(study), "worths": of.worths(study), "worth_words": of.worth_words(study),
@@ -190,7 +190,7 @@ def view(report):
     lacking = [(one.question + (f" ({part['name']})" if len(parts) > 1 else ""), one.run)
                for part in parts for one in part["charts"] if not one.chart]
     side = next((one for one in beside if one.name == "side_by_side" and one.chart), None)
-    return {"report": report, "parts": parts, "side": side, "charts": [one for one in beside if one is not side],
+    return {"parts": parts, "side": side, "charts": [one for one in beside if one is not side],
             "comparison": report["comparison"],
             "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["headline"], "contents": contents(parts, beside),
             "missing": lacking + [(one.question, one.run) for one in beside if not one.chart]}

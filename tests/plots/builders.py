@@ -1,5 +1,6 @@
 """Made-up documents for the tests of plots/, checked against their schemas so that the tests cannot drift away from them."""
 
+import copy
 import json
 import random
 import sys
@@ -141,6 +142,23 @@ def report_of(*studies, **more):
                       "noise": []})
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
             "traces": [], "micro": [], "published": [], "notes": [], **more}
+
+
+def with_peers(*ratios, runs=5):
+    """The last rung's twins, one for each (title, ratio)."""
+    study = make(runs=runs)
+    own = study["rungs"][-1]
+    own["peers"] = []
+    for title, ratio in ratios:
+        twin = copy.deepcopy(own) | {"index": len(study["rungs"]), "title": title, "peer": "pytorch", "against": own["index"]}
+        twin.pop("peers")
+        half = 0.02 if runs > 1 else None
+        for field in ("median", "lo", "hi"):
+            twin["ms_per_step"][field] = None if twin["ms_per_step"][field] is None else twin["ms_per_step"][field] * ratio
+        own["peers"].append({"peer": "pytorch", "rung": twin["index"], "ratio": ratio, "lo": ratio - half if half else None,
+                             "hi": ratio + half if half else None})
+        study["rungs"].append(twin)
+    return valid(study)
 
 
 # ---- what may stand beside a study

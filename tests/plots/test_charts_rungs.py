@@ -194,14 +194,14 @@ def test_the_ladders_figures_stand_as_they_are_in_the_study():
 
 
 def test_published_figures_are_marks_of_another_kind():
-    own = [entry("start", 1000.0), entry("bf16", 300.0, source="x" * 500, gpu=NASTY),
+    own = [entry("start", 1000.0), entry("bf16", 300.0, source="s" * 500, gpu=NASTY),
            entry("sdpa", 2000.0, B=None, tokens_per_step=None)]
     chart = draw("ladder", complete(), published=own)
     marks = diamonds(chart)
     assert [(m["row"], m["published_ms"]) for m in marks] == [(0, 1000.0), (1, 300.0), (2, 2000.0)]
     assert marks[0]["aria"] == "published, not measured here: 1,000 ms, a lecture (A100), PyTorch"
     assert marks[2]["aria"].endswith("a lecture (A100, B not said), PyTorch")
-    assert any(line.startswith("◊ published elsewhere, not measured here: a lecture (A100); xxx") for line in chart.lines)
+    assert any(line.startswith("◊ published elsewhere, not measured here: a lecture (A100); sss") for line in chart.lines)
     bars = [layer for layer in chart.wide["layer"] if layer["mark"]["type"] == "bar"][-1]
     assert bars["encoding"]["x"]["scale"]["domain"][1] > 2000
     for svg in drawn(chart):
@@ -365,51 +365,3 @@ def test_energy_has_one_unit_for_all_rows():
 def test_energy_needs_a_gpu_that_counts():
     assert "NVIDIA GPU" in draw("energy", make()).run
     assert "no run of this study could tell" in draw("energy", make(device="cuda")).run
-
-
-# ---- PyTorch beside ours
-
-def with_peers(*ratios, runs=5):
-    """The last rung's twins, one for each (title, ratio)."""
-    study = make(runs=runs)
-    own = study["rungs"][-1]
-    own["peers"] = []
-    for title, ratio in ratios:
-        twin = copy.deepcopy(own) | {"index": len(study["rungs"]), "title": title, "peer": "pytorch", "against": own["index"]}
-        twin.pop("peers")
-        half = 0.02 if runs > 1 else None
-        for field in ("median", "lo", "hi"):
-            twin["ms_per_step"][field] = None if twin["ms_per_step"][field] is None else twin["ms_per_step"][field] * ratio
-        own["peers"].append({"peer": "pytorch", "rung": twin["index"], "ratio": ratio, "lo": ratio - half if half else None,
-                             "hi": ratio + half if half else None})
-        study["rungs"].append(twin)
-    return valid(study)
-
-
-def test_peers_stand_below_our_rung_and_the_fastest_is_the_finding():
-    chart = charts.module("peers").draw({"study": with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.25))})
-    wide, narrow = drawn(chart)
-    assert chart.finding == "1.25× as fast as PyTorch compile: 579 ms against 724 ms per step"
-    data = chart.wide["data"]["values"]
-    assert [(d["rung"], d["ours"], d["ratio"]) for d in data] == [
-        ("+ zero copy data", True, ""), ("PyTorch eager", False, "2.00×"), ("PyTorch compile", False, "1.25×")]
-    assert any("PyTorch compile: 724 ms (717 ms to 731 ms), ours is 1.25× (1.23× to 1.27×) as fast" in text for text in said(wide))
-
-
-def test_peers_that_are_as_fast_failed_or_ran_once():
-    chart = charts.module("peers").draw({"study": with_peers(("PyTorch eager", 1.01))})
-    assert chart.finding.startswith("No clear difference from PyTorch eager, 1.01× as fast") and "grey" in chart.lines[-1]
-    chart = charts.module("peers").draw({"study": with_peers((NASTY, 0.9))})
-    drawn(chart)
-    assert chart.finding.startswith("0.90× as fast as <script>")
-    once = with_peers(("PyTorch eager", 2.0), runs=1)
-    chart = charts.module("peers").draw({"study": once})
-    drawn(chart)
-    assert any("no interval" in line for line in chart.lines)
-    without_number(once, len(once["rungs"]) - 1, "failed", "exit status 1")
-    once["rungs"][-2]["peers"][0].update(ratio=None, lo=None, hi=None)
-    chart = charts.module("peers").draw({"study": once})
-    drawn(chart)
-    assert chart.finding == "No rung could be compared with PyTorch"
-    assert "failed: exit status 1" in [d["reason"] for d in chart.wide["data"]["values"]]
-    assert "--with-peer pytorch" in charts.module("peers").draw({"study": make()}).run

@@ -1,17 +1,14 @@
 """The charts of runs, losses, worths, limits, gates and two studies: what they hold and say, not their pixels."""
 
 import json
-import re
 
 import drawings
-import pytest
 from builders import (ENTRIES, LADDER, NASTY, PARTS, comparison_of, entry, gate_of, history_of, make, mixed, part_row, report_of,
-                      series_of, trace_of, valid, without_number)
+                      series_of, trace_of, without_number)
 from builders import rung as one_rung
 from drawings import drawn, golden, values
 
 import charts
-import theme
 
 def data(drawing):
     return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]

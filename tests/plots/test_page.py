@@ -11,8 +11,7 @@ import sys
 
 import pytest
 from builders import (ENTRIES, LADDER, PARTS, ROOT, SCRIPT, comparison_of, gate_of, history_of, make, mixed, report_of, series_of, trace_of,
-                      valid, without_number)
-from test_charts_rungs import with_peers
+                      valid, with_peers, without_number)
 from test_modes import factorial, sweep
 
 playwright = pytest.importorskip("playwright.sync_api")

@@ -10,7 +10,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 import pytest
-from builders import LADDER, ROOT, SCRIPT, make, mixed, noise_of, report_of, valid, without_number
+from builders import LADDER, SCRIPT, make, mixed, noise_of, report_of, valid, without_number
 
 import documents
 import markdown
