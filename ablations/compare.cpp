@@ -5,7 +5,6 @@
 #include "ablations/measured.h"
 #include "ablations/runner.h"
 #include "ablations/setting.h"
-#include "files/files.h"
 #include "harness/unfit.h"
 #include "harness/verdict.h"
 
@@ -51,15 +50,13 @@ void add_study(Side& side, const fs::path& folder) {
   }
 }
 
-Json kind_of(const Json& document) { return document.is_object() ? document.value("kind", Json()) : Json(); }
-
 void add_records(Side& side, const fs::path& folder) {
   std::vector<Json> records;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || !name.ends_with(".json") || name.ends_with(".flagged.json")) continue;
-    Json document = harness::parse_json(files::read_file(entry.path(), size_t{64} << 20), entry.path().string());
-    if (kind_of(document) != "record") continue;
+    Json document = harness::read_any_json(entry.path());
+    if (harness::kind_of(document) != "record") continue;
     harness::check_schema(document, "record", entry.path().string());
     if (document.at("status") == "ok") records.push_back(std::move(document));
   }
@@ -210,7 +207,7 @@ Side read_side(const fs::path& path) {
     }
   } else if (path.filename() == "study.json") {
     add_study(side, fs::absolute(path).parent_path());
-  } else if (kind_of(harness::parse_json(files::read_file(path, size_t{64} << 20), path.string())) == "baseline") {
+  } else if (harness::kind_of(harness::read_any_json(path)) == "baseline") {
     side.arms.push_back(read_baseline(path));
   } else {
     const Json record = harness::read_json(path, "record");

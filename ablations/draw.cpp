@@ -55,8 +55,7 @@ void check_folder(const fs::path& out) {
 
 bool is_report(const fs::path& path) {
   if (fs::is_directory(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
-  const Json document = harness::parse_json(files::read_file(path, size_t{64} << 20), path.string());
-  return document.is_object() && document.value("kind", Json()) == "report";
+  return harness::kind_of(harness::read_any_json(path)) == "report";
 }
 
 // A folder, or a file that stands for it.

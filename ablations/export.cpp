@@ -70,11 +70,6 @@ class Table {
   std::string text_;
 };
 
-std::string label_of(const Json& rung) {
-  const bool first = rung.at("index") == 0 || rung.contains("peer");
-  return rung.value("label", (first ? "" : "+ ") + rung.at("title").get<std::string>());
-}
-
 // A size of the rung's step, or of the study's.
 Json size_of(const Json& study, const Json& rung, const char* field) {
   const Json own = at(rung, {"workload", field});
@@ -87,7 +82,7 @@ Row rung_row(const Json& source, const Json& study, const Json& rung) {
           {"index", at(rung, {"index"})},
           {"optimization", at(rung, {"optimization"})},
           {"title", at(rung, {"title"})},
-          {"label", rung.is_null() ? Json() : Json(label_of(rung))},
+          {"label", at(rung, {"label"})},
           {"peer", at(rung, {"peer"})},
           {"status", at(rung, {"status"})},
           {"reason", at(rung, {"reason"})},
@@ -133,7 +128,7 @@ Row step_row(const Json& source, const Json& run, const Json& rung, size_t step)
   return {{"study", source},
           {"run", at(run, {"id"})},
           {"rung", at(run, {"rung"})},
-          {"label", rung.is_null() ? Json() : Json(label_of(rung))},
+          {"label", at(rung, {"label"})},
           {"repeat", at(run, {"repeat"})},
           {"position", at(run, {"position"})},
           {"step", step + 1},
@@ -216,7 +211,7 @@ void add_benchmarks(const Json& entry, const std::string& prefix, int64_t& famil
     Json common{{"name", names[i]},         {"run_name", names[i]},
                 {"family_index", family++}, {"per_family_instance_index", 0},
                 {"run_type", "iteration"},  {"threads", 1},
-                {"time_unit", "ms"},        {"label", files::printable(label_of(rung))}};
+                {"time_unit", "ms"},        {"label", files::printable(rung.at("label").get<std::string>())}};
     if (status != "measured") {
       left_out += fmt::format("{}{}: {}", left_out.empty() ? "" : "; ", names[i], status);
       continue;

@@ -4,7 +4,6 @@
 #include "ablations/guard.h"
 #include "ablations/measured.h"
 #include "ablations/setting.h"
-#include "files/files.h"
 #include "files/printable.h"
 #include "harness/resources.h"
 
@@ -26,10 +25,6 @@ using harness::Json;
 
 namespace {
 
-constexpr size_t largest_file = size_t{64} << 20;
-
-Json parsed(const fs::path& file) { return harness::parse_json(files::read_file(file, largest_file), file.string()); }
-
 std::string title_of(const Json& study, size_t rung) {
   return fmt::format("rung {} \"{}\"", rung, study.at("rungs").at(rung).at("title").get<std::string>());
 }
@@ -42,16 +37,6 @@ std::vector<RunsByRepeat> runs_by_rung(const StudyFiles& files) {
     runs[run.at("rung").get<size_t>()][run.at("repeat").get<int64_t>()] = run_data(files.records[i]);
   }
   return runs;
-}
-
-// Studies from before the guard named it: the first rung that counts and has no guard itself.
-std::optional<size_t> guarding_rung(const Json& study, const Json& guard) {
-  if (guard.contains("guarded_by")) return guard.at("guarded_by").get<size_t>();
-  const Json& rungs = study.at("rungs");
-  const auto first = std::ranges::find_if(rungs, [](const Json& rung) {
-    return rung.at("status") == "measured" && rung.at("guard").is_null() && !rung.contains("peer");
-  });
-  return first == rungs.end() ? std::nullopt : std::optional<size_t>(first - rungs.begin());
 }
 
 Json losses_json(size_t rung, size_t guarded_by, const Guard& verdict, const RunData& run, const RunData& reference) {
@@ -84,13 +69,13 @@ Json losses_of(const StudyFiles& files, std::vector<std::string>& notes) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const Json& stated = files.study.at("rungs").at(i).at("guard");
     if (stated.is_null() || runs[i].empty()) continue;
-    const auto guarded_by = guarding_rung(files.study, stated);
-    if (!guarded_by || runs[*guarded_by].empty()) {
+    const size_t guarded_by = stated.value("guarded_by", runs.size());
+    if (guarded_by >= runs.size() || runs[guarded_by].empty()) {
       notes.push_back(fmt::format("{}: the losses of {} are not shown: those that it has to follow are not there",
                                   files.source, title_of(files.study, i)));
       continue;
     }
-    const RunsByRepeat& reference = runs[*guarded_by];
+    const RunsByRepeat& reference = runs[guarded_by];
     const Guard verdict = worst_of(runs[i], reference, stated.at("tolerance"), stated.at("known_offset"));
     if (!agrees(verdict, stated)) {
       notes.push_back(
@@ -100,7 +85,7 @@ Json losses_of(const StudyFiles& files, std::vector<std::string>& notes) {
       continue;
     }
     list.push_back(
-        losses_json(i, *guarded_by, verdict, runs[i].at(verdict.repeat), partner_of(verdict.repeat, reference)));
+        losses_json(i, guarded_by, verdict, runs[i].at(verdict.repeat), partner_of(verdict.repeat, reference)));
   }
   return list;
 }
@@ -140,8 +125,7 @@ Side side_of(const StudyFiles& files) {
   for (const size_t i : order) {
     const Json& rung = rungs.at(rung_of(i));
     if (rung.contains("peer")) continue;
-    add_record(side, rung.value("label", (rung_of(i) == 0 ? "" : "+ ") + rung.at("title").get<std::string>()),
-               files.records[i]);
+    add_record(side, rung.at("label"), files.records[i]);
   }
   return side;
 }
@@ -213,8 +197,8 @@ Json micro_from(const Json& document, const fs::path& file, std::vector<std::str
 void add_file(const fs::path& file, Json& report, std::vector<std::string>& notes) {
   static const std::map<std::string, const char*> places{
       {"gate", "gates"}, {"history", "histories"}, {"noise", "noise"}, {"trace", "traces"}};
-  const Json document = parsed(file);
-  const Json kind = document.is_object() ? document.value("kind", Json()) : Json();
+  const Json document = harness::read_any_json(file);
+  const Json kind = harness::kind_of(document);
   if (kind.is_string() && places.contains(kind)) {
     harness::check_schema(document, kind.get<std::string>(), file.string());
     report[places.at(kind)].push_back(document);
@@ -280,8 +264,9 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
 }
 
 Json read_report(const fs::path& file) {
-  Json report = parsed(file);
+  Json report = harness::read_any_json(file);
   check_report(report, file.string());
+  for (Json& entry : report["studies"]) complete_study(entry["study"]);
   return report;
 }
 

@@ -112,6 +112,7 @@ StudyFiles stored_study(const fs::path& path) {
   const fs::path file = is_folder ? path / "study.json" : path;
   StudyFiles files{.source = last_part(path), .computed_again = false, .study = harness::read_json(file, "study")};
   check_study(files.study, file.string());
+  complete_study(files.study);
   files.notes.push_back(
       fmt::format("{}: shown as its study.json says; without its plan nothing was computed again", files.source));
   std::multimap<std::string, Json> by_id;
@@ -142,6 +143,21 @@ StudyFiles stored_study(const fs::path& path) {
   note_what_is_lacking(files, missing, others);
   if (is_folder) files.traces = traces_in(path);
   return files;
+}
+
+void complete_study(Json& study) {
+  if (!study.contains("mode")) study["mode"] = "cumulative";
+  if (!study.contains("attribution")) study["attribution"] = Json::array();
+  Json& rungs = study["rungs"];
+  const auto first = std::ranges::find_if(rungs, [](const Json& rung) {
+    return rung.at("status") == "measured" && rung.at("guard").is_null() && !rung.contains("peer");
+  });
+  for (Json& rung : rungs) {
+    const bool plain = rung.at("index") == 0 || rung.contains("peer");
+    if (!rung.contains("label")) rung["label"] = (plain ? "" : "+ ") + rung.at("title").get<std::string>();
+    if (first == rungs.end() || rung.at("guard").is_null() || rung["guard"].contains("guarded_by")) continue;
+    rung["guard"]["guarded_by"] = first - rungs.begin();
+  }
 }
 
 void check_study(const Json& study, const std::string& where) {

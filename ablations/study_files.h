@@ -33,6 +33,10 @@ StudyFiles stored_study(const std::filesystem::path& path);
 // message. What a schema cannot say.
 void check_study(const harness::Json& study, const std::string& where);
 
+// Fills in what studies from before these fields lack: the mode, an empty attribution, labels, and which rung a guard
+// compares with (the first that counts and has no guard itself). What reads a study afterwards needs no second way.
+void complete_study(harness::Json& study);
+
 // The last part of a path, printable: what a page may say of where something was.
 std::string last_part(const std::filesystem::path& path);
 

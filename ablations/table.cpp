@@ -251,20 +251,10 @@ std::string mfu_line(const Json& study) {
   return line.empty() ? "" : wrapped(line);
 }
 
-Json with_what_older_ones_lack(Json study) {
-  if (!study.contains("mode")) study["mode"] = "cumulative";
-  if (!study.contains("attribution")) study["attribution"] = Json::array();
-  for (size_t i = 0; i < study.at("rungs").size(); ++i) {
-    Json& rung = study["rungs"][i];
-    if (!rung.contains("label")) rung["label"] = (i == 0 ? "" : "+ ") + rung.at("title").get<std::string>();
-  }
-  return study;
-}
-
 }  // namespace
 
 std::string study_table(const Json& as_written, const Look& look) {
-  const Json study = with_what_older_ones_lack(with_printable_texts(as_written));
+  const Json study = with_printable_texts(as_written);
   const auto& device = study.at("device");
   const std::string mode = study.at("mode");
   std::string text =

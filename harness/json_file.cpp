@@ -31,7 +31,7 @@ const valijson::Schema& schema_for(std::string_view kind) {
   auto& schema = schemas[std::string(kind)];
   if (!schema) {
     const fs::path file = resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
-    const Json document = parse_json(files::read_file(file, largest_document), file.string());
+    const Json document = read_any_json(file);
     auto parsed = std::make_unique<valijson::Schema>();
     valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(document), *parsed);
     schema = std::move(parsed);
@@ -122,8 +122,12 @@ void check_schema(const Json& document, std::string_view kind, const std::string
                                           files::shortened(files::printable(error.description), 200)));
 }
 
+Json read_any_json(const fs::path& file) { return parse_json(files::read_file(file, largest_document), file.string()); }
+
+Json kind_of(const Json& document) { return document.is_object() ? document.value("kind", Json()) : Json(); }
+
 Json read_json(const fs::path& file, std::string_view kind) {
-  const Json document = parse_json(files::read_file(file, largest_document), file.string());
+  const Json document = read_any_json(file);
   check_schema(document, kind, file.string());
   return document;
 }

@@ -15,6 +15,11 @@ using Json = nlohmann::json;
 // for a schema violation. `kind` is "record", "plan", "study" or "ladder"; files over 64 MiB are refused unread.
 Json read_json(const std::filesystem::path& file, std::string_view kind);
 
+// The same without a schema, where the document itself says what it is.
+Json read_any_json(const std::filesystem::path& file);
+// Its "kind"; null where it says none.
+Json kind_of(const Json& document);
+
 // The same checks on a document that is already in memory; `where` begins the message.
 Json parse_json(std::string_view text, const std::string& where);
 void check_schema(const Json& document, std::string_view kind, const std::string& where);

@@ -2,6 +2,7 @@
 
 #include "ablations/command_line/command.h"
 #include "ablations/command_line/help.h"
+#include "files/files.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -42,8 +43,10 @@ int run_command_line(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return line.app.exit(error);  // --version
-    fmt::print(stderr, "ladder: {}\n`ladder --help` and `ladder COMMAND --help` say what there is.\n",
-               files::printable(error.what()));
+    const bool unknown = argc > 1 && argv[1][0] != '-' && line.app.get_subcommands().empty();
+    fmt::print(
+        stderr, "ladder: {}\n`ladder --help` and `ladder COMMAND --help` say what there is.\n",
+        files::printable(unknown ? fmt::format("there is no command {}", files::in_quotes(argv[1])) : error.what()));
     return 2;
   }
   return line.chosen();
