@@ -1,5 +1,6 @@
 #include "ablations/baseline.h"
 
+#include "ablations/measured.h"
 #include "ablations/plan.h"
 #include "ablations/setting.h"
 #include "ablations/terminal.h"
@@ -61,6 +62,7 @@ Arm read_baseline(const fs::path& file) {
       throw std::invalid_argument(fmt::format("{}: record {} is not of the recipe and device that the baseline names",
                                               file.string(), record.at("id").dump()));
     }
+    (void)run_data(record);  // throws for one that contradicts itself
     arm.records.push_back(record);
   }
   return arm;

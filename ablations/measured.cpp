@@ -20,15 +20,16 @@ RunData run_data(const Json& record) {
   const auto warmup = timing.at("warmup_steps").get<int64_t>();
   const auto all_ms = timing.at("step_ms").get<std::vector<double>>();
   const auto faults = timing.at("page_faults").get<std::vector<double>>();
-  if (warmup >= std::ssize(all_ms) || faults.size() != all_ms.size()) {
+  const Json& losses = timing.at("loss");
+  if (warmup >= std::ssize(all_ms) || faults.size() != all_ms.size() || losses.size() != all_ms.size()) {
     throw std::invalid_argument(
-        fmt::format("record of run {}: {} steps of warm-up among {} times and {} counts of faults",
-                    record.at("id").dump(), warmup, all_ms.size(), faults.size()));
+        fmt::format("record of run {}: {} steps of warm-up among {} times, {} losses and {} counts of faults",
+                    record.at("id").dump(), warmup, all_ms.size(), losses.size(), faults.size()));
   }
   run.timed_ms.assign(all_ms.begin() + warmup, all_ms.end());
   run.median_ms = harness::median(run.timed_ms);
   run.page_faults_per_step = harness::median(std::vector<double>(faults.begin() + warmup, faults.end()));
-  for (const Json& loss : timing.at("loss")) {
+  for (const Json& loss : losses) {
     run.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
   }
   run.peak_bytes = record.at("memory").at("peak_bytes");

@@ -1,6 +1,8 @@
-// JSON documents: ladders, plans, records, studies, reports and traces, each followed to where the program shows what
-// it holds.
+// JSON documents: ladders, plans, records, studies, reports, traces, baselines and noise floors, each followed to where
+// the program shows what it holds.
 #include "ablations/analysis.h"
+#include "ablations/baseline.h"
+#include "ablations/compare.h"
 #include "ablations/explain.h"
 #include "ablations/export.h"
 #include "ablations/ladder.h"
@@ -135,6 +137,22 @@ Json document(std::string_view bytes, std::string_view kind) {
 
 }  // namespace
 
+// What a file compared with others may be: a baseline or a record.
+bool read_baseline(std::string_view bytes) {
+  static const MemoryFile file;
+  static const ablations::Side other = ablations::read_side(fs::path(FUZZ_SEEDS) / "baseline" / "valid.json");
+  file.write(bytes);
+  return taken([] {
+    const ablations::Side side = ablations::read_side(file.path());
+    for (const auto& [base, head] : {std::pair(&side, &other), std::pair(&other, &side), std::pair(&side, &side)}) {
+      const Json comparison = ablations::compare_sides(*base, *head, {.force = true});
+      harness::check_schema(Json::parse(comparison.dump()), "comparison", "the comparison");
+      check_shown(ablations::comparison_table(comparison));
+      check_shown(ablations::comparison_markdown(comparison));
+    }
+  });
+}
+
 bool read_ladder(std::string_view bytes) {
   static const MemoryFile file;
   file.write(bytes);
@@ -147,6 +165,14 @@ bool read_ladder(std::string_view bytes) {
       (void)taken(
           [&] { (void)ablations::arms(ladder, {.mode = mode}, {.B = ladder.B, .T = ladder.T}, machines::hopper); });
     }
+  });
+}
+
+bool read_noise(std::string_view bytes) {
+  return taken([&] {
+    const Json noise = document(bytes, "noise");
+    for (const int64_t pairs : {1, 8, 1000}) (void)ablations::floor_at(noise, pairs);
+    check_shown(ablations::noise_table(noise));
   });
 }
 
@@ -194,7 +220,9 @@ bool read_trace(std::string_view bytes) {
 }
 
 const std::map<std::string, Target>& targets() {
-  static const std::map<std::string, Target> all{{"ladder", read_ladder},
+  static const std::map<std::string, Target> all{{"baseline", read_baseline},
+                                                 {"ladder", read_ladder},
+                                                 {"noise", read_noise},
                                                  {"plan", read_plan},
                                                  {"record", read_record},
                                                  {"report", read_report},
@@ -210,7 +238,7 @@ const std::map<std::string, Target>& targets() {
 const std::vector<std::string>& words_of(const std::string& target) {
   static const auto all = [] {
     std::map<std::string, std::vector<std::string>> words;
-    for (const char* kind : {"ladder", "plan", "record", "report", "study", "trace"}) {
+    for (const char* kind : {"baseline", "ladder", "noise", "plan", "record", "report", "study", "trace"}) {
       const fs::path file = harness::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
       std::set<std::string> found;
       const Json schema = Json::parse(files::read_file(file)).flatten();

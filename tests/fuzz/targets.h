@@ -13,14 +13,16 @@ namespace fuzz {
 // finding.
 using Target = bool (*)(std::string_view bytes);
 
-// ladder, plan, record, report, study, trace; safetensors, tokens, vocabulary, text.
+// baseline, ladder, noise, plan, record, report, study, trace; safetensors, tokens, vocabulary, text.
 const std::map<std::string, Target>& targets();
 
 // For documents: field names and allowed words of the schemas. Empty for other targets.
 const std::vector<std::string>& words_of(const std::string& target);
 
 // What targets() gathers.
+bool read_baseline(std::string_view bytes);
 bool read_ladder(std::string_view bytes);
+bool read_noise(std::string_view bytes);
 bool read_plan(std::string_view bytes);
 bool read_record(std::string_view bytes);
 bool read_report(std::string_view bytes);
