@@ -2,7 +2,9 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
 namespace model {
@@ -45,10 +47,22 @@ class CapturedGraph : public Executor {
   void capture(const std::function<void()>& body) {
     before_body_();
     at::autocast::clear_cache();
+    // A capture takes its memory from a pool of its own, and during it PyTorch gives no cached block back: what the
+    // steps before have cached must go first, else both do not fit where one fills most of the device.
+    c10::cuda::device_synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();
     // Kept only when whole: after an exception (out of memory) the next run must not launch half a graph.
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
     graph->capture_begin();
-    body();
+    try {
+      body();
+    } catch (...) {
+      try {
+        graph->capture_end();            // the stream and the allocator must not stay capturing
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first exception says what went wrong
+      }
+      throw;
+    }
     graph->capture_end();
     graph_ = std::move(graph);
   }
