@@ -5,6 +5,7 @@
 #include <cupti.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string_view>
 
@@ -64,7 +65,9 @@ template <class Predicate>
 int64_t sum_where(const std::map<std::string, int64_t>& calls, Predicate&& wanted) {
   int64_t sum = 0;
   for (const auto& [name, count] : calls) {
-    if (wanted(std::string_view(name))) sum += count;
+    std::string_view function = name;
+    function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));  // what <<<>>> calls has two
+    if (wanted(function)) sum += count;
   }
   return sum;
 }
@@ -75,7 +78,8 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 
 int64_t CudaCalls::kernel_launches() const {
   return sum_where(calls, [](std::string_view name) {
-    return name.starts_with("cudaLaunch") || name.starts_with("cuLaunch");  // ...Kernel, KernelEx, CooperativeKernel
+    const bool launches = name.starts_with("cudaLaunch") || name.starts_with("cuLaunch");
+    return launches && contains(name, "Kernel");  // KernelEx, CooperativeKernel; a HostFunc is none
   });
 }
 
