@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -119,16 +120,28 @@ std::optional<Raw> read(const CUpti_Activity* record) {
 
 void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
   const std::unique_ptr<uint8_t, decltype(&std::free)> owner(buffer, std::free);
-  Session& s = session();
-  const std::lock_guard lock(s.mutex);
+  std::vector<Raw> found;
+  std::string fault;
   CUpti_Activity* record = nullptr;
-  while (valid_bytes > 0 && cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == CUPTI_SUCCESS) {
-    if (auto raw = read(record)) s.raw.push_back(std::move(*raw));
+  CUptiResult end = valid_bytes > 0 ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
+  while (end == CUPTI_SUCCESS) {
+    end = cuptiActivityGetNextRecord(buffer, valid_bytes, &record);
+    if (end != CUPTI_SUCCESS) break;
+    auto raw = read(record);
+    if (!raw) continue;
+    if (raw->activity.end_ns < raw->activity.begin_ns) fault = "CUPTI recorded an activity that ends before it begins";
+    found.push_back(std::move(*raw));
   }
+  if (end != CUPTI_ERROR_MAX_LIMIT_REACHED) fault = fmt::format("CUPTI's records cannot be read (result {})", int{end});
   size_t dropped = 0;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped > 0) {
-    s.fault = fmt::format("CUPTI dropped {} records", dropped);
+    fault = fmt::format("CUPTI dropped {} records", dropped);
   }
+  Session& s = session();
+  const std::lock_guard lock(
+      s.mutex);  // held for this only: CUPTI may hold a lock of its own here, and wait in on_call
+  std::ranges::move(found, std::back_inserter(s.raw));
+  if (!fault.empty()) s.fault = fault;
 }
 
 // Labels at the time of the call, on the thread that makes it: a launch by its correlation, a captured one by its node.
@@ -145,15 +158,16 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, c
   if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && id != CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) return;
   const auto* resource = static_cast<const CUpti_ResourceData*>(data);
   const auto* graph = static_cast<const CUpti_GraphData*>(resource->resourceDescriptor);
+  const bool cloned = id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED;
   uint64_t node = 0, original = 0;
   if (cuptiGetGraphNodeId(graph->node, &node) != CUPTI_SUCCESS) return;
+  if (cloned && cuptiGetGraphNodeId(graph->originalNode, &original) != CUPTI_SUCCESS) return;
   const std::lock_guard lock(s.mutex);
-  if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
-    s.label_of_node[node] = Labels::current();
-  } else if (cuptiGetGraphNodeId(graph->originalNode, &original) == CUPTI_SUCCESS) {
-    if (const auto known = s.label_of_node.find(original); known != s.label_of_node.end()) {
-      s.label_of_node[node] = known->second;
-    }
+  if (!cloned) {
+    // Instantiating a graph clones its nodes, and says of each that it was created, too, before or after.
+    s.label_of_node.try_emplace(node, Labels::current());
+  } else if (const auto known = s.label_of_node.find(original); known != s.label_of_node.end()) {
+    s.label_of_node[node] = known->second;
   }
 }
 

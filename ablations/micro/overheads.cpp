@@ -8,6 +8,8 @@
 #include "model/inputs.h"
 #include "model/trainer.h"
 
+#include <c10/cuda/CUDAFunctions.h>
+
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -70,7 +72,9 @@ class EmptyWorkload : public harness::Workload {
  public:
   explicit EmptyWorkload(Device device) : device_(device) {}
   void step() override { benchmark::DoNotOptimize(++steps_); }
-  void synchronize() override {}
+  void synchronize() override {
+    if (on_cuda()) c10::cuda::device_synchronize();
+  }
   [[nodiscard]] bool on_cuda() const override { return device_ == Device::cuda; }
 
  private:

@@ -30,7 +30,7 @@ constexpr const char* sm_active = "sm__cycles_active.avg.pct_of_peak_sustained_e
 constexpr const char* l2 = "lts__t_bytes.sum";
 constexpr const char* tensor_instructions = "sm__inst_executed_pipe_tensor.sum";
 constexpr const char* tensor_active = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed";
-constexpr int64_t block = int64_t{256} << 20;  // bytes; several times what any L2 holds
+constexpr int64_t block = int64_t{1} << 30;  // bytes; many times what any L2 holds
 
 // Bytes beside which what an L2 holds is nothing.
 int64_t large() { return std::min(int64_t{8} << 30, harness::this_machine().gpu->memory_bytes / 4); }

@@ -38,10 +38,13 @@ std::vector<Recipe> recipes() {
   return all;
 }
 
+// More tokens than the 3,072 up to which ATen's embedding needs no sorting.
+int64_t batch() { return rehearsal() ? 2 : 16; }
+int64_t context() { return rehearsal() ? 64 : 256; }
+
 TEST(Deterministic, RunsRepeatToTheBit) {
-  // More tokens than the 3,072 up to which ATen's embedding needs no sorting, and micro-steps that add up gradients.
-  const TrainerOptions options{
-      .B = rehearsal() ? 2 : 16, .T = rehearsal() ? 64 : 256, .accumulation = 2, .max_steps = rehearsal() ? 3 : 12};
+  // Micro-steps add up gradients, too.
+  const TrainerOptions options{.B = batch(), .T = context(), .accumulation = 2, .max_steps = rehearsal() ? 3 : 12};
   const size_t attentions = rehearsal() ? 3 : 4;
   ASSERT_GE(recipes().size(), attentions);
   for (const Recipe& recipe : recipes()) {
@@ -54,12 +57,13 @@ TEST(Deterministic, RunsRepeatToTheBit) {
 TEST(Deterministic, IsProvenWithoutAWait) {
   for (const Recipe& recipe : recipes()) {
     SCOPED_TRACE(to_json(recipe).dump());
-    Trainer trainer(small(), recipe, {.B = 2, .T = 64, .max_steps = 6 + observed_steps}, text());
+    Trainer trainer(small(), recipe, {.B = batch(), .T = context(), .max_steps = 6 + observed_steps}, text());
     for (int i = 0; i < 6; ++i) trainer.step();
     const RunFacts facts{.observations = observe(trainer),
                          .page_faults_per_step = 0,
                          .peak_bytes = int64_t{1} << 40,
                          .attentions = small().n_layer};
+    EXPECT_TRUE(counted(facts.observations)) << facts.observations.at("cuda_calls");
     for (const Proof& proof : prove(recipe, facts)) {
       if (proof.field != "deterministic" && proof.field != "device") continue;
       EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;

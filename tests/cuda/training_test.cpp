@@ -67,6 +67,7 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
                          .page_faults_per_step = 0,
                          .peak_bytes = int64_t{1} << 40,
                          .attentions = small().n_layer};
+    EXPECT_TRUE(counted(facts.observations)) << facts.observations.at("cuda_calls");
     for (const Proof& proof : prove(rung.recipe, facts)) {
       if (proof.field == "host_memory") continue;
       EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;
