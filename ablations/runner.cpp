@@ -267,6 +267,23 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
     outcome.interrupted = true;
     return std::nullopt;
   };
+  // A disturbed run once more; false where that was interrupted.
+  const auto make_again = [&](const PlannedRun& run, Json& record) {
+    progress.note(fmt::format("run {} is made again; {}", run.id,
+                              fmt::join(record.at("flags").get<std::vector<std::string>>(), "; ")));
+    std::optional<Json> second = make(run);
+    if (!second) return false;
+    if (second->at("status") == "ok") {
+      harness::write_json(flagged_file(record_file(folder, run.id)), record, "record");
+      harness::write_json(record_file(folder, run.id), *second, "record");
+      record = std::move(*second);
+    } else {
+      progress.note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,
+                                second->at("failure").at("message").get<std::string>()));
+    }
+    return true;
+  };
+  std::vector<std::pair<PlannedRun, Json>> disturbed;  // under a budget they wait until every run has been made once
   for (const PlannedRun& run : missing) {
     if (outcome.not_made > 0 || budget_is_spent()) {
       ++outcome.not_made;
@@ -275,22 +292,17 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
     std::optional<Json> record = make(run);
     if (!record) return outcome;
     harness::write_json(record_file(folder, run.id), *record, "record");
-    if (is_flagged(*record) && !budget_is_spent()) {
-      progress.note(fmt::format("run {} is made again; {}", run.id,
-                                fmt::join(record->at("flags").get<std::vector<std::string>>(), "; ")));
-      const std::optional<Json> second = make(run);
-      if (!second) return outcome;
-      if (second->at("status") == "ok") {
-        harness::write_json(flagged_file(record_file(folder, run.id)), *record, "record");
-        harness::write_json(record_file(folder, run.id), *second, "record");
-        record = second;
-      } else {
-        progress.note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,
-                                  second->at("failure").at("message").get<std::string>()));
-      }
+    if (is_flagged(*record) && budget_s > 0) {
+      disturbed.emplace_back(run, std::move(*record));
+      continue;
     }
+    if (is_flagged(*record) && !make_again(run, *record)) return outcome;
     outcome.some_failed = outcome.some_failed || record->at("status") != "ok";
     progress.end(run, *record);
+  }
+  for (auto& [run, record] : disturbed) {
+    if (!budget_is_spent() && !make_again(run, record)) return outcome;
+    progress.end(run, record);
   }
   return outcome;
 }

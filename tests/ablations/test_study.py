@@ -389,7 +389,8 @@ def test_children_that_never_end(small, ladder, tmp_path) -> None:
     assert "0 of 2 runs" in done.stdout and (folder / "report.md").exists()
 
 
-def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path) -> None:
+@pytest.mark.parametrize("budget", [[], ["--budget-s", "600"]], ids=["at-once", "after-the-others"])
+def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path, budget) -> None:
     folder, core = tmp_path / "study", min(os.sched_getaffinity(0))
 
     def stay() -> None:
@@ -399,7 +400,7 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path) -> No
     rival = subprocess.Popen([sys.executable, "-c", "import signal; signal.alarm(300)\nwhile True: pass"], preexec_fn=stay)
     try:
         done = ladder("ablate", "--ladder", small, "--repeats", "1", "--steps", "20", "--threads", "1", "--out", folder,
-                      preexec_fn=stay)
+                      *budget, preexec_fn=stay)
     finally:
         rival.kill()
         rival.wait()
@@ -407,7 +408,11 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path) -> No
     assert_complete(folder)
     study = read_json(folder / "study.json")
     words = r"shared: the processor was busy with something else for \d+ % of the time"
-    for rung, run in zip(study["rungs"], ("r1-00-start", "r1-01-flash"), strict=True):
+    runs = ("r1-00-start", "r1-01-flash")
+    last_first, first_second = (which(read_json(folder / "records" / f"{run}{kind}.json")["started"] for run in runs)
+                                for which, kind in ((max, ".flagged"), (min, "")))
+    assert (last_first <= first_second) == bool(budget)  # under a budget every run comes first once
+    for rung, run in zip(study["rungs"], runs, strict=True):
         first, second = (read_json(folder / "records" / f"{run}{kind}.json") for kind in (".flagged", ""))
         for record in (first, second):
             assert not list(validator("record").iter_errors(record))
