@@ -123,7 +123,7 @@ def observe(trainer) -> dict:
         compilation = {"graphs": counters["stats"]["unique_graphs"], "graph_breaks": sum(counters["graph_break"].values()),
                        "compile_s": torch._dynamo.utils.calculate_time_spent()["total_wall_time"]}
     with torch.no_grad(), trainer.autocast():
-        logits = trainer.compiled(trainer.batches.next()[0])
+        logits = trainer.model(trainer.batches.next()[0])  # not the compiled one, which would be compiled once more for this
     return {"parameters_device": str(trainer.parameters[0].device),
             "matmul_precision": torch.get_float32_matmul_precision(),
             "fingerprint": {"float32": fingerprint(trainer.device, contextlib.nullcontext()),
