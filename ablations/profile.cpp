@@ -13,6 +13,7 @@
 #include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/metrics.h"
+#include "harness/process.h"
 #include "harness/unfit.h"
 
 #include <fmt/format.h>
@@ -182,6 +183,7 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
 }  // namespace
 
 int profile(const ProfileFlags& flags) {
+  if (!flags.run.plan.empty()) harness::die_with_parent();  // the runner's child (trace_rung)
   std::vector<std::string> metrics;
   if (!flags.metrics.empty()) metrics = harness::split_metrics(flags.metrics);
   if (flags.list_metrics) return list_metrics(flags, metrics);

@@ -48,9 +48,14 @@ Json record_at(const fs::path& folder, const std::string& place, const std::stri
   return fs::exists(folder / relative) ? harness::read_json(folder / relative, "record") : Json();
 }
 
-// One record on a line. A disturbed run has two.
-std::multimap<std::string, Json> records_by_line(const fs::path& file) {
-  std::multimap<std::string, Json> records;
+struct Lines {
+  std::multimap<std::string, Json> records;  // by the run's id: a disturbed run has two
+  std::vector<Json> traces;
+};
+
+// One record or trace on a line.
+Lines read_lines(const fs::path& file) {
+  Lines lines;
   const std::string text = files::read_file(file, largest_file);
   size_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -59,12 +64,17 @@ std::multimap<std::string, Json> records_by_line(const fs::path& file) {
     const std::string where = fmt::format("{}: line {}", file.string(), ++number);
     begin = end + 1;
     if (line.empty()) continue;
-    Json record = harness::parse_json(line, where);
-    harness::check_schema(record, "record", where);
-    std::string id = record.at("id");
-    records.emplace(std::move(id), std::move(record));
+    Json document = harness::parse_json(line, where);
+    if (harness::kind_of(document) == "trace") {
+      harness::check_schema(document, "trace", where);
+      lines.traces.push_back(std::move(document));
+    } else {
+      harness::check_schema(document, "record", where);
+      std::string id = document.at("id");
+      lines.records.emplace(std::move(id), std::move(document));
+    }
   }
-  return records;
+  return lines;
 }
 
 // Whether the record is the one from which the study has the run's time.
@@ -115,11 +125,14 @@ StudyFiles stored_study(const fs::path& path) {
   complete_study(files.study);
   files.notes.push_back(
       fmt::format("{}: shown as its study.json says; without its plan nothing was computed again", files.source));
-  std::multimap<std::string, Json> by_id;
-  if (!is_folder) {
+  Lines lines;
+  if (is_folder) {
+    files.traces = traces_in(path);
+  } else {
     const std::string name = file.filename().string();
-    const fs::path lines = file.parent_path() / (name.substr(0, name.size() - 11) + ".records.jsonl");
-    if (fs::exists(lines)) by_id = records_by_line(lines);
+    const fs::path beside = file.parent_path() / (name.substr(0, name.size() - 11) + ".records.jsonl");
+    if (fs::exists(beside)) lines = read_lines(beside);
+    files.traces = std::move(lines.traces);
   }
   size_t missing = 0, others = 0;
   for (const Json& run : files.study.at("runs")) {
@@ -130,7 +143,7 @@ StudyFiles stored_study(const fs::path& path) {
       Json record = record_at(path, run.at("record"), file.string());
       if (!record.is_null()) candidates.push_back(std::move(record));
     } else {
-      const auto [begin, end] = by_id.equal_range(run.at("id"));
+      const auto [begin, end] = lines.records.equal_range(run.at("id"));
       for (auto at = begin; at != end; ++at) candidates.push_back(at->second);
     }
     const auto own = std::ranges::find_if(candidates, [&](const Json& record) { return is_record_of(record, run); });
@@ -141,7 +154,6 @@ StudyFiles stored_study(const fs::path& path) {
     }
   }
   note_what_is_lacking(files, missing, others);
-  if (is_folder) files.traces = traces_in(path);
   return files;
 }
 

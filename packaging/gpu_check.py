@@ -6,6 +6,7 @@ itself. The surprising thing: a study gets two limits. Its budget says when it s
 limit somewhat later stops it, and what it had measured by then is analysed all the same.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -27,31 +28,41 @@ LONGEST_LINE = 2**20
 
 class Study(NamedTuple):
     name: str
-    share: float  # of the time that is left when it begins
+    weight: float          # its part of the time that is left, beside the weights of the steps after it
     arguments: str
+    traces_s: float = 0    # with --explain: what tracing every rung takes after the last run
+    asked_for: bool = False  # made only where --only names it
 
 
 class Plan(NamedTuple):
     seconds: float         # for all steps; a stopped one may end up to 40 later
     tests_limit_s: float
     run_s: float           # what a run takes: the last one begins so long before its study's share is used up
+    run_limit_s: float     # a run that takes longer hangs
     studies: list[Study]
-    profiles: list[str] = []  # arguments of `ladder profile`, after the first study; what they print is their evidence
+    profiles: list[str]    # arguments of `ladder profile`, after the first study; what they print is their evidence
 
 
 # max-autotune compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
-FULL = Plan(495, 75, 12, [
-    Study("b16", 0.62, "--ladder gpt2 -B 16 --with-peer pytorch --peer-modes eager,compile,cuda-graphs --repeats 3"),
-    Study("b64", 0.6, "--ladder gpt2 -B 64 --repeats 3 --warmup 5 --steps 10"),
-    Study("leave-one-out", 1.0, "--ladder gpt2 -B 16 --mode leave-one-out --repeats 3"),
-], ["--diff graph --ladder gpt2", "--trace --roofline --rung fused_adamw --ladder gpt2",
-    "--counters --rung fused_adamw --ladder gpt2"])
-QUICK = Plan(110, 30, 8, [
-    Study("b16", 0.4, "--ladder tiny -B 16 -T 8 --with-peer pytorch --peer-modes eager --repeats 1"),
-    Study("b64", 0.5, "--ladder tiny -B 64 -T 8 --repeats 1"),
-    Study("leave-one-out", 1.0, "--ladder tiny -B 16 -T 8 --mode leave-one-out --repeats 1"),
-], ["--diff flash --ladder tiny"])
-ON_CPU = QUICK._replace(seconds=700, tests_limit_s=60, run_s=30)  # time for slow and busy machines
+FULL = Plan(495, 60, 12, 120, [
+    Study("b16", 7, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --explain --with-peer pytorch "
+          "--peer-modes compile", traces_s=50),
+    Study("b64", 2, "--ladder gpt2 -B 64 --repeats 3 --warmup 5 --steps 8"),
+    Study("leave-one-out", 1.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --mode leave-one-out"),
+    Study("peers", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --with-peer pytorch "
+          "--peer-modes eager,compile,cuda-graphs", asked_for=True),
+], ["--trace --roofline --rung fused_adamw --ladder gpt2", *(f"--counters --rung {rung} --ladder gpt2"
+                                                             for rung in ("fused_adamw", "graph", "gpu"))])
+QUICK = Plan(110, 30, 8, 60, [Study("b16", 1, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
+             ["--counters --rung fused_adamw --ladder gpt2"])
+ON_CPU = Plan(700, 60, 30, 300, [  # time for slow and busy machines
+    Study("b16", 4, "--ladder tiny -B 16 -T 8 --repeats 1 --explain --with-peer pytorch --peer-modes eager", traces_s=60),
+    Study("b64", 3, "--ladder tiny -B 64 -T 8 --repeats 1"),
+    Study("leave-one-out", 3, "--ladder tiny -B 16 -T 8 --repeats 1 --mode leave-one-out"),
+], ["--trace --rung flash --ladder tiny -T 8"])
+PROFILES_WEIGHT = 1
+# Tests that count or fill what all processes on the GPU share, or look who is there: one after the other, last.
+ALONE = ["Monitor", "Memory", "Counting"]
 
 
 class Fault(Exception):
@@ -70,11 +81,32 @@ class Outcome(NamedTuple):
     seconds: float
 
 
+def execute(command, limit, cwd, on_line=lambda line: None):
+    """Runs a program; its exit status and its output."""
+    process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               encoding="utf-8", errors="backslashreplace")
+    # SIGTERM first: ladder then ends its own child and keeps what is measured.
+    timers = [threading.Timer(limit, process.terminate), threading.Timer(limit + 10, process.kill)]
+    for timer in timers:
+        timer.start()
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            on_line(line.rstrip("\n"))
+        status = process.wait()
+    finally:
+        for timer in timers:
+            timer.cancel()
+        process.kill()
+    return status, "".join(lines)
+
+
 class Check:
-    def __init__(self, folder, plan, title, machine):
+    def __init__(self, folder, plan, title, machine, passed_s=0.0):
         self.folder, self.plan, self.title, self.machine = folder, plan, title, machine
-        self.began = time.time()
-        self.end = time.monotonic() + plan.seconds
+        self.began = time.time() - passed_s
+        self.end = time.monotonic() + plan.seconds - passed_s
         self.outcomes = []
         self.log = open(folder / "check.log", "w", encoding="utf-8")
         self.log_room = LARGEST_FILE - 1000
@@ -95,23 +127,7 @@ class Check:
     def run(self, command, shown, limit, cwd):
         """Runs a program, shows and keeps what it prints; its exit status and its output."""
         self.say(f"\n$ {shown}    # at most {limit:.0f} s")
-        process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, encoding="utf-8", errors="backslashreplace")
-        # SIGTERM first: ladder then ends its own child and keeps what is measured.
-        timers = [threading.Timer(limit, process.terminate), threading.Timer(limit + 10, process.kill)]
-        for timer in timers:
-            timer.start()
-        try:
-            lines = []
-            for line in process.stdout:
-                lines.append(line)
-                self.say(line.rstrip("\n"))
-            status = process.wait()
-        finally:
-            for timer in timers:
-                timer.cancel()
-            process.kill()
-        return status, "".join(lines)
+        return execute(command, limit, cwd, self.say)
 
     @contextlib.contextmanager
     def step(self, name, shown):
@@ -137,7 +153,7 @@ class Check:
                          f"{o.seconds:.0f} | `{cell(o.command)}` |")
         lines += ["", "- `check.log`: everything that was printed: doctor, every device test's verdict, tables."]
         for pattern, what in [("*.study.json", "a study's numbers"),
-                              ("*.records.jsonl", "the record of every run of a study, one on a line; two of a disturbed one")]:
+                              ("*.records.jsonl", "the record of every run of a study, one on a line; two of a disturbed one; and its traces")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
         lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records."]
         (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -166,43 +182,72 @@ def doctor(check, cwd):
 
 
 def device_tests(check, cwd):
-    shown = "device_tests --gtest_color=no"
-    with check.step("device tests", shown) as words:
-        limit = min(check.plan.tests_limit_s, check.left())
-        status, output = check.run([HOME / "bin" / "device_tests", "--gtest_color=no"], shown, limit, cwd)
-        for verdict, count in re.findall(r"^\[  (PASSED|SKIPPED|FAILED)\s+\] (\d+) tests?[.,]", output, re.M):
-            words.append(f"{count} {verdict.lower()}")
-        if status != 0:
-            raise Fault(ending(status, limit))
-        if check.plan is not ON_CPU and "0 passed" in words:
+    """Each suite in a process of its own, so that one that crashes or hangs costs only itself; most at the same time."""
+    program = HOME / "bin" / "device_tests"
+    with check.step("device tests", "device_tests, each suite by itself") as words:
+        end = time.monotonic() + min(check.plan.tests_limit_s, check.left())
+        status, listed = execute([program, "--gtest_list_tests"], 30, cwd)
+        suites = re.findall(r"^(\S+)\.(?:\s|$)", listed, re.M)
+        if status != 0 or not suites:
+            raise Fault(f"device_tests cannot say what tests it has: {ending(status, 30)}")
+
+        def tested(suite):
+            limit = max(5.0, end - time.monotonic())
+            # Several at once, each with many threads: those that wait must not spin.
+            return suite, limit, *execute(["env", "OMP_WAIT_POLICY=PASSIVE", program, "--gtest_color=no",
+                                           f"--gtest_filter={suite}.*"], limit, cwd)
+
+        counts, faults = {"passed": 0, "skipped": 0, "failed": 0}, []
+
+        def note(suite, limit, status, output):
+            check.say(f"\n$ device_tests --gtest_filter={suite}.*    # at most {limit:.0f} s\n{output.rstrip()}")
+            for verdict, count in re.findall(r"^\[  (PASSED|SKIPPED|FAILED)\s+\] (\d+) tests?[.,]", output, re.M):
+                counts[verdict.lower()] += int(count)
+            if status != 0:
+                faults.append(f"{suite}: {ending(status, limit)}")
+
+        with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 1) // 2))) as pool:
+            for result in pool.map(tested, [suite for suite in suites if suite not in ALONE]):
+                note(*result)
+        for suite in [suite for suite in ALONE if suite in suites]:
+            note(*tested(suite))
+        words += [f"{count} {verdict}" for verdict, count in counts.items() if count or verdict == "passed"]
+        if faults:
+            raise Fault("; ".join(faults))
+        if check.plan is not ON_CPU and counts["passed"] == 0:
             raise Fault("no test ran on the device")
 
 
+def one_line(file):
+    line = json.dumps(json.loads(file.read_text(encoding="utf-8")), separators=(",", ":")) + "\n"
+    if len(line) > LONGEST_LINE:
+        raise Fault(f"{file.name} has {len(line)} bytes, and at most {LONGEST_LINE} are kept on a line")
+    return line
+
+
 def collect(check, name, folder):
-    """NAME.study.json and NAME.records.jsonl; failed runs' last words into the log. What stands in the study, in words."""
+    """NAME.study.json and NAME.records.jsonl, records and traces; failed runs' last words into the log. What stands in the study, in words."""
     text = (folder / "study.json").read_text(encoding="utf-8")
     keep(check.folder / f"{name}.study.json", text)
     lines = []
     for file in sorted((folder / "records").glob("*.json")):
-        record = json.loads(file.read_text(encoding="utf-8"))
-        lines.append(json.dumps(record, separators=(",", ":")) + "\n")
-        if len(lines[-1]) > LONGEST_LINE:
-            raise Fault(f"{name}.records.jsonl: the record {file.name} has {len(lines[-1])} bytes, and at most "
-                        f"{LONGEST_LINE} are kept on a line")
+        lines.append(one_line(file))
+        record = json.loads(lines[-1])
         log = folder / "logs" / (file.stem + ".log")
         if record["status"] != "ok" and log.is_file():
             check.say(f"-- the end of {file.stem}'s log:")
             for line in log.read_text(errors="backslashreplace").splitlines()[-30:]:
                 check.say("   " + line[:400])
+    lines += [one_line(file) for file in sorted((folder / "traces").glob("*.trace.json"))]
     keep(check.folder / f"{name}.records.jsonl", "".join(lines))
     plan = json.loads(text)["plan"]
     return f"{plan['runs_ok']} of {plan['runs_planned']} runs"
 
 
-def study(check, one, cwd):
-    budget = max(1, int(one.share * check.left() - check.plan.run_s))
-    limit = min(check.left(), budget + 3 * check.plan.run_s)
-    shown = f"ladder ablate {one.arguments} --budget-s {budget} --out {one.name}"
+def study(check, one, share, cwd):
+    budget = max(1, int(share * check.left() - check.plan.run_s - one.traces_s))
+    limit = min(check.left(), budget + 3 * check.plan.run_s + 2 * one.traces_s)
+    shown = f"ladder ablate {one.arguments} --limit {check.plan.run_limit_s:.0f} --budget-s {budget} --out {one.name}"
     with check.step(one.name, shown) as words:
         status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:]], shown, limit, cwd)
         folder = cwd / one.name
@@ -215,19 +260,29 @@ def study(check, one, cwd):
             raise Fault(ending(status, limit))
 
 
-def profile(check, arguments, cwd):
+def profile(check, arguments, study_name, cwd):
+    """What it prints goes into the log; a trace, to the traces of the study."""
     shown = f"ladder profile {arguments}"
+    out = cwd / "profile"
+    traced = ["--out", str(out)] if "--trace" in arguments else []
     with check.step("profile", shown) as words:
-        limit = min(check.left(), 3 * check.plan.run_s)
-        status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:]], shown, limit, cwd)
+        limit = min(check.left(), 4 * check.plan.run_s)
+        status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:], *traced], shown, limit, cwd)
         if status == 3:  # counters may not be permitted
             words.append("not to be had here")
         elif status != 0:
             raise Fault(ending(status, limit))
+        kept = check.folder / f"{study_name}.records.jsonl"
+        for file in sorted(out.glob("*.trace.json")) if traced and kept.is_file() else []:
+            keep(kept, kept.read_text(encoding="utf-8") + one_line(file))
 
 
 def environment_here():
-    done = subprocess.run([HOME / "bin" / "ladder", "doctor", "--json"], capture_output=True, text=True, check=False)
+    try:  # the first start on a machine may read gigabytes of libraries
+        done = subprocess.run([HOME / "bin" / "ladder", "doctor", "--json"], capture_output=True, text=True, check=False,
+                              timeout=150)
+    except subprocess.TimeoutExpired as late:
+        raise Fault(f"ladder doctor: did not end within {late.timeout:.0f} s") from late
     if done.returncode != 0:
         raise Fault(f"ladder doctor: {ending(done.returncode, 0)}: {done.stderr.strip()}")
     return json.loads(done.stdout)["environment"]
@@ -242,15 +297,32 @@ def in_words(environment):
             f"{environment['git_commit']}{changed}, {environment['compiler_flags'].strip()}, GCC {environment['compiler']}.")
 
 
+def steps_of(plan):
+    """The names of the steps in their order, each with its weight for sharing out the time."""
+    first, *others = ((one.name, one.weight) for one in plan.studies)
+    return [("doctor", 0), ("tests", 0), first, ("profiles", PROFILES_WEIGHT), *others]
+
+
 def main():
+    start = time.monotonic()
     parser = argparse.ArgumentParser(prog="gpu-check", description="Device tests, the ladder at B=16 and B=64, and "
                                      "leave-one-out on one GPU, in under nine minutes. Exit status: 0 all went well, 1 a step "
                                      "failed, 2 wrong usage, 3 no CUDA device.")
+    everything = ", ".join(name for name, _ in steps_of(FULL))
     parser.add_argument("folder", metavar="FOLDER", nargs="?", type=Path, help="default: ./gpu-check-<device>-<date>")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--quick", action="store_true", help="a two-layer model, two minutes: does the program work here?")
-    kind.add_argument("--cpu", action="store_true", help="the same without a GPU: CPU figures, to try out this script")
+    kind.add_argument("--quick", action="store_true", help="one short run of each rung, two minutes: does the program work here?")
+    kind.add_argument("--cpu", action="store_true", help="a two-layer model without a GPU: CPU figures, to try out this script")
+    parser.add_argument("--only", metavar="STEP,...", default=[], type=lambda text: text.split(","),
+                        help=f"only these steps, which then have all the time: {everything} (the last, PyTorch's modes beside "
+                        "every rung, is made only where it is named)")
     options = parser.parse_args()
+    plan = ON_CPU if options.cpu else QUICK if options.quick else FULL
+    steps = steps_of(plan)
+    if unknown := [name for name in options.only if name not in dict(steps)]:
+        parser.error(f'--only: there is no step "{unknown[0]}" here; there are {", ".join(dict(steps))}')
+    left_out = [one.name for one in plan.studies if one.asked_for]
+    steps = [step for step in steps if (step[0] in options.only if options.only else step[0] not in left_out)]
 
     if options.cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -266,16 +338,20 @@ def main():
         return 2
     folder.mkdir(parents=True, exist_ok=True)
 
-    plan = ON_CPU if options.cpu else QUICK if options.quick else FULL
     title = "A check without a GPU: CPU figures" if options.cpu else f"A check on one {device}" + ", quick" * options.quick
-    check = Check(folder.resolve(), plan, title, in_words(environment))
+    check = Check(folder.resolve(), plan, title, in_words(environment), time.monotonic() - start)
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as cwd:
-        doctor(check, Path(cwd))
-        device_tests(check, Path(cwd))
-        for number, one in enumerate(plan.studies):
-            study(check, one, Path(cwd))
-            for arguments in plan.profiles if number == 0 else []:
-                profile(check, arguments, Path(cwd))
+        for number, (name, weight) in enumerate(steps):
+            if name == "doctor":
+                doctor(check, Path(cwd))
+            elif name == "tests":
+                device_tests(check, Path(cwd))
+            elif name == "profiles":
+                for arguments in plan.profiles:
+                    profile(check, arguments, plan.studies[0].name, Path(cwd))
+            else:
+                share = weight / sum(later for _, later in steps[number:])
+                study(check, next(one for one in plan.studies if one.name == name), share, Path(cwd))
     check.say(f"\n{folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
     check.write_readme()
     return 0 if all(outcome.good for outcome in check.outcomes) else 1

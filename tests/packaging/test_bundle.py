@@ -224,11 +224,29 @@ def test_gpu_check_leaves_eight_files(bundle, elsewhere) -> None:
         study = json.loads((folder / f"{name}.study.json").read_text())
         records = [json.loads(line) for line in (folder / f"{name}.records.jsonl").read_text().splitlines()]
         # Of a run that was disturbed, both.
-        assert {record["id"] for record in records} == {run["id"] for run in study["runs"]}
+        assert {record["id"] for record in records if record["kind"] == "record"} == {run["id"] for run in study["runs"]}
+        traced = [record["title"] for record in records if record["kind"] == "trace"]
+        ours = [rung["label"] for rung in study["rungs"] if rung["status"] == "measured" and "peer" not in rung]
+        assert sorted(traced) == (sorted([*ours, "+ flash attention"]) if name == "b16" else [])
         runs = len(study["runs"])
         assert study["workload"]["batch"] == (64 if name == "b64" else 16)
         assert f"| {name} | ok: {runs} of {runs} runs | " in readme
     assert call(bundle / "gpu-check", "--cpu", "evidence", **elsewhere).returncode == 2
+    drawn = call(bundle / "ladder", "report", "evidence/b16.study.json", "--out", "drawn", **elsewhere)
+    assert drawn.returncode == 0, drawn.stderr
+    page = (elsewhere["cwd"] / "drawn" / "report.md").read_text()
+    assert "charts/phases.svg" in page and "charts/steps.svg" in page
+
+
+def test_gpu_check_takes_the_steps_that_are_named(bundle, elsewhere) -> None:
+    done = call(bundle / "gpu-check", "--cpu", "--only", "b64,tests", "evidence", **elsewhere)
+    assert done.returncode == 0, done.stdout
+    folder = elsewhere["cwd"] / "evidence"
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "b64.records.jsonl", "b64.study.json", "check.log"]
+    assert re.findall(r"^\| (.*?) \| ok", (folder / "README.md").read_text(), re.M) == ["device tests", "b64"]
+    for arguments in (["--cpu", "--only", "b128"], ["--quick", "--only", "b64"]):
+        refused = call(bundle / "gpu-check", *arguments, **elsewhere)
+        assert refused.returncode == 2 and f'there is no step "{arguments[-1]}" here; there are doctor, tests, b16' in refused.stderr
 
 
 def test_gpu_check_goes_on_after_a_failure_and_says_so(bundle, elsewhere, tmp_path) -> None:
@@ -278,13 +296,29 @@ def test_what_gpu_check_keeps(gpu_check, tmp_path, monkeypatch) -> None:
     large = made_up_study(tmp_path / "large", {**record, "status": "ok", "text": "x" * gpu_check.LONGEST_LINE})
     with check.step("b64", "ladder ablate"):
         gpu_check.collect(check, "b64", large)
-    assert not check.outcomes[-1].good and "the record r1.json has 10" in check.outcomes[-1].words
-    assert "b64 | **FAILED**: b64.records.jsonl: the record" in (out / "README.md").read_text()
+    assert not check.outcomes[-1].good and "r1.json has 10" in check.outcomes[-1].words
+    assert "b64 | **FAILED**: r1.json has 10" in (out / "README.md").read_text()
     monkeypatch.setattr(gpu_check, "LARGEST_FILE", 40)
     with check.step("b16", "ladder ablate"):
         gpu_check.collect(check, "again", tmp_path / "small")
     assert "again.study.json would have 43 bytes, and at most 40 are kept" in check.outcomes[-1].words
     assert not (out / "again.study.json").exists() and not (out / "b64.records.jsonl").exists()
+
+
+def test_a_suite_that_crashes_costs_only_itself(gpu_check, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(gpu_check, "HOME", tmp_path)
+    script(tmp_path / "bin" / "device_tests", """case "$*" in
+        *list_tests*) printf 'Good.\\n  A\\nBad.\\n  B\\nHanging.\\n  C\\nMemory.\\n  D\\n';;
+        *Bad*) kill -9 $$;;
+        *Hanging*) exec sleep 1000;;
+        *) echo "[  PASSED  ] 2 tests.";; esac""")
+    check = gpu_check.Check(tmp_path, gpu_check.QUICK._replace(tests_limit_s=6), "A check", "a machine")
+    gpu_check.device_tests(check, tmp_path)
+    assert check.outcomes[-1].words.startswith("4 passed; Bad: ended by SIGKILL; ")
+    assert "; Hanging: ended by SIGTERM; " in check.outcomes[-1].words and not check.outcomes[-1].good
+    script(tmp_path / "bin" / "device_tests", "exit 3")
+    gpu_check.device_tests(check, tmp_path)
+    assert check.outcomes[-1].words == "device_tests cannot say what tests it has: exit status 3"
 
 
 def test_a_step_is_stopped_at_its_limit(gpu_check, tmp_path) -> None:
