@@ -175,9 +175,9 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, c
 class Tracing {
  public:
   Tracing() {
-    check_cupti("cuptiActivityRegisterCallbacks", cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
     check_cupti("cuptiSubscribe", cuptiSubscribe(&subscriber_, on_call, nullptr));
     subscribed_ = true;
+    check_cupti("cuptiActivityRegisterCallbacks", cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
     for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
       check_cupti("cuptiEnableDomain", cuptiEnableDomain(1, subscriber_, domain));
     }

@@ -65,11 +65,7 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
       continue;
     }
     const std::vector<Tensor> gradients = group.gradients();
-    if (kind_ == Optimizer::loop) {
-      for (const Tensor& gradient : gradients) gradient.mul_(clip_coefficient);
-    } else {
-      at::_foreach_mul_(gradients, clip_coefficient);
-    }
+    at::_foreach_mul_(gradients, clip_coefficient);  // for loop, too, as clip_grad_norm_ does by default
     if (found_inf) {
       const Tensor overflowed = found_inf->squeeze().to(at::kBool);
       for (const Tensor& gradient : gradients) gradient.masked_fill_(overflowed, 0);
