@@ -173,6 +173,7 @@ int report(const ReportFlags& flags) {
         fmt::format("{}: named twice; two different studies are shown beside each other", paths[0].string()));
   }
   std::vector<StudyFiles> studies;
+  studies.reserve(paths.size());
   for (const fs::path& path : paths) studies.push_back(read_study(path));
   const bool alone = paths.size() == 1;
   if (!alone && studies[0].source == studies[1].source) studies[1].source += " (2)";

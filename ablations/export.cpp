@@ -154,7 +154,7 @@ std::vector<std::string> names_of(const Json& study, const std::string& prefix) 
                                                            : rung.at("optimization").get<std::string>();
     if (rung.at("optimization").is_null() && !rung.contains("peer") && rung.at("index") == 0) name = "start";
     for (char& c : name) c = c == ' ' || c == '/' ? '_' : c;
-    name = prefix + files::printable(name);
+    name = files::printable(name).insert(0, prefix);
     if (study.contains("swept")) {
       const std::string swept = study.at("swept");
       name += fmt::format("/{}:{}", swept, rung.at("workload").at(swept).dump());
@@ -182,6 +182,7 @@ void add_aggregates(const std::vector<Json>& runs, Json& benchmarks) {
                   {"iterations", runs.size()}});
     for (const char* field : {"real_time", "cpu_time", "items_per_second", "tokens_per_second"}) {
       std::vector<double> values;
+      values.reserve(runs.size());
       for (const Json& run : runs) values.push_back(run.at(field));
       double mean = 0, squares = 0;
       for (const double value : values) mean += value / static_cast<double>(values.size());

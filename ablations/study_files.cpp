@@ -34,6 +34,7 @@ std::vector<Json> traces_in(const fs::path& folder) {
     }
   }
   std::vector<Json> traces;
+  traces.reserve(found.size());
   for (const fs::path& file : found) traces.push_back(harness::read_json(file, "trace"));
   return traces;
 }

@@ -127,7 +127,7 @@ Json read_any_json(const fs::path& file) { return parse_json(files::read_file(fi
 Json kind_of(const Json& document) { return document.is_object() ? document.value("kind", Json()) : Json(); }
 
 Json read_json(const fs::path& file, std::string_view kind) {
-  const Json document = read_any_json(file);
+  Json document = read_any_json(file);
   check_schema(document, kind, file.string());
   return document;
 }

@@ -69,7 +69,7 @@ void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_records) 
 }
 
 template <class Record>
-Raw device_activity(const Record& record, Activity::Kind kind, std::string name, int64_t bytes) {
+Raw device_activity(const Record& record, Activity::Kind kind, std::string&& name, int64_t bytes) {
   return {.activity = {.kind = kind,
                        .name = std::move(name),
                        .label = {},

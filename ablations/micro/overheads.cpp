@@ -25,7 +25,7 @@ constexpr int64_t many = 1000;  // calls that are timed together, where one is t
 const TokenStream& some_tokens() {
   static const TokenStream stream = [] {
     TokenStream tokens{.source = "micro"};
-    for (int64_t i = 0; i <= 4096 * 1024; ++i) tokens.tokens.push_back(static_cast<uint16_t>(i * 7919 % 50257));
+    for (int64_t i = 0; i <= 4096L * 1024; ++i) tokens.tokens.push_back(static_cast<uint16_t>(i * 7919 % 50257));
     return tokens;
   }();
   return stream;
@@ -126,9 +126,9 @@ void add_overheads(Suite& suite) {
     if (device == Device::cpu) {
       suite.add("batch_loader/next", device, [=](benchmark::State& state) {
         BatchLoader loader(some_tokens(), sizes.B, sizes.T, /*seed=*/1);
-        const auto [inputs, targets] = loader.next();
+        const auto batch = loader.next();
         time_calls(
-            state, device, [] {}, [&] { loader.next(inputs, targets); }, many);
+            state, device, [] {}, [&] { loader.next(batch.first, batch.second); }, many);
         set_rates(state, 0, batch_bytes);
       });
     }
