@@ -45,9 +45,9 @@ class Plan(NamedTuple):
 
 # max-autotune compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
 FULL = Plan(495, 60, 12, 120, [
-    Study("b16", 7, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --explain --with-peer pytorch "
+    Study("b16", 7, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --explain --with-peer pytorch "
           "--peer-modes compile", traces_s=50),
-    Study("b64", 2, "--ladder gpt2 -B 64 --repeats 3 --warmup 5 --steps 8"),
+    Study("b64", 3, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5"),
     Study("leave-one-out", 1.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --mode leave-one-out"),
     Study("peers", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --with-peer pytorch "
           "--peer-modes eager,compile,cuda-graphs", asked_for=True),
