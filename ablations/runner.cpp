@@ -283,8 +283,10 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
     }
     return true;
   };
-  std::vector<std::pair<PlannedRun, Json>> disturbed;  // under a budget they wait until every run has been made once
-  for (const PlannedRun& run : missing) {
+  // Under a budget disturbed runs wait until all others of their repeat have been made.
+  std::vector<std::pair<PlannedRun, Json>> disturbed;
+  for (size_t i = 0; i < missing.size(); ++i) {
+    const PlannedRun& run = missing[i];
     if (outcome.not_made > 0 || budget_is_spent()) {
       ++outcome.not_made;
       continue;
@@ -292,17 +294,19 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
     std::optional<Json> record = make(run);
     if (!record) return outcome;
     harness::write_json(record_file(folder, run.id), *record, "record");
-    if (is_flagged(*record) && budget_s > 0) {
-      disturbed.emplace_back(run, std::move(*record));
-      continue;
-    }
-    if (is_flagged(*record) && !make_again(run, *record)) return outcome;
+    const bool waits = is_flagged(*record) && budget_s > 0;
+    if (is_flagged(*record) && !waits && !make_again(run, *record)) return outcome;
     outcome.some_failed = outcome.some_failed || record->at("status") != "ok";
     progress.end(run, *record);
-  }
-  for (auto& [run, record] : disturbed) {
-    if (!budget_is_spent() && !make_again(run, record)) return outcome;
-    progress.end(run, record);
+    if (waits) disturbed.emplace_back(run, std::move(*record));
+    if (i + 1 < missing.size() && missing[i + 1].repeat == run.repeat) continue;
+    for (auto& [again, first] : disturbed) {
+      if (budget_is_spent()) break;
+      progress.one_more();
+      if (!make_again(again, first)) return outcome;
+      progress.end(again, first);
+    }
+    disturbed.clear();
   }
   return outcome;
 }

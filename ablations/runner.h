@@ -38,9 +38,9 @@ struct Outcome {
 
 // Makes the runs of the plan's shard that have no successful record yet, in the plan's order. No run is begun more than
 // budget_s seconds after the call; 0: no such limit. A run whose record is flagged is made a second time, once: at
-// once, under a budget after all others. Where that ends well it takes the first one's place, flagged or not. Throws
-// std::invalid_argument while another runner works in the folder, harness::Unfit where runs are missing and the others
-// were made on another machine.
+// once, under a budget after the others of its repeat. Where that ends well it takes the first one's place, flagged or
+// not. Throws std::invalid_argument while another runner works in the folder, harness::Unfit where runs are missing and
+// the others were made on another machine.
 Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s);
 
 // Traces a rung of the plan in FOLDER/plan.json that has runs, in a process of its own: trace_file, and a timeline

@@ -174,7 +174,8 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, c
 // Everything that is switched on, and off again on every way out.
 class Tracing {
  public:
-  Tracing() {
+  Tracing() = default;
+  void start() {  // and not in the constructor: what it has begun is also undone where it throws
     check_cupti("cuptiSubscribe", cuptiSubscribe(&subscriber_, on_call, nullptr));
     subscribed_ = true;
     check_cupti("cuptiActivityRegisterCallbacks", cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
@@ -218,7 +219,8 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, c
   used = true;
   Trace trace;
   {
-    const Tracing tracing;
+    Tracing tracing;
+    tracing.start();
     prepare();
     cudaDeviceSynchronize();
     trace.begin_ns = now_ns();

@@ -58,7 +58,7 @@ class CapturedGraph : public Executor {
       body();
     } catch (...) {
       try {
-        graph->capture_end();            // the stream and the allocator must not stay capturing
+        graph->capture_end();            // out of memory: stream and allocator must not stay capturing
       } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first exception says what went wrong
       }
       throw;

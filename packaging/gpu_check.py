@@ -1,7 +1,7 @@
-"""gpu-check [FOLDER] [--quick | --cpu]: everything that only a machine with a GPU can tell, in under nine minutes.
+"""gpu-check [FOLDER] [--quick | --cpu] [--only STEP,...]: what only a machine with a GPU can tell, in under nine minutes.
 
 Leaves at most eight files in FOLDER, evidence to be kept as it is: README.md, check.log (every line printed) and for each
-study its numbers and all its records. They are written as soon as they are known, so that whatever comes later costs only
+study its numbers, and all its records and traces. They are written as soon as they are known, so that whatever comes later costs only
 itself. The surprising thing: a study gets two limits. Its budget says when it starts no more runs, and ends it well; the
 limit somewhat later stops it, and what it had measured by then is analysed all the same.
 """
@@ -41,6 +41,7 @@ class Plan(NamedTuple):
     run_limit_s: float     # a run that takes longer hangs
     studies: list[Study]
     profiles: list[str]    # arguments of `ladder profile`, after the first study; what they print is their evidence
+    profiles_weight: float = 1
 
 
 # max-autotune compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
@@ -53,16 +54,17 @@ FULL = Plan(495, 60, 12, 120, [
           "--peer-modes eager,compile,cuda-graphs", asked_for=True),
 ], ["--trace --roofline --rung fused_adamw --ladder gpt2", *(f"--counters --rung {rung} --ladder gpt2"
                                                              for rung in ("fused_adamw", "graph", "gpu"))])
-QUICK = Plan(110, 30, 8, 60, [Study("b16", 1, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
+QUICK = Plan(110, 30, 8, 60, [Study("b16", 8, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
              ["--counters --rung fused_adamw --ladder gpt2"])
 ON_CPU = Plan(700, 60, 30, 300, [  # time for slow and busy machines
     Study("b16", 4, "--ladder tiny -B 16 -T 8 --repeats 1 --explain --with-peer pytorch --peer-modes eager", traces_s=60),
     Study("b64", 3, "--ladder tiny -B 64 -T 8 --repeats 1"),
     Study("leave-one-out", 3, "--ladder tiny -B 16 -T 8 --repeats 1 --mode leave-one-out"),
 ], ["--trace --rung flash --ladder tiny -T 8"])
-PROFILES_WEIGHT = 1
+MOST_STUDIES = 3  # two files each, beside README.md and check.log
 # Tests that count or fill what all processes on the GPU share, or look who is there: one after the other, last.
 ALONE = ["Monitor", "Memory", "Counting"]
+ALONE_S = 20  # at least, for each of them
 
 
 class Fault(Exception):
@@ -81,25 +83,32 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def execute(command, limit, cwd, on_line=lambda line: None):
-    """Runs a program; its exit status and its output."""
-    process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+def execute(command, limit, cwd, on_line=lambda line: None, stderr=subprocess.STDOUT):
+    """Runs a program; its exit status and its output. A process that not even SIGKILL ends is left behind."""
+    process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
                                encoding="utf-8", errors="backslashreplace")
-    # SIGTERM first: ladder then ends its own child and keeps what is measured.
-    timers = [threading.Timer(limit, process.terminate), threading.Timer(limit + 10, process.kill)]
-    for timer in timers:
-        timer.start()
-    try:
-        lines = []
+    lines = []
+
+    def read():
         for line in process.stdout:
             lines.append(line)
             on_line(line.rstrip("\n"))
-        status = process.wait()
-    finally:
-        for timer in timers:
-            timer.cancel()
-        process.kill()
-    return status, "".join(lines)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        reader.join(limit)
+    finally:  # an interrupt, too
+        if reader.is_alive():
+            process.terminate()  # ladder then ends its own child and keeps what is measured
+            reader.join(10)
+        if reader.is_alive():
+            process.kill()
+            reader.join(5)
+    try:
+        return process.wait(10), "".join(lines)
+    except subprocess.TimeoutExpired as stuck:
+        raise Fault(f"{Path(command[0]).name} cannot be ended; it ran past its limit of {limit:.0f} s") from stuck
 
 
 class Check:
@@ -132,16 +141,21 @@ class Check:
     @contextlib.contextmanager
     def step(self, name, shown):
         """The block fills the list with what happened, or raises Fault. Nothing that happens there stops the check."""
-        start, words = time.monotonic(), []
+        start, words, interrupted = time.monotonic(), [], False
         try:
             yield words
             good = True
         except Exception as fault:  # a machine with a GPU is dear: whatever this is, the rest is still worth knowing
             good = False
             words.append(str(fault) if isinstance(fault, Fault) else f"{type(fault).__name__}: {fault}")
+        except KeyboardInterrupt:
+            good, interrupted = False, True
+            words.append("interrupted")
         self.outcomes.append(Outcome(name, shown, good, "; ".join(words), time.monotonic() - start))
         self.say(f"== {name}: {'ok' if good else 'FAILED'}{': ' if words else ''}{'; '.join(words)}")
         self.write_readme()
+        if interrupted:
+            raise KeyboardInterrupt
 
     def write_readme(self):
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.began))
@@ -186,15 +200,16 @@ def device_tests(check, cwd):
     program = HOME / "bin" / "device_tests"
     with check.step("device tests", "device_tests, each suite by itself") as words:
         end = time.monotonic() + min(check.plan.tests_limit_s, check.left())
+        alone_from = end - ALONE_S
         status, listed = execute([program, "--gtest_list_tests"], 30, cwd)
         suites = re.findall(r"^(\S+)\.(?:\s|$)", listed, re.M)
         if status != 0 or not suites:
             raise Fault(f"device_tests cannot say what tests it has: {ending(status, 30)}")
 
         def tested(suite):
-            limit = max(5.0, end - time.monotonic())
+            limit = max(ALONE_S, (end if suite in ALONE else alone_from) - time.monotonic())
             # Several at once, each with many threads: those that wait must not spin.
-            return suite, limit, *execute(["env", "OMP_WAIT_POLICY=PASSIVE", program, "--gtest_color=no",
+            return suite, limit, *execute(["env", "OMP_WAIT_POLICY=PASSIVE", "OMP_NUM_THREADS=4", program, "--gtest_color=no",
                                            f"--gtest_filter={suite}.*"], limit, cwd)
 
         counts, faults = {"passed": 0, "skipped": 0, "failed": 0}, []
@@ -203,10 +218,10 @@ def device_tests(check, cwd):
             check.say(f"\n$ device_tests --gtest_filter={suite}.*    # at most {limit:.0f} s\n{output.rstrip()}")
             for verdict, count in re.findall(r"^\[  (PASSED|SKIPPED|FAILED)\s+\] (\d+) tests?[.,]", output, re.M):
                 counts[verdict.lower()] += int(count)
-            if status != 0:
-                faults.append(f"{suite}: {ending(status, limit)}")
+            if status != 0 or "[  PASSED  ]" not in output:
+                faults.append(f"{suite}: {ending(status, limit)}{'' if status else ' without a verdict'}")
 
-        with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 1) // 2))) as pool:
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             for result in pool.map(tested, [suite for suite in suites if suite not in ALONE]):
                 note(*result)
         for suite in [suite for suite in ALONE if suite in suites]:
@@ -238,6 +253,7 @@ def collect(check, name, folder):
             check.say(f"-- the end of {file.stem}'s log:")
             for line in log.read_text(errors="backslashreplace").splitlines()[-30:]:
                 check.say("   " + line[:400])
+    keep(check.folder / f"{name}.records.jsonl", "".join(lines))
     lines += [one_line(file) for file in sorted((folder / "traces").glob("*.trace.json"))]
     keep(check.folder / f"{name}.records.jsonl", "".join(lines))
     plan = json.loads(text)["plan"]
@@ -249,43 +265,43 @@ def study(check, one, share, cwd):
     limit = min(check.left(), budget + 3 * check.plan.run_s + 2 * one.traces_s)
     shown = f"ladder ablate {one.arguments} --limit {check.plan.run_limit_s:.0f} --budget-s {budget} --out {one.name}"
     with check.step(one.name, shown) as words:
-        status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:]], shown, limit, cwd)
         folder = cwd / one.name
-        if (folder / "plan.json").is_file() and not (folder / "study.json").is_file():
-            # Its status does not count: the pictures may not be drawable here.
-            check.run([HOME / "bin" / "ladder", "report", one.name], f"ladder report {one.name}", 30, cwd)
-        if (folder / "study.json").is_file():
-            words.append(collect(check, one.name, folder))
+        try:
+            status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:]], shown, limit, cwd)
+        finally:  # whatever happened, an interrupt, too
+            if (folder / "plan.json").is_file() and not (folder / "study.json").is_file():
+                # Its status does not count: the pictures may not be drawable here.
+                check.run([HOME / "bin" / "ladder", "report", one.name], f"ladder report {one.name}", 30, cwd)
+            if (folder / "study.json").is_file():
+                words.append(collect(check, one.name, folder))
         if status != 0:
             raise Fault(ending(status, limit))
 
 
-def profile(check, arguments, study_name, cwd):
-    """What it prints goes into the log; a trace, to the traces of the study."""
+def profile(check, arguments, limit, study_name, cwd):
+    """What it prints goes into the log; a trace, to the traces of the study, or where there is none, into a file."""
     shown = f"ladder profile {arguments}"
     out = cwd / "profile"
     traced = ["--out", str(out)] if "--trace" in arguments else []
     with check.step("profile", shown) as words:
-        limit = min(check.left(), 4 * check.plan.run_s)
         status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:], *traced], shown, limit, cwd)
         if status == 3:  # counters may not be permitted
             words.append("not to be had here")
         elif status != 0:
             raise Fault(ending(status, limit))
         kept = check.folder / f"{study_name}.records.jsonl"
-        for file in sorted(out.glob("*.trace.json")) if traced and kept.is_file() else []:
-            keep(kept, kept.read_text(encoding="utf-8") + one_line(file))
+        if not kept.is_file():
+            kept = check.folder / "profile.trace.json"
+        for file in sorted(out.glob("*.trace.json")) if traced else []:
+            keep(kept, (kept.read_text(encoding="utf-8") if kept.is_file() else "") + one_line(file))
 
 
 def environment_here():
-    try:  # the first start on a machine may read gigabytes of libraries
-        done = subprocess.run([HOME / "bin" / "ladder", "doctor", "--json"], capture_output=True, text=True, check=False,
-                              timeout=150)
-    except subprocess.TimeoutExpired as late:
-        raise Fault(f"ladder doctor: did not end within {late.timeout:.0f} s") from late
-    if done.returncode != 0:
-        raise Fault(f"ladder doctor: {ending(done.returncode, 0)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["environment"]
+    limit = 150  # the first start on a machine may read gigabytes of libraries
+    status, output = execute([HOME / "bin" / "ladder", "doctor", "--json"], limit, None, stderr=None)
+    if status != 0:
+        raise Fault(f"ladder doctor: {ending(status, limit)}")
+    return json.loads(output)["environment"]
 
 
 def in_words(environment):
@@ -300,7 +316,7 @@ def in_words(environment):
 def steps_of(plan):
     """The names of the steps in their order, each with its weight for sharing out the time."""
     first, *others = ((one.name, one.weight) for one in plan.studies)
-    return [("doctor", 0), ("tests", 0), first, ("profiles", PROFILES_WEIGHT), *others]
+    return [("doctor", 0), ("tests", 0), first, ("profiles", plan.profiles_weight), *others]
 
 
 def main():
@@ -321,6 +337,8 @@ def main():
     steps = steps_of(plan)
     if unknown := [name for name in options.only if name not in dict(steps)]:
         parser.error(f'--only: there is no step "{unknown[0]}" here; there are {", ".join(dict(steps))}')
+    if len(set(options.only) & {one.name for one in plan.studies}) > MOST_STUDIES:
+        parser.error(f"--only: at most {MOST_STUDIES} studies at once")
     left_out = [one.name for one in plan.studies if one.asked_for]
     steps = [step for step in steps if (step[0] in options.only if options.only else step[0] not in left_out)]
 
@@ -342,15 +360,16 @@ def main():
     check = Check(folder.resolve(), plan, title, in_words(environment), time.monotonic() - start)
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as cwd:
         for number, (name, weight) in enumerate(steps):
+            share = weight / (sum(later for _, later in steps[number:]) or 1)
             if name == "doctor":
                 doctor(check, Path(cwd))
             elif name == "tests":
                 device_tests(check, Path(cwd))
             elif name == "profiles":
+                limit = max(check.plan.run_s, share * check.left() / len(plan.profiles))
                 for arguments in plan.profiles:
-                    profile(check, arguments, plan.studies[0].name, Path(cwd))
+                    profile(check, arguments, min(limit, check.left()), plan.studies[0].name, Path(cwd))
             else:
-                share = weight / sum(later for _, later in steps[number:])
                 study(check, next(one for one in plan.studies if one.name == name), share, Path(cwd))
     check.say(f"\n{folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
     check.write_readme()
@@ -359,6 +378,7 @@ def main():
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is measured is kept
     try:
         sys.exit(main())
     except (Fault, OSError) as fault:

@@ -237,6 +237,9 @@ def test_gpu_check_leaves_eight_files(bundle, elsewhere) -> None:
     assert drawn.returncode == 0, drawn.stderr
     page = (elsewhere["cwd"] / "drawn" / "report.md").read_text()
     assert "charts/phases.svg" in page and "charts/steps.svg" in page
+    lines = (folder / "b16.records.jsonl").read_text().splitlines()
+    traces = json.loads((elsewhere["cwd"] / "drawn" / "report.json").read_text())["traces"]
+    assert traces == [line for line in map(json.loads, lines) if line["kind"] == "trace"]
 
 
 def test_gpu_check_takes_the_steps_that_are_named(bundle, elsewhere) -> None:
@@ -245,6 +248,8 @@ def test_gpu_check_takes_the_steps_that_are_named(bundle, elsewhere) -> None:
     folder = elsewhere["cwd"] / "evidence"
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "b64.records.jsonl", "b64.study.json", "check.log"]
     assert re.findall(r"^\| (.*?) \| ok", (folder / "README.md").read_text(), re.M) == ["device tests", "b64"]
+    too_many = call(bundle / "gpu-check", "--only", "b16,b64,leave-one-out,peers", **elsewhere)
+    assert too_many.returncode == 2 and "--only: at most 3 studies at once" in too_many.stderr
     for arguments in (["--cpu", "--only", "b128"], ["--quick", "--only", "b64"]):
         refused = call(bundle / "gpu-check", *arguments, **elsewhere)
         assert refused.returncode == 2 and f'there is no step "{arguments[-1]}" here; there are doctor, tests, b16' in refused.stderr
@@ -309,17 +314,34 @@ def test_what_gpu_check_keeps(gpu_check, tmp_path, monkeypatch) -> None:
 def test_a_suite_that_crashes_costs_only_itself(gpu_check, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(gpu_check, "HOME", tmp_path)
     script(tmp_path / "bin" / "device_tests", """case "$*" in
-        *list_tests*) printf 'Good.\\n  A\\nBad.\\n  B\\nHanging.\\n  C\\nMemory.\\n  D\\n';;
+        *list_tests*) printf 'Memory.\\n  A\\nGood.\\n  B\\nBad.\\n  C\\nHanging.\\n  D\\nSilent.\\n  E\\n';;
         *Bad*) kill -9 $$;;
         *Hanging*) exec sleep 1000;;
+        *Memory*) sleep 3; echo "[  PASSED  ] 2 tests.";;
+        *Silent*) ;;
         *) echo "[  PASSED  ] 2 tests.";; esac""")
-    check = gpu_check.Check(tmp_path, gpu_check.QUICK._replace(tests_limit_s=6), "A check", "a machine")
+    check = gpu_check.Check(tmp_path, gpu_check.QUICK._replace(tests_limit_s=12), "A check", "a machine")
+    monkeypatch.setattr(gpu_check, "ALONE_S", 10)
     gpu_check.device_tests(check, tmp_path)
-    assert check.outcomes[-1].words.startswith("4 passed; Bad: ended by SIGKILL; ")
-    assert "; Hanging: ended by SIGTERM; " in check.outcomes[-1].words and not check.outcomes[-1].good
+    outcome = check.outcomes[-1]
+    assert outcome.words.startswith("4 passed; Bad: ended by SIGKILL; ") and not outcome.good
+    assert "; Hanging: ended by SIGTERM; " in outcome.words
+    assert outcome.words.endswith("; Silent: exit status 0 without a verdict") and "Memory" not in outcome.words
     script(tmp_path / "bin" / "device_tests", "exit 3")
     gpu_check.device_tests(check, tmp_path)
     assert check.outcomes[-1].words == "device_tests cannot say what tests it has: exit status 3"
+
+
+def test_an_interrupt_keeps_what_is_measured(gpu_check, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(gpu_check, "HOME", tmp_path)
+    (out := tmp_path / "out").mkdir()
+    made_up_study(tmp_path / "b16", {"id": "r1", "status": "ok"})
+    script(tmp_path / "bin" / "ladder", "kill -INT $PPID; exec sleep 1000")
+    check = gpu_check.Check(out, gpu_check.QUICK, "A check", "a machine")
+    with pytest.raises(KeyboardInterrupt):
+        gpu_check.study(check, gpu_check.QUICK.studies[0], 1.0, tmp_path)
+    assert check.outcomes[-1].words == "1 of 2 runs; interrupted"
+    assert (out / "b16.records.jsonl").is_file() and "**FAILED**: 1 of 2 runs; interrupted" in (out / "README.md").read_text()
 
 
 def test_a_step_is_stopped_at_its_limit(gpu_check, tmp_path) -> None:
