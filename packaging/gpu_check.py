@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
 
 # max-autotune compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
-FULL = Plan(495, 60, 12, 120, [
+FULL = Plan(495, 80, 12, 120, [
     Study("b16", 7, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --explain --with-peer pytorch "
           "--peer-modes compile", traces_s=50),
     Study("b64", 3, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5"),
@@ -54,7 +54,7 @@ FULL = Plan(495, 60, 12, 120, [
           "--peer-modes eager,compile,cuda-graphs", asked_for=True),
 ], ["--trace --roofline --rung fused_adamw --ladder gpt2", *(f"--counters --rung {rung} --ladder gpt2"
                                                              for rung in ("fused_adamw", "graph", "gpu"))])
-QUICK = Plan(110, 30, 8, 60, [Study("b16", 8, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
+QUICK = Plan(130, 55, 8, 60, [Study("b16", 8, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
              ["--counters --rung fused_adamw --ladder gpt2"])
 ON_CPU = Plan(700, 60, 30, 300, [  # time for slow and busy machines
     Study("b16", 4, "--ladder tiny -B 16 -T 8 --repeats 1 --explain --with-peer pytorch --peer-modes eager", traces_s=60),
@@ -241,7 +241,8 @@ def one_line(file):
 
 
 def collect(check, name, folder):
-    """NAME.study.json and NAME.records.jsonl, records and traces; failed runs' last words into the log. What stands in the study, in words."""
+    """NAME.study.json and NAME.records.jsonl, records and traces; failed runs' last words into the log. How many runs, in
+    words."""
     text = (folder / "study.json").read_text(encoding="utf-8")
     keep(check.folder / f"{name}.study.json", text)
     lines = []
