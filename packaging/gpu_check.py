@@ -1,9 +1,9 @@
 """gpu-check [FOLDER] [--quick | --cpu] [--only STEP,...]: what only a machine with a GPU can tell, in under nine minutes.
 
 Leaves at most eight files in FOLDER, evidence to be kept as it is: README.md, check.log (every line printed) and for each
-study its numbers, and all its records and traces. They are written as soon as they are known, so that whatever comes later costs only
-itself. The surprising thing: a study gets two limits. Its budget says when it starts no more runs, and ends it well; the
-limit somewhat later stops it, and what it had measured by then is analysed all the same.
+study its numbers, and all its records and traces. They are written as soon as they are known, so that whatever comes later
+costs only itself. The surprising thing: a study gets two limits. Its budget says when it starts no more runs, and ends it
+well; the limit somewhat later stops it, and what it had measured by then is analysed all the same.
 """
 import argparse
 import concurrent.futures
