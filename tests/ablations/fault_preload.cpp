@@ -1,8 +1,8 @@
-// What a test puts before a program's own libraries (LD_PRELOAD). FAULT_CLOCK: the system's clock runs backwards, ten
-// seconds for each that passes and one more whenever it is looked at; not through time(), because MKL's log waits for
-// the next second of that. FAULT_GARBAGE: a `ladder run` first writes a megabyte of anything to its standard output,
-// its standard error and the pipe to its parent; then it works ("work"), ends with exit status 7 ("die") or leaves
-// garbage for a record and ends well ("record").
+// What a test puts before a program's own libraries (LD_PRELOAD). FAULT_CLOCK: the system's clock runs backwards, a
+// hundred seconds for each that passes and one more whenever it is looked at; not through time(), because MKL's log
+// waits for the next second of that. FAULT_GARBAGE: a `ladder run` first writes a megabyte of anything to its standard
+// output, its standard error and the pipe to its parent; then it works ("work"), ends with exit status 7 ("die") or
+// leaves garbage for a record and ends well ("record").
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ std::time_t backwards() {
   static std::atomic<std::time_t> looks{0};
   timespec steady{};
   ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &steady);
-  return std::time_t{1'900'000'000} - 10 * steady.tv_sec - ++looks;
+  return std::time_t{1'900'000'000} - 100 * steady.tv_sec - steady.tv_nsec / 10'000'000 - ++looks;
 }
 
 std::vector<std::string> arguments() {
