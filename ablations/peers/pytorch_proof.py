@@ -91,16 +91,23 @@ def backward_nodes(loss: torch.Tensor) -> dict:
     return dict(collections.Counter(node.name() for node in seen))
 
 
+def kept_types(loss: torch.Tensor) -> dict:
+    """What a compiled forward pass keeps for its backward pass, by number type: what was really compiled, not what was asked for."""
+    kept = loss.grad_fn.saved_tensors if loss.grad_fn.name() == "CompiledFunctionBackward" else ()
+    return dict(collections.Counter(TYPE_NAMES[x.dtype] for x in kept if x is not None and x.dtype in TYPE_NAMES))
+
+
 def observe(trainer) -> dict:
     """Takes one more step of pytorch_ladder.Trainer, under the profiler, and then the logits of one more batch."""
     on_cuda = trainer.device.type == "cuda"
-    nodes, products, loss_of = [], None, trainer.loss
+    nodes, kept, products, loss_of = [], [], None, trainer.loss
     activities = [torch.profiler.ProfilerActivity.CPU] + [torch.profiler.ProfilerActivity.CUDA] * on_cuda
     profiler = torch.profiler.profile(activities=activities, acc_events=True)
 
     def watched_loss(inputs, targets):
         loss = loss_of(inputs, targets)
         nodes.append(backward_nodes(loss))
+        kept.append(kept_types(loss))
         return loss
 
     def profiled_step():
@@ -132,6 +139,7 @@ def observe(trainer) -> dict:
             "compilation": compilation,
             "profile": dict(profile),
             "backward_nodes": nodes[0],
+            "kept_for_backward": kept[0],
             "matrix_products": products,
             "refault": {"bytes": 64 << 20, "faults": refaults()},
             "skipped_steps": trainer.skipped_steps()}
@@ -177,8 +185,14 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
                  "logits BFloat16; a product under autocast has bfloat16's error; a step makes low-precision products"),
         "fp16": (dtype == "Half" and made["precision"] == "tf32 or float16",
                  "logits Half; a product under autocast has float16's error")}[recipe["autocast"]]
+    if compiled:  # whose logits never leave the graph
+        types = facts["kept_for_backward"]
+        asked = {"off": "Float", "bf16": "BFloat16", "fp16": "Half"}[recipe["autocast"]]
+        good = good and asked in types and types.keys() <= {"Float", asked}
+        words += f"; the compiled forward pass keeps {asked} for the backward pass"
     yield ("autocast", good, words, f"logits {dtype}; product under autocast: {describe(made)}" +
-           ("" if on_cuda else f"; {low} low-precision products in a step"))
+           ("" if on_cuda else f"; {low} low-precision products in a step") +
+           (f"; kept: {', '.join(f'{count} {name}' for name, count in sorted(types.items()))}" if compiled else ""))
 
     fused = {kind: count(operation) or count(kernel) for kind, (operation, kernel) in FUSED_ATTENTION.items()}
     written_out = count("aten::bmm") if compiled else sum(facts["backward_nodes"].get(name, 0) for name in SOFTMAX)

@@ -157,11 +157,13 @@ def can_compile() -> str:
 
 
 @pytest.mark.skipif(can_compile() != "", reason=f"torch.compile on a CPU: {can_compile()}")
-def test_compiled(plan, ladder, tokens, tmp_path) -> None:
-    recipe = {"attention": "flash", "optimizer": "fused"}
+@pytest.mark.parametrize("autocast, kept, first, later", [("off", {"Float"}, 1e-6, 1e-5), ("bf16", {"Float", "BFloat16"}, 1e-2, 1e-2)])
+def test_compiled(autocast, kept, first, later, plan, ladder, tokens, tmp_path) -> None:
+    recipe = {"autocast": autocast, "attention": "flash", "optimizer": "fused"}
     theirs = run_peer(plan(recipe, "pytorch-compile"), tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))
-    assert_same_losses(run_ladder(ladder, tokens, recipe, 1, 1), theirs, 1e-6, 1e-5)
+    assert_same_losses(run_ladder(ladder, tokens, recipe, 1, 1), theirs, first, later)
     assert_proven(theirs)
+    assert theirs["observations"]["kept_for_backward"].keys() == kept
     assert theirs["observations"]["peer"]["mode"] == "default"
     assert theirs["observations"]["compilation"]["graphs"] == 1 and theirs["observations"]["compilation"]["graph_breaks"] == 0
 
@@ -274,7 +276,7 @@ def test_the_proof_of_host_memory_fails_where_the_other_was_set(asked, variables
 def test_the_proof_of_execution_fails_where_nothing_is_compiled(module, plan, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(torch, "compile", lambda model, mode: model)
     record = execute(module, tmp_path, plan({"attention": "flash"}, "pytorch-compile"))
-    assert failed_proofs(record, but="host_memory") == ["execution"]
+    assert failed_proofs(record, but="host_memory") == ["autocast", "execution"]
 
 
 def test_a_proof_looks_at_what_was_observed(module, plan, tmp_path) -> None:
@@ -291,6 +293,11 @@ def test_a_proof_looks_at_what_was_observed(module, plan, tmp_path) -> None:
     assert not proved()["execution"]
 
     run.mode = "reduce-overhead"
+    assert not proved()["autocast"]  # nothing compiled kept anything
+    facts["kept_for_backward"] = {"Float": 40, "BFloat16": 1}
+    assert not proved()["autocast"]
+    facts["kept_for_backward"] = {"Float": 40}
+    assert proved()["autocast"]
     facts["compilation"] = {"graphs": 1, "graph_breaks": 0}
     assert not proved()["execution"]
     facts["profile"]["cudaGraphLaunch"] = 2
