@@ -207,10 +207,10 @@ Side read_side(const fs::path& path) {
     }
   } else if (path.filename() == "study.json") {
     add_study(side, fs::absolute(path).parent_path());
-  } else if (harness::kind_of(harness::read_any_json(path)) == "baseline") {
+  } else if (const Json record = harness::read_any_json(path); harness::kind_of(record) == "baseline") {
     side.arms.push_back(read_baseline(path));
   } else {
-    const Json record = harness::read_json(path, "record");
+    harness::check_schema(record, "record", path.string());
     if (record.at("status") != "ok") {
       throw std::invalid_argument(
           fmt::format("{}: that run failed: {}", path.string(), record.at("failure").at("message").get<std::string>()));

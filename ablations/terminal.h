@@ -19,7 +19,7 @@ class Progress {
   void begin(const PlannedRun& run);
   void step(std::string_view line);  // "7 11": 7 of 11 steps are done
   void end(const PlannedRun& run, const harness::Json& record);
-  void one_more() { ++runs_; }  // run than was said
+  void one_more() { ++runs_; }  // to be made than the constructor was told
   void interrupted();
   void note(const std::string& line) const;  // on a line of its own
 

@@ -123,10 +123,8 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
   std::vector<Raw> found;
   std::string fault;
   CUpti_Activity* record = nullptr;
-  CUptiResult end = valid_bytes > 0 ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
-  while (end == CUPTI_SUCCESS) {
-    end = cuptiActivityGetNextRecord(buffer, valid_bytes, &record);
-    if (end != CUPTI_SUCCESS) break;
+  CUptiResult end = CUPTI_ERROR_MAX_LIMIT_REACHED;  // an empty buffer has none
+  while (valid_bytes > 0 && (end = cuptiActivityGetNextRecord(buffer, valid_bytes, &record)) == CUPTI_SUCCESS) {
     auto raw = read(record);
     if (!raw) continue;
     if (raw->activity.end_ns < raw->activity.begin_ns) fault = "CUPTI recorded an activity that ends before it begins";
@@ -137,9 +135,9 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped > 0) {
     fault = fmt::format("CUPTI dropped {} records", dropped);
   }
+  // Held for this only: CUPTI may hold a lock of its own here, for which a thread in on_call waits.
   Session& s = session();
-  const std::lock_guard lock(
-      s.mutex);  // held for this only: CUPTI may hold a lock of its own here, and wait in on_call
+  const std::lock_guard lock(s.mutex);
   std::ranges::move(found, std::back_inserter(s.raw));
   if (!fault.empty()) s.fault = fault;
 }

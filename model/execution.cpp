@@ -57,8 +57,9 @@ class CapturedGraph : public Executor {
     try {
       body();
     } catch (...) {
+      // Out of memory: stream and allocator must not stay capturing.
       try {
-        graph->capture_end();            // out of memory: stream and allocator must not stay capturing
+        graph->capture_end();
       } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first exception says what went wrong
       }
       throw;

@@ -166,8 +166,9 @@ class Check:
             lines.append(f"| {o.step} | {'ok' if o.good else '**FAILED**'}{': ' if o.words else ''}{cell(o.words)} | "
                          f"{o.seconds:.0f} | `{cell(o.command)}` |")
         lines += ["", "- `check.log`: everything that was printed: doctor, every device test's verdict, tables."]
-        for pattern, what in [("*.study.json", "a study's numbers"),
-                              ("*.records.jsonl", "the record of every run of a study, one on a line; two of a disturbed one; and its traces")]:
+        for pattern, what in [("*.study.json", "a study's numbers"), ("*.trace.json", "a trace, for `ladder report --with`"),
+                              ("*.records.jsonl", "the record of every run of a study, one on a line, two of a disturbed one, and "
+                               "its traces")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
         lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records."]
         (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -254,7 +255,7 @@ def collect(check, name, folder):
             check.say(f"-- the end of {file.stem}'s log:")
             for line in log.read_text(errors="backslashreplace").splitlines()[-30:]:
                 check.say("   " + line[:400])
-    keep(check.folder / f"{name}.records.jsonl", "".join(lines))
+    keep(check.folder / f"{name}.records.jsonl", "".join(lines))  # now: a trace that is too long must not cost them
     lines += [one_line(file) for file in sorted((folder / "traces").glob("*.trace.json"))]
     keep(check.folder / f"{name}.records.jsonl", "".join(lines))
     plan = json.loads(text)["plan"]
@@ -338,8 +339,10 @@ def main():
     steps = steps_of(plan)
     if unknown := [name for name in options.only if name not in dict(steps)]:
         parser.error(f'--only: there is no step "{unknown[0]}" here; there are {", ".join(dict(steps))}')
-    if len(set(options.only) & {one.name for one in plan.studies}) > MOST_STUDIES:
-        parser.error(f"--only: at most {MOST_STUDIES} studies at once")
+    kept_apart = set(options.only) - {"doctor", "tests", *(["profiles"] if plan.studies[0].name in options.only else [])}
+    if len(kept_apart) > MOST_STUDIES:
+        parser.error(f"--only: {len(kept_apart)} of these steps leave files, and with more than {MOST_STUDIES} they would be more "
+                     "than eight")
     left_out = [one.name for one in plan.studies if one.asked_for]
     steps = [step for step in steps if (step[0] in options.only if options.only else step[0] not in left_out)]
 

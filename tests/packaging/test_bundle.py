@@ -248,8 +248,9 @@ def test_gpu_check_takes_the_steps_that_are_named(bundle, elsewhere) -> None:
     folder = elsewhere["cwd"] / "evidence"
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "b64.records.jsonl", "b64.study.json", "check.log"]
     assert re.findall(r"^\| (.*?) \| ok", (folder / "README.md").read_text(), re.M) == ["device tests", "b64"]
-    too_many = call(bundle / "gpu-check", "--only", "b16,b64,leave-one-out,peers", **elsewhere)
-    assert too_many.returncode == 2 and "--only: at most 3 studies at once" in too_many.stderr
+    for steps in ("b16,b64,leave-one-out,peers", "tests,profiles,b64,leave-one-out,peers"):
+        too_many = call(bundle / "gpu-check", "--only", steps, **elsewhere)
+        assert too_many.returncode == 2 and "--only: 4 of these steps leave files" in too_many.stderr
     for arguments in (["--cpu", "--only", "b128"], ["--quick", "--only", "b64"]):
         refused = call(bundle / "gpu-check", *arguments, **elsewhere)
         assert refused.returncode == 2 and f'there is no step "{arguments[-1]}" here; there are doctor, tests, b16' in refused.stderr
