@@ -8,9 +8,11 @@ import json
 import os
 import pathlib
 import pty
+import re
 import subprocess
 import time
 
+import jsonschema
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -103,6 +105,19 @@ def small_disk(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
+@pytest.fixture(scope="session")
+def study(ladder, tmp_path_factory):
+    """The ladder `tiny` as it comes with the program: its folder and the finished process."""
+    folder = tmp_path_factory.mktemp("whole") / "study"
+    return folder, ladder("ablate", "--ladder", "tiny", "--order-seed", "7", "--threads", "1", "--out", folder)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A ladder file for few short runs."""
+    return write_json(tmp_path / "small.json", ladder_document())
+
+
 def ladder_document(**changes) -> dict:
     """A ladder of three rungs that every machine can measure, and of one that none can without a GPU."""
     return {"kind": "ladder", "schema_version": 1, "name": "small", "title": "Small", "start": {},
@@ -157,3 +172,36 @@ def snapshot(folder: pathlib.Path, names: str = "*") -> dict[str, tuple]:
         status = path.lstat()
         entries[str(path.relative_to(folder))] = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns)
     return entries
+
+
+def validator(kind: str) -> jsonschema.Draft7Validator:
+    return jsonschema.Draft7Validator(read_json(ROOT / "results" / "schemas" / f"{kind}.v1.json"))
+
+
+def records(folder: pathlib.Path) -> dict[str, dict]:
+    return {path.stem: read_json(path) for path in (folder / "records").glob("*.json") if not is_first_of_two(path.name)}
+
+
+def is_first_of_two(name: str) -> bool:
+    """Whether the file is the first record of a run that was disturbed, and made again: a busy machine leaves some."""
+    return name.endswith(".flagged.json")
+
+
+def losses(folder: pathlib.Path) -> dict[str, list]:
+    return {run: record["timing"]["loss"] for run, record in records(folder).items()}
+
+
+def run_ids(folder: pathlib.Path) -> list[str]:
+    return [run["id"] for run in read_json(folder / "plan.json")["runs"]]
+
+
+def assert_complete(folder: pathlib.Path) -> None:
+    study = read_json(folder / "study.json")
+    assert not list(validator("study").iter_errors(study))
+    assert {run: record["status"] for run, record in records(folder).items()} == dict.fromkeys(run_ids(folder), "ok")
+    assert study["finished"] and study["plan"]["runs_ok"] == study["plan"]["runs_planned"] == len(run_ids(folder))
+    assert not list(folder.rglob("*.tmp"))
+
+
+def kibibytes(pid: int, what: str) -> int:
+    return int(re.search(rf"{what}:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])

@@ -267,6 +267,7 @@ def named(cases: list) -> list:
     ([*RUN, "--recipe", '{"execution": "graph"}'], "execution graph needs device cuda"),
     ([*RUN, "--recipe", '{"attention": "cudnn"}'], "attention cudnn needs device cuda; a CPU has manual, math, flash"),
     ([*TRAIN, "--recipe", '{"attention": "efficient"}'], "attention efficient needs device cuda"),
+    (["abalte", "--repeats", "2"], 'there is no command "abalte"'),
 ]))
 def test_unknown_words(assert_refused, arguments, says) -> None:
     assert_refused(arguments, says)

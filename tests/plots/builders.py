@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -228,3 +229,14 @@ def noise_of(*floors):
     return valid({"kind": "noise", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "label": "+ flash", "recipe_hash": "ab" * 6,
                   "recipe": {}, "setting": {}, "program": None, "pairs": 8, "differences": [0.01] * 8, "sd": 0.01,
                   "floors": [{"pairs": pairs, "floor": floor} for pairs, floor in floors]})
+
+
+# ---- plots/render.py as a process
+
+def run(source, folder, **kwargs):
+    return subprocess.run([sys.executable, str(SCRIPT), str(source), str(folder)], capture_output=True, text=True, timeout=300,
+                          **kwargs)
+
+
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

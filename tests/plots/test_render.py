@@ -1,16 +1,13 @@
-"""plots/render.py on made-up studies: structure and texts of what it writes, never pixels; and what it refuses."""
+"""plots/render.py on made-up studies: structure and texts of what it writes, never pixels."""
 
 import copy
 import json
-import os
 import re
 import struct
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import pytest
-from builders import LADDER, SCRIPT, make, mixed, noise_of, report_of, valid, without_number
+from builders import LADDER, files_in, make, mixed, noise_of, report_of, run, valid, without_number
 
 import documents
 import markdown
@@ -19,13 +16,6 @@ import theme
 import view
 import words
 from charts import ladder
-
-CHARTS = [f"charts/ladder.{end}" for end in ("svg", "png", "vl.json")]
-NAMES = ["report.html", "report.md", *CHARTS]
-
-
-def files_in(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def markdown_of(study):
@@ -41,11 +31,6 @@ def framed(study):
 # ---- helpers
 
 WHISKER = f'stroke="{theme.INK}"'  # nothing else is drawn with an ink outline
-
-def run(source, folder, **kwargs):
-    return subprocess.run([sys.executable, str(SCRIPT), str(source), str(folder)], capture_output=True, text=True, timeout=300,
-                          **kwargs)
-
 
 def rendered(study, tmp_path):
     """(report.md, SVG's texts, SVG's source, PNG's (width, height), spec) of the first chart of a study that must render."""
@@ -72,13 +57,6 @@ def rendered(study, tmp_path):
 def table(report, after="## The ladder"):
     lines = report.split(after + "\n", 1)[1].lstrip("\n").split("\n\n", 1)[0].splitlines()
     return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
-
-
-def refused(done):
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1 and "Traceback" not in done.stderr
-    return done.stderr
 
 
 # ---- what is drawn
@@ -377,139 +355,3 @@ def test_spec_is_pure_and_repeatable():
     study = mixed()
     before = copy.deepcopy(study)
     assert framed(study) == framed(study) and study == before
-
-
-# ---- what is refused
-
-@pytest.mark.parametrize("change, said", [
-    ({"schema_version": 2}, "schema_version is 2"), ({"schema_version": True}, "schema_version is true"),
-    ({"kind": "record"}, 'kind is "record"'), ({"rungs": None}, "does not follow"), ({"workload": {}}, "does not follow"),
-])
-def test_wrong_input_is_refused(tmp_path, change, said):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps({**make(), **change}))
-    assert said in refused(run(source, folder))
-    assert not folder.exists()
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000,
-                                     b'{"kind": "study", "schema_version": NaN}'])
-def test_rubbish_is_refused(tmp_path, content):
-    source = tmp_path / "study.json"
-    source.write_bytes(content)
-    assert str(source) in refused(run(source, tmp_path / "out"))
-
-
-def test_numbers_json_cannot_hold_are_refused(tmp_path):
-    source = tmp_path / "study.json"
-    source.write_text(json.dumps(make()).replace("1512.0", "1e999"))
-    refused(run(source, tmp_path / "out"))
-
-
-def test_unreadable_file_and_wrong_usage(tmp_path):
-    assert "cannot be read" in refused(run(tmp_path / "none.json", tmp_path / "out"))
-    assert "cannot be read" in refused(run(tmp_path, tmp_path / "out"))
-    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True)
-    assert "usage" in refused(done)
-
-
-def test_unwritable_folder(tmp_path):
-    source = tmp_path / "study.json"
-    source.write_text(json.dumps(make()))
-    (tmp_path / "file").write_text("kept")
-    assert "cannot be written" in refused(run(source, tmp_path / "file"))
-    assert (tmp_path / "file").read_text() == "kept"
-
-
-def test_failure_leaves_nothing_half_written(tmp_path):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps(make()))
-    (folder / "charts").mkdir(parents=True)
-    for name in NAMES:
-        (folder / name).write_text("old")
-    source.write_text(json.dumps({**make(), "environment": 3, "plan": {}}))
-    refused(run(source, folder))
-    assert {n: (folder / n).read_text() for n in files_in(folder)} == dict.fromkeys(NAMES, "old")
-
-
-def test_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
-    """The third of five files cannot be written: none is replaced, no temporary file stays."""
-    (tmp_path / "report.md").write_text("old")
-    calls = []
-
-    def fsync(descriptor):
-        calls.append(descriptor)
-        if len(calls) == 3:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(documents.os, "fsync", fsync)
-    with pytest.raises(documents.Refused, match="No space left"):
-        documents.write(dict.fromkeys(NAMES, b"new"), tmp_path)
-    assert files_in(tmp_path) == ["report.md"] and (tmp_path / "report.md").read_text() == "old"
-
-
-def test_files_are_replaced_and_readable_by_others(tmp_path):
-    (tmp_path / "charts").mkdir()
-    for name in NAMES:
-        (tmp_path / name).write_text("old")
-    old = os.umask(0o022)
-    try:
-        documents.write(dict.fromkeys(NAMES, b"new"), tmp_path)
-    finally:
-        os.umask(old)
-    for name in NAMES:
-        assert (tmp_path / name).read_text() == "new" and (tmp_path / name).stat().st_mode & 0o777 == 0o644
-
-
-# ---- what is not installed
-
-def without(module, tmp_path):
-    """An environment in which that module cannot be imported."""
-    (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden" / f"{module}.py").write_text(f"raise ImportError(\"No module named '{module}'\")\n")
-    return {**os.environ, "PYTHONPATH": f"{tmp_path / 'hidden'}:{os.environ.get('PYTHONPATH', '')}"}
-
-
-def test_without_vl_convert_everything_but_the_pictures_is_written(tmp_path):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps(make()))
-    assert run(source, folder).returncode == 0
-    with_pictures, spec = (folder / "report.md").read_text(), (folder / "charts/ladder.vl.json").read_text()
-    assert "![" in with_pictures
-
-    done = run(source, folder, env=without("vl_convert", tmp_path))
-    assert (done.returncode, done.stderr) == (0, "")
-    report, drawings, said = done.stdout.splitlines()
-    assert report == str(folder / "report.md")
-    assert re.fullmatch(re.escape(f"{folder}/charts: ladder") + ".*, each as Vega-Lite", drawings)
-    assert said.startswith("The page and the pictures are not drawn: ") and said.endswith("-m pip install vl-convert-python")
-    assert all(file == "report.md" or file.endswith(".vl.json") for file in files_in(folder))  # no picture of an older study stays
-    assert (folder / "charts/ladder.vl.json").read_text() == spec and json.loads(spec)["data"]["values"]
-    report = (folder / "report.md").read_text()
-    assert "![" not in report and "`charts/ladder.vl.json` holds the chart" in report
-    def words_in(text):
-        return [line for line in text.splitlines() if not line.startswith(("![", "*No picture"))]
-
-    assert words_in(report) == words_in(with_pictures)
-
-
-def test_no_chart_of_another_study_stays(tmp_path):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    study = make()
-    for r in study["rungs"]:
-        r["joules_per_token"] = 0.1
-    source.write_text(json.dumps(study))
-    assert run(source, folder).returncode == 0
-    (folder / "charts" / "mine.svg").write_text("kept")
-    assert "charts/energy.svg" in files_in(folder)
-    source.write_text(json.dumps(make()))
-    assert run(source, folder).returncode == 0
-    assert not any("energy" in file for file in files_in(folder)) and "charts/mine.svg" in files_in(folder)
-
-
-def test_without_jinja2_nothing_is_written(tmp_path):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps(make()))
-    done = run(source, folder, env=without("jinja2", tmp_path))
-    assert done.returncode == 3 and done.stdout == "" and not folder.exists()
-    assert re.fullmatch(r"render.py: No module named 'jinja2': the report needs it; type: .* -m pip install jinja2\n", done.stderr)

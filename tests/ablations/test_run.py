@@ -1,0 +1,111 @@
+"""One run at a time: `ladder run`, `tokenize`, `train` and `doctor`, as a user calls them."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import resource
+import subprocess
+
+from conftest import kibibytes, losses, read_json, validator
+
+RUN = ["run", "--model", "tiny", "-B", "1", "-T", "16", "--steps", "2", "--warmup", "1", "--threads", "1"]
+TRAIN = ["train", "--model", "tiny", "-B", "1", "-T", "16", "--threads", "1", "--json"]
+
+
+def test_a_run_without_enough_memory(program, environment, start) -> None:
+    arguments = [*RUN[:-6], "--steps", "30", "--threads", "1"]
+    reader, writer = pty.openpty()
+    enough = subprocess.Popen([program, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=writer)
+    os.close(writer)
+    shown = b""
+    while b"step 5/" not in shown:
+        shown += os.read(reader, 4096)
+    limit = (kibibytes(enough.pid, "VmSize") << 10) + (16 << 20)  # the proof of host memory wants 64 MiB
+    enough.kill()
+    enough.wait()
+    os.close(reader)
+    starved = start(*arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    stdout, stderr = starved.communicate()
+    assert starved.returncode == 1 and stdout == ""
+    assert stderr.startswith("ladder: ") and stderr.count("\n") == 1 and "frame #" not in stderr
+
+
+def test_one_run(ladder, tmp_path) -> None:
+    done = ladder(*RUN, "--recipe", '{"attention": "flash"}', "--record", tmp_path / "record.json", "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record == read_json(tmp_path / "record.json") and not list(validator("record").iter_errors(record))
+    assert record["recipe"]["attention"] == "flash" and len(record["timing"]["loss"]) == 3
+
+    (tmp_path / "recipe.json").write_text('{"attention": "flash"}')
+    from_file = ladder(*RUN, "--recipe", tmp_path / "recipe.json")
+    assert from_file.returncode == 0 and from_file.stderr == ""
+    assert re.match(r"tiny B=1 T=16: median [\d.,]+ ms/step \[.*\] over 2 steps, ", from_file.stdout)
+    proven = re.findall(r"^proven (\w+) ", from_file.stdout, re.M)
+    assert proven == [proof["field"] for proof in record["proofs"]] and "attention" in proven
+    assert f"last loss {json.dumps(record['timing']['loss'][-1])}" in from_file.stdout
+
+
+def test_a_rung_and_a_planned_run(study, ladder) -> None:
+    folder, _ = study
+    plan = read_json(folder / "plan.json")
+    run = next(run for run in plan["runs"] if plan["rungs"][run["rung"]]["optimization"] == "flash")
+    planned = ladder("run", "--plan", folder / "plan.json", "--run", run["id"], "--json")
+    rung = ladder("run", "--ladder", "tiny", "--rung", "flash", "--threads", "1", "--json")
+    for done in (planned, rung):
+        assert done.returncode == 0, done.stderr
+        record = json.loads(done.stdout)
+        assert record["recipe"] == plan["rungs"][run["rung"]]["recipe"]
+        assert record["timing"]["loss"] == losses(folder)[run["id"]]
+    assert json.loads(planned.stdout)["id"] == run["id"]
+
+
+def test_tokens_from_a_file(ladder, environment, tmp_path) -> None:
+    text = pathlib.Path(environment["XDG_CACHE_HOME"]) / "gpt2-ladder" / "data" / "shakespeare.txt"
+    (tmp_path / "part.txt").write_bytes(text.read_bytes()[:50000])
+    done = ladder("tokenize", "--data", tmp_path / "part.txt", "--out", tmp_path / "part.bin")
+    assert done.returncode == 0 and re.fullmatch(r".*part\.bin: \d+ tokens\n", done.stdout)
+    from_text, from_tokens = (json.loads(ladder(*RUN, "--json", "--data", tmp_path / name).stdout)
+                              for name in ("part.txt", "part.bin"))
+    assert from_text["timing"]["loss"] == from_tokens["timing"]["loss"]
+    assert from_text["workload"]["data"]["sha256"] == from_tokens["workload"]["data"]["sha256"]
+
+
+def test_training_goes_on_from_saved_weights(ladder, tmp_path) -> None:
+    def train(*more) -> list[float]:
+        done = ladder(*TRAIN, *more)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["losses"]
+
+    saved = tmp_path / "weights.safetensors"
+    before = train("--steps", "12", "--save", saved)
+    after = train("--steps", "2", "--weights", saved)
+    assert len(before) == 12 and len(after) == 2
+    assert after[0] < before[0] - 0.01  # the same batch, after training
+    assert after == train("--steps", "2", "--weights", saved)
+    header = json.loads(saved.read_bytes()[8 : 8 + int.from_bytes(saved.read_bytes()[:8], "little")])
+    assert header["transformer.wte.weight"]["shape"] == [50257, 32]
+
+
+def test_doctor(ladder) -> None:
+    done = ladder("doctor")
+    assert done.returncode == 0 and done.stderr == ""
+    for line in (r"CPU      .+ \d+ cores", "GPU      none: no CUDA device", r"software torch \d",
+                 r"ladder gpt2-cpu \(gpt2-124m, B=1 T=\d+\)", r"  gpu +not applicable here: no CUDA device", r"  start +can be measured"):
+        assert re.search(f"^{line}", done.stdout, re.M), line
+    found = json.loads(ladder("doctor", "--json").stdout)
+    assert found["environment"]["gpu"] is None and found["environment"]["cpu"]["logical_cores"] >= 1
+    assert isinstance(found["notes"], list)
+
+
+def test_doctor_measures_what_the_machine_reaches(ladder) -> None:
+    done = ladder("doctor", "--peaks", "--json")
+    assert done.returncode == 0, done.stderr
+    peaks = json.loads(done.stdout)["peaks"]
+    assert peaks["source"] is None and peaks["reason"] == "there is no table of peaks for CPUs"
+    assert [rate["what"] for rate in peaks["rates"]] == ["copy", "fp32", "oneDNN", "bf16"]
+    for rate in peaks["rates"]:
+        assert rate["measured"] > 0 and rate["table"] is None and rate["share"] is None
+        assert re.fullmatch(r"\d+ MiB" if rate["what"] == "copy" else r"\d+\^3", rate["size"])

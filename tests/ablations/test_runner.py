@@ -1,0 +1,241 @@
+"""What is left of a study when something goes wrong: runners that are interrupted, children that are killed, starved, disturbed or
+never end, records that are spoilt.
+
+Processes are killed for real; a limit on waiting is there only so that a broken program does not hang the tests.
+"""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from conftest import (assert_complete, child_of, is_alive, is_first_of_two, kibibytes, ladder_document, losses,
+                      read_json, records, run_ids, snapshot, validator, wait_for, write_json)
+
+START_FIRST = "3"  # an order seed for which the start is the first run of three rungs
+
+
+def spoil(record: dict, **changes) -> str:
+    return json.dumps({**record, **changes})
+
+
+def test_spoilt_records_are_made_again(study, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(study[0], folder)
+    good = records(folder)
+    ids = run_ids(folder)
+    timing = good[ids[5]]["timing"]
+    for run, content in zip(ids, [
+        json.dumps(good[ids[0]])[:-50],
+        "",
+        json.dumps(good[ids[3]]),
+        spoil(good[ids[3]], recipe={**good[ids[3]]["recipe"], "device": "cuda"}),
+        spoil(good[ids[4]], timing={**good[ids[4]]["timing"], "loss": good[ids[4]]["timing"]["loss"][:-1]}),
+        spoil(good[ids[5]], timing={**timing, "warmup_steps": 10**12}),
+        spoil(good[ids[6]], status="failed", failure={"kind": "exit", "message": "said so"}),
+    ], strict=False):
+        (folder / "records" / f"{run}.json").write_text(content)
+    (folder / "records" / f"{ids[7]}.json").unlink()
+    before = snapshot(folder / "records")
+    shutil.rmtree(folder / "logs")
+
+    refused = ladder("report", folder)
+    assert refused.returncode == 2 and refused.stderr.startswith("ladder: ") and refused.stdout == ""
+    done = ladder("ablate", "--resume", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(ids) - 8} of {len(ids)} runs are there already; 8 to go" in done.stderr
+    assert_complete(folder)
+    after = snapshot(folder / "records")
+    changed = {name for name in before.keys() | after if before.get(name) != after.get(name) and not is_first_of_two(name)}
+    assert changed == {f"{run}.json" for run in ids[:8]}
+    assert losses(folder) == losses(study[0])
+
+
+def test_interrupted_and_killed_runners(small, start, ladder, environment, monkeypatch, tmp_path) -> None:
+    folder = tmp_path / "study"
+
+    def measured() -> dict[str, tuple]:
+        files = snapshot(folder / "records", "*.json")  # the child's own file comes and goes
+        return {name: status for name, status in files.items() if not is_first_of_two(name)}
+
+    def stop(runner: subprocess.Popen, signal_number: int, runs: int) -> tuple[int, str]:
+        """Ends the runner when that many records are there and a child works. Its exit status, and its words."""
+        wait_for(lambda: (folder / "records").exists() and len(measured()) >= runs, f"{runs} records")
+        child = wait_for(lambda: child_of(runner.pid), "a child")
+        runner.send_signal(signal_number)
+        words = runner.communicate(timeout=60)[1]
+        wait_for(lambda: not is_alive(child), "the end of the child", 20)
+        return runner.returncode, words
+
+    first = start("ablate", "--ladder", small, "--steps", "20", "--threads", "1", "--order-seed", START_FIRST, "--out", folder)
+    wait_for(lambda: child_of(first.pid), "a child")
+    with monkeypatch.context() as patch:  # as on another machine that sees the folder
+        patch.setitem(environment, "LADDER_LOCK_DIR", str(tmp_path))
+        second = ladder("ablate", "--resume", "--out", folder)
+    assert second.returncode == 2 and "another runner is at work in this folder" in second.stderr
+    status, words = stop(first, signal.SIGINT, 1)
+    assert status == 130 and "interrupted in run" in words and f"ladder ablate --resume --out {folder}" in words
+    assert not list(folder.rglob("*.tmp")) and not (folder / "study.json").exists()
+    kept = measured()
+    assert 1 <= len(kept) < 6
+    assert all(record["status"] == "ok" for record in records(folder).values())
+
+    half = ladder("report", folder)
+    assert half.returncode == 0, half.stdout
+    assert read_json(folder / "study.json")["finished"] is None
+
+    status, _ = stop(start("ablate", "--resume", "--json", "--out", folder), signal.SIGKILL, len(kept) + 1)
+    assert status == -signal.SIGKILL
+    assert kept.items() <= measured().items() and len(measured()) < 6
+    kept = measured()
+
+    done = ladder("ablate", "--resume", "--json", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(kept)} of 6 runs are there already; {6 - len(kept)} to go" in done.stderr
+    assert kept.items() <= measured().items()
+    assert_complete(folder)
+    before = snapshot(folder / "records")
+    again = ladder("ablate", "--resume", "--json", "--out", folder)
+    assert again.returncode == 0 and snapshot(folder / "records") == before and "[1/" not in again.stderr
+
+
+def test_a_child_without_its_runner_dies_while_it_loads(small, start, tmp_path) -> None:
+    """Nor does it live on where SIGPIPE is ignored, as under systemd."""
+    runner = start("ablate", "--ladder", small, "--steps", "100000", "--out", tmp_path / "study", restore_signals=False,
+                   preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN))
+    child = wait_for(lambda: child_of(runner.pid), "a child")
+    runner.kill()  # the child's libraries are being loaded: it has not asked to die with its parent yet
+    runner.wait()
+    try:
+        wait_for(lambda: not is_alive(child), "the end of the child", 30)
+    finally:
+        if is_alive(child):
+            os.kill(child, signal.SIGKILL)
+
+
+def test_the_program_may_be_built_anew_meanwhile(small, program, environment, tmp_path) -> None:
+    """Every run of a study is made with the program that began it."""
+    copy = shutil.copy(program, tmp_path / "ladder")
+    runner = subprocess.Popen([copy, "ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--json", "--out",
+                               tmp_path / "study"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: child_of(runner.pid), "a child")
+    os.unlink(copy)
+    (tmp_path / "ladder").write_text("half a program")
+    assert "FAILED" not in runner.communicate()[1] and runner.returncode == 0
+
+
+def test_children_that_are_killed_or_starved(small, start, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    runner = start("ablate", "--ladder", small, "--repeats", "1", "--steps", "30", "--threads", "1", "--order-seed",
+                   START_FIRST, "--out", folder)
+    wait_for(lambda: (folder / "plan.json").exists(), "the plan")
+    order = run_ids(folder)
+    os.kill(wait_for(lambda: child_of(runner.pid, order[0]), order[0]), signal.SIGKILL)
+    starved = wait_for(lambda: child_of(runner.pid, order[1]), order[1])
+    # Once the model is there it gets a little more, but not the 64 MiB of the proof of its host memory.
+    wait_for(lambda: kibibytes(starved, "VmRSS") > 300000, "memory")
+    limit = (kibibytes(starved, "VmSize") << 10) + (16 << 20)
+    resource.prlimit(starved, resource.RLIMIT_AS, (limit, limit))
+    stdout, stderr = runner.communicate(timeout=120)
+
+    assert runner.returncode == 1, stderr
+    result = records(folder)
+    assert {run: result[run]["status"] for run in order} == {order[0]: "failed", order[1]: "failed", order[2]: "ok"}
+    assert result[order[0]]["failure"]["kind"] == "signal"
+    assert result[order[0]]["failure"]["message"].startswith("killed by signal 9 (Killed)")
+    # Some libraries do not look whether they got memory: a crash is as good as an error here.
+    assert re.search(r"^ended with exit status 1: ladder: |^killed by signal \d+ \(", result[order[1]]["failure"]["message"])
+    study = read_json(folder / "study.json")
+    assert not list(validator("study").iter_errors(study))
+    plan = read_json(folder / "plan.json")
+    by_rung = {run["rung"]: run["id"] for run in plan["runs"]}
+    for rung in study["rungs"]:
+        run = by_rung.get(rung["index"])
+        if run in order[:2]:
+            assert rung["status"] == "failed" and rung["reason"] == f"run {run}: {result[run]['failure']['message']}"
+    table = " ".join(stdout.split())
+    assert "failed: run " in table and "killed by signal 9 (Killed)" in table and "1 of 3 runs" in table
+    assert stderr.count("FAILED: ") == 2 and "terminate" not in stderr
+
+    done = ladder("ablate", "--resume", "--out", folder)
+    assert done.returncode == 0 and "1 of 3 runs are there already; 2 to go" in done.stderr
+    assert_complete(folder)
+
+
+def test_children_that_never_end(small, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    document = ladder_document(rungs=["flash"])
+    done = ladder("ablate", "--ladder", write_json(small, document), "--steps", "100000", "--repeats", "1", "--limit", "1",
+                  "--out", folder)
+    assert done.returncode == 1
+    for record in records(folder).values():
+        assert record["failure"] == {"kind": "timeout", "message": "ran past its limit of 1 s and was killed"}
+    study = read_json(folder / "study.json")
+    assert [rung["status"] for rung in study["rungs"]] == ["failed", "failed"] and study["headline"] is None
+    assert "0 of 2 runs" in done.stdout and (folder / "report.md").exists()
+
+
+@pytest.mark.parametrize("budget", [[], ["--budget-s", "600"]], ids=["at-once", "after-the-others"])
+def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path, budget) -> None:
+    folder, core = tmp_path / "study", min(os.sched_getaffinity(0))
+
+    def stay() -> None:
+        os.sched_setaffinity(0, {core})
+
+    write_json(small, ladder_document(rungs=["flash"]))
+    rival = subprocess.Popen([sys.executable, "-c", "import signal; signal.alarm(300)\nwhile True: pass"], preexec_fn=stay)
+    try:
+        done = ladder("ablate", "--ladder", small, "--repeats", "1", "--steps", "20", "--threads", "1", "--out", folder,
+                      *budget, preexec_fn=stay)
+    finally:
+        rival.kill()
+        rival.wait()
+    assert done.returncode == 0, done.stderr
+    assert_complete(folder)
+    study = read_json(folder / "study.json")
+    words = r"shared: the processor was busy with something else for \d+ % of the time"
+    runs = ("r1-00-start", "r1-01-flash")
+    last_first, first_second = (which(read_json(folder / "records" / f"{run}{kind}.json")["started"] for run in runs)
+                                for which, kind in ((max, ".flagged"), (min, "")))
+    assert (last_first <= first_second) == bool(budget)  # under a budget every run comes first once
+    for rung, run in zip(study["rungs"], runs, strict=True):
+        first, second = (read_json(folder / "records" / f"{run}{kind}.json") for kind in (".flagged", ""))
+        for record in (first, second):
+            assert not list(validator("record").iter_errors(record))
+            assert record["id"] == run and len(record["flags"]) == 1 and re.fullmatch(words, record["flags"][0])
+            assert 0.1 < record["timing"]["processor_lost"] <= 1
+            assert record["monitor"] == {"unavailable": "no step ran on a GPU"}
+        assert {"id": run, "record": f"records/{run}.json"}.items() <= next(r for r in study["runs"] if r["id"] == run).items()
+        assert first["timing"]["step_ms"] != second["timing"]["step_ms"]
+        assert f"run {run} is made again; {first['flags'][0]}\n" in done.stderr
+        assert rung["status"] == "measured" and rung["flags"] == [f"{run} {second['flags'][0]}"]
+    warning = f"2 of 2 runs were disturbed: {study['rungs'][0]['flags'][0]}, and others"
+    assert warning in study["warnings"] and f"warning: {warning}" in " ".join(done.stdout.split())
+    assert len(re.findall(r"^.{25}! *[\d.,]+ ", done.stdout, re.M)) == 2 and "! marks rungs with disturbed runs." in done.stdout
+    assert (folder / "report.md").read_text().count(" (disturbed) |") == 2
+    again = ladder("ablate", "--resume", "--json", "--out", folder)
+    assert again.returncode == 0 and "is made again" not in again.stderr and "[1/" not in again.stderr
+
+
+def test_a_disk_that_fills_up(small, ladder, small_disk) -> None:
+    disk = small_disk("48k")
+    done = ladder("ablate", "--ladder", small, "--threads", "1", "--out", disk / "study")
+    assert done.returncode == 2 and "No space left on device" in done.stderr.splitlines()[-1]
+    assert not list(disk.rglob("*.tmp")) and len(records(disk / "study")) < 6
+    subprocess.run(["mount", "-o", "remount,size=16m", disk], check=True)
+    assert ladder("ablate", "--resume", "--json", "--out", disk / "study").returncode == 0
+    assert_complete(disk / "study")
+
+
+def test_progress_on_a_terminal(small, on_a_terminal, tmp_path) -> None:
+    status, text = on_a_terminal("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
+    assert status == 0
+    assert re.search(r"\r\x1b\[K\[#*\.+\] run 1/3 r1-0\d-\w+ step 0/4", text) and "run 3/3" in text and "step 4/4" in text
+    drawn = re.findall(r"\r\x1b\[K(\[[^\r\n]*)", text)
+    assert drawn and max(map(len, drawn)) <= 79
+    assert "These are CPU figures" in text.rsplit("\x1b[K", 1)[1]
