@@ -1,5 +1,6 @@
 #include "ablations/explain.h"
 
+#include "ablations/kernel_name.h"
 #include "ablations/terminal.h"
 #include "files/printable.h"
 
@@ -8,8 +9,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <ranges>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace ablations {
 
@@ -25,9 +30,22 @@ struct Entry {
   double ms = 0, count = 0;
 };
 
-std::map<std::string, Entry> entries(const Json& list, const char* key) {
+Entry entry_of(const Json& row) { return {.ms = row.at("ms"), .count = row.at("count")}; }
+
+std::map<std::string, Entry> phases_of(const Json& summary) {
   std::map<std::string, Entry> result;
-  for (const Json& one : list) result[one.at(key)] = {one.at("ms"), one.at("count")};
+  for (const Json& phase : summary.at("by_phase")) result[phase.at("phase")] = entry_of(phase);
+  return result;
+}
+
+// One entry for all instances of a template that a reader calls by one name.
+std::map<std::string, Entry> names_of(const Json& summary) {
+  std::map<std::string, Entry> result;
+  for (const Json& name : summary.at("by_name")) {
+    Entry& entry = result[kernel_label(name.at("name"))];
+    entry.ms += name.at("ms").get<double>();
+    entry.count += name.at("count").get<double>();
+  }
   return result;
 }
 
@@ -49,27 +67,13 @@ void visit_pairs(const std::map<std::string, Entry>& before, const std::map<std:
   }
 }
 
-// The kernel's own name: without return type, namespaces, template arguments and parameters.
-std::string short_name(const std::string& name) {
-  std::string plain;
-  int depth = 0;
-  for (const char c : name.substr(0, name.find('('))) {
-    if (c == '<') ++depth;
-    if (depth == 0) plain += c;
-    if (c == '>') --depth;
-  }
-  if (name.starts_with("aten::")) return name;
-  const size_t colons = plain.rfind("::");
-  if (colons != std::string::npos) plain = plain.substr(colons + 2);
-  const size_t space = plain.rfind(' ');
-  if (space != std::string::npos && space + 1 < plain.size()) plain = plain.substr(space + 1);
-  return plain.empty() ? name : plain;
-}
-
 std::string arrow(const std::string& before, const std::string& after) { return before + " -> " + after; }
 
-// Counts: "1,412", "3".
+// Counts in a sentence: "1,412", "3".
 std::string whole(double value) { return value < 99.5 ? fmt::format("{:.0f}", value) : number(std::round(value)); }
+
+// Counts in a table: "1,412", "3", and "0.50" of what comes in every other step.
+std::string count(double value) { return std::abs(value - std::round(value)) < 1e-6 ? whole(value) : number(value); }
 
 double share(const Json& summary) { return std::max(0.0, 100.0 - summary.at("busy_percent").get<double>()); }
 
@@ -86,7 +90,7 @@ std::string listed(const Json& names, const std::string& change, double least_ms
       ++left_out;
       continue;
     }
-    items.push_back(fmt::format("{} ({}x, {} ms)", short_name(name.at("name")),
+    items.push_back(fmt::format("{} ({}x, {} ms)", name.at("name").get<std::string>(),
                                 whole(name.at(went ? "before_count" : "after_count")), number(ms)));
   }
   if (items.empty()) return "";
@@ -150,7 +154,8 @@ Json explain(const Json& before, const Json& after) {
   const Json& b = after.at("summary");
   Json totals = Json::array(), names = Json::array(), phases = Json::array();
   const auto total = [&](const char* what, const Json& x, const Json& y, const char* unit) {
-    if (!x.is_null() && !y.is_null()) totals.push_back({{"what", what}, {"before", x}, {"after", y}, {"unit", unit}});
+    if (x.is_null() || y.is_null() || (x == 0 && y == 0)) return;
+    totals.push_back({{"what", what}, {"before", x}, {"after", y}, {"unit", unit}});
   };
   for (const auto& [field, what, unit] :
        {std::array{"wall_ms", "step", "ms"}, std::array{"busy_ms", "work", "ms"},
@@ -161,11 +166,10 @@ Json explain(const Json& before, const Json& after) {
     total(what, a.at(field), b.at(field), unit);
   }
   total("peak memory", before.at("memory").at("peak_bytes"), after.at("memory").at("peak_bytes"), "bytes");
-  visit_pairs(entries(a.at("by_phase"), "phase"), entries(b.at("by_phase"), "phase"),
-              [&](const std::string& phase, const Entry& x, const Entry& y) {
-                phases.push_back({{"phase", phase}, {"before_ms", x.ms}, {"after_ms", y.ms}});
-              });
-  visit_pairs(entries(a.at("by_name"), "name"), entries(b.at("by_name"), "name"),
+  visit_pairs(phases_of(a), phases_of(b), [&](const std::string& phase, const Entry& x, const Entry& y) {
+    phases.push_back({{"phase", phase}, {"before_ms", x.ms}, {"after_ms", y.ms}});
+  });
+  visit_pairs(names_of(a), names_of(b),
               [&](const std::string& name, const Entry& x, const Entry& y) { names.push_back(change_of(name, x, y)); });
   std::stable_sort(names.begin(), names.end(), [](const Json& x, const Json& y) {
     const auto change = [](const Json& n) {
@@ -191,16 +195,19 @@ std::string explanation_table(const Json& as_written) {
     const bool bytes = total.at("unit") == "bytes";
     const double scale = bytes ? 1.0 / (1 << 30) : 1.0;
     const std::string unit = bytes ? "GiB" : total.at("unit").get<std::string>();
-    text += fmt::format("{:<30} {:>15} {:>15} {}\n", total.at("what").get<std::string>(),
-                        number(total.at("before").get<double>() * scale),
-                        number(total.at("after").get<double>() * scale), unit);
+    const auto value = [&](const char* of) {
+      const double plain = total.at(of).get<double>();
+      return unit.empty() ? count(plain) : number(plain * scale);
+    };
+    text += fmt::format("{:<30} {:>15} {:>15} {}\n", total.at("what").get<std::string>(), value("before"),
+                        value("after"), unit);
   }
   text += "\n" + fmt::format("{:<46} {:>6} {:>12} {:>12}\n{}\n", "what changed most", "", "before ms", "after ms",
                              std::string(80, '-'));
   size_t shown = 0;
   for (const Json& name : explanation.at("names")) {
     if (++shown > 15) break;
-    text += fmt::format("{:<46} {:>6} {:>12} {:>12}\n", shortened(short_name(name.at("name")), 46),
+    text += fmt::format("{:<46} {:>6} {:>12} {:>12}\n", shortened(name.at("name").get<std::string>(), 46),
                         name.at("change").get<std::string>(),
                         name.at("before_count") == 0 ? "-" : number(name.at("before_ms")),
                         name.at("after_count") == 0 ? "-" : number(name.at("after_ms")));
@@ -228,29 +235,26 @@ std::string trace_table(const Json& as_written) {
   } else {
     text += fmt::format("{} operations\n", whole(summary.at("operations")));
   }
-  const auto table = [&](const char* title, const Json& list, const auto& name_of_row, size_t most) {
+  using Rows = std::vector<std::pair<std::string, Entry>>;
+  const auto table = [&](const char* title, const Rows& rows, size_t most) {
     text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(80, '-'));
-    size_t shown = 0;
-    for (const Json& row : list) {
-      if (++shown > most) break;
-      const double ms = row.at("ms");
-      text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name_of_row(row), 50), number(row.at("count")),
-                          number(ms), 100 * ms / step);
+    for (const auto& [name, entry] : rows | std::views::take(most)) {
+      text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name.empty() ? "(no label)" : name, 50),
+                          count(entry.count), number(entry.ms), 100 * entry.ms / step);
     }
   };
-  const auto or_none = [](const std::string& name) { return name.empty() ? std::string("(no label)") : name; };
-  table(
-      "phase", summary.at("by_phase"), [&](const Json& row) { return or_none(row.at("phase")); }, 10);
-  table(
-      "part", summary.at("by_part"),
-      [&](const Json& row) {
-        const std::string part = row.at("part");
-        return or_none(row.at("phase")) + (part.empty() ? "" : " / " + part);
-      },
-      20);
-  table(
-      gpu ? "kernel" : "operation", summary.at("by_name"), [](const Json& row) { return short_name(row.at("name")); },
-      15);
+  Rows phases, parts;
+  for (const Json& row : summary.at("by_phase")) phases.push_back({row.at("phase"), entry_of(row)});
+  for (const Json& row : summary.at("by_part")) {
+    const std::string phase = row.at("phase"), part = row.at("part");
+    parts.push_back({part.empty() ? phase : phase + " / " + part, entry_of(row)});
+  }
+  const std::map<std::string, Entry> by_name = names_of(summary);
+  Rows names(by_name.begin(), by_name.end());
+  std::ranges::stable_sort(names, std::greater(), [](const auto& row) { return row.second.ms; });
+  table("phase", phases, 10);
+  table("part", parts, 20);
+  table(gpu ? "kernel" : "operation", names, 15);
   return text;
 }
 
