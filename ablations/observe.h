@@ -10,26 +10,27 @@ namespace ablations {
 
 // Takes untimed steps of the trainer, at most `observed_steps`, and a few small products. A graph is first replayed,
 // which shows what a step dispatches, then captured again, which shows what it is made of.
-//   parameters_device      "cpu", "cuda:0"
-//   matmul_precision       {aten, backend}: read back from ATen, for the device's backend too ("ieee", "tf32", "bf16")
-//   fingerprint            {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product against
-//   float64 logits                 {dtype, columns} as the loss receives them operations             {phase: dispatched
-//   operations} update_operations      {name: count} of the optimizer backward_nodes         {autograd node: count}
-//   determinism            {algorithms, refuses: an operation without a deterministic way, cudnn_deterministic,
-//   cudnn_benchmark, cublas_workspace: the variable or null}
-//   matrix_products        {library call: count} of the step; null on a GPU
-//   cuda_calls             of one step: {kernel_launches, graph_launches, host_waits, calls: {name: count}}, or
-//   {unavailable:
-//                          why}; null on a CPU
-//   refault                {bytes, faults}: page faults when 64 MiB are freed and allocated again
+//   parameters_device   "cpu", "cuda:0"
+//   matmul_precision    {aten, backend}: read back from ATen, for the device's backend, too ("ieee", "tf32", "bf16")
+//   fingerprint         {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product on the device
+//                       against the CPU's in float64; the error is null where it is not finite
+//   logits              {dtype, columns} as the loss receives them
+//   operations          {phase: dispatched operations}
+//   update_operations   {name: count} of the optimizer
+//   backward_nodes      {autograd node: count}
+//   determinism         {algorithms, cudnn_deterministic, cudnn_benchmark,
+//                       refuses: an operation without a deterministic way, cublas_workspace: the variable or null}
+//   matrix_products     {library call: count} of the step; null on a GPU
+//   cuda_calls          of one step: {kernel_launches, graph_launches, host_waits, calls: {name: count}}, or
+//                       {unavailable: why}; null on a CPU
+//   refault             {bytes, faults}: page faults when 64 MiB are freed and allocated again
 //   skipped_steps, loss_scale   of the gradient scaler
-//   memory                 {weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes}: the last is what a
-//   forward
-//                          pass of one micro-step leaves for backward
+//   memory              {weights_bytes, gradients_bytes, optimizer_bytes,
+//                       activations_bytes: what a forward pass of one micro-step leaves for backward}
 inline constexpr int64_t observed_steps = 3;
 nlohmann::json observe(model::Trainer& trainer);
 
-// By mantissa bits: "float32", "tf32 or float16", "bfloat16", "less", from the relative error (Frobenius norms) of a
+// By mantissa bits: "float32", "tf32 or float16", "bfloat16", "wrong", from the relative error (Frobenius norms) of a
 // product of normal matrices with inner dimension 512. Rounding both factors to b bits costs about 2^-b / sqrt(6), and
 // accumulation in float32 about 4e-7.
 std::string precision_of(double relative_error);

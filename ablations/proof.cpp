@@ -23,7 +23,8 @@ int64_t count_starting_with(const Json& counts, const std::string& prefix) {
 
 std::string describe(const Json& fingerprint) {
   const Json& kernel = fingerprint.at("kernel");
-  return fmt::format("error {:.1e}, {}{}", fingerprint.at("relative_error").get<double>(),
+  const Json& error = fingerprint.at("relative_error");  // null: not finite
+  return fmt::format("error {}, {}{}", error.is_null() ? "not finite" : fmt::format("{:.1e}", error.get<double>()),
                      fingerprint.at("precision").get<std::string>(),
                      kernel.is_null() ? "" : ", by " + kernel.get<std::string>());
 }

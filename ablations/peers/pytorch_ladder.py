@@ -23,6 +23,7 @@ import statistics
 import struct
 import sys
 import time
+import traceback
 import types
 
 import torch
@@ -360,7 +361,10 @@ def main() -> int:
         return 2
     except Exception as error:
         if not (message := out_of_memory(error)):
-            raise
+            traceback.print_exc()  # into the run's log; the last line is what the table shows
+            said = next((line for line in str(error).splitlines() if line.strip()), "no message")
+            print(f"pytorch_ladder.py: {type(error).__name__}: {said}", file=sys.stderr)
+            return 1
         result = {"status": "failed", "failure": {"kind": "out_of_memory", "message": message}}
     record = {"kind": "record", "schema_version": 1, "id": run.id, "started": started,
               "duration_s": time.monotonic() - start, **result}

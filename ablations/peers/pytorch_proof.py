@@ -8,6 +8,7 @@ torch makes it, so what its graph is made of is proven from one more step under 
 import collections
 import contextlib
 import ctypes
+import math
 import os
 import re
 import resource
@@ -52,9 +53,10 @@ def library_calls(work) -> dict:
 
 
 def fingerprint(device: torch.device, autocast) -> dict:
-    """The error of a product against float64 tells in which precision it was made (thresholds: ablations/observe.cpp)."""
+    """The error of a product against the CPU's in float64 tells in which precision it was made (thresholds: ablations/observe.cpp)."""
     generator = torch.Generator().manual_seed(7)
-    a, b = (torch.empty(512, 512).normal_(generator=generator).to(device) for _ in range(2))
+    factors = [torch.empty(512, 512).normal_(generator=generator) for _ in range(2)]
+    a, b = (factor.to(device) for factor in factors)
     product = torch.empty(0)
 
     def multiply():
@@ -63,11 +65,11 @@ def fingerprint(device: torch.device, autocast) -> dict:
             product = a @ b
 
     calls = library_calls(multiply) if device.type == "cpu" else multiply() or {}
-    exact = a.double() @ b.double()
-    error = float((product.double() - exact).norm() / exact.norm())
+    exact = factors[0].double() @ factors[1].double()
+    error = float((product.cpu().double() - exact).norm() / exact.norm())
     names = ((1e-5, "float32"), (9e-4, "tf32 or float16"), (1e-2, "bfloat16"))
     kernels = [name for name in sorted(calls) if "matmul" in name or "gemm" in name]
-    return {"relative_error": error, "precision": next((name for most, name in names if error <= most), "less"),
+    return {"relative_error": error if math.isfinite(error) else None, "precision": next((name for most, name in names if error <= most), "wrong"),
             "kernel": kernels[-1] if kernels else None}
 
 
@@ -155,7 +157,8 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
         return sum(calls for name, calls in counts.items() if re.fullmatch(pattern, name))
 
     def describe(made: dict) -> str:
-        return f"error {made['relative_error']:.1e}, {made['precision']}" + (f", by {made['kernel']}" if made["kernel"] else "")
+        error = made["relative_error"]
+        return f"error {'not finite' if error is None else f'{error:.1e}'}, {made['precision']}" + (f", by {made['kernel']}" if made["kernel"] else "")
 
     found = facts["parameters_device"]
     yield "device", found.startswith(recipe["device"]), f"parameters on {recipe['device']}", f"parameters on {found}"

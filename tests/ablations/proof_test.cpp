@@ -242,8 +242,8 @@ TEST(Precision, IsReadOffTheError) {
   EXPECT_EQ(precision_of(4e-7), "float32");
   EXPECT_EQ(precision_of(3e-4), "tf32 or float16");
   EXPECT_EQ(precision_of(2.9e-3), "bfloat16");
-  EXPECT_EQ(precision_of(0.5), "less");
-  EXPECT_EQ(precision_of(std::nan("")), "less");
+  EXPECT_EQ(precision_of(0.5), "wrong");
+  EXPECT_EQ(precision_of(std::nan("")), "wrong");
   // Against products of factors that were really rounded.
   at::manual_seed(5);
   const at::Tensor a = at::randn({512, 512}), b = at::randn({512, 512});
