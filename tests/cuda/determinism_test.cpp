@@ -50,6 +50,7 @@ TEST(Deterministic, RunsRepeatToTheBit) {
   for (const Recipe& recipe : recipes()) {
     SCOPED_TRACE(to_json(recipe).dump());
     const std::vector<double> once = losses(small(), recipe, options);
+    expect_learns(once);
     EXPECT_EQ(losses(small(), recipe, options), once);
   }
 }

@@ -7,8 +7,10 @@
 #include "model/trainer.h"
 
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -58,6 +60,13 @@ inline std::vector<double> losses(const model::Config& config, const model::Reci
   model::Trainer trainer(config, recipe, options, text());
   for (int64_t step = 0; step < options.max_steps; ++step) trainer.step();
   return trainer.losses();
+}
+
+// An untrained model's loss, and then others: where nothing is computed, all runs are alike, too.
+inline void expect_learns(const std::vector<double>& losses) {
+  ASSERT_GT(losses.size(), 1U);
+  EXPECT_NEAR(losses.front(), std::log(50257.0), 1.0);
+  EXPECT_NE(losses.back(), losses.front());
 }
 
 }  // namespace device_tests

@@ -83,6 +83,7 @@ void compare_with_eager(Recipe recipe, TrainerOptions options) {
   options.schedule = steep;
   recipe.execution = Execution::eager;
   const std::vector<double> eager = losses(small(), recipe, options);
+  expect_learns(eager);
   const bool repeats_to_the_bit = eager == losses(small(), recipe, options);
   recipe.execution = Execution::graph;
   const std::vector<double> replayed = losses(small(), recipe, options);
@@ -127,6 +128,7 @@ TEST(Graph, IsCapturedAgainWithoutATrace) {
                                    .optimizer = Optimizer::fused});
   const TrainerOptions options{.B = 2, .T = 64, .max_steps = 20, .schedule = steep};
   const std::vector<double> expected = losses(small(), recipe, options);
+  expect_learns(expected);
   Trainer trainer(small(), recipe, options, text());
   for (int64_t step = 0; step < options.max_steps; ++step) {
     if (step == 7 || step == 12) trainer.recapture();

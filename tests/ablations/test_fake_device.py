@@ -1,0 +1,136 @@
+"""What the host does with a GPU, on a device whose kernels do nothing (tests/fake_cuda): what it launches, waits for, captures,
+allocates and traces. What such a device cannot have is proven of nothing: no rung of it may count."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import read_json
+
+GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw"]
+FP16 = [rung.replace("bf16", "fp16") for rung in GPT2]
+TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3"]
+
+
+@pytest.fixture(scope="module", name="device")
+def fixture_device() -> dict[str, str]:
+    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: cuDNN's headers were not found")
+    return {"LD_PRELOAD": library}
+
+
+@pytest.fixture(scope="module", name="run")
+def fixture_run(ladder, device, tmp_path_factory):
+    """run("flash", ladder_name=..., arguments..., GIB="20"): the record of one run on the fake device."""
+    folder = tmp_path_factory.mktemp("records")
+
+    def one(rung, *arguments, name="gpt2", **variables) -> dict:
+        record = folder / f"{len(list(folder.iterdir()))}.json"
+        fake = {f"FAKE_CUDA_{key}": value for key, value in variables.items()}
+        done = ladder("run", "--ladder", name, "--rung", rung, *(arguments or TINY), "--record", record, variables=device | fake)
+        assert done.returncode == 1, done.stderr  # never proven
+        return read_json(record)
+
+    return one
+
+
+@pytest.fixture(scope="module", name="ladders")
+def fixture_ladders(run):
+    return {"gpt2": {rung: run(rung) for rung in GPT2}, "gpt2-fp16": {rung: run(rung, name="gpt2-fp16") for rung in FP16}}
+
+
+def proofs(record) -> dict[str, bool]:
+    return {proof["field"]: proof["passed"] for proof in record["proofs"]}
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt2-fp16"])
+def test_no_rung_waits_in_a_step_and_a_graph_is_one_launch(ladders, name) -> None:
+    for rung, record in ladders[name].items():
+        calls = record["observations"]["cuda_calls"]
+        assert calls["host_waits"] == 0, (rung, calls)
+        replayed = record["recipe"]["execution"] == "graph"
+        assert calls["graph_launches"] == (1 if replayed else 0), (rung, calls)
+        assert calls["kernel_launches"] == 0 if replayed else calls["kernel_launches"] > 100, (rung, calls)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt2-fp16"])
+def test_what_needs_no_numbers_is_proven_and_what_needs_them_is_not(ladders, name) -> None:
+    for rung, record in ladders[name].items():
+        passed = proofs(record)
+        numbers = {"matmul_precision"} | ({"autocast"} if record["recipe"]["autocast"] != "off" else set())
+        assert not any(passed[field] for field in numbers), (rung, record["proofs"])
+        assert all(passed[field] for field in passed.keys() - numbers - {"autocast"}), (rung, record["proofs"])
+
+
+def test_the_attention_is_the_one_that_the_device_has(run) -> None:
+    for capability, attention in [("9.0", "cudnn"), ("8.0", "flash"), ("7.5", "efficient")]:
+        assert run("flash", CAPABILITY=capability)["recipe"]["attention"] == attention
+
+
+def test_memory_at_full_size(run) -> None:
+    """PyTorch's allocator counts the same bytes whatever the kernels do: what fits into an H200 is known before one is there."""
+    peaks = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1")["memory"]["reserved_peak_bytes"] / 2**30 for rung in ("gpu", "graph", "fused_adamw")}
+    assert peaks["fused_adamw"] < 0.6 * peaks["graph"] and max(peaks.values()) < 139, peaks
+
+
+def test_too_little_memory_is_said_with_what_was_asked_and_what_was_there(run) -> None:
+    record = run("bf16", "-B", "16", "--warmup", "1", "--steps", "1", GIB="20")
+    assert record["failure"]["kind"] == "out_of_memory"
+    assert re.search(r"asked for [\d.]+ GiB more; of 20\.00 GiB on the device [\d.]+ were free", record["failure"]["message"]), record["failure"]
+    assert run("flash", "-B", "16", "--warmup", "4", "--steps", "1", GIB="20")["status"] == "ok"
+
+
+@pytest.fixture(scope="module", name="traces")
+def fixture_traces(ladder, device, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("traces")
+    result = {}
+    for rung in ("gpu", "tf32", "bf16", "graph", "fused_adamw"):
+        done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", rung, *TINY, "--out", folder, variables=device)
+        assert done.returncode == 0, done.stderr
+        result[rung] = read_json(folder / f"{rung}.trace.json")["summary"]
+    return result
+
+
+def test_every_kernel_has_its_phase_also_in_a_graph(traces) -> None:
+    for rung, summary in traces.items():
+        assert summary["unlabelled_ms"] == 0, rung
+        assert {row["phase"] for row in summary["by_phase"]} == {"data", "forward", "backward", "clip", "update"}, rung
+        total = sum(row["ms"] for row in summary["by_phase"])
+        assert summary["busy_ms"] <= total * (1 + 1e-9) < summary["busy_ms"] * 1.1, rung  # a copy may run beside a kernel
+        assert summary["kernels"] == summary["kernel_launches"] if summary["graph_launches"] == 0 else summary["kernel_launches"] == 0
+    parts = [{(row["phase"], row["part"]): row["count"] for row in traces[rung]["by_part"] if row["phase"] in ("forward", "backward")}
+             for rung in ("bf16", "graph")]
+    assert parts[0] == parts[1], "a captured step has the eager one's kernels"
+
+
+def test_products_are_made_in_the_precision_of_the_rung(traces) -> None:
+    """Of every matrix product of a step, as cuBLAS was asked for it."""
+    products = {rung: {row["name"] for row in summary["by_name"] if row["name"].startswith("gemm")} for rung, summary in traces.items()}
+    assert products == {"gpu": {"gemm_float32"}, "tf32": {"gemm_tf32"}, "bf16": {"gemm_bf16"}, "graph": {"gemm_bf16"}, "fused_adamw": {"gemm_bf16"}}
+
+
+def test_the_difference_that_a_graph_makes(ladder, device, tmp_path) -> None:
+    done = ladder("profile", "--diff", "graph", "--ladder", "gpt2", *TINY, "--out", tmp_path, variables=device)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\+ graph capture: step [\d.]+ -> [\d.]+ ms; [\d,]+\s+launches\s+became\s+1;\s+idle", done.stdout), done.stdout
+    names = [line.split("  ")[0] for line in done.stdout[done.stdout.index("what changed most"):].splitlines()[2:] if line.strip()]
+    assert len(names) == len(set(names)), "kernels that a reader cannot tell apart"
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_a_study_of_the_fake_device_has_no_number(ladder, device, tmp_path) -> None:
+    done = ladder("ablate", "--ladder", "tiny", "--repeats", "2", "--steps", "3", "--out", tmp_path / "study", variables=device, timeout=300)
+    assert done.returncode == 1, done.stderr
+    rungs = [rung for rung in read_json(tmp_path / "study" / "study.json")["rungs"] if rung["recipe"]["device"] == "cuda"]
+    planned = [rung for rung in rungs if rung["status"] != "not_applicable"]
+    assert len(planned) > 5 and all(rung["status"] == "unproven" and rung["ms_per_step"] is None for rung in planned), planned
+
+
+def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
+    """The tests that a GPU passes would be worth nothing if a device passed them that only says that it worked."""
+    command = [os.environ["DEVICE_TESTS"], "--gtest_filter=Graph.*:Deterministic.*:DeviceTrace.*:Memory.*:Ops.*:Scaler.*:Clock.*:Parity.Small*"]
+    done = subprocess.run(command, env=os.environ | device, capture_output=True, text=True, timeout=600, check=False)
+    passed = set(re.findall(r"\[       OK \] (\S+)", done.stdout))
+    assert passed == {"Clock.EventsFitIntoTheHostsWindow", "Deterministic.IsProvenWithoutAWait", "DeviceTrace.LabelsEagerKernelsAndGraphNodes",
+                      "Memory.ThatIsNotThereIsReported", "Ops.NoAttentionFallsBackToAnother"}, done.stdout[-4000:]

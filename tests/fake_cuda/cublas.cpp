@@ -1,0 +1,180 @@
+// cuBLAS and cuBLASLt: each product is one kernel, named by what it would multiply in: "gemm float32 tf32".
+#include "fake_cuda/device.h"
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cupti_driver_cbid.h>
+
+namespace fake_cuda {
+namespace {
+
+struct Handle {
+  cudaStream_t stream = nullptr;
+  cublasMath_t math = CUBLAS_DEFAULT_MATH;
+  cublasPointerMode_t pointers = CUBLAS_POINTER_MODE_HOST;
+};
+
+Handle* handle_of(cublasHandle_t handle) { return reinterpret_cast<Handle*>(handle); }
+
+const char* kernel_of(cudaDataType type, cublasComputeType_t compute, cublasMath_t math) {
+  switch (type) {
+    case CUDA_R_16BF:
+      return "gemm_bf16";
+    case CUDA_R_16F:
+      return "gemm_fp16";
+    case CUDA_R_64F:
+      return "gemm_float64";
+    default:
+      return compute == CUBLAS_COMPUTE_32F_FAST_TF32 || (math & CUBLAS_TF32_TENSOR_OP_MATH) != 0 ? "gemm_tf32"
+                                                                                                 : "gemm_float32";
+  }
+}
+
+cublasStatus_t multiply(cudaStream_t stream, const char* kernel) {
+  const std::lock_guard lock(mutex());
+  const Call call(false, "cuLaunchKernelEx", CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
+  const cudaError_t error =
+      enqueue(stream_of(stream), {.kind = Work::Kind::kernel, .name = kernel}, call.correlation());
+  return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+cublasStatus_t multiply(cublasHandle_t handle, cudaDataType type, cublasComputeType_t compute) {
+  return multiply(handle_of(handle)->stream, kernel_of(type, compute, handle_of(handle)->math));
+}
+
+// What cublasLtMatmul knows of its descriptors: the description's type of computation, a layout's of its numbers.
+struct Description {
+  cublasComputeType_t compute;
+};
+struct Layout {
+  cudaDataType type;
+};
+
+}  // namespace
+}  // namespace fake_cuda
+
+using namespace fake_cuda;
+
+extern "C" {
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  *handle = reinterpret_cast<cublasHandle_t>(new Handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  delete handle_of(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  handle_of(handle)->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
+  *mode = handle_of(handle)->math;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  handle_of(handle)->math = mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t* mode) {
+  *mode = handle_of(handle)->pointers;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
+  handle_of(handle)->pointers = mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int, const float*,
+                              const float*, int, const float*, int, const float*, float*, int) {
+  return multiply(handle, CUDA_R_32F, CUBLAS_COMPUTE_32F);
+}
+cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int, const double*,
+                              const double*, int, const double*, int, const double*, double*, int) {
+  return multiply(handle, CUDA_R_64F, CUBLAS_COMPUTE_64F);
+}
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int,
+                                         const float*, const float*, int, long long, const float*, int, long long,
+                                         const float*, float*, int, long long, int) {
+  return multiply(handle, CUDA_R_32F, CUBLAS_COMPUTE_32F);
+}
+cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int,
+                                         const double*, const double*, int, long long, const double*, int, long long,
+                                         const double*, double*, int, long long, int) {
+  return multiply(handle, CUDA_R_64F, CUBLAS_COMPUTE_64F);
+}
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
+                            const void*, cudaDataType type, int, const void*, cudaDataType, int, const void*, void*,
+                            cudaDataType, int, cublasComputeType_t compute, cublasGemmAlgo_t) {
+  return multiply(handle, type, compute);
+}
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int,
+                                          const void*, const void*, cudaDataType type, int, long long, const void*,
+                                          cudaDataType, int, long long, const void*, void*, cudaDataType, int,
+                                          long long, int, cublasComputeType_t compute, cublasGemmAlgo_t) {
+  return multiply(handle, type, compute);
+}
+cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t, int, int, const float*, const float*, int,
+                              const float*, int, const float*, float*, int) {
+  return multiply(handle, CUDA_R_32F, CUBLAS_COMPUTE_32F);
+}
+cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t, int, int, const double*, const double*, int,
+                              const double*, int, const double*, double*, int) {
+  return multiply(handle, CUDA_R_64F, CUBLAS_COMPUTE_64F);
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t compute,
+                                        cudaDataType_t) {
+  *description = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{compute});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
+  delete reinterpret_cast<Description*>(description);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void*,
+                                              size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t, uint64_t,
+                                          int64_t) {
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete reinterpret_cast<Layout*>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, const void*,
+                                                size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = nullptr;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+                                                    const void*, size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t, int,
+                                              cublasLtMatmulHeuristicResult_t results[], int* found) {
+  results[0] = {};
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void*, const void*,
+                              cublasLtMatrixLayout_t a, const void*, cublasLtMatrixLayout_t, const void*, const void*,
+                              cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void*,
+                              size_t, cudaStream_t stream) {
+  const cublasComputeType_t compute = reinterpret_cast<const Description*>(description)->compute;
+  return multiply(stream, kernel_of(reinterpret_cast<const Layout*>(a)->type, compute, CUBLAS_DEFAULT_MATH));
+}
+
+}  // extern "C"
