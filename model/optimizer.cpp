@@ -2,16 +2,17 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace model {
 
 using at::Tensor;
 
-AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, bool capturable, const AdamWOptions& options)
-    : kind_(kind), capturable_(capturable), options_(options) {
+AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, const AdamWOptions& options)
+    : kind_(kind), options_(options) {
   const at::TensorOptions on_device = parameters.front().tensor.options().requires_grad(false);
-  learning_rate_tensor_ = at::zeros({}, on_device);
   step_tensor_ = at::zeros({}, on_device);
   groups_.resize(2);
   groups_[0].weight_decay = options.weight_decay;
@@ -32,70 +33,84 @@ std::vector<Tensor> AdamW::Group::gradients() const {
   return gradients;
 }
 
-void AdamW::set_learning_rate(double learning_rate) {
-  learning_rate_ = learning_rate;
-  learning_rate_tensor_.fill_(learning_rate);
+std::vector<Tensor> AdamW::gradients() const {
+  std::vector<Tensor> all;
+  for (const Group& group : groups_) std::ranges::move(group.gradients(), std::back_inserter(all));
+  return all;
 }
 
-void AdamW::set_learning_rate(const Tensor& learning_rate) { learning_rate_tensor_.copy_(learning_rate.squeeze()); }
+void AdamW::set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
+
+void AdamW::set_learning_rate(const Tensor& learning_rate) { learning_rate_ = learning_rate.squeeze(); }
 
 void AdamW::unscale(const Tensor& inverse_scale, Tensor& found_inf) {
-  for (const Group& group : groups_) {
-    at::_amp_foreach_non_finite_check_and_unscale_(group.gradients(), found_inf, inverse_scale);
-  }
+  at::_amp_foreach_non_finite_check_and_unscale_(gradients(), found_inf, inverse_scale);
 }
 
 Tensor AdamW::clip_coefficient() const {
-  std::vector<Tensor> norms;
-  for (const Group& group : groups_) {
-    for (Tensor& norm : at::_foreach_norm(group.gradients(), 2)) norms.push_back(std::move(norm));
-  }
-  const Tensor norm = at::linalg_vector_norm(at::stack(norms), 2);
-  return at::clamp_max(options_.max_norm / (norm + 1e-6), 1.0);
+  const Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(), 2)), 2);
+  return (norm + 1e-6).reciprocal_().mul_(options_.max_norm).clamp_max_(1.0);
 }
 
 void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& found_inf) {
   const at::NoGradGuard no_grad;
   ++step_count_;
-  step_tensor_.add_(1);
-  const bool from_host = !capturable_ && !found_inf;
-  for (Group& group : groups_) {
-    if (kind_ == Optimizer::fused) {
-      step_fused(group, clip_coefficient, found_inf);
-      continue;
-    }
-    const std::vector<Tensor> gradients = group.gradients();
-    at::_foreach_mul_(gradients, clip_coefficient);  // for loop, too, as clip_grad_norm_ does by default
+  const bool from_host = std::holds_alternative<double>(learning_rate_) && !found_inf;
+  if (kind_ == Optimizer::fused || !from_host) step_tensor_.add_(1);
+  if (kind_ == Optimizer::fused) {
+    step_fused(clip_coefficient.reciprocal(), found_inf);
+  } else {
+    const std::vector<Tensor> clipped = gradients();
+    at::_foreach_mul_(clipped, clip_coefficient);  // for loop, too, as clip_grad_norm_ does by default
     if (found_inf) {
       const Tensor overflowed = found_inf->squeeze().to(at::kBool);
-      for (const Tensor& gradient : gradients) gradient.masked_fill_(overflowed, 0);
+      for (const Tensor& gradient : clipped) gradient.masked_fill_(overflowed, 0);
     }
     if (from_host) {
-      kind_ == Optimizer::loop ? step_loop(group) : step_foreach(group);
+      const HostFactors factors = host_factors();
+      for (const Group& group : groups_) {
+        kind_ == Optimizer::loop ? step_loop(group, factors) : step_foreach(group, factors);
+      }
     } else {
-      const DeviceFactors factors = device_factors(group, found_inf);
-      kind_ == Optimizer::loop ? step_loop(group, factors) : step_foreach(group, factors);
+      const DeviceFactors factors = device_factors(found_inf);
+      for (const Group& group : groups_) {
+        kind_ == Optimizer::loop ? step_loop(group, factors) : step_foreach(group, factors);
+      }
     }
   }
   if (found_inf) step_tensor_.sub_(found_inf->squeeze());
+  if (std::holds_alternative<Tensor>(learning_rate_)) learning_rate_ = 0.0;  // a graph's memory is held for no longer
 }
 
-AdamW::DeviceFactors AdamW::device_factors(const Group& group, const std::optional<Tensor>& found_inf) const {
-  // 1, or 0 for a step to be skipped: it keeps moments and weights as they are (its gradients are 0).
-  const Tensor taken = found_inf ? 1.0 - found_inf->squeeze() : at::ones_like(step_tensor_);
-  const Tensor learning_rate = learning_rate_tensor_ * taken;
-  return {.beta1 = 1.0 - taken * (1.0 - options_.beta1),
-          .beta2 = 1.0 - taken * (1.0 - options_.beta2),
-          .kept = 1.0 - learning_rate * group.weight_decay,
-          .negative_step_size = learning_rate / (at::pow(options_.beta1, step_tensor_) - 1.0),
-          .root_correction = at::sqrt(1.0 - at::pow(options_.beta2, step_tensor_))};
-}
-
-void AdamW::step_loop(const Group& group) {
+AdamW::HostFactors AdamW::host_factors() const {
   // 1-based step count, so that the first correction is 1 - beta.
-  const double count = static_cast<double>(step_count_);
-  const double step_size = learning_rate_ / (1.0 - std::pow(options_.beta1, count));
-  const double root_correction = std::sqrt(1.0 - std::pow(options_.beta2, count));
+  const auto count = static_cast<double>(step_count_);
+  const double learning_rate = std::get<double>(learning_rate_);
+  return {.learning_rate = learning_rate,
+          .step_size = learning_rate / (1.0 - std::pow(options_.beta1, count)),
+          .root_correction = std::sqrt(1.0 - std::pow(options_.beta2, count))};
+}
+
+AdamW::DeviceFactors AdamW::device_factors(const std::optional<Tensor>& found_inf) const {
+  const auto* on_device = std::get_if<Tensor>(&learning_rate_);
+  DeviceFactors factors;
+  factors.learning_rate =
+      on_device != nullptr ? *on_device : at::full_like(step_tensor_, std::get<double>(learning_rate_));
+  if (found_inf) {
+    // 1, or 0 for a step to be skipped: it keeps moments and weights as they are (its gradients are 0).
+    const Tensor taken = at::rsub(found_inf->squeeze(), 1.0);
+    factors.learning_rate = factors.learning_rate * taken;
+    factors.beta1 = at::rsub(taken * (1.0 - options_.beta1), 1.0);
+    factors.beta2 = at::rsub(taken * (1.0 - options_.beta2), 1.0);
+  }
+  const auto correction = [&](double beta) { return at::rsub(at::pow(beta, step_tensor_), 1.0); };
+  const Tensor root_correction = correction(options_.beta2).sqrt_();
+  factors.negative_step_size = (factors.learning_rate * root_correction).div_(correction(options_.beta1)).neg_();
+  factors.eps = root_correction * options_.eps;
+  return factors;
+}
+
+void AdamW::step_loop(const Group& group, const HostFactors& factors) const {
   for (size_t i = 0; i < group.parameters.size(); ++i) {
     const Tensor& p = group.parameters[i];
     const Tensor& m = group.first_moments[i];
@@ -103,58 +118,80 @@ void AdamW::step_loop(const Group& group) {
     const Tensor g = p.grad();
     m.lerp_(g, 1.0 - options_.beta1);
     v.mul_(options_.beta2).addcmul_(g, g, 1.0 - options_.beta2);
-    p.mul_(1.0 - learning_rate_ * group.weight_decay);
-    p.addcdiv_(m, v.sqrt().div_(root_correction).add_(options_.eps), -step_size);
+    if (group.weight_decay != 0) p.mul_(1.0 - factors.learning_rate * group.weight_decay);
+    p.addcdiv_(m, v.sqrt().div_(factors.root_correction).add_(options_.eps), -factors.step_size);
   }
 }
 
-void AdamW::step_loop(const Group& group, const DeviceFactors& factors) {
+void AdamW::step_loop(const Group& group, const DeviceFactors& factors) const {
+  const Tensor kept = at::rsub(factors.learning_rate * group.weight_decay, 1.0);
   for (size_t i = 0; i < group.parameters.size(); ++i) {
     const Tensor& p = group.parameters[i];
     const Tensor& m = group.first_moments[i];
     const Tensor& v = group.second_moments[i];
     const Tensor g = p.grad();
-    m.mul_(factors.beta1).add_(g, 1.0 - options_.beta1);
-    v.mul_(factors.beta2).addcmul_(g, g, 1.0 - options_.beta2);
-    p.mul_(factors.kept);
-    p.addcdiv_(m * factors.negative_step_size, v.sqrt().div_(factors.root_correction).add_(options_.eps));
+    if (factors.may_be_skipped()) {
+      m.mul_(factors.beta1).add_(g, 1.0 - options_.beta1);
+      v.mul_(factors.beta2);
+    } else {
+      m.lerp_(g, 1.0 - options_.beta1);
+      v.mul_(options_.beta2);
+    }
+    v.addcmul_(g, g, 1.0 - options_.beta2);
+    if (group.weight_decay != 0) p.mul_(kept);
+    p.addcdiv_(m * factors.negative_step_size, v.sqrt().add_(factors.eps));
   }
 }
 
-void AdamW::step_foreach(const Group& group) {
-  const double count = static_cast<double>(step_count_);
+void AdamW::step_foreach(const Group& group, const HostFactors& factors) const {
   const std::vector<Tensor> gradients = group.gradients();
   at::_foreach_lerp_(group.first_moments, gradients, 1.0 - options_.beta1);
   at::_foreach_mul_(group.second_moments, options_.beta2);
   at::_foreach_addcmul_(group.second_moments, gradients, gradients, 1.0 - options_.beta2);
   const std::vector<Tensor> denominators = at::_foreach_sqrt(group.second_moments);
-  at::_foreach_div_(denominators, std::sqrt(1.0 - std::pow(options_.beta2, count)));
+  at::_foreach_div_(denominators, factors.root_correction);
   at::_foreach_add_(denominators, options_.eps);
-  at::_foreach_mul_(group.parameters, 1.0 - learning_rate_ * group.weight_decay);
-  at::_foreach_addcdiv_(group.parameters, group.first_moments, denominators,
-                        -learning_rate_ / (1.0 - std::pow(options_.beta1, count)));
+  if (group.weight_decay != 0) {
+    at::_foreach_mul_(group.parameters, 1.0 - factors.learning_rate * group.weight_decay);
+  }
+  at::_foreach_addcdiv_(group.parameters, group.first_moments, denominators, -factors.step_size);
 }
 
-void AdamW::step_foreach(const Group& group, const DeviceFactors& factors) {
+void AdamW::step_foreach(const Group& group, const DeviceFactors& factors) const {
   const std::vector<Tensor> gradients = group.gradients();
-  at::_foreach_mul_(group.first_moments, factors.beta1);
-  at::_foreach_add_(group.first_moments, gradients, 1.0 - options_.beta1);
-  at::_foreach_mul_(group.second_moments, factors.beta2);
+  if (factors.may_be_skipped()) {
+    at::_foreach_mul_(group.first_moments, factors.beta1);
+    at::_foreach_add_(group.first_moments, gradients, 1.0 - options_.beta1);
+    at::_foreach_mul_(group.second_moments, factors.beta2);
+  } else {
+    at::_foreach_lerp_(group.first_moments, gradients, 1.0 - options_.beta1);
+    at::_foreach_mul_(group.second_moments, options_.beta2);
+  }
   at::_foreach_addcmul_(group.second_moments, gradients, gradients, 1.0 - options_.beta2);
   const std::vector<Tensor> numerators = at::_foreach_mul(group.first_moments, factors.negative_step_size);
   const std::vector<Tensor> denominators = at::_foreach_sqrt(group.second_moments);
-  at::_foreach_div_(denominators, factors.root_correction);
-  at::_foreach_add_(denominators, options_.eps);
-  at::_foreach_mul_(group.parameters, factors.kept);
+  at::_foreach_add_(denominators, factors.eps);
+  if (group.weight_decay != 0) {
+    at::_foreach_mul_(group.parameters, at::rsub(factors.learning_rate * group.weight_decay, 1.0));
+  }
   at::_foreach_addcdiv_(group.parameters, numerators, denominators);
 }
 
-void AdamW::step_fused(Group& group, const Tensor& clip_coefficient, const std::optional<Tensor>& found_inf) {
-  // The operation divides gradients by grad_scale.
-  at::_fused_adamw_(group.parameters, group.gradients(), group.first_moments, group.second_moments,
-                    /*max_exp_avg_sqs=*/{}, group.steps, learning_rate_tensor_, options_.beta1, options_.beta2,
-                    group.weight_decay, options_.eps,
-                    /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/clip_coefficient.reciprocal(), found_inf);
+// The operation divides the gradients by `inverse_clip`.
+void AdamW::step_fused(const Tensor& inverse_clip, const std::optional<Tensor>& found_inf) {
+  for (Group& group : groups_) {
+    const auto update = [&](const auto& learning_rate) {
+      at::_fused_adamw_(group.parameters, group.gradients(), group.first_moments, group.second_moments,
+                        /*max_exp_avg_sqs=*/{}, group.steps, learning_rate, options_.beta1, options_.beta2,
+                        group.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false, inverse_clip,
+                        found_inf);
+    };
+    if (const auto* on_device = std::get_if<Tensor>(&learning_rate_); on_device != nullptr) {
+      update(*on_device);
+    } else {
+      update(double{static_cast<float>(std::get<double>(learning_rate_))});  // as a device would hold it
+    }
+  }
 }
 
 int64_t AdamW::state_bytes() const {

@@ -10,6 +10,8 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+#include <variant>
 #include <vector>
 
 namespace model {
@@ -24,10 +26,9 @@ struct AdamWOptions {
 
 class AdamW {
  public:
-  // capturable: the step will be captured in a CUDA graph.
-  AdamW(const std::vector<Parameter>& parameters, Optimizer kind, bool capturable, const AdamWOptions& options = {});
+  AdamW(const std::vector<Parameter>& parameters, Optimizer kind, const AdamWOptions& options = {});
 
-  // For the next step. A captured step takes it from a tensor of one element on the device.
+  // A captured step takes it from a tensor of one element on the device, which holds for one step.
   void set_learning_rate(double learning_rate);
   void set_learning_rate(const at::Tensor& learning_rate);
 
@@ -54,25 +55,34 @@ class AdamW {
     [[nodiscard]] std::vector<at::Tensor> gradients() const;
   };
 
-  // What the host knows when steps are eager and none can be skipped, as 0-dim tensors.
-  struct DeviceFactors {
-    at::Tensor beta1, beta2, kept, negative_step_size, root_correction;
+  // p <- (1 - learning_rate decay) p - step_size m / (sqrt(v) / root_correction + eps), numbers of the host.
+  struct HostFactors {
+    double learning_rate, step_size, root_correction;
   };
-  [[nodiscard]] DeviceFactors device_factors(const Group& group, const std::optional<at::Tensor>& found_inf) const;
+  // The same as 0-dim tensors: p <- (1 - learning_rate decay) p + negative_step_size m / (sqrt(v) + eps). Numerator and
+  // denominator are multiplied by root_correction, so that this takes no more operations, and a learning rate of 0
+  // divides nothing.
+  struct DeviceFactors {
+    at::Tensor learning_rate, negative_step_size, eps;
+    at::Tensor beta1, beta2;  // 1 in a step that is skipped; undefined where none can be
+    [[nodiscard]] bool may_be_skipped() const { return beta1.defined(); }
+  };
+  [[nodiscard]] HostFactors host_factors() const;
+  [[nodiscard]] DeviceFactors device_factors(const std::optional<at::Tensor>& found_inf) const;
+  [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
-  void step_loop(const Group& group);
-  void step_loop(const Group& group, const DeviceFactors& factors);
-  void step_foreach(const Group& group);
-  void step_foreach(const Group& group, const DeviceFactors& factors);
-  void step_fused(Group& group, const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf);
+  void step_loop(const Group& group, const HostFactors& factors) const;
+  void step_loop(const Group& group, const DeviceFactors& factors) const;
+  void step_foreach(const Group& group, const HostFactors& factors) const;
+  void step_foreach(const Group& group, const DeviceFactors& factors) const;
+  void step_fused(const at::Tensor& inverse_clip, const std::optional<at::Tensor>& found_inf);
 
   Optimizer kind_;
-  bool capturable_;
   AdamWOptions options_;
-  std::vector<Group> groups_;  // decayed, not decayed
-  double learning_rate_ = 0.0;
+  std::vector<Group> groups_;                             // decayed, not decayed
+  std::variant<double, at::Tensor> learning_rate_ = 0.0;  // a tensor: 0-dim float32 on the parameters' device
   int64_t step_count_ = 0;
-  at::Tensor learning_rate_tensor_, step_tensor_;  // 0-dim float32 on the parameters' device
+  at::Tensor step_tensor_;  // 0-dim float32 on the parameters' device
 };
 
 }  // namespace model

@@ -51,7 +51,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       determinism_(recipe.deterministic),
       model_(config, recipe.vocabulary_rows, options.seed, device_),
       ops_(ops_for(recipe)),
-      optimizer_(model_.parameters(), recipe.optimizer, recipe.execution == Execution::graph),
+      optimizer_(model_.parameters(), recipe.optimizer),
       inputs_(tokens, options.B, options.T, options.accumulation, options.seed, device_),
       executor_(make_executor(recipe.execution, [this] { optimizer_.drop_gradients(); })) {
   const auto on_device = at::TensorOptions().device(device_);
@@ -110,11 +110,20 @@ void Trainer::run_step() {
     at::_amp_update_scale_(scaler_->scale, scaler_->growth_tracker, scaler_->found_inf, 2.0, 0.5,
                            options_.scale_growth_interval);
   }
+  keep_loss(step_loss);
+}
+
+void Trainer::keep_loss(const Tensor& loss) {
+  if (recipe_.execution == Execution::eager) {
+    losses_.select(0, step_).copy_(loss);
+    return;
+  }
+  // A captured step is told by the device where its loss belongs.
   if (recipe_.deterministic) {
     // index_copy_ would sort its indices and check them, for which the host waits.
-    losses_.copy_(at::where(at::eq(step_numbers_, step_index_), step_loss.reshape({1}), losses_));
+    losses_.copy_(at::where(at::eq(step_numbers_, step_index_), loss.reshape({1}), losses_));
   } else {
-    losses_.index_copy_(0, step_index_, step_loss.reshape({1}));
+    losses_.index_copy_(0, step_index_, loss.reshape({1}));
   }
   step_index_.add_(1);
 }

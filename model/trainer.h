@@ -83,6 +83,7 @@ class Trainer {
   };
 
   void run_step();
+  void keep_loss(const at::Tensor& loss);
   [[nodiscard]] at::Tensor micro_loss(size_t micro_step);
 
   Recipe recipe_;
@@ -100,7 +101,7 @@ class Trainer {
   std::optional<GradientScaler> scaler_;
   at::Tensor learning_rates_;  // (max_steps) float32, the schedule
   at::Tensor losses_;          // (max_steps) float32, each the mean of its step
-  at::Tensor step_index_;      // (1) int64
+  at::Tensor step_index_;      // (1) int64; graphs only, as learning_rates_
   at::Tensor step_numbers_;    // (max_steps) int64: 0, 1, 2, ...; deterministic recipes only
   int64_t step_ = 0;
 };

@@ -48,7 +48,7 @@ void add_updates(Suite& suite) {
   const auto weights = std::make_shared<Weights>();
   for (const Device device : {Device::cpu, Device::cuda}) {
     suite.add("clip/float32", device, [weights, device](benchmark::State& state) {
-      const AdamW optimizer(weights->on(device), Optimizer::fused, /*capturable=*/false);
+      const AdamW optimizer(weights->on(device), Optimizer::fused);
       at::Tensor coefficient;
       time_calls(state, device, nothing, [&] { coefficient = optimizer.clip_coefficient(); });
       set_rates(state, 0, 4 * numbers_in(weights->on(device)));  // gradients read
@@ -58,7 +58,7 @@ void add_updates(Suite& suite) {
           std::pair{"adamw_fused/float32", Optimizer::fused}}) {
       suite.add(name, device, [weights, device, kind = kind](benchmark::State& state) {
         const std::vector<Parameter>& parameters = weights->on(device);
-        AdamW optimizer(parameters, kind, /*capturable=*/false);
+        AdamW optimizer(parameters, kind);
         optimizer.set_learning_rate(1e-4);
         const at::Tensor coefficient = at::ones({}, parameters.front().tensor.options().requires_grad(false));
         time_calls(state, device, nothing, [&] { optimizer.step(coefficient); });
