@@ -84,7 +84,10 @@ std::string kernel_label(const std::string& name) {
   if (const size_t last = plain.find_last_of(" :"); last != std::string::npos) plain.erase(0, last + 1);
   if (plain.empty()) return name;
   const std::string_view operation = is_general(plain) ? operation_in(arguments) : std::string_view();
-  return operation.empty() ? plain : plain + "<" + std::string(operation) + ">";
+  if (operation.empty()) return plain;
+  constexpr std::string_view suffix = "_kernel";  // said by the operation
+  if (plain.ends_with(suffix)) plain.resize(plain.size() - suffix.size());
+  return plain + "<" + std::string(operation) + ">";
 }
 
 }  // namespace ablations

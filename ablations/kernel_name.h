@@ -6,7 +6,7 @@
 namespace ablations {
 
 // The function's own name, without return type, namespaces, template arguments and parameters; for ATen's and CUTLASS's
-// general kernels with what they are for: "reduce_kernel<sum_functor>", "vectorized_elementwise_kernel<FillFunctor>".
+// general kernels with what they are for: "reduce<sum_functor>", "vectorized_elementwise<FillFunctor>".
 // Takes demangled names; those that are no function's (an operation, a copy) stay as they are.
 std::string kernel_label(const std::string& name);
 

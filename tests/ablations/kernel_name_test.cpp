@@ -18,25 +18,25 @@ TEST(KernelLabel, IsWhatAReaderCallsAKernel) {
       {"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> "
        ">(int, "
        "at::native::FillFunctor<float>, std::array<char*, 1ul>)",
-       "vectorized_elementwise_kernel<FillFunctor>"},
+       "vectorized_elementwise<FillFunctor>"},
       {"void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::"
        "{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>, "
        "4, TrivialOffsetCalculator<1, unsigned int> >(int)",
-       "unrolled_elementwise_kernel<direct_copy_kernel_cuda>"},
+       "unrolled_elementwise<direct_copy_kernel_cuda>"},
       {"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::CUDAFunctor_add<"
        "float> >(at::TensorIteratorBase&, at::native::CUDAFunctor_add<float> const&)::{lambda(int)#1}>(int)",
-       "elementwise_kernel<CUDAFunctor_add>"},
+       "elementwise<CUDAFunctor_add>"},
       {"void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float, at::native::"
        "binary_internal::DivFunctor<float> >, std::array<char*, 3ul> >(int)",
-       "vectorized_elementwise_kernel<DivFunctor>"},
+       "vectorized_elementwise<DivFunctor>"},
       {"void at::native::reduce_kernel<128, 4, at::native::ReduceOp<c10::BFloat16, at::native::func_wrapper_t<c10::"
        "BFloat16, at::native::sum_functor<c10::BFloat16, float, c10::BFloat16>::operator()(at::TensorIterator&)::"
        "{lambda(float, float)#1}>, unsigned int, c10::BFloat16, 4, 8> >(int)",
-       "reduce_kernel<sum_functor>"},
+       "reduce<sum_functor>"},
       {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
        "FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4, (at::"
        "native::ADAM_MODE)1, false>, float const*, double>(float const*)",
-       "multi_tensor_apply_kernel<FusedAdamMathFunctor>"},
+       "multi_tensor_apply<FusedAdamMathFunctor>"},
       {"void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float, false>(int, float)",
        "vectorized_layer_norm_kernel"},
       {"void (anonymous namespace)::elementwise_kernel_with_index<int, at::native::arange_cuda_out(c10::Scalar "

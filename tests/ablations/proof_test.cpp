@@ -12,6 +12,8 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace {
 
 using namespace ablations;
@@ -192,6 +194,17 @@ TEST(Proof, FullPrecisionIsReadBackFromCublasToo) {
   EXPECT_TRUE(passes(gpu, run, "matmul_precision"));
   run.observations["matmul_precision"]["backend"] = "tf32";
   EXPECT_FALSE(passes(gpu, run, "matmul_precision"));
+}
+
+// As a record's file has it, which `ladder verify` proves again.
+TEST(Proof, AProductThatIsNoNumberProvesNothing) {
+  RunFacts run = facts({});
+  run.observations["fingerprint"]["float32"] = {
+      {"relative_error", nullptr}, {"precision", "wrong"}, {"kernel", nullptr}};
+  const auto proofs = prove({}, run);
+  const auto precision = std::ranges::find(proofs, "matmul_precision", &Proof::field);
+  EXPECT_FALSE(precision->passed);
+  EXPECT_NE(precision->observed.find("error not finite, wrong"), std::string::npos) << precision->observed;
 }
 
 TEST(Proof, DeterminismIsReadBackAndRefuses) {

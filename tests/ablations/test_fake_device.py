@@ -5,9 +5,10 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 import pytest
-from conftest import read_json
+from conftest import ROOT, read_json, write_json
 
 GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw"]
 FP16 = [rung.replace("bf16", "fp16") for rung in GPT2]
@@ -17,7 +18,7 @@ TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3
 @pytest.fixture(scope="module", name="device")
 def fixture_device() -> dict[str, str]:
     library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: cuDNN's headers were not found")
-    return {"LD_PRELOAD": library}
+    return {"LD_PRELOAD": library, "CUDA_VISIBLE_DEVICES": "0"}
 
 
 @pytest.fixture(scope="module", name="run")
@@ -102,6 +103,7 @@ def test_every_kernel_has_its_phase_also_in_a_graph(traces) -> None:
     parts = [{(row["phase"], row["part"]): row["count"] for row in traces[rung]["by_part"] if row["phase"] in ("forward", "backward")}
              for rung in ("bf16", "graph")]
     assert parts[0] == parts[1], "a captured step has the eager one's kernels"
+    assert traces["graph"]["kernels"] < traces["bf16"]["kernels"] + 30, "and a few for what the host computes in an eager step"
 
 
 def test_products_are_made_in_the_precision_of_the_rung(traces) -> None:
@@ -117,6 +119,36 @@ def test_the_difference_that_a_graph_makes(ladder, device, tmp_path) -> None:
     names = [line.split("  ")[0] for line in done.stdout[done.stdout.index("what changed most"):].splitlines()[2:] if line.strip()]
     assert len(names) == len(set(names)), "kernels that a reader cannot tell apart"
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_an_eager_step_has_no_more_kernels_than_pytorchs(ladder, device, environment, tmp_path) -> None:
+    ladder("ablate", "--ladder", "gpt2", *TINY, "--repeats", "1", "--with-peer", "pytorch", "--peer-modes", "eager", "--budget-s", "1",
+           "--out", tmp_path / "study", variables=device)
+    plan = read_json(tmp_path / "study" / "plan.json")
+
+    def kernels(status: int, command) -> float:
+        """Of one step: ten steps more against none more."""
+        counted = []
+        for steps in (3, 13):
+            file = tmp_path / "counts.txt"
+            done = subprocess.run(list(map(str, command(steps))), env=environment | device | {"FAKE_CUDA_COUNTS": str(file)},
+                                  capture_output=True, text=True, check=False)
+            assert done.returncode == status, done.stderr
+            counted.append(sum(int(line.split()[0]) for line in file.read_text().splitlines()))
+        return (counted[1] - counted[0]) / 10
+
+    def ours(rung: dict, steps: int) -> list:
+        return [os.environ["LADDER"], "run", "--recipe", json.dumps({**rung["recipe"], "execution": "eager"}), *TINY[:-1], steps]
+
+    def theirs(run: dict, steps: int) -> list:
+        document = write_json(tmp_path / "plan.json", {**plan, "timed_steps": steps})
+        return [sys.executable, ROOT / "ablations" / "peers" / "pytorch_ladder.py", "--plan", document, "--run", run["id"],
+                "--record", tmp_path / "peer.json"]
+
+    peers = [(run, plan["rungs"][run["rung"]]) for run in plan["runs"] if "peer" in plan["rungs"][run["rung"]]]
+    assert len(peers) >= 4
+    for run, rung in peers:
+        assert 100 < kernels(1, lambda steps: ours(rung, steps)) <= kernels(0, lambda steps: theirs(run, steps)), run["id"]
 
 
 def test_a_study_of_the_fake_device_has_no_number(ladder, device, tmp_path) -> None:

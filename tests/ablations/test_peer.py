@@ -345,9 +345,20 @@ def test_out_of_memory(module, plan, monkeypatch, tmp_path) -> None:
     jsonschema.validate(record, read_json(ROOT / "results" / "schemas" / "record.v1.json"))
     assert record["status"] == "failed" and record["id"] == "r1-00-start"
     assert record["failure"] == {"kind": "out_of_memory", "message": "asked for 6.14 GiB; 1.25 GiB of 79.10 GiB were free"}
+
+
+def test_an_error_ends_with_its_reason_and_leaves_no_record(module, plan, monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setattr(module.Trainer, "step", lambda self: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        call_main(module, monkeypatch, tmp_path / "plan.json", tmp_path / "other.json")
+    assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", plan()), tmp_path / "record.json") == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "pytorch_ladder.py: ZeroDivisionError: division by zero"
+    assert not list(tmp_path.glob("record*"))
+
+
+def test_a_product_that_is_no_number_is_a_failed_proof_and_not_the_end(module, plan, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda self: self * float("nan"))  # only the fingerprint asks for it
+    assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", plan()), tmp_path / "record.json") == 0
+    proof = next(proof for proof in read_json(tmp_path / "record.json")["proofs"] if proof["field"] == "matmul_precision")
+    assert not proof["passed"] and "error not finite, wrong" in proof["observed"]
 
 
 def without(document: dict, *path: str) -> dict:
