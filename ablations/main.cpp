@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -30,7 +31,11 @@ int main(int argc, char** argv) {
   } catch (const harness::Unfit& error) {
     return fail(error.what(), 3);
   } catch (const c10::Error& error) {
-    return fail(error.what_without_backtrace(), 1);
+    std::string text = error.what_without_backtrace();
+    if (text.starts_with("CUDA ")) {  // hints for those who debug or set up PyTorch follow
+      text.resize(std::min({text.size(), text.find('\n'), text.find(" Of the allocated memory")}));
+    }
+    return fail(text.c_str(), 1);
   } catch (const std::bad_alloc&) {
     return fail("out of memory", 1);
   } catch (const std::exception& error) {

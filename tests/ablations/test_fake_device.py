@@ -82,6 +82,13 @@ def test_too_little_memory_is_said_with_what_was_asked_and_what_was_there(run) -
     assert run("flash", "-B", "16", "--warmup", "4", "--steps", "1", GIB="20")["status"] == "ok"
 
 
+def test_an_error_of_the_device_is_a_line_without_pytorchs_advice(ladder, device) -> None:
+    done = ladder("doctor", "--peaks", variables=device | {"FAKE_CUDA_GIB": "0.5"})
+    assert done.returncode == 1
+    assert re.fullmatch(r"ladder: CUDA out of memory\. Tried to allocate 1024\.00 MiB\. GPU 0 has a total capacity of 512\.00 MiB "
+                        r"of which 512\.00 MiB is free\.", done.stderr.strip().splitlines()[-1]), done.stderr
+
+
 @pytest.fixture(scope="module", name="traces")
 def fixture_traces(ladder, device, tmp_path_factory):
     folder = tmp_path_factory.mktemp("traces")
