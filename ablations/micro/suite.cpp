@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <cuda_runtime_api.h>
 
@@ -17,8 +18,8 @@
 namespace micro {
 namespace {
 
-// Overwrites the L2. Several times over, because that also gives the host a head start: the operations of a call are in
-// the queue when the first of them begins, and the time is the device's, not that of launching.
+// Overwrites the L2. Several times over, because that also gives the host a head start: the operations of a call shall
+// be in the queue when the first of them begins, so that the time is the device's and not that of launching.
 class ColdCache {
  public:
   ColdCache() {
@@ -27,11 +28,19 @@ class ColdCache {
     buffer_ = at::empty({std::max<int64_t>(2L * bytes, 256L << 20)}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
   }
   void make() {
-    for (int i = 0; i < 4; ++i) buffer_.zero_();
+    const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
+    for (int i = 0; i < rounds_; ++i) C10_CUDA_CHECK(cudaMemsetAsync(buffer_.data_ptr(), 0, buffer_.nbytes(), stream));
+  }
+  // Doubles the head start; false where it is long enough for anything but a queue that is full.
+  bool lengthen() {
+    if (rounds_ >= 512) return false;  // 128 GiB: some 40 ms
+    rounds_ *= 2;
+    return true;
   }
 
  private:
   at::Tensor buffer_;
+  int rounds_ = 4;
 };
 
 double seconds_on_cpu(const std::function<void()>& work) {
@@ -40,14 +49,20 @@ double seconds_on_cpu(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double seconds_on_cuda(ColdCache& cache, const std::function<void()>& work) {
+struct DeviceTime {
+  double seconds;
+  bool launch_bound;  // the device had begun before all was launched, and may have waited for the host
+};
+
+DeviceTime time_on_cuda(ColdCache& cache, const std::function<void()>& work) {
   c10::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
   cache.make();
   begin.record();
   work();
   end.record();
+  const bool launch_bound = begin.query();
   end.synchronize();
-  return begin.elapsed_time(end) * 1e-3;
+  return {begin.elapsed_time(end) * 1e-3, launch_bound};
 }
 
 }  // namespace
@@ -74,23 +89,41 @@ void time_calls(benchmark::State& state, model::Device device, const std::functi
   const auto repeated = [&] {
     for (int64_t i = 0; i < calls; ++i) work();
   };
-  std::optional<ColdCache> cache;
-  if (device == model::Device::cuda) cache.emplace();
   // The first calls choose kernels and ask for memory.
   for (int i = 0; i < 2; ++i) {
     prepare();
     work();
   }
-  while (state.KeepRunningBatch(calls)) {
-    prepare();
-    state.SetIterationTime(cache ? seconds_on_cuda(*cache, repeated) : seconds_on_cpu(repeated));
+  if (device == model::Device::cpu) {
+    while (state.KeepRunningBatch(calls)) {
+      prepare();
+      state.SetIterationTime(seconds_on_cpu(repeated));
+    }
+    return;
   }
+  ColdCache cache;
+  const auto time_one = [&] {
+    while (true) {
+      prepare();
+      const DeviceTime time = time_on_cuda(cache, repeated);
+      if (!time.launch_bound || !cache.lengthen()) return time;
+    }
+  };
+  time_one();  // finds how much of a head start is needed
+  int64_t timed = 0, launch_bound = 0;
+  while (state.KeepRunningBatch(calls)) {
+    const DeviceTime time = time_one();
+    state.SetIterationTime(time.seconds);
+    ++timed;
+    if (time.launch_bound) ++launch_bound;
+  }
+  if (launch_bound > 0) state.counters["launch_bound"] = static_cast<double>(launch_bound) / static_cast<double>(timed);
 }
 
 double seconds_of(model::Device device, const std::function<void()>& work) {
   if (device == model::Device::cpu) return seconds_on_cpu(work);
   ColdCache cache;
-  return seconds_on_cuda(cache, work);
+  return time_on_cuda(cache, work).seconds;
 }
 
 void set_rates(benchmark::State& state, double flops, double bytes) {

@@ -50,7 +50,9 @@ void Table::ReportRuns(const std::vector<Run>& runs) {
     const double seconds = run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
     const auto share = run.counters.find("share_of_step");
     fmt::print("{:<44}{:>13}", name, in_time_units(seconds));
-    if (share == run.counters.end()) {
+    if (run.counters.contains("launch_bound")) {
+      fmt::print("  launching takes longer\n");
+    } else if (share == run.counters.end()) {
       fmt::print("{:>11}{:>11}\n", giga(run, "flops_per_second"), giga(run, "bytes_per_second"));
     } else {
       fmt::print("  {:.2g} % of a step\n", 100 * share->second.value);

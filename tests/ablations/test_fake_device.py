@@ -158,6 +158,18 @@ def test_an_eager_step_has_no_more_kernels_than_pytorchs(ladder, device, environ
         assert 100 < kernels(1, lambda steps: ours(rung, steps)) <= kernels(0, lambda steps: theirs(run, steps)), run["id"]
 
 
+def test_a_micro_benchmark_times_the_device_and_not_the_launching(device, environment, tmp_path) -> None:
+    """A kernel of the fake device takes 1 us of its own clock, and launching a backward pass a hundred of the host's."""
+    micro = os.environ.get("MICRO") or pytest.skip("MICRO is not set: Google Benchmark was not found")
+    subprocess.run([micro, "--benchmark_filter=^(gelu/forward|layer_norm/backward)/float32/cuda", "--benchmark_min_time=0.001",
+                    "--out", str(tmp_path / "micro.json")], env=environment | device, capture_output=True, check=True)
+    times = {one["name"]: one for one in read_json(tmp_path / "micro.json")["benchmarks"]}
+    kernels = {"gelu/forward/float32/cuda/manual_time": 1, "layer_norm/backward/float32/cuda/manual_time": 2}
+    assert times.keys() == kernels.keys()
+    for name, one in times.items():
+        assert "launch_bound" in one or one["real_time"] == pytest.approx(1000 * kernels[name], rel=0.01), one
+
+
 def test_a_study_of_the_fake_device_has_no_number(ladder, device, tmp_path) -> None:
     done = ladder("ablate", "--ladder", "tiny", "--repeats", "2", "--steps", "3", "--out", tmp_path / "study", variables=device, timeout=300)
     assert done.returncode == 1, done.stderr

@@ -108,7 +108,7 @@ void record_work(const Work& work, int64_t begin_ns, uint32_t stream, uint32_t c
     if (!listener().kinds[kind]) return record;
     record.kind = kind;
     record.start = static_cast<uint64_t>(begin_ns);
-    record.end = static_cast<uint64_t>(begin_ns + work_ns);
+    record.end = static_cast<uint64_t>(begin_ns + duration_ns(work));
     record.streamId = stream;
     record.correlationId = correlation;
     record.graphNodeId = node;

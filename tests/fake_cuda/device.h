@@ -63,8 +63,9 @@ struct Event {
   std::map<Stream*, int> follows;
 };
 
-// Every kernel and copy takes this long, one after another in its stream.
+// Every kernel takes this long, one after another in its stream; copies and sets a nanosecond more for each kB.
 constexpr int64_t work_ns = 1000;
+inline int64_t duration_ns(const Work& work) { return work_ns + static_cast<int64_t>(work.bytes / 1000); }
 
 // For everything of this library: calls may come from any thread.
 std::recursive_mutex& mutex();

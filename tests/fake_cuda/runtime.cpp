@@ -52,7 +52,7 @@ __attribute__((destructor)) void write_counts() {
 
 void carry_out(Stream* stream, const Work& work, uint32_t correlation, uint64_t node) {
   const int64_t begin = std::max(now_ns(), stream->busy_until_ns);
-  stream->busy_until_ns = begin + work_ns;
+  stream->busy_until_ns = begin + duration_ns(work);
   record_work(work, begin, stream->id, correlation, node);
   if (work.kind == Work::Kind::kernel) ++process().done[work.name];
 }
