@@ -149,6 +149,7 @@ int run(const RunFlags& flags) {
                number(summary.at("max_ms")), summary.at("n").get<int64_t>(), number(summary.at("tokens_per_s")),
                record.at("memory").at("peak_bytes").get<double>() / (1024.0 * 1024.0 * 1024.0),
                record.at("timing").at("loss").back().dump());
+    for (const Json& flag : record.at("flags")) fmt::print("disturbed: {}\n", flag.get<std::string>());
   }
   bool proven = true;
   for (const Json& proof : record.at("proofs")) {

@@ -89,6 +89,25 @@ def test_an_error_of_the_device_is_a_line_without_pytorchs_advice(ladder, device
                         r"of which 512\.00 MiB is free\.", done.stderr.strip().splitlines()[-1]), done.stderr
 
 
+NVML = {"init": "0", "shutdown": "0", "sm_clock": "1980", "memory_clock": "2619", "temperature": "50", "power": "500000",
+        "reasons": "0", "utilization": "99", "processes": "1 0", "energy": "1000000 1000000 1025000"}  # asked whether it is there, then around the window
+
+
+@pytest.mark.parametrize("answers, flag", [({}, ""), ({"reasons": "8"}, "throttled: HwSlowdown"), ({"processes": "2 0 77"}, "shared: ")])
+def test_power_and_who_disturbs_are_in_the_record(ladder, device, tmp_path, answers, flag) -> None:
+    library = os.environ.get("FAKE_NVML") or pytest.skip("FAKE_NVML is not set")
+    (tmp_path / "libnvidia-ml.so.1").symlink_to(library)
+    script = "\n".join(f"{name} {values}" for name, values in (NVML | answers).items())
+    done = ladder("run", "--ladder", "gpt2", "--rung", "bf16", "-B", "16", "--warmup", "4", "--steps", "30", "--record", tmp_path / "record.json",
+                  variables=device | {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML_SCRIPT": script})
+    record = read_json(tmp_path / "record.json")
+    monitor = record["monitor"]
+    assert monitor["energy_j"] == 25.0 and monitor["joules_per_token"] == 25.0 / (30 * 16 * 1024), monitor
+    assert monitor["power_w"]["median"] == 500 and monitor["sm_clock_mhz"]["median"] == 1980 and monitor["samples"] >= 1
+    assert [one[: len(flag)] for one in record["flags"]] == ([flag] if flag else [])
+    assert [line for line in done.stdout.splitlines() if line.startswith("disturbed: ")] == [f"disturbed: {one}" for one in record["flags"]]
+
+
 @pytest.fixture(scope="module", name="traces")
 def fixture_traces(ladder, device, tmp_path_factory):
     folder = tmp_path_factory.mktemp("traces")

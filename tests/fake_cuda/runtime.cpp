@@ -210,7 +210,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int) {
-  std::snprintf(id, static_cast<size_t>(length), "0000:FA:CE.0");
+  std::snprintf(id, static_cast<size_t>(length), "0000:19:00.0");
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -237,8 +237,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->texturePitchAlignment = 32;
   properties->multiProcessorCount = 132;
   properties->concurrentKernels = 1;
-  properties->pciBusID = 0xfa;
-  properties->pciDeviceID = 0xce;
+  properties->pciBusID = 0x19;
+  properties->pciDeviceID = 0;
   properties->asyncEngineCount = 3;
   properties->unifiedAddressing = 1;
   properties->memoryBusWidth = 6144;

@@ -1,7 +1,8 @@
-// A small libnvidia-ml.so with NVML's own names and types, which says what a test scripts. With FAKE_OLD_DRIVER it
-// lacks what a driver of 2021 lacked.
+// A small libnvidia-ml.so with NVML's own names and types, which says what a test scripts: by fake_script, or for a
+// whole program by FAKE_NVML_SCRIPT. With FAKE_OLD_DRIVER it lacks what a driver of 2021 lacked.
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -80,6 +81,13 @@ int fake_calls(const char* name) {
   const std::lock_guard lock(mutex);
   return calls[name];
 }
+
+// After `script` has come to life, for which a constructor by attribute would not wait.
+[[maybe_unused]] const bool scripted = [] {
+  const char* text = std::getenv("FAKE_NVML_SCRIPT");
+  if (text != nullptr) fake_script(text);
+  return text != nullptr;
+}();
 
 int nvmlInit_v2() {
   unsigned ignored = 0;
