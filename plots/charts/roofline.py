@@ -63,7 +63,8 @@ def by_itself(report, trace):
     for document in report["micro"]:
         for one in document["benchmarks"]:
             parts = one["name"].split("/")
-            if "flops_per_byte" in one and one.get("flops_per_second") and not one.get("launch_bound") and parts[2:4] == [kind, trace["device"]["kind"]]:
+            of_the_device = not one.get("launch_bound") and parts[2:4] == [kind, trace["device"]["kind"]]
+            if of_the_device and "flops_per_byte" in one and one.get("flops_per_second"):
                 out.append({"x": one["flops_per_byte"], "y": one["flops_per_second"],
                             "aria": f"{shorten(' '.join(parts[:3]), 60)}, by itself: {rate(one['flops_per_second'], 'FLOP/s')}, "
                                     f"{digits3(one['flops_per_byte'])} FLOP per byte"})

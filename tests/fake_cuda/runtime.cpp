@@ -99,7 +99,7 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t shared_by
                    uint32_t correlation) {
   const char* name = kernel_name(function);
   if (name == nullptr) return fail(cudaErrorInvalidDeviceFunction);
-  const bool fits = size_t{block.x} * block.y * block.z <= 1024 && shared_bytes <= 227 * 1024 && block.z <= 64 &&
+  const bool fits = size_t{block.x} * block.y * block.z <= 1024 && shared_bytes <= size_t{227} << 10 && block.z <= 64 &&
                     grid.y <= 65535 && grid.z <= 65535 && size_t{grid.x} * grid.y * grid.z * block.x > 0;
   if (!fits) return fail(cudaErrorInvalidConfiguration);
   return fail(enqueue(stream_of(stream), {.kind = Work::Kind::kernel, .name = name}, correlation));
@@ -149,7 +149,8 @@ using namespace fake_cuda;
 
 extern "C" {
 
-// Kernels and variables as the compiler registers them.
+// Kernels and variables as the compiler registers them, under its names.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 
 void** __cudaRegisterFatBinary(void* binary) { return new void*(binary); }
 void __cudaRegisterFatBinaryEnd(void**) {}
@@ -185,6 +186,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   CALL(__cudaLaunchKernel, v13000);
   return launch(kernel, grid, block, shared_bytes, stream, call.correlation());
 }
+// NOLINTEND(bugprone-reserved-identifier)
 cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, size_t shared_bytes,
                              cudaStream_t stream) {
   CALL(cudaLaunchKernel, v7000);
@@ -550,7 +552,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
                                                       .origin = stream,
                                                       .graph = std::make_unique<Graph>()});
   process().captures.push_back(stream->capture);
-  return cudaSuccess;
+  return cudaSuccess;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the capture's, and then its graph's owner's
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   CALL(cudaStreamEndCapture, v10000);

@@ -148,7 +148,7 @@ TEST(AdamW, ASkippedStepInTheMiddleLeavesNoTrace) {
       const auto parameters = two_parameters();
       AdamW optimizer(parameters, kind);
       Tensor found_inf = at::zeros({1});
-      const auto step = [&](double scale) {
+      const auto step = [&, on_device = on_device](double scale) {
         set_gradients(parameters, scale);
         set_learning_rate(optimizer, 0.01, on_device);
         optimizer.step(optimizer.clip_coefficient(), found_inf);
