@@ -239,14 +239,15 @@ std::string trace_table(const Json& as_written) {
   const auto table = [&](const char* title, const Rows& rows, size_t most) {
     text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(80, '-'));
     for (const auto& [name, entry] : rows | std::views::take(most)) {
-      text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name.empty() ? "(no label)" : name, 50),
-                          count(entry.count), number(entry.ms), 100 * entry.ms / step);
+      text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name, 50), count(entry.count), number(entry.ms),
+                          100 * entry.ms / step);
     }
   };
+  const auto or_none = [](const std::string& name) { return name.empty() ? std::string("(no label)") : name; };
   Rows phases, parts;
-  for (const Json& row : summary.at("by_phase")) phases.push_back({row.at("phase"), entry_of(row)});
+  for (const Json& row : summary.at("by_phase")) phases.push_back({or_none(row.at("phase")), entry_of(row)});
   for (const Json& row : summary.at("by_part")) {
-    const std::string phase = row.at("phase"), part = row.at("part");
+    const std::string phase = or_none(row.at("phase")), part = row.at("part");
     parts.push_back({part.empty() ? phase : phase + " / " + part, entry_of(row)});
   }
   const std::map<std::string, Entry> by_name = names_of(summary);

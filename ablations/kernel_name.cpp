@@ -1,5 +1,7 @@
 #include "ablations/kernel_name.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -11,46 +13,19 @@ namespace {
 
 // Kernels that say nothing without their template arguments.
 bool is_general(std::string_view name) {
-  static constexpr std::array parts{"elementwise_kernel", "reduce_kernel", "multi_tensor_apply_kernel",
-                                    "device_kernel",      "Kernel2",       "distribution_nullary"};
-  return name == "Kernel" ||
-         std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string_view::npos; });
+  static constexpr std::array parts{"elementwise_", "multi_tensor_apply_kernel", "device_kernel", "Kernel2"};
+  const auto in_name = [&](const char* part) { return name.find(part) != std::string_view::npos; };
+  return name == "Kernel" || name == "reduce_kernel" || std::ranges::any_of(parts, in_name);
 }
 
 // Namespaces, types of numbers, and what wraps the operation itself.
 bool says_nothing(std::string_view word) {
-  static constexpr std::array words{"at",
-                                    "native",
-                                    "cuda",
-                                    "detail",
-                                    "std",
-                                    "c10",
-                                    "cutlass",
-                                    "internal",
-                                    "gemm",
-                                    "kernel",
-                                    "float",
-                                    "double",
-                                    "int",
-                                    "long",
-                                    "unsigned",
-                                    "bool",
-                                    "char",
-                                    "short",
-                                    "array",
-                                    "BFloat16",
-                                    "Half",
-                                    "ReduceOp",
-                                    "OpaqueType",
-                                    "func_wrapper_t",
-                                    "BinaryFunctor",
-                                    "AUnaryFunctor",
-                                    "BUnaryFunctor",
-                                    "binary_internal",
-                                    "foreach_internal",
-                                    "const"};
+  static constexpr std::string_view words =
+      " at native cuda detail std c10 cutlass internal gemm kernel float double int long unsigned bool char "
+      "short array BFloat16 Half ReduceOp OpaqueType func_wrapper_t BinaryFunctor AUnaryFunctor "
+      "BUnaryFunctor binary_internal foreach_internal templates const true false void __half __nv_bfloat16 ";
   return std::isdigit(static_cast<unsigned char>(word.front())) != 0 || word.starts_with("gpu_kernel_impl") ||
-         word.ends_with("Metadata") || std::ranges::find(words, word) != words.end();
+         word.ends_with("Metadata") || words.find(fmt::format(" {} ", word)) != std::string_view::npos;
 }
 
 bool of_identifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

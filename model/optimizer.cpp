@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <stdexcept>
 
 namespace model {
 
@@ -55,7 +56,10 @@ Tensor AdamW::clip_coefficient() const {
 void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& found_inf) {
   const at::NoGradGuard no_grad;
   ++step_count_;
+  if (std::holds_alternative<std::monostate>(learning_rate_)) throw std::logic_error("AdamW::step: no learning rate");
   const bool from_host = std::holds_alternative<double>(learning_rate_) && !found_inf;
+  if (from_host_.value_or(from_host) != from_host) throw std::logic_error("AdamW::step: its numbers changed sides");
+  from_host_ = from_host;
   if (kind_ == Optimizer::fused || !from_host) step_tensor_.add_(1);
   if (kind_ == Optimizer::fused) {
     step_fused(clip_coefficient.reciprocal(), found_inf);
@@ -79,7 +83,7 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
     }
   }
   if (found_inf) step_tensor_.sub_(found_inf->squeeze());
-  if (std::holds_alternative<Tensor>(learning_rate_)) learning_rate_ = 0.0;  // a graph's memory is held for no longer
+  if (std::holds_alternative<Tensor>(learning_rate_)) learning_rate_ = {};  // a graph's memory is held for no longer
 }
 
 AdamW::HostFactors AdamW::host_factors() const {

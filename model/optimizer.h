@@ -28,18 +28,19 @@ class AdamW {
  public:
   AdamW(const std::vector<Parameter>& parameters, Optimizer kind, const AdamWOptions& options = {});
 
-  // A captured step takes it from a tensor of one element on the device, which holds for one step.
+  // A captured step takes it from a tensor of one element on the device, which holds for one step. Every step of an
+  // optimizer takes it from the same side.
   void set_learning_rate(double learning_rate);
   void set_learning_rate(const at::Tensor& learning_rate);
 
-  // Divides the gradients by `scale` and adds 1 to `found_inf` where one of them is not finite (gradient scaling).
+  // Divides the gradients by `scale` and sets `found_inf` to 1 where one of them is not finite (gradient scaling).
   void unscale(const at::Tensor& inverse_scale, at::Tensor& found_inf);
 
   // The factor that brings the gradients' global norm to max_norm, at most 1: 0-dim, on the device.
   [[nodiscard]] at::Tensor clip_coefficient() const;
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
-  // clipped gradients first. A nonzero found_inf, one element on the device, skips the update there: the host never
+  // clipped gradients first. A found_inf of 1, one element on the device, skips the update there: the host never
   // learns of it, and weights, moments and step count stay as they were.
   void step(const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf = {});
 
@@ -79,8 +80,9 @@ class AdamW {
 
   Optimizer kind_;
   AdamWOptions options_;
-  std::vector<Group> groups_;                             // decayed, not decayed
-  std::variant<double, at::Tensor> learning_rate_ = 0.0;  // a tensor: 0-dim float32 on the parameters' device
+  std::vector<Group> groups_;                                       // decayed, not decayed
+  std::variant<std::monostate, double, at::Tensor> learning_rate_;  // a tensor: 0-dim float32 on the device
+  std::optional<bool> from_host_;                                   // what factors are made of, from the first step on
   int64_t step_count_ = 0;
   at::Tensor step_tensor_;  // 0-dim float32 on the parameters' device
 };

@@ -103,21 +103,22 @@ void time_calls(benchmark::State& state, model::Device device, const std::functi
   }
   ColdCache cache;
   const auto time_one = [&] {
-    while (true) {
-      prepare();
-      const DeviceTime time = time_on_cuda(cache, repeated);
-      if (!time.launch_bound || !cache.lengthen()) return time;
-    }
+    prepare();
+    return time_on_cuda(cache, repeated);
   };
-  time_one();  // finds how much of a head start is needed
+  // As long a head start as it takes, and as much again for the host's bad moments.
+  while (time_one().launch_bound && cache.lengthen()) continue;
+  cache.lengthen();
   int64_t timed = 0, launch_bound = 0;
   while (state.KeepRunningBatch(calls)) {
-    const DeviceTime time = time_one();
+    DeviceTime time = time_one();
+    for (int again = 0; again < 3 && time.launch_bound; ++again) time = time_one();
     state.SetIterationTime(time.seconds);
     ++timed;
     if (time.launch_bound) ++launch_bound;
   }
-  if (launch_bound > 0) state.counters["launch_bound"] = static_cast<double>(launch_bound) / static_cast<double>(timed);
+  const double share = static_cast<double>(launch_bound) / static_cast<double>(timed);
+  if (share > 0.1) state.counters["launch_bound"] = share;
 }
 
 double seconds_of(model::Device device, const std::function<void()>& work) {

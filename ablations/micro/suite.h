@@ -40,7 +40,7 @@ class Suite {
 
 // Times `work` alone, `calls` times in a row for each preparation. On a GPU the host gets a head start that lets it
 // launch all of them before the first begins; where that cannot be had (thousands of launches), the counter
-// "launch_bound" is the share of times in which the device may have waited for the host.
+// "launch_bound" is the share of times, if over a tenth, in which the device may have waited for the host.
 void time_calls(benchmark::State& state, model::Device device, const std::function<void()>& prepare,
                 const std::function<void()>& work, int64_t calls = 1);
 

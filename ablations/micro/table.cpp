@@ -51,7 +51,7 @@ void Table::ReportRuns(const std::vector<Run>& runs) {
     const auto share = run.counters.find("share_of_step");
     fmt::print("{:<44}{:>13}", name, in_time_units(seconds));
     if (run.counters.contains("launch_bound")) {
-      fmt::print("  launching takes longer\n");
+      fmt::print("  may include launching\n");
     } else if (share == run.counters.end()) {
       fmt::print("{:>11}{:>11}\n", giga(run, "flops_per_second"), giga(run, "bytes_per_second"));
     } else {

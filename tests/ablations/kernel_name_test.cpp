@@ -51,6 +51,11 @@ TEST(KernelLabel, IsWhatAReaderCallsAKernel) {
        "true>(pytorch_flash::"
        "Flash_fwd_params)",
        "flash_fwd_kernel"},
+      {"void cublasLt::splitKreduce_kernel<32, 16, int, float, __nv_bfloat16, float, true>(cublasSplitKParams<float>)",
+       "splitKreduce_kernel"},
+      {"void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<unsigned int, 4, void at::"
+       "native::templates::cuda::random_kernel(int)::{lambda()#1}>(long)",
+       "distribution_elementwise_grid_stride<random_kernel>"},
       {"void vectorized_elementwise_kernel<4>(int)", "vectorized_elementwise_kernel"},
       {"(", "("},
       {"<<<<(", "<<<<("},

@@ -17,7 +17,7 @@ TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3
 
 @pytest.fixture(scope="module", name="device")
 def fixture_device() -> dict[str, str]:
-    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: cuDNN's headers were not found")
+    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS or cuDNN were not found")
     return {"LD_PRELOAD": library, "CUDA_VISIBLE_DEVICES": "0"}
 
 
@@ -70,10 +70,10 @@ def test_the_attention_is_the_one_that_the_device_has(run) -> None:
 
 
 def test_memory_at_full_size(run) -> None:
-    """PyTorch's allocator counts the same bytes whatever the kernels do: what fits into an H200 is known before one is there."""
+    """PyTorch's allocator counts its bytes whatever the kernels do. Workspaces of cuDNN and the context come on top of an H200's."""
     records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1") for rung in ("gpu", "graph", "fused_adamw")}
     peaks = {rung: record["memory"]["reserved_peak_bytes"] / 2**30 for rung, record in records.items()}
-    assert peaks["fused_adamw"] < 0.6 * peaks["graph"] and max(peaks.values()) < 139, peaks
+    assert peaks["fused_adamw"] < 0.6 * peaks["graph"] and max(peaks.values()) < 130, peaks
 
 
 def test_too_little_memory_is_said_with_what_was_asked_and_what_was_there(run) -> None:
@@ -211,7 +211,13 @@ def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
     suites = ["Graph", "Deterministic", "DeviceTrace", "Memory", "Ops", "Scaler", "Clock"]
     command = [os.environ["DEVICE_TESTS"], "--gtest_filter=" + ":".join(f"{suite}.*" for suite in suites) + ":Parity.Small*"]
     done = subprocess.run(command, env=os.environ | device, capture_output=True, text=True, timeout=600, check=False)
-    passed = set(re.findall(r"\[       OK \] (\S+)", done.stdout))
-    assert passed == {"Clock.EventsFitIntoTheHostsWindow", "Deterministic.IsProvenWithoutAWait",
-                      "DeviceTrace.LabelsEagerKernelsAndGraphNodes", "Memory.ThatIsNotThereIsReported",
-                      "Ops.NoAttentionFallsBackToAnother"}, done.stdout[-4000:]
+    assert done.returncode == 1 and "SKIPPED" not in done.stdout, done.stdout[-4000:]
+    verdicts = {name: verdict for verdict, name in re.findall(r"^\[ +(OK|FAILED) +\] (\w+\.\w+) \(", done.stdout, re.M)}
+    assert {name for name, verdict in verdicts.items() if verdict == "OK"} == {
+        "Clock.EventsFitIntoTheHostsWindow", "Deterministic.IsProvenWithoutAWait",
+        "DeviceTrace.LabelsEagerKernelsAndGraphNodes", "Memory.ThatIsNotThereIsReported", "Ops.NoAttentionFallsBackToAnother"}
+    assert {name for name, verdict in verdicts.items() if verdict == "FAILED"} == {
+        "Deterministic.RunsRepeatToTheBit", "Graph.FollowsTheSchedule", "Graph.HoldsAllMicroSteps",
+        "Graph.IsCapturedAgainWithoutATrace", "Graph.RepeatsWhatEagerStepsDo", "Ops.EveryAttentionFollowsFloat64",
+        "Ops.ForwardAndBackwardFollowFloat64", "Parity.SmallInFloat32", "Parity.SmallInFloat64",
+        "Scaler.SkipsAPlantedInfinityAndGoesOn"}

@@ -1,4 +1,4 @@
-// cuBLAS and cuBLASLt: each product is one kernel, named by what it would multiply in: "gemm float32 tf32".
+// cuBLAS and cuBLASLt: each product is one kernel, named by what it would multiply in: "gemm_float32", "gemm_tf32".
 #include "fake_cuda/device.h"
 
 #include <cublasLt.h>
@@ -25,8 +25,8 @@ const char* kernel_of(cudaDataType type, cublasComputeType_t compute, cublasMath
     case CUDA_R_64F:
       return "gemm_float64";
     default:
-      return compute == CUBLAS_COMPUTE_32F_FAST_TF32 || (math & CUBLAS_TF32_TENSOR_OP_MATH) != 0 ? "gemm_tf32"
-                                                                                                 : "gemm_float32";
+      return compute == CUBLAS_COMPUTE_32F_FAST_TF32 || (math & 0xF) == CUBLAS_TF32_TENSOR_OP_MATH ? "gemm_tf32"
+                                                                                                   : "gemm_float32";
   }
 }
 

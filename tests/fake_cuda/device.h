@@ -1,7 +1,11 @@
-// A CUDA device of make-believe, preloaded into a program in place of CUDA's run-time library, cuBLAS and CUPTI's
-// callbacks and activity: its memory is real, its order of calls is real, and its kernels do nothing. It shows what a
-// program's host does with a GPU (what it launches, waits for, allocates, captures and replays; what a capture
-// forbids) where there is none, and nothing of what a GPU would compute, nor in which time.
+// A CUDA device of make-believe, preloaded into a program in place of CUDA's run-time library, cuBLAS, cuDNN and
+// CUPTI's callbacks and activity. It shows what a program's host does with a GPU where there is none: what it launches,
+// waits for, allocates, captures and replays, and what a capture forbids. It shows nothing of what a GPU would compute,
+// nor in which time.
+//
+// Its memory is the host's. Copies from and to the host are made at once, when they are asked for; kernels, copies
+// within the device and whatever a graph replays do nothing but take time on a clock of their own. So streams are
+// ordered in that time only: a copy that does not wait for its data goes unseen here.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -90,6 +90,12 @@ TEST_F(FakeCuda, AnotherStreamComesInByAnEventAndGoesBackByOne) {
     EXPECT_EQ(end(), comes_back ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
     if (comes_back) cudaGraphDestroy(graph);
   }
+  ASSERT_EQ(begin(), cudaSuccess);
+  cudaEventRecord(event, stream);
+  EXPECT_EQ(cudaStreamWaitEvent(nullptr, event, 0), cudaErrorStreamCaptureImplicit);  // the default stream stays out
+  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(cudaStreamWaitEvent(other, event, 0), cudaErrorCapturedEvent);  // that capture is over
+  EXPECT_EQ(work(nullptr), cudaSuccess);
   cudaEventRecord(event, other);  // of no capture
   ASSERT_EQ(begin(), cudaSuccess);
   EXPECT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaErrorStreamCaptureIsolation);

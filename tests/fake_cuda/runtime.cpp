@@ -76,9 +76,12 @@ bool is_forbidden() {
   return forbidden;
 }
 
-void wait_until(int64_t time_ns) {
+// Other threads go on meanwhile.
+void wait_until(int64_t time_ns, std::unique_lock<std::recursive_mutex>& lock) {
+  lock.unlock();
   const timespec until{.tv_sec = time_ns / 1'000'000'000, .tv_nsec = time_ns % 1'000'000'000};
   while (now_ns() < time_ns) ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+  lock.lock();
 }
 
 Event* event_of(cudaEvent_t handle) { return reinterpret_cast<Event*>(handle); }
@@ -100,7 +103,8 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t shared_by
   const char* name = kernel_name(function);
   if (name == nullptr) return fail(cudaErrorInvalidDeviceFunction);
   const bool fits = size_t{block.x} * block.y * block.z <= 1024 && shared_bytes <= size_t{227} << 10 && block.z <= 64 &&
-                    grid.y <= 65535 && grid.z <= 65535 && size_t{grid.x} * grid.y * grid.z * block.x > 0;
+                    grid.y <= 65535 && grid.z <= 65535 &&
+                    size_t{grid.x} * grid.y * grid.z * block.x * block.y * block.z > 0;
   if (!fits) return fail(cudaErrorInvalidConfiguration);
   return fail(enqueue(stream_of(stream), {.kind = Work::Kind::kernel, .name = name}, correlation));
 }
@@ -143,8 +147,8 @@ cudaError_t enqueue(Stream* stream, const Work& work, uint32_t correlation) {
 
 using namespace fake_cuda;
 
-#define CALL(name, version)                       \
-  const std::lock_guard lock(fake_cuda::mutex()); \
+#define CALL(name, version)                  \
+  std::unique_lock lock(fake_cuda::mutex()); \
   const Call call(true, #name, CUPTI_RUNTIME_TRACE_CBID_##name##_##version)
 
 extern "C" {
@@ -158,9 +162,11 @@ void __cudaUnregisterFatBinary(void** handle) { delete handle; }
 char __cudaInitModule(void**) { return 0; }
 void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
                             int*) {
+  const std::lock_guard lock(fake_cuda::mutex());
   process().kernels[function] = name;
 }
 void __cudaRegisterVar(void**, char* variable, char*, const char*, int, size_t bytes, int, int) {
+  const std::lock_guard lock(fake_cuda::mutex());
   process().variables[variable] = {nullptr, bytes};
 }
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void* stream) {
@@ -299,7 +305,7 @@ cudaError_t cudaDeviceSynchronize() {
   }
   int64_t until = process().default_stream.busy_until_ns;
   for (const auto& stream : process().streams) until = std::max(until, stream->busy_until_ns);
-  wait_until(until);
+  wait_until(until, lock);
   return cudaSuccess;
 }
 
@@ -393,7 +399,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                               size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   CALL(cudaMemcpy2DAsync, v3020);
-  for (size_t row = 0; row < height; ++row) {
+  for (size_t row = 0; stream_of(stream)->capture == nullptr && row < height; ++row) {
     copy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
   }
   return fail(enqueue(stream_of(stream), {.kind = Work::Kind::copy, .bytes = width * height, .direction = kind},
@@ -403,7 +409,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   CALL(cudaMemcpy, v3020);
   if (is_forbidden()) return fail(cudaErrorStreamCaptureImplicit);
   const cudaError_t error = copy_in_stream(to, from, bytes, kind, stream_of(nullptr), call.correlation());
-  wait_until(process().default_stream.busy_until_ns);
+  wait_until(process().default_stream.busy_until_ns, lock);
   return fail(error);
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
@@ -455,21 +461,31 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   CALL(cudaStreamSynchronize, v3020);
   Stream* const stream = stream_of(handle);
   if (stream->capture) return stream->capture->broken = true, fail(cudaErrorStreamCaptureUnsupported);
-  wait_until(stream->busy_until_ns);
+  wait_until(stream->busy_until_ns, lock);
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   CALL(cudaStreamQuery, v3020);
   Stream* const stream = stream_of(handle);
   if (stream->capture) return stream->capture->broken = true, fail(cudaErrorStreamCaptureUnsupported);
-  return now_ns() < stream->busy_until_ns ? cudaErrorNotReady : cudaSuccess;
+  return fail(now_ns() < stream->busy_until_ns ? cudaErrorNotReady : cudaSuccess);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsigned) {
   CALL(cudaStreamWaitEvent, v3020);
   Stream* const stream = stream_of(handle);
   const Event* event = event_of(awaited);
   if (event->capture) {
-    if (stream->capture && stream->capture != event->capture) return fail(cudaErrorStreamCaptureMerge);
+    if (stream == &process().default_stream) {
+      event->capture->broken = true;
+      return fail(cudaErrorStreamCaptureImplicit);
+    }
+    const bool under_way = std::ranges::find(process().captures, event->capture) != process().captures.end();
+    if (!under_way) return fail(cudaErrorCapturedEvent);
+    if (stream->capture && stream->capture != event->capture) {
+      stream->capture->broken = event->capture->broken = true;
+      return fail(cudaErrorStreamCaptureMerge);
+    }
+    if (event->capture->broken) return fail(cudaErrorStreamCaptureInvalidated);
     stream->capture = event->capture;
     auto& follows = stream->capture->follows[stream];
     follows.try_emplace(stream, 0);
@@ -501,6 +517,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_han
   event->recorded = true;
   event->capture = nullptr;
   if (stream->capture && (flags & cudaEventRecordExternal) == 0) {
+    if (stream->capture->broken) return fail(cudaErrorStreamCaptureInvalidated);
     event->capture = stream->capture;
     event->follows = stream->capture->follows[stream];
     return cudaSuccess;
@@ -516,19 +533,20 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   const Event* event = event_of(handle);
   if (event->capture) return event->capture->broken = true, fail(cudaErrorCapturedEvent);
   if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
-  return now_ns() < event->at_ns ? cudaErrorNotReady : cudaSuccess;
+  return fail(now_ns() < event->at_ns ? cudaErrorNotReady : cudaSuccess);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   CALL(cudaEventSynchronize, v3020);
   const Event* event = event_of(handle);
   if (event->capture) return event->capture->broken = true, fail(cudaErrorCapturedEvent);
   if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
-  wait_until(event->at_ns);
+  wait_until(event->at_ns, lock);
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   CALL(cudaEventElapsedTime, v3020);
   const Event *from = event_of(begin), *to = event_of(end);
+  if (from->capture || to->capture) return fail(cudaErrorCapturedEvent);
   if (!from->recorded || !to->recorded || !from->timed || !to->timed) return fail(cudaErrorInvalidResourceHandle);
   if (now_ns() < std::max(from->at_ns, to->at_ns)) return fail(cudaErrorNotReady);
   *milliseconds = static_cast<float>(static_cast<double>(to->at_ns - from->at_ns) * 1e-6);
@@ -570,7 +588,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (capture->broken) return fail(cudaErrorStreamCaptureInvalidated);
   auto& followed = capture->follows[capture->origin];
   for (const auto& [stream, follows] : capture->follows) {
-    if (followed[stream] < follows.at(stream)) return fail(cudaErrorStreamCaptureUnjoined);
+    const auto own = follows.find(stream);
+    if (own != follows.end() && followed[stream] < own->second) return fail(cudaErrorStreamCaptureUnjoined);
   }
   *graph = reinterpret_cast<cudaGraph_t>(capture->graph.release());
   return cudaSuccess;
@@ -593,6 +612,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
   return cudaSuccess;
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {
+  const std::lock_guard lock(fake_cuda::mutex());
   const auto* graph = reinterpret_cast<const Graph*>(handle);
   if (nodes != nullptr) {
     for (size_t i = 0; i < std::min(*count, graph->nodes.size()); ++i) {

@@ -90,6 +90,18 @@ TEST(AdamW, ALearningRateOfZeroChangesNothing) {
   }
 }
 
+TEST(AdamW, RefusesAStepWithoutALearningRateAndAnotherSide) {
+  const auto parameters = two_parameters();
+  AdamW optimizer(parameters, Optimizer::loop);
+  set_gradients(parameters, 1.0);
+  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient()), std::logic_error);
+  set_learning_rate(optimizer, 0.1, /*on_device=*/true);
+  optimizer.step(optimizer.clip_coefficient());
+  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient()), std::logic_error);  // it held for one step
+  set_learning_rate(optimizer, 0.1, /*on_device=*/false);
+  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient()), std::logic_error);  // would begin at step 1 again
+}
+
 TEST(AdamW, ClipsToTheNorm) {
   const auto parameters = two_parameters();
   set_gradients(parameters, 10.0);
