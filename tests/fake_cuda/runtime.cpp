@@ -1,101 +1,23 @@
-// CUDA's run-time library, as much of it as PyTorch and this project call.
-#include "fake_cuda/device.h"
+// CUDA's run-time library, as much of it as PyTorch and this project call: kernels, the device, errors. Memory is in
+// memory_calls.cpp, streams, captures and graphs in streams.cpp.
 #include "fake_cuda/memory.h"
+#include "fake_cuda/process.h"
 
-#include <cupti_runtime_cbid.h>
 #include <dlfcn.h>
-#include <time.h>
 #include <vector_types.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <unordered_map>
 #include <utility>
 
 namespace fake_cuda {
 namespace {
 
-thread_local cudaError_t last_error = cudaSuccess;
-thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
-
-cudaError_t fail(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
-  return error;
-}
-
-struct Process {
-  std::recursive_mutex mutex;
-  Stream default_stream{.id = 7};
-  std::vector<std::unique_ptr<Stream>> streams;
-  std::vector<std::shared_ptr<Capture>> captures;  // under way
-  std::unordered_map<const void*, const char*> kernels;
-  std::unordered_map<const void*, std::pair<void*, size_t>> variables;
-  uint64_t ids = 0;
-  std::map<std::string, int64_t> done;  // kernels by name, captured ones as often as they were replayed
-};
-
-Process& process() {
-  static auto* one = new Process;  // outlives the program's own clean-up
-  return *one;
-}
-
-// FAKE_CUDA_COUNTS=FILE: how often each kernel ran, written there when the program ends.
-__attribute__((destructor)) void write_counts() {
-  const char* path = std::getenv("FAKE_CUDA_COUNTS");
-  if (path == nullptr || process().done.empty()) return;
-  std::ofstream file(path);
-  for (const auto& [name, count] : process().done) file << count << ' ' << name << '\n';
-}
-
-void carry_out(Stream* stream, const Work& work, uint32_t correlation, uint64_t node) {
-  const int64_t begin = std::max(now_ns(), stream->busy_until_ns);
-  stream->busy_until_ns = begin + duration_ns(work);
-  record_work(work, begin, stream->id, correlation, node);
-  if (work.kind == Work::Kind::kernel) ++process().done[work.name];
-}
-
 const char* kernel_name(const void* function) {
   const auto found = process().kernels.find(function);
   return found == process().kernels.end() ? nullptr : found->second;
-}
-
-// What a capture forbids (cudaThreadExchangeStreamCaptureMode's documentation): breaks the captures it concerns.
-bool is_forbidden() {
-  bool forbidden = false;
-  for (const auto& capture : process().captures) {
-    const bool own = capture->thread == std::this_thread::get_id();
-    const bool concerns =
-        thread_mode == cudaStreamCaptureModeGlobal
-            ? (own ? capture->mode != cudaStreamCaptureModeRelaxed : capture->mode == cudaStreamCaptureModeGlobal)
-            : thread_mode == cudaStreamCaptureModeThreadLocal && own && capture->mode != cudaStreamCaptureModeRelaxed;
-    if (concerns) capture->broken = forbidden = true;
-  }
-  return forbidden;
-}
-
-// Other threads go on meanwhile.
-void wait_until(int64_t time_ns, std::unique_lock<std::recursive_mutex>& lock) {
-  lock.unlock();
-  const timespec until{.tv_sec = time_ns / 1'000'000'000, .tv_nsec = time_ns % 1'000'000'000};
-  while (now_ns() < time_ns) ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
-  lock.lock();
-}
-
-Event* event_of(cudaEvent_t handle) { return reinterpret_cast<Event*>(handle); }
-
-cudaError_t copy_in_stream(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, Stream* stream,
-                           uint32_t correlation) {
-  if (kind == cudaMemcpyDefault) {
-    const bool to_device = type_of(to) == cudaMemoryTypeDevice, from_device = type_of(from) == cudaMemoryTypeDevice;
-    kind = to_device ? (from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice) : cudaMemcpyDeviceToHost;
-  }
-  const bool captured = stream->capture != nullptr;
-  const cudaError_t error = enqueue(stream, {.kind = Work::Kind::copy, .bytes = bytes, .direction = kind}, correlation);
-  if (error == cudaSuccess && !captured) copy(to, from, bytes);
-  return error;
 }
 
 cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
@@ -117,39 +39,9 @@ struct Configuration {
 thread_local std::vector<Configuration> configurations;
 
 }  // namespace
-
-std::recursive_mutex& mutex() { return process().mutex; }
-
-int64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-Stream* stream_of(cudaStream_t handle) {
-  const bool is_default = handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
-  return is_default ? &process().default_stream : reinterpret_cast<Stream*>(handle);
-}
-
-cudaError_t enqueue(Stream* stream, const Work& work, uint32_t correlation) {
-  if (Capture* capture = stream->capture.get(); capture != nullptr) {
-    if (capture->broken) return cudaErrorStreamCaptureInvalidated;
-    ++capture->follows[stream][stream];
-    capture->graph->nodes.push_back(std::make_unique<Node>(Node{.work = work, .id = ++process().ids}));
-    tell_node(*capture->graph->nodes.back(), false);
-    return cudaSuccess;
-  }
-  carry_out(stream, work, correlation, 0);
-  return cudaSuccess;
-}
-
 }  // namespace fake_cuda
 
 using namespace fake_cuda;
-
-#define CALL(name, version)                  \
-  std::unique_lock lock(fake_cuda::mutex()); \
-  const Call call(true, #name, CUPTI_RUNTIME_TRACE_CBID_##name##_##version)
 
 extern "C" {
 
@@ -311,8 +203,8 @@ cudaError_t cudaDeviceSynchronize() {
 
 // Errors.
 
-cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
-cudaError_t cudaPeekAtLastError() { return last_error; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error(), cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error(); }
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
@@ -344,89 +236,6 @@ const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : cudaGetErrorName(error);
 }
 
-// Memory.
-
-cudaError_t cudaMalloc(void** data, size_t bytes) {
-  CALL(cudaMalloc, v3020);
-  if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
-  *data = bytes == 0 ? nullptr : take(bytes, false);
-  return fail(*data == nullptr && bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess);
-}
-cudaError_t cudaFree(void* data) {
-  CALL(cudaFree, v3020);
-  if (data == nullptr) return cudaSuccess;
-  if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
-  return fail(give_back(data) ? cudaSuccess : cudaErrorInvalidValue);
-}
-cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
-  CALL(cudaHostAlloc, v3020);
-  if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
-  *data = take(bytes, true);
-  return fail(*data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
-}
-cudaError_t cudaFreeHost(void* data) {
-  CALL(cudaFreeHost, v3020);
-  if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
-  return fail(give_back(data) ? cudaSuccess : cudaErrorInvalidValue);
-}
-cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  CALL(cudaMemGetInfo, v3020);
-  *free = free_bytes();
-  *total = total_bytes();
-  return cudaSuccess;
-}
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-  CALL(cudaPointerGetAttributes, v4000);
-  const cudaMemoryType type = type_of(pointer);
-  *attributes = {.type = type,
-                 .device = type == cudaMemoryTypeUnregistered ? -2 : 0,
-                 .devicePointer = type == cudaMemoryTypeUnregistered ? nullptr : const_cast<void*>(pointer),
-                 .hostPointer = type == cudaMemoryTypeDevice ? nullptr : const_cast<void*>(pointer)};
-  return cudaSuccess;
-}
-cudaError_t cudaGetSymbolAddress(void** data, const void* symbol) {
-  CALL(cudaGetSymbolAddress, v3020);
-  const auto found = process().variables.find(symbol);
-  if (found == process().variables.end()) return fail(cudaErrorInvalidSymbol);
-  if (found->second.first == nullptr) found->second.first = take(found->second.second, false);
-  *data = found->second.first;
-  return cudaSuccess;
-}
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  CALL(cudaMemcpyAsync, v3020);
-  return fail(copy_in_stream(to, from, bytes, kind, stream_of(stream), call.correlation()));
-}
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-  CALL(cudaMemcpy2DAsync, v3020);
-  for (size_t row = 0; stream_of(stream)->capture == nullptr && row < height; ++row) {
-    copy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
-  }
-  return fail(enqueue(stream_of(stream), {.kind = Work::Kind::copy, .bytes = width * height, .direction = kind},
-                      call.correlation()));
-}
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  CALL(cudaMemcpy, v3020);
-  if (is_forbidden()) return fail(cudaErrorStreamCaptureImplicit);
-  const cudaError_t error = copy_in_stream(to, from, bytes, kind, stream_of(nullptr), call.correlation());
-  wait_until(process().default_stream.busy_until_ns, lock);
-  return fail(error);
-}
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  CALL(cudaMemsetAsync, v3020);
-  Stream* const of = stream_of(stream);
-  const bool captured = of->capture != nullptr;
-  const cudaError_t error = enqueue(of, {.kind = Work::Kind::set, .bytes = bytes}, call.correlation());
-  if (error == cudaSuccess && !captured) fill(to, value, bytes);
-  return fail(error);
-}
-cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  CALL(cudaMemset, v3020);
-  if (is_forbidden()) return fail(cudaErrorStreamCaptureImplicit);
-  fill(to, value, bytes);
-  return fail(enqueue(stream_of(nullptr), {.kind = Work::Kind::set, .bytes = bytes}, call.correlation()));
-}
-
 // Kernels' properties.
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
@@ -444,214 +253,6 @@ cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads, size_t,
                                                                    unsigned) {
   return *blocks = std::max(1, 2048 / std::max(threads, 1)), cudaSuccess;
-}
-
-// Streams and events.
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
-  CALL(cudaStreamCreateWithPriority, v5050);
-  process().streams.push_back(std::make_unique<Stream>());
-  process().streams.back()->id = static_cast<uint32_t>(12 + process().streams.size());
-  *stream = reinterpret_cast<cudaStream_t>(process().streams.back().get());
-  return cudaSuccess;
-}
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithPriority(stream, 0, 0); }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  CALL(cudaStreamSynchronize, v3020);
-  Stream* const stream = stream_of(handle);
-  if (stream->capture) return stream->capture->broken = true, fail(cudaErrorStreamCaptureUnsupported);
-  wait_until(stream->busy_until_ns, lock);
-  return cudaSuccess;
-}
-cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  CALL(cudaStreamQuery, v3020);
-  Stream* const stream = stream_of(handle);
-  if (stream->capture) return stream->capture->broken = true, fail(cudaErrorStreamCaptureUnsupported);
-  return fail(now_ns() < stream->busy_until_ns ? cudaErrorNotReady : cudaSuccess);
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsigned) {
-  CALL(cudaStreamWaitEvent, v3020);
-  Stream* const stream = stream_of(handle);
-  const Event* event = event_of(awaited);
-  if (event->capture) {
-    if (stream == &process().default_stream) {
-      event->capture->broken = true;
-      return fail(cudaErrorStreamCaptureImplicit);
-    }
-    const bool under_way = std::ranges::find(process().captures, event->capture) != process().captures.end();
-    if (!under_way) return fail(cudaErrorCapturedEvent);
-    if (stream->capture && stream->capture != event->capture) {
-      stream->capture->broken = event->capture->broken = true;
-      return fail(cudaErrorStreamCaptureMerge);
-    }
-    if (event->capture->broken) return fail(cudaErrorStreamCaptureInvalidated);
-    stream->capture = event->capture;
-    auto& follows = stream->capture->follows[stream];
-    follows.try_emplace(stream, 0);
-    for (const auto& [other, count] : event->follows) follows[other] = std::max(follows[other], count);
-    return cudaSuccess;
-  }
-  if (stream->capture && event->recorded) {
-    stream->capture->broken = true;
-    return fail(cudaErrorStreamCaptureIsolation);
-  }
-  stream->busy_until_ns = std::max(stream->busy_until_ns, event->at_ns);
-  return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  CALL(cudaEventCreateWithFlags, v3020);
-  *event = reinterpret_cast<cudaEvent_t>(new Event{.timed = (flags & cudaEventDisableTiming) == 0});
-  return cudaSuccess;
-}
-cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  CALL(cudaEventDestroy, v3020);
-  delete event_of(event);
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flags) {
-  CALL(cudaEventRecordWithFlags, v11010);
-  Stream* const stream = stream_of(stream_handle);
-  Event* const event = event_of(handle);
-  event->recorded = true;
-  event->capture = nullptr;
-  if (stream->capture && (flags & cudaEventRecordExternal) == 0) {
-    if (stream->capture->broken) return fail(cudaErrorStreamCaptureInvalidated);
-    event->capture = stream->capture;
-    event->follows = stream->capture->follows[stream];
-    return cudaSuccess;
-  }
-  event->at_ns = std::max(now_ns(), stream->busy_until_ns);
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
-}
-cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  CALL(cudaEventQuery, v3020);
-  const Event* event = event_of(handle);
-  if (event->capture) return event->capture->broken = true, fail(cudaErrorCapturedEvent);
-  if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
-  return fail(now_ns() < event->at_ns ? cudaErrorNotReady : cudaSuccess);
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  CALL(cudaEventSynchronize, v3020);
-  const Event* event = event_of(handle);
-  if (event->capture) return event->capture->broken = true, fail(cudaErrorCapturedEvent);
-  if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
-  wait_until(event->at_ns, lock);
-  return cudaSuccess;
-}
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  CALL(cudaEventElapsedTime, v3020);
-  const Event *from = event_of(begin), *to = event_of(end);
-  if (from->capture || to->capture) return fail(cudaErrorCapturedEvent);
-  if (!from->recorded || !to->recorded || !from->timed || !to->timed) return fail(cudaErrorInvalidResourceHandle);
-  if (now_ns() < std::max(from->at_ns, to->at_ns)) return fail(cudaErrorNotReady);
-  *milliseconds = static_cast<float>(static_cast<double>(to->at_ns - from->at_ns) * 1e-6);
-  return cudaSuccess;
-}
-
-// Captures and graphs.
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  std::swap(thread_mode, *mode);
-  return cudaSuccess;
-}
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
-  CALL(cudaStreamBeginCapture, v10000);
-  Stream* const stream = stream_of(handle);
-  if (stream == &process().default_stream) return fail(cudaErrorStreamCaptureUnsupported);
-  if (stream->capture) return fail(cudaErrorIllegalState);
-  stream->capture = std::make_shared<Capture>(Capture{.id = ++process().ids,
-                                                      .mode = mode,
-                                                      .thread = std::this_thread::get_id(),
-                                                      .origin = stream,
-                                                      .graph = std::make_unique<Graph>()});
-  process().captures.push_back(stream->capture);
-  return cudaSuccess;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the capture's, and then its graph's owner's
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  CALL(cudaStreamEndCapture, v10000);
-  *graph = nullptr;
-  const std::shared_ptr<Capture> capture = stream_of(handle)->capture;
-  if (!capture) return fail(cudaErrorIllegalState);
-  if (capture->origin != stream_of(handle)) return fail(cudaErrorStreamCaptureUnmatched);
-  const bool wrong_thread =
-      capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id();
-  if (wrong_thread) return fail(cudaErrorStreamCaptureWrongThread);
-  for (const auto& stream : process().streams) {
-    if (stream->capture == capture) stream->capture = nullptr;
-  }
-  std::erase(process().captures, capture);
-  if (capture->broken) return fail(cudaErrorStreamCaptureInvalidated);
-  auto& followed = capture->follows[capture->origin];
-  for (const auto& [stream, follows] : capture->follows) {
-    const auto own = follows.find(stream);
-    if (own != follows.end() && followed[stream] < own->second) return fail(cudaErrorStreamCaptureUnjoined);
-  }
-  *graph = reinterpret_cast<cudaGraph_t>(capture->graph.release());
-  return cudaSuccess;
-}
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  return cudaStreamGetCaptureInfo(handle, status, nullptr, nullptr, nullptr, nullptr, nullptr);
-}
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
-                                     cudaGraph_t* graph, const cudaGraphNode_t**, const cudaGraphEdgeData**,
-                                     size_t* dependencies) {
-  const std::lock_guard lock(fake_cuda::mutex());
-  const Capture* capture = stream_of(handle)->capture.get();
-  *status = capture == nullptr ? cudaStreamCaptureStatusNone
-            : capture->broken  ? cudaStreamCaptureStatusInvalidated
-                               : cudaStreamCaptureStatusActive;
-  if (capture == nullptr) return cudaSuccess;
-  if (id != nullptr) *id = capture->id;
-  if (graph != nullptr) *graph = reinterpret_cast<cudaGraph_t>(capture->graph.get());
-  if (dependencies != nullptr) *dependencies = 0;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {
-  const std::lock_guard lock(fake_cuda::mutex());
-  const auto* graph = reinterpret_cast<const Graph*>(handle);
-  if (nodes != nullptr) {
-    for (size_t i = 0; i < std::min(*count, graph->nodes.size()); ++i) {
-      nodes[i] = reinterpret_cast<cudaGraphNode_t>(graph->nodes[i].get());
-    }
-  }
-  *count = graph->nodes.size();
-  return cudaSuccess;
-}
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t handle, unsigned long long) {
-  CALL(cudaGraphInstantiateWithFlags, v11040);
-  const auto* graph = reinterpret_cast<const Graph*>(handle);
-  auto clone = std::make_unique<Graph>();
-  for (const auto& node : graph->nodes) {
-    clone->nodes.push_back(
-        std::make_unique<Node>(Node{.work = node->work, .id = ++process().ids, .original = node->id}));
-    tell_node(*clone->nodes.back(), true);
-  }
-  *executable = reinterpret_cast<cudaGraphExec_t>(clone.release());
-  return cudaSuccess;
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
-  CALL(cudaGraphLaunch, v10000);
-  Stream* const stream = stream_of(handle);
-  if (stream->capture) return fail(cudaErrorStreamCaptureUnsupported);  // a child graph, which nobody here makes
-  for (const auto& node : reinterpret_cast<const Graph*>(executable)->nodes) {
-    carry_out(stream, node->work, call.correlation(), node->id);
-  }
-  return cudaSuccess;
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  CALL(cudaGraphDestroy, v10000);
-  delete reinterpret_cast<Graph*>(graph);
-  return cudaSuccess;
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  CALL(cudaGraphExecDestroy, v10000);
-  delete reinterpret_cast<Graph*>(executable);
-  return cudaSuccess;
 }
 
 // The driver's functions (driver.cpp), by name.
