@@ -55,11 +55,11 @@ Tensor AdamW::clip_coefficient() const {
 
 void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& found_inf) {
   const at::NoGradGuard no_grad;
-  ++step_count_;
   if (std::holds_alternative<std::monostate>(learning_rate_)) throw std::logic_error("AdamW::step: no learning rate");
   const bool from_host = std::holds_alternative<double>(learning_rate_) && !found_inf;
   if (from_host_.value_or(from_host) != from_host) throw std::logic_error("AdamW::step: its numbers changed sides");
   from_host_ = from_host;
+  ++step_count_;
   if (kind_ == Optimizer::fused || !from_host) step_tensor_.add_(1);
   if (kind_ == Optimizer::fused) {
     step_fused(clip_coefficient.reciprocal(), found_inf);
@@ -128,7 +128,7 @@ void AdamW::step_loop(const Group& group, const HostFactors& factors) const {
 }
 
 void AdamW::step_loop(const Group& group, const DeviceFactors& factors) const {
-  const Tensor kept = at::rsub(factors.learning_rate * group.weight_decay, 1.0);
+  const Tensor kept = group.weight_decay != 0 ? at::rsub(factors.learning_rate * group.weight_decay, 1.0) : Tensor();
   for (size_t i = 0; i < group.parameters.size(); ++i) {
     const Tensor& p = group.parameters[i];
     const Tensor& m = group.first_moments[i];
@@ -142,7 +142,7 @@ void AdamW::step_loop(const Group& group, const DeviceFactors& factors) const {
       v.mul_(options_.beta2);
     }
     v.addcmul_(g, g, 1.0 - options_.beta2);
-    if (group.weight_decay != 0) p.mul_(kept);
+    if (kept.defined()) p.mul_(kept);
     p.addcdiv_(m * factors.negative_step_size, v.sqrt().add_(factors.eps));
   }
 }
