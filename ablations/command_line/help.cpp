@@ -211,8 +211,8 @@ std::string help_text(const CommandLine& line, const Command& command, const Loo
   text += "\n" + wrapped(exit_statuses);
   return text +
          wrapped(
-             "`ladder COMMAND --help` says more of a command; docs/cli.md is all of it on one page, and README.md "
-             "says how to read a report.");
+             "`ladder COMMAND --help` says more of a command; docs/cli.md is all of it on one page, and "
+             "docs/report.md says how to read a report.");
 }
 
 std::string help_markdown(const CommandLine& line) {

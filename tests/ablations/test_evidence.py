@@ -1,4 +1,4 @@
-"""The recorded evidence, and the pictures that the README shows of it, are what this program makes of the records."""
+"""The recorded evidence is what this program makes of the records, and the pages that show it lead to what is there."""
 
 import re
 import shutil
@@ -29,6 +29,18 @@ def test_report_and_pictures_are_this_programs(ladder, folder, tmp_path):
         assert (out / file.relative_to(folder)).read_text() == file.read_text(), f"{file} is stale"
 
 
-def test_readme_shows_only_what_is_there():
-    shown = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text())
-    assert shown and all((ROOT / picture).is_file() for picture in shown)
+def headings(page):
+    """The anchors that GitHub gives a page's headings."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")]), ids=lambda page: page.name)
+def test_pages_lead_only_to_what_is_there(page):
+    for link in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if link.startswith("https://"):
+            continue
+        file, _, heading = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        assert target.exists(), link
+        assert not heading or heading in headings(target), link

@@ -136,7 +136,7 @@ def test_help_of_the_program(ladder, helps) -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert re.search(r"^Begin with\n  ladder doctor\n .*\n  ladder ablate --ladder tiny\n", text, re.M)
     words = " ".join(text.split())
-    assert "Exit status: 0 fine; 1 " in words and "docs/cli.md" in words and "README.md" in words
+    assert "Exit status: 0 fine; 1 " in words and "docs/cli.md" in words and "docs/report.md" in words
     assert not re.search(r"\[OPTIONS\]|SUBCOMMAND|Positionals|Subcommands", text)
     assert set(helps) == {"doctor", "ablate", "run", "profile", "merge", "report", "history", "verify", "compare", "gate", "train",
                           "tokenize", "help", "completion"}
