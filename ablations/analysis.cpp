@@ -210,7 +210,10 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
                               "kernel_launches", "graph_launches", "by_phase"}) {
       rungs[i]["profile"][field] = trace.at("summary").at(field);
     }
-    if (!before.is_null()) rungs[i]["explanation"] = explain(before, trace).at("words");
+    // From a CPU to a GPU there is nothing in common to tell.
+    if (!before.is_null() && before.at("device") == trace.at("device")) {
+      rungs[i]["explanation"] = explain(before, trace).at("words");
+    }
     before = std::move(trace);
   }
 }

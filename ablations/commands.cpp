@@ -70,10 +70,11 @@ int ablate(const AblateFlags& flags) {
   }
   // Not by its name: a build may put another program there while the study runs.
   const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
+  const std::string to_go_on =
+      fmt::format("ladder ablate --resume{} --out {}", flags.explain ? " --explain" : "", printable(out.string()));
   const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s));
   if (outcome.interrupted) {
-    fmt::print(stderr, "what is measured is kept; go on with: ladder ablate --resume --out {}\n",
-               printable(out.string()));
+    fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on);
     return 130;
   }
   const bool explained = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard);
@@ -96,8 +97,8 @@ int ablate(const AblateFlags& flags) {
   }
   if (outcome.not_made > 0) {
     std::fflush(stdout);
-    fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; ladder ablate --resume --out {} goes on\n",
-               outcome.not_made, outcome.not_made == 1 ? " was" : "s were", flags.budget_s, printable(out.string()));
+    fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; {} goes on\n", outcome.not_made,
+               outcome.not_made == 1 ? " was" : "s were", flags.budget_s, to_go_on);
   }
   if (!traced) return 130;
   return outcome.some_failed ? 1 : status;

@@ -31,7 +31,7 @@ std::string hash_of(const Json& record) { return recipe_hash(record.at("recipe")
 
 // What a record without a plan is called.
 std::string label_of(const Json& record) {
-  const Json& applied = record.at("optimizations");
+  const Json applied = record.value("optimizations", Json::array());
   if (applied.empty()) return "start";
   const Optimization* last = find_optimization(applied.back());
   return "+ " + (last == nullptr ? applied.back().get<std::string>() : last->title);
@@ -39,15 +39,23 @@ std::string label_of(const Json& record) {
 
 void add_study(Side& side, const fs::path& folder) {
   const Plan plan = open_study(folder);
+  if (plan.gate) {
+    throw std::invalid_argument(
+        fmt::format("{}: is a gate, whose comparison stands in its gate.json; ladder gate --resume --out {} shows it",
+                    folder.string(), folder.string()));
+  }
   std::vector<PlannedRun> runs = plan.runs;
   std::ranges::stable_sort(runs, {}, &PlannedRun::rung);  // as the ladder shows them; repeats stay in order
   for (const PlannedRun& run : runs) {
     const Rung& rung = plan.rungs[run.rung];
     const fs::path file = record_file(folder, run.id);
     if (!rung.peer.empty() || !fs::exists(file)) continue;
-    const Json record = harness::read_json(file, "record");
-    if (record.at("status") == "ok") add_record(side, label_of(rung), record);
+    add_record(side, label_of(rung), harness::read_json(file, "record"));
   }
+}
+
+bool is_of_peer(const Json& record) {
+  return record.at("status") == "ok" && record.at("observations").contains("peer");
 }
 
 void add_records(Side& side, const fs::path& folder) {
@@ -58,10 +66,10 @@ void add_records(Side& side, const fs::path& folder) {
     Json document = harness::read_any_json(entry.path());
     if (harness::kind_of(document) != "record") continue;
     harness::check_schema(document, "record", entry.path().string());
-    if (document.at("status") == "ok") records.push_back(std::move(document));
+    if (!is_of_peer(document)) records.push_back(std::move(document));
   }
   std::ranges::stable_sort(records, {}, [](const Json& record) {
-    return std::pair(record.at("optimizations").size(), record.at("started").get<std::string>());
+    return std::pair(record.value("optimizations", Json::array()).size(), record.at("started").get<std::string>());
   });
   for (const Json& record : records) add_record(side, label_of(record), record);
 }
@@ -88,13 +96,15 @@ Json ratio_json(const harness::Comparison& comparison) {
 }
 
 Json loss_json(const Arm& base, const Arm& head, size_t pairs) {
-  const Json& here = base.records.front().at("workload");
-  const Json& there = head.records.front().at("workload");
-  for (const char* field : {"seed", "data", "model", "batch", "context", "accumulation"}) {
-    // The file may have another name; its tokens count.
-    const bool data = std::string_view(field) == "data";
-    if (data ? here.at(field).at("sha256") != there.at(field).at("sha256") : here.at(field) != there.at(field)) {
-      return {{"compared", false}, {"message", fmt::format("losses are not compared: another {}", field)}};
+  for (size_t i = 0; i < pairs; ++i) {
+    const Json& here = base.records[i].at("workload");
+    const Json& there = head.records[i].at("workload");
+    for (const char* field : {"seed", "data", "model", "batch", "context", "accumulation"}) {
+      // The file may have another name; its tokens count.
+      const bool data = std::string_view(field) == "data";
+      if (data ? here.at(field).at("sha256") != there.at(field).at("sha256") : here.at(field) != there.at(field)) {
+        return {{"compared", false}, {"message", fmt::format("losses are not compared: another {}", field)}};
+      }
     }
   }
   double tolerance = other_program_tolerance;
@@ -180,12 +190,16 @@ Json side_json(const Side& side) {
                       (environment.value("git_dirty", Json()) == true ? ", with changes that are not committed" : ""));
     }
   }
-  return {{"source", side.source}, {"runs", runs}, {"programs", programs}};
+  return {{"source", side.source}, {"runs", runs}, {"programs", programs}, {"left_out", side.left_out}};
 }
 
 }  // namespace
 
 void add_record(Side& side, const std::string& label, const Json& record) {
+  if (const std::string why = why_no_number(record); !why.empty()) {
+    side.left_out.push_back(fmt::format("{}: {}", record.at("id").get<std::string>(), why));
+    return;
+  }
   (void)run_data(record);  // throws for one that contradicts itself
   const std::string hash = hash_of(record);
   const auto arm = std::ranges::find_if(
@@ -198,7 +212,7 @@ void add_record(Side& side, const std::string& label, const Json& record) {
 }
 
 Side read_side(const fs::path& path) {
-  Side side{path.string(), {}};
+  Side side{.source = path.string(), .arms = {}, .left_out = {}};
   if (fs::is_directory(path)) {
     if (fs::exists(path / "plan.json")) {
       add_study(side, path);
@@ -211,14 +225,12 @@ Side read_side(const fs::path& path) {
     side.arms.push_back(read_baseline(path));
   } else {
     harness::check_schema(record, "record", path.string());
-    if (record.at("status") != "ok") {
-      throw std::invalid_argument(
-          fmt::format("{}: that run failed: {}", path.string(), record.at("failure").at("message").get<std::string>()));
-    }
     add_record(side, label_of(record), record);
   }
-  if (side.arms.empty())
-    throw std::invalid_argument(fmt::format("{}: no record of a run that ended well", path.string()));
+  if (side.arms.empty()) {
+    throw std::invalid_argument(fmt::format("{}: no record of a run that is a number{}", path.string(),
+                                            side.left_out.empty() ? "" : ": " + side.left_out.front()));
+  }
   return side;
 }
 
@@ -246,8 +258,12 @@ Json compare_sides(const Side& base, const Side& head, const CompareOptions& opt
   }
   std::vector<std::string> differing;
   for (const auto& [a, b] : matches) {
-    for (std::string& line : differences(setting_of(a->records.front()), setting_of(b->records.front()))) {
-      if (std::ranges::find(differing, line) == differing.end()) differing.push_back(std::move(line));
+    for (const Arm* arm : {a, b}) {
+      for (const Json& record : arm->records) {
+        for (std::string& line : differences(setting_of(a->records.front()), setting_of(record))) {
+          if (std::ranges::find(differing, line) == differing.end()) differing.push_back(std::move(line));
+        }
+      }
     }
   }
   if (!differing.empty() && !options.force) {

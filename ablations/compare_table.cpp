@@ -78,6 +78,12 @@ std::vector<std::string> closing(const Json& comparison) {
     lines.push_back(
         fmt::format("only {} has {}", arm.at("side").get<std::string>(), arm.at("label").get<std::string>()));
   }
+  for (const char* side : {"base", "head"}) {
+    const Json& left_out = comparison.at(side).value("left_out", Json::array());
+    if (left_out.empty()) continue;
+    lines.push_back(fmt::format("{} run{} of {} left out, not a number: {}", left_out.size(),
+                                left_out.size() == 1 ? "" : "s", side, left_out.front().get<std::string>()));
+  }
   for (const Json& line : comparison.at("forced")) {
     lines.push_back("FORCED: measured under different circumstances: " + line.get<std::string>());
   }

@@ -101,7 +101,8 @@ std::vector<PlannedRun> abba(const Plan& plan, size_t recipes, bool both, bool b
   return runs;
 }
 
-// Every arm has a baseline, or `saves` makes one. Returns how many runs the smallest has; 0 without any.
+// Every arm has a baseline, or `saves` makes one: else throws harness::Unfit. Returns how many runs the smallest has; 0
+// where one is missing.
 int64_t runs_in_baselines(const Plan& plan) {
   int64_t least = 0;
   bool missing = false;
@@ -184,6 +185,7 @@ int gate(const GateFlags& flags) {
   if (flags.resume) {
     plan = open_gate(out);
     check_workload(plan);
+    if (!plan.rungs.back().against) (void)runs_in_baselines(plan);
   } else {
     plan = gate_plan(flags);
     if (out.empty()) out = fs::path("gates") / plan.id;

@@ -3,6 +3,7 @@
 #include "ablations/baseline.h"
 #include "ablations/compare.h"
 #include "ablations/markdown.h"
+#include "ablations/measured.h"
 #include "ablations/runner.h"
 #include "ablations/setting.h"
 #include "ablations/terminal.h"
@@ -10,6 +11,7 @@
 #include "harness/verdict.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -41,18 +43,6 @@ bool is_base(const Plan& plan, size_t rung) {
   return std::ranges::any_of(plan.rungs, [&](const Rung& other) { return other.against == rung; });
 }
 
-// Why a record is no number; empty: it is one.
-std::string fault_of(const Json& record) {
-  if (record.at("status") != "ok") return record.at("failure").at("message");
-  for (const Json& proof : record.at("proofs")) {
-    if (!proof.at("passed").get<bool>()) {
-      return fmt::format("{} is not proven: expected {}, observed {}", proof.at("field").get<std::string>(),
-                         proof.at("expected").get<std::string>(), proof.at("observed").get<std::string>());
-    }
-  }
-  return "";
-}
-
 Measurements read_measurements(const Plan& plan, const fs::path& folder) {
   Measurements read;
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
@@ -62,7 +52,7 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
     for (const PlannedRun& run : plan.runs) {
       if (run.rung != i) continue;
       Json record = harness::read_json(record_file(folder, run.id), "record");
-      const std::string fault = fault_of(record);
+      const std::string fault = why_no_number(record);
       if (fault.empty()) {
         arm.records.push_back(std::move(record));
       } else {
@@ -112,6 +102,13 @@ int exit_status(const std::string& verdict) {
   return verdict == "INCONCLUSIVE" || verdict == "UNFIT" ? 3 : 0;
 }
 
+// An entry's verdict on time, unless its losses are others.
+std::string verdict_of(const Json& entry) {
+  const Json& loss = entry.at("loss");
+  const bool learns = !loss.at("compared").get<bool>() || loss.at("passed").get<bool>();
+  return learns ? entry.at("verdict").get<std::string>() : "REGRESSION";
+}
+
 // The worst of the entries', and why.
 std::string judge(const Json& comparison, Json& reasons) {
   std::string worst = "SAME";
@@ -119,8 +116,7 @@ std::string judge(const Json& comparison, Json& reasons) {
   const auto place = [&](const std::string& verdict) { return std::ranges::find(order, verdict); };
   for (const Json& entry : comparison.at("entries")) {
     const std::string label = entry.at("label");
-    std::string verdict = entry.at("verdict");
-    if (verdict != "SAME") {
+    if (entry.at("verdict") != "SAME") {
       reasons.push_back(fmt::format(
           "{}: {:.3f} of base's time{}", label, entry.at("ratio").get<double>(),
           entry.at("lo").is_null()
@@ -129,13 +125,20 @@ std::string judge(const Json& comparison, Json& reasons) {
     }
     const Json& loss = entry.at("loss");
     if (loss.at("compared").get<bool>() && !loss.at("passed").get<bool>()) {
-      verdict = "REGRESSION";
       reasons.push_back(
           fmt::format("{}: it no longer learns the same: {}", label, loss.at("message").get<std::string>()));
     }
+    const std::string verdict = verdict_of(entry);
     if (place(verdict) > place(worst)) worst = verdict;
   }
   return worst;
+}
+
+// Why a side that was measured is not one program: it was built anew while its runs were made. Empty: it is one.
+std::string mixed_programs(const Json& comparison, const char* side) {
+  const auto programs = comparison.at(side).at("programs").get<std::vector<std::string>>();
+  if (programs.size() < 2) return "";
+  return fmt::format("the runs of {} are of {} programs: {}", side, programs.size(), fmt::join(programs, "; "));
 }
 
 void warn(const Plan& plan, const Json& entry, const Json& noise, Json& warnings) {
@@ -156,11 +159,17 @@ void warn(const Plan& plan, const Json& entry, const Json& noise, Json& warnings
   }
 }
 
-// Stores head's runs as what later ones are judged by; returns the files.
-Json save_baselines(const fs::path& folder, const Side& head) {
+// Stores head's runs as what later ones are judged by; returns the files. Where there is a baseline, only an
+// improvement takes its place: slowdowns that are each too small to matter would add up unseen.
+Json save_baselines(const fs::path& folder, const Side& head, const Json& comparison) {
   Json files = Json::array();
   for (const Arm& arm : head.arms) {
     const fs::path file = baseline_file(folder, arm.records.front());
+    const Json entries = comparison.is_null() ? Json::array() : comparison.at("entries");
+    const bool improved = std::ranges::any_of(entries, [&](const Json& entry) {
+      return entry.at("label") == arm.label && verdict_of(entry) == "IMPROVEMENT";
+    });
+    if (fs::exists(file) && !improved) continue;
     fs::create_directories(file.parent_path());
     harness::write_json(file, baseline_json(arm), "baseline");
     files.push_back(file.string());
@@ -232,13 +241,23 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
       if (fs::exists(file)) measured.base.arms.push_back(read_baseline(file));
     }
     measured.base.source = fs::path(plan.gate->baselines).filename().string();
-    if (measured.base.arms.size() < measured.head.arms.size()) verdict = "SAVED";
+    if (measured.base.arms.empty()) {
+      verdict = plan.gate->saves ? "SAVED" : "UNFIT";
+      if (!plan.gate->saves) reasons.push_back("there is no baseline in " + plan.gate->baselines);
+    }
   }
   if (verdict.empty()) {
     comparison =
         compare_sides(measured.base, measured.head,
                       {.min_effect = plan.gate->min_effect, .force = plan.gate->force || plan.gate->calibrates});
     verdict = judge(comparison, reasons);
+    for (const char* side : {"base", "head"}) {
+      const bool stored = !side_by_side && std::string_view(side) == "base";  // each arm when it was last faster
+      const std::string mixed = stored ? "" : mixed_programs(comparison, side);
+      if (mixed.empty()) continue;
+      verdict = "UNFIT";
+      reasons.push_back(mixed);
+    }
     for (const Json& entry : comparison.at("entries")) {
       noise.push_back(noise_of(plan, measured, entry));
       if (!plan.gate->calibrates) warn(plan, entry, noise.back(), warnings);
@@ -252,8 +271,9 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
     verdict = "CALIBRATED";
     reasons = Json::array();
     calibration = calibrations(plan, folder, measured, saved);
-  } else if (verdict == "SAVED" || verdict == "IMPROVEMENT" || (plan.gate->saves && verdict == "SAME")) {
-    saved = save_baselines(plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines", measured.head);
+  } else if (exit_status(verdict) == 0 && (plan.gate->saves || verdict == "IMPROVEMENT")) {
+    saved = save_baselines(plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines", measured.head,
+                           comparison);
   }
   return {{"kind", "gate"},
           {"schema_version", 1},

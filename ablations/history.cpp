@@ -227,6 +227,21 @@ Json series_of(std::vector<HistoryPoint> points) {
   return result;
 }
 
+namespace {
+
+// Whether they hold the same measurements: begun at the same moment, or with a record in common.
+bool are_of_one_study(const Json& study, const Json& other) {
+  if (study.at("id") != other.at("id")) return false;
+  if (study.at("created") == other.at("created")) return true;
+  const Json hashes = study.value("hashes", Json::object()), others = other.value("hashes", Json::object());
+  for (const auto& [file, sha256] : hashes.items()) {
+    if (file.starts_with("records/") && others.value(file, Json()) == sha256) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Json history_of(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: not a folder", folder.string()));
   std::vector<fs::path> files;
@@ -236,36 +251,38 @@ Json history_of(const fs::path& folder) {
   std::ranges::sort(files);
   Json skipped = Json::array();
   std::vector<std::string> notes;
-  // By id and beginning: a folder may hold copies. The one with more runs counts.
-  std::map<std::pair<std::string, std::string>, std::pair<std::string, Json>> studies;
+  std::vector<std::pair<std::string, Json>> studies;  // by name
   for (const fs::path& file : files) {
     const std::string name = as_utf8(file.lexically_relative(folder).string());
     try {
       Json study = harness::read_json(file, "study");
+      // Of copies, and of shards and what they were merged into, the one with the most runs counts.
       const auto runs = [](const Json& of) { return of.at("plan").at("runs_ok").get<double>(); };
-      const std::pair<std::string, std::string> key{study.at("id"), study.at("created")};
-      const auto other = studies.find(key);
-      if (other == studies.end()) {
-        studies[key] = {name, std::move(study)};
+      const auto larger = std::ranges::find_if(studies, [&](const auto& other) {
+        return are_of_one_study(study, other.second) && runs(other.second) >= runs(study);
+      });
+      if (larger != studies.end()) {
+        notes.push_back(fmt::format("{}: the same study as {}, counted once", name, larger->first));
         continue;
       }
-      auto& [other_name, other_study] = other->second;
-      const bool more = runs(study) > runs(other_study);
-      notes.push_back(
-          fmt::format("{}: the same study as {}, counted once", more ? other_name : name, more ? name : other_name));
-      if (more) other->second = {name, std::move(study)};
+      std::erase_if(studies, [&](const auto& other) {
+        if (!are_of_one_study(study, other.second)) return false;
+        notes.push_back(fmt::format("{}: the same study as {}, counted once", other.first, name));
+        return true;
+      });
+      studies.emplace_back(name, std::move(study));
     } catch (const std::exception& error) {
       skipped.push_back({{"file", name}, {"reason", as_utf8(error.what())}});
     }
   }
   std::vector<HistoryPoint> points;
   size_t read = 0;
-  for (const auto& [key, found] : studies) {
+  for (const auto& [name, study] : studies) {
     try {
-      add_points(found.second, found.first, points, notes);
+      add_points(study, name, points, notes);
       ++read;
     } catch (const std::invalid_argument& error) {
-      skipped.push_back({{"file", found.first}, {"reason", as_utf8(error.what())}});
+      skipped.push_back({{"file", name}, {"reason", as_utf8(error.what())}});
     }
   }
   if (points.empty()) {

@@ -49,6 +49,18 @@ RunData run_data(const Json& record) {
   return run;
 }
 
+std::string why_no_number(const Json& record) {
+  if (record.at("status") != "ok") return record.at("failure").at("message");
+  for (const Json& proof : record.at("proofs")) {
+    if (proof.at("passed").get<bool>()) continue;
+    return fmt::format("{} is not proven: expected {}, observed {}", proof.at("field").get<std::string>(),
+                       proof.at("expected").get<std::string>(), proof.at("observed").get<std::string>());
+  }
+  const Json& losses = record.at("timing").at("loss");
+  const auto bad = std::ranges::find_if(losses, [](const Json& loss) { return loss.is_null(); });
+  return bad == losses.end() ? "" : fmt::format("the loss of step {} is not finite", bad - losses.begin() + 1);
+}
+
 Measured read_records(const Plan& plan, const fs::path& folder) {
   Measured measured;
   measured.runs_of.resize(plan.rungs.size());

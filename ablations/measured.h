@@ -27,6 +27,10 @@ struct RunData {
 // Throws std::invalid_argument for a record with status "ok" that contradicts itself.
 RunData run_data(const harness::Json& record);
 
+// Why a record is no number: its run failed, an optimization of it is not proven, or a loss is not finite. Empty: it is
+// one.
+std::string why_no_number(const harness::Json& record);
+
 using RunsByRepeat = std::map<int64_t, RunData>;
 
 struct Failure {

@@ -35,14 +35,6 @@ struct Source {
   std::vector<SourceRecord> records;
 };
 
-// What must be the same for all runs of a study: the machine, the program and the text.
-Json machine_of(const Json& record, const Plan& plan) {
-  Json setting = machine_setting(record.at("environment"), uses_cuda(plan));
-  setting["program"] = record.at("environment").value("git_commit", Json());
-  setting["text"] = record.at("workload").value(Json::json_pointer("/data/sha256"), Json());
-  return setting;
-}
-
 Source read_source(const fs::path& folder) {
   Source source{.folder = folder, .plan = open_study(folder), .records = {}};
   for (const PlannedRun& run : source.plan.runs) {
@@ -59,7 +51,7 @@ Source read_source(const fs::path& folder) {
     const fs::path flagged = flagged_file(file);
     source.records.push_back(
         {run.id, file, record, fs::exists(flagged) ? harness::read_json(flagged, "record") : Json(),
-         failed ? Json() : machine_of(record, source.plan), !source.plan.rungs[run.rung].peer.empty()});
+         failed ? Json() : study_setting(record, uses_cuda(source.plan)), !source.plan.rungs[run.rung].peer.empty()});
   }
   return source;
 }
@@ -93,16 +85,23 @@ void check_machines(const std::vector<const Source*>& sources) {
   }
 }
 
+// Whether `later` is what --resume made of a run after `earlier` was copied: where that had failed, or was disturbed.
+bool takes_the_place_of(const SourceRecord& later, const SourceRecord& earlier) {
+  return earlier.setting.is_null() || later.flagged == earlier.record;
+}
+
 // The record of each run. Twice the same is a copy; two different ones are two measurements.
 std::map<std::string, const SourceRecord*> records_of(const std::vector<const Source*>& sources) {
   std::map<std::string, const SourceRecord*> records;
   for (const Source* source : sources) {
     for (const SourceRecord& record : source->records) {
-      const auto [known, first] = records.try_emplace(record.run_id, &record);
-      if (!first && known->second->record != record.record) {
+      const SourceRecord*& known = records.try_emplace(record.run_id, &record).first->second;
+      if (known->record == record.record || takes_the_place_of(*known, record)) continue;
+      if (!takes_the_place_of(record, *known)) {
         throw std::invalid_argument(fmt::format("run {} was measured twice: {} and {}; leave one of them out",
-                                                record.run_id, known->second->file.string(), record.file.string()));
+                                                record.run_id, known->file.string(), record.file.string()));
       }
+      known = &record;
     }
   }
   return records;
@@ -157,7 +156,11 @@ void write(const Prepared& prepared) {
   for (const auto& [run_id, record] : prepared.records) {
     const fs::path file = record_file(folder, run_id);
     if (file == record->file) continue;
-    if (!record->flagged.is_null()) harness::write_json(flagged_file(file), record->flagged, "record");
+    if (!record->flagged.is_null()) {
+      harness::write_json(flagged_file(file), record->flagged, "record");
+    } else {
+      fs::remove(flagged_file(file));  // of the record whose place is taken
+    }
     harness::write_json(file, record->record, "record");
   }
 }

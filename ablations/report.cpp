@@ -114,7 +114,7 @@ Json runs_of(const StudyFiles& files) {
 }
 
 Side side_of(const StudyFiles& files) {
-  Side side{files.source, {}};
+  Side side{.source = files.source, .arms = {}, .left_out = {}};
   const Json& rungs = files.study.at("rungs");
   std::vector<size_t> order;
   for (size_t i = 0; i < files.records.size(); ++i) {
@@ -134,7 +134,7 @@ Json comparison_of(const StudyFiles& base, const StudyFiles& head, std::vector<s
   const Side sides[] = {side_of(base), side_of(head)};
   for (const Side& side : sides) {
     if (!side.arms.empty()) continue;
-    notes.push_back(fmt::format("the two are not compared: {} has no record of a run that ended well", side.source));
+    notes.push_back(fmt::format("the two are not compared: {} has no record of a run that is a number", side.source));
     return {};
   }
   try {

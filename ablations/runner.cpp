@@ -18,6 +18,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <deque>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -106,14 +108,18 @@ Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run
   }
 }
 
-// A study is one machine's, or one kind's: where it is gone on with, too.
+// A study is one machine's, or one kind's, and one program's: where it is gone on with, too. A gate's programs are not
+// this one.
 void check_same_machine(const fs::path& folder, const Plan& plan, const Json& record) {
-  Json here = harness::environment();
-  here["threads"] = plan.threads;  // of the runs, not of this process
+  Json here{{"environment", harness::environment()}, {"workload", record.at("workload")}};
+  here["environment"]["threads"] = plan.threads;  // of the runs, not of this process
   const bool cuda = uses_cuda(plan);
-  const auto lines = differences(machine_setting(record.at("environment"), cuda), machine_setting(here, cuda));
+  const auto setting = [&](const Json& of) {
+    return plan.gate ? machine_setting(of.at("environment"), cuda) : study_setting(of, cuda);
+  };
+  const auto lines = differences(setting(record), setting(here));
   if (lines.empty()) return;
-  throw harness::Unfit(fmt::format("{}: its runs were made on another machine: {}; go on there, or begin a new study",
+  throw harness::Unfit(fmt::format("{}: its runs were made under other circumstances: {}; go on there, or begin anew",
                                    folder.string(), fmt::join(lines, "; ")));
 }
 
@@ -202,6 +208,159 @@ std::vector<std::string> command_of(const Plan& plan, const PlannedRun& run, con
 
 bool is_flagged(const Json& record) { return record.at("status") == "ok" && !record.value("flags", Json()).empty(); }
 
+// Whether a disturbed run has not been made a second time. Who is killed between two writes leaves its record twice.
+bool waits_for_second(const fs::path& file, const Json& record) {
+  if (!is_flagged(record)) return false;
+  try {
+    return harness::read_json(flagged_file(file), "record") == record;
+  } catch (const std::invalid_argument&) {  // there is none, or none that can be read
+    return true;
+  }
+}
+
+// Makes a plan's runs, one child for each.
+class Runner {
+ public:
+  Runner(const Plan& plan, fs::path folder, Programs programs, double budget_s)
+      : plan_(plan), folder_(std::move(folder)), programs_(std::move(programs)), budget_s_(budget_s) {}
+
+  Outcome carry_out() {
+    const std::vector<Due> due = due_runs();
+    if (!due.empty() && !earlier_.is_null()) check_same_machine(folder_, plan_, earlier_);
+    harness::catch_interrupts();
+    progress_.emplace(plan_, runs_to_make(plan_).size(), due.size());
+    for (size_t i = 0; i < due.size() && !outcome_.interrupted; ++i) {
+      if (outcome_.not_made > 0 || budget_is_spent()) {
+        ++outcome_.not_made;
+        continue;
+      }
+      make_due(due[i]);
+      const bool repeat_goes_on = i + 1 < due.size() && due[i + 1].run.repeat == due[i].run.repeat;
+      if (!repeat_goes_on) make_disturbed_again();
+    }
+    outcome_.not_made += std::ssize(disturbed_);
+    return outcome_;
+  }
+
+ private:
+  struct Due {
+    PlannedRun run;
+    Json first;  // of a disturbed run that is to be made again; null: it has not been made
+  };
+
+  // What the folder lacks.
+  std::vector<Due> due_runs() {
+    std::vector<Due> due;
+    for (const PlannedRun& run : runs_to_make(plan_)) {
+      const Json record = good_record(folder_, plan_, run);
+      const bool again = !record.is_null() && waits_for_second(record_file(folder_, run.id), record);
+      if (record.is_null() || again) due.push_back({run, record});
+      if (record.is_null()) continue;
+      first_of_.try_emplace(maker_of(run), record);
+      if (plan_.rungs[run.rung].peer.empty()) earlier_ = record;
+    }
+    return due;
+  }
+
+  [[nodiscard]] bool budget_is_spent() const {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    return budget_s_ > 0 && passed.count() >= budget_s_;
+  }
+
+  void make_due(const Due& due) {
+    Json record = due.first;
+    if (record.is_null()) {
+      std::optional<Json> made = make(due.run);
+      if (!made) return;
+      record = std::move(*made);
+      harness::write_json(record_file(folder_, due.run.id), record, "record");
+      // Under a budget disturbed runs wait until all others of their repeat have been made.
+      if (is_flagged(record) && budget_s_ > 0) {
+        progress_->end(due.run, record);
+        disturbed_.push_back({due.run, std::move(record)});
+        return;
+      }
+    }
+    if (is_flagged(record) && !make_again(due.run, record)) return;
+    outcome_.some_failed = outcome_.some_failed || record.at("status") != "ok";
+    progress_->end(due.run, record);
+  }
+
+  void make_disturbed_again() {
+    while (!disturbed_.empty() && !budget_is_spent() && !outcome_.interrupted) {
+      auto [run, record] = std::move(disturbed_.front());
+      disturbed_.pop_front();
+      progress_->one_more();
+      if (make_again(run, record)) progress_->end(run, record);
+    }
+  }
+
+  // The record of a new child; none where it was interrupted.
+  std::optional<Json> make(const PlannedRun& run) {
+    const Rung& rung = plan_.rungs[run.rung];
+    const ChildFile written(folder_ / "records" / (run.id + ".child.tmp"));
+    const fs::path log = folder_ / "logs" / (run.id + ".log");
+    progress_->begin(run);
+    const ChildResult child = harness::run_child({.argv = command_of(plan_, run, programs_, folder_, written.path()),
+                                                  .log = log,
+                                                  .limit_s = plan_.run_limit_s,
+                                                  .environment = environment_of(rung),
+                                                  .on_line = [&](std::string_view line) { progress_->step(line); }});
+    if (child.end == ChildResult::End::interrupted) {
+      progress_->interrupted();
+      outcome_.interrupted = true;
+      return std::nullopt;
+    }
+    Json record = result_record(child, written.path(), log, plan_, run);
+    if (record.at("status") == "ok") check_belongs(run, record);
+    return record;
+  }
+
+  // A disturbed run once more; false where that was interrupted.
+  bool make_again(const PlannedRun& run, Json& record) {
+    progress_->note(fmt::format("run {} is made again; {}", run.id,
+                                fmt::join(record.at("flags").get<std::vector<std::string>>(), "; ")));
+    std::optional<Json> second = make(run);
+    if (!second) return false;
+    if (second->at("status") == "ok") {
+      harness::write_json(flagged_file(record_file(folder_, run.id)), record, "record");
+      harness::write_json(record_file(folder_, run.id), *second, "record");
+      record = std::move(*second);
+    } else {
+      progress_->note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,
+                                  second->at("failure").at("message").get<std::string>()));
+    }
+    return true;
+  }
+
+  // Which program makes a run: empty, this one.
+  [[nodiscard]] std::string maker_of(const PlannedRun& run) const {
+    const Rung& rung = plan_.rungs[run.rung];
+    return rung.peer.empty() ? rung.program : "peer " + rung.peer;
+  }
+
+  // Throws harness::Unfit for a run of another text, or of a program that was built anew since the study's first run.
+  void check_belongs(const PlannedRun& run, const Json& record) {
+    const Json& first = first_of_.try_emplace(maker_of(run), record).first->second;
+    const bool cuda = uses_cuda(plan_);
+    const auto lines = differences(study_setting(first, cuda), study_setting(record, cuda));
+    if (lines.empty()) return;
+    throw harness::Unfit(fmt::format("{}: run {} does not belong to run {}, and is not kept: {}", folder_.string(),
+                                     run.id, first.at("id").get<std::string>(), fmt::join(lines, "; ")));
+  }
+
+  const Plan& plan_;
+  fs::path folder_;
+  Programs programs_;
+  double budget_s_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Json earlier_;                          // a record that was there, not a peer's
+  std::map<std::string, Json> first_of_;  // each program's first record
+  std::deque<Due> disturbed_;             // to be made again at the end of their repeat
+  std::optional<Progress> progress_;
+  Outcome outcome_;
+};
+
 }  // namespace
 
 fs::path peer_script() { return harness::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
@@ -228,87 +387,10 @@ Plan open_study(const fs::path& folder) {
 }
 
 Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s) {
-  const auto start = std::chrono::steady_clock::now();
   const harness::FolderLock lock(folder);
   for (const char* part : {"records", "logs"}) fs::create_directories(folder / part);
   for (const fs::path& part : {folder, folder / "records"}) remove_unfinished_files(part);
-  const std::vector<PlannedRun> planned = runs_to_make(plan);
-  std::vector<PlannedRun> missing;
-  Json earlier;  // a record of this program's
-  for (const PlannedRun& run : planned) {
-    const Json record = good_record(folder, plan, run);
-    if (record.is_null()) {
-      missing.push_back(run);
-    } else if (plan.rungs[run.rung].peer.empty()) {
-      earlier = record;
-    }
-  }
-  if (!earlier.is_null() && !missing.empty()) check_same_machine(folder, plan, earlier);
-  harness::catch_interrupts();
-  Progress progress(plan, planned.size(), missing.size());
-  Outcome outcome;
-  const auto budget_is_spent = [&] {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    return budget_s > 0 && passed.count() >= budget_s;
-  };
-  // The record of a new child; none where it was interrupted.
-  const auto make = [&](const PlannedRun& run) -> std::optional<Json> {
-    const Rung& rung = plan.rungs[run.rung];
-    const ChildFile written(folder / "records" / (run.id + ".child.tmp"));
-    const fs::path log = folder / "logs" / (run.id + ".log");
-    progress.begin(run);
-    const ChildResult child = harness::run_child({.argv = command_of(plan, run, programs, folder, written.path()),
-                                                  .log = log,
-                                                  .limit_s = plan.run_limit_s,
-                                                  .environment = environment_of(rung),
-                                                  .on_line = [&](std::string_view line) { progress.step(line); }});
-    if (child.end != ChildResult::End::interrupted) return result_record(child, written.path(), log, plan, run);
-    progress.interrupted();
-    outcome.interrupted = true;
-    return std::nullopt;
-  };
-  // A disturbed run once more; false where that was interrupted.
-  const auto make_again = [&](const PlannedRun& run, Json& record) {
-    progress.note(fmt::format("run {} is made again; {}", run.id,
-                              fmt::join(record.at("flags").get<std::vector<std::string>>(), "; ")));
-    std::optional<Json> second = make(run);
-    if (!second) return false;
-    if (second->at("status") == "ok") {
-      harness::write_json(flagged_file(record_file(folder, run.id)), record, "record");
-      harness::write_json(record_file(folder, run.id), *second, "record");
-      record = std::move(*second);
-    } else {
-      progress.note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,
-                                second->at("failure").at("message").get<std::string>()));
-    }
-    return true;
-  };
-  // Under a budget disturbed runs wait until all others of their repeat have been made.
-  std::vector<std::pair<PlannedRun, Json>> disturbed;
-  for (size_t i = 0; i < missing.size(); ++i) {
-    const PlannedRun& run = missing[i];
-    if (outcome.not_made > 0 || budget_is_spent()) {
-      ++outcome.not_made;
-      continue;
-    }
-    std::optional<Json> record = make(run);
-    if (!record) return outcome;
-    harness::write_json(record_file(folder, run.id), *record, "record");
-    const bool waits = is_flagged(*record) && budget_s > 0;
-    if (is_flagged(*record) && !waits && !make_again(run, *record)) return outcome;
-    outcome.some_failed = outcome.some_failed || record->at("status") != "ok";
-    progress.end(run, *record);
-    if (waits) disturbed.emplace_back(run, std::move(*record));
-    if (i + 1 < missing.size() && missing[i + 1].repeat == run.repeat) continue;
-    for (auto& [again, first] : disturbed) {
-      if (budget_is_spent()) break;
-      progress.one_more();
-      if (!make_again(again, first)) return outcome;
-      progress.end(again, first);
-    }
-    disturbed.clear();
-  }
-  return outcome;
+  return Runner(plan, folder, programs, budget_s).carry_out();
 }
 
 std::filesystem::path trace_file(const fs::path& folder, const Rung& rung) {

@@ -57,6 +57,18 @@ Json machine_setting(const Json& environment, bool cuda) {
   return setting;
 }
 
+Json study_setting(const Json& record, bool cuda) {
+  const Json& environment = record.at("environment");
+  Json setting = machine_setting(environment, cuda);
+  setting["program"] = at_or_null(environment, "git_commit");
+  setting["uncommitted changes"] = at_or_null(environment, "git_dirty");
+  for (const char* field : {"compiler", "compiler_flags", "mkl", "onednn"}) {
+    setting[field] = at_or_null(environment, field);
+  }
+  setting["text"] = at_or_null(at_or_null(record.at("workload"), "data"), "sha256");
+  return setting;
+}
+
 std::vector<std::string> differences(const Json& setting, const Json& other) {
   std::vector<std::string> lines;
   Json fields = setting;

@@ -18,6 +18,11 @@ harness::Json setting_of(const harness::Json& record);
 // The machine's part of it alone: device, its driver (CUDA) or threads (CPU), CUDA, torch.
 harness::Json machine_setting(const harness::Json& environment, bool cuda);
 
+// What must be the same for all runs of a study: the machine's part, the program (commit, compiler, libraries) and the
+// text (SHA-256 of the tokens); null where the record does not say. Of PyTorch's records and ours apart: theirs say
+// less.
+harness::Json study_setting(const harness::Json& record, bool cuda);
+
 // One line for each field that differs: "batch: 16 against 64". Empty: comparable.
 std::vector<std::string> differences(const harness::Json& setting, const harness::Json& other);
 

@@ -1,6 +1,7 @@
 #include "harness/stats.h"
 
 #include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
@@ -52,8 +53,13 @@ std::vector<double> walsh_averages(std::span<const double> values) {
 
 // How many of the smallest Walsh averages of n values lie below an interval that misses on either side with a
 // probability of at most `tail`: the number of sums w with P(W <= w) <= tail, W the signed-rank statistic. 0: there is
-// no such interval.
+// no such interval. Beyond 1000 values, where 2^-n is no double any more, W's normal approximation.
 size_t averages_cut_off(size_t n, double tail) {
+  if (n > 1000) {
+    const auto m = static_cast<double>(n);
+    const double sd = std::sqrt(m * (m + 1) * (2 * m + 1) / 24);
+    return static_cast<size_t>(m * (m + 1) / 4 + boost::math::quantile(boost::math::normal(), tail) * sd);
+  }
   std::vector<double> ways(n * (n + 1) / 2 + 1, 0.0);  // of the ranks 1..n to sum up to w, over 2^n
   ways[0] = std::ldexp(1.0, -static_cast<int>(n));
   for (size_t rank = 1; rank <= n; ++rank) {

@@ -30,7 +30,8 @@ int64_t Config::parameters() const {
 }
 
 double Config::flops_per_token(int64_t T) const {
-  return 6.0 * static_cast<double>(parameters()) + 6.0 * static_cast<double>(n_layer * n_embd * T);
+  return 6.0 * static_cast<double>(parameters() - extra_positions * n_embd) +
+         6.0 * static_cast<double>(n_layer * n_embd * T);
 }
 
 Config preset(const std::string& name) {

@@ -23,7 +23,8 @@ struct Config {
   [[nodiscard]] int64_t parameters() const;
 
   // FLOPs of forward and backward for one token in a context of T: 6 N + 6 L C T, the causal count of llm.c (N all
-  // parameters); multiplications and additions of matrix products only.
+  // parameters of the published model: rows of wpe that it does not have would count as products that nobody computes);
+  // multiplications and additions of matrix products only.
   [[nodiscard]] double flops_per_token(int64_t T) const;
 };
 

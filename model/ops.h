@@ -28,8 +28,8 @@ struct Ops {
   // x (B, T, C), wte (V, C) -> (B, T, V)
   std::function<Tensor(const Tensor& x, const Tensor& wte)> head;
   // logits (B, T, V), targets (B, T) int64 -> mean negative log-likelihood, 0-dim float32. Under autocast PyTorch keeps
-  // the log-probabilities in the logits' type on a GPU (log_softmax with an explicit dtype is left alone), in float32 on
-  // a CPU: in bf16 a token's is rounded to 1/16 nat where it is about 11, as in PyTorch itself.
+  // the log-probabilities in the logits' type on a GPU (log_softmax with an explicit dtype is left alone), in float32
+  // on a CPU: in bf16 a token's is rounded to 1/16 nat where it is about 11, as in PyTorch itself.
   std::function<Tensor(const Tensor& logits, const Tensor& targets)> cross_entropy;
 
   // Called before each of the above with where in the model it stands: the layer (-1 outside the blocks) and the part's

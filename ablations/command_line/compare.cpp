@@ -67,7 +67,9 @@ void add_gate(CommandLine& line) {
                              "FOLDER");
   auto* calibrate = command.add_flag("--calibrate", flags->calibrate,
                                      "--head against itself: how small a difference this machine can show");
-  command.add_flag("--save", flags->save, "store the runs, unless the verdict is against them, or the noise floor")
+  command
+      .add_flag("--save", flags->save,
+                "store the runs where there is no baseline or they are faster, or the noise floor")
       ->needs(baselines);
   auto* ladder =
       add_text(command, "--ladder", flags->ladder, "where the recipes come from (default: as of ablate)", "NAME|FILE");

@@ -209,10 +209,9 @@ std::string help_text(const CommandLine& line, const Command& command, const Loo
   for (const Section& section : sections_of(command)) text += section_text(section, look);
   if (!whole) return text + examples_text(command, look);
   text += "\n" + wrapped(exit_statuses);
-  return text +
-         wrapped(
-             "`ladder COMMAND --help` says more of a command; docs/cli.md is all of it on one page, and "
-             "docs/report.md says how to read a report.");
+  return text + wrapped(
+                    "`ladder COMMAND --help` says more of a command; docs/cli.md is all of it on one page, and "
+                    "docs/report.md says how to read a report.");
 }
 
 std::string help_markdown(const CommandLine& line) {

@@ -108,6 +108,44 @@ def test_other_circumstances_are_refused_unless_forced(ladder, measured, tmp_pat
     assert words in compared(ladder, base, head, "--force")["forced"]
 
 
+def test_every_record_must_have_been_made_under_the_same_circumstances(ladder, measured, tmp_path) -> None:
+    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 1.0)
+    record = json.loads((head / "5.json").read_text())
+    record["environment"]["threads"] = 64
+    (head / "5.json").write_text(json.dumps(record))
+    refused = ladder("compare", base, head)
+    assert refused.returncode == 3 and "threads: 2 against 64" in refused.stderr
+    record["environment"]["threads"] = 2
+    record["workload"]["seed"] = 7
+    (head / "5.json").write_text(json.dumps(record))
+    assert compared(ladder, base, head)["entries"][0]["loss"]["message"] == "losses are not compared: another seed"
+
+
+def test_what_is_no_number_is_left_out_and_told(ladder, measured, tmp_path) -> None:
+    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 0.5)
+    for run in range(8):
+        record = json.loads((head / f"{run}.json").read_text())
+        if run == 0:
+            record["proofs"][0]["passed"] = False
+        elif run == 1:
+            record["timing"]["loss"][2] = None
+        elif run == 2:
+            record["observations"]["peer"] = {"name": "pytorch"}  # nobody asked for PyTorch's
+        (head / f"{run}.json").write_text(json.dumps(record))
+    result = compared(ladder, base, head)
+    assert result["entries"][0]["head_runs"] == 5 and len(result["head"]["left_out"]) == 2
+    shown = " ".join(ladder("compare", base, head).stdout.split())
+    assert "2 runs of head left out, not a number: run-0: " in shown and "is not proven: expected" in shown
+    for run in range(8):
+        record = json.loads((head / f"{run}.json").read_text())
+        record["timing"]["loss"][2] = None
+        (head / f"{run}.json").write_text(json.dumps(record))
+    none = ladder("compare", base, head)
+    assert none.returncode == 2 and "run-0: " in none.stderr and "no record of a run that is a number" in none.stderr
+    one = ladder("compare", base / "0.json", head / "3.json")
+    assert one.returncode == 2 and "run-3: the loss of step 3 is not finite" in one.stderr
+
+
 def test_studies_are_compared_rung_by_rung(ladder, tmp_path) -> None:
     study = compared(ladder, EVIDENCE, EVIDENCE)
     labels = [entry["label"] for entry in study["entries"]]

@@ -1,5 +1,6 @@
 """The recorded evidence is what this program makes of the records, and the pages that show it lead to what is there."""
 
+import json
 import re
 import shutil
 
@@ -27,6 +28,22 @@ def test_report_and_pictures_are_this_programs(ladder, folder, tmp_path):
     assert len(kept) > 1
     for file in kept:
         assert (out / file.relative_to(folder)).read_text() == file.read_text(), f"{file} is stale"
+
+
+def test_rungs_on_different_devices_are_not_explained_by_each_other(ladder, tmp_path):
+    """A ladder that begins on the CPU and goes on on a GPU, say."""
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-21-explained", copy)
+    explained = []
+    for device in ("AMD EPYC", "another"):
+        trace = copy / "traces" / "start.trace.json"
+        trace.write_text(json.dumps(json.loads(trace.read_text()) | {"device": {"kind": "cpu", "name": device}}))
+        (copy / "study.json").unlink(missing_ok=True)  # it follows from records and traces
+        done = ladder("report", copy, "--out", tmp_path / device)
+        assert done.returncode == 0, done.stderr
+        rungs = json.loads((tmp_path / device / "report.json").read_text())["studies"][0]["study"]["rungs"]
+        explained.append({rung["title"] for rung in rungs if rung.get("explanation")})
+    assert explained[0] - explained[1] == {"keep host memory"}  # which follows the start
 
 
 def headings(page):

@@ -134,7 +134,7 @@ def test_a_study_is_not_gone_on_with_on_another_machine(copies, ladder) -> None:
     lost.unlink()
     done = ladder("ablate", "--resume", "--json", "--out", copies[1])
     assert done.returncode == 3 and not lost.exists()
-    assert re.search(r"its runs were made on another machine: device: Example\\x1b\[2J CPU against .*; go on there", done.stderr)
+    assert re.search(r"its runs were made under other circumstances: device: Example\\x1b\[2J CPU against .*; go on there", done.stderr)
 
 
 @pytest.mark.parametrize("arguments, says", [
@@ -182,6 +182,7 @@ MISFITS = {
     "threads": (lambda folder: change_records(folder, "environment/threads", 3), "threads: 1 against 3"),
     "torch": (lambda folder: change_records(folder, "environment/torch", "2.10.0"), "torch: .* against 2.10.0$"),
     "program": (lambda folder: change_records(folder, "environment/git_commit", "abc"), "program: .* against abc$"),
+    "flags": (lambda folder: change_records(folder, "environment/compiler_flags", "-O0"), "compiler_flags: .* against -O0$"),
     "text": (lambda folder: change_records(folder, "workload/data/sha256", "0" * 64), "text: .* against 0000"),
     "twice": (twice, r"run r1-02-flash was measured twice: .*shard-1/.* and .*shard-2/.*; leave one of them out"),
     "garbage": (lambda folder: (folder / "records" / "r2-02-flash.json").write_bytes(b"\xff{"), "records/.*not valid JSON"),
@@ -226,6 +227,23 @@ def test_a_failed_run_is_joined_too(copies, ladder, tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     assert f'rung 2 "{read_json(tmp_path / "merged" / "plan.json")["rungs"][2]["title"]}": run {file.stem}: too late' in read_json(
         tmp_path / "merged" / "study.json")["warnings"]
+
+
+def test_a_run_that_was_made_again_takes_the_first_ones_place(copies, ladder, tmp_path) -> None:
+    merged = tmp_path / "merged"
+    failed, disturbed = sorted((copies[1] / "records").glob("*.json"))[:2]
+    good = {file: file.read_text() for file in (failed, disturbed)}
+    write_json(failed, {"kind": "record", "schema_version": 1, "id": failed.stem, "started": "2026-01-01T00:00:00Z", "duration_s": 1.0,
+                        "status": "failed", "failure": {"kind": "timeout", "message": "too late"}})
+    write_json(disturbed, json.loads(good[disturbed]) | {"flags": ["shared: another process"], "duration_s": 99})
+    assert ladder("merge", merged, *copies).returncode == 0
+    shutil.copy(disturbed, disturbed.with_suffix(".flagged.json"))  # as --resume leaves them
+    for file, text in good.items():
+        file.write_text(text)
+    for named in ([copies[1]], copies):  # the second time nothing changes
+        assert ladder("merge", merged, *named).returncode == 0
+        assert [(merged / "records" / file.name).read_text() for file in good] == list(good.values())
+        assert read_json(merged / "records" / f"{disturbed.stem}.flagged.json")["duration_s"] == 99
 
 
 def test_one_study_for_each_device(copies, ladder, tmp_path) -> None:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import stat
 import subprocess
+import sys
 
 import pytest
 
@@ -140,6 +141,54 @@ def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
     pathlib.Path(file).write_text(json.dumps(document))
     bad = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "bad")
     assert bad.returncode == 2 and name in bad.stderr
+
+
+def test_what_becomes_a_baseline(ladder, at_pace, tmp_path) -> None:
+    """What had none, and what is faster: else slowdowns that are each too small to matter would add up unseen."""
+    baselines = tmp_path / "baselines"
+    common = (*SMALL, "--min-effect", 60, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save")
+
+    def gate(name: str, factor: float, *rungs: str):
+        chosen = [word for rung in rungs for word in ("--rung", rung)]
+        done = ladder("gate", "--head", at_pace(factor), *common, *chosen, "--out", tmp_path / name, timeout=600)
+        return done, {pathlib.Path(file).name for file in verdict_of(tmp_path / name)["saved"]}
+
+    done, saved = gate("first", 1, "start")
+    assert done.returncode == 0 and len(saved) == 1
+    (file,) = baselines.glob("*/*.json")
+    before = file.read_bytes()
+    done, saved = gate("same", 1.2, "start")
+    assert done.returncode == 0 and verdict_of(tmp_path / "same")["verdict"] == "SAME" and not saved
+    done, saved = gate("slow", 4, "start", "bf16")
+    assert done.returncode == 1 and not saved and file.read_bytes() == before  # bf16 has none, and start regressed
+    done, saved = gate("fast", 0.2, "start", "bf16")
+    assert done.returncode == 0 and len(saved) == 2 and file.read_bytes() != before
+    # A gate without --save that is gone on with where its baselines are gone says so before it measures.
+    refused = ladder("compare", tmp_path / "first", tmp_path / "same")
+    assert refused.returncode == 2 and "is a gate" in refused.stderr
+    done = ladder("gate", "--head", at_pace(1), *common[:-1], "--rung", "start", "--out", tmp_path / "gone", timeout=600)
+    for stored in baselines.glob("*/*.json"):
+        stored.unlink()
+    again = ladder("gate", "--resume", "--out", tmp_path / "gone", timeout=600)
+    assert again.returncode == 3 and "there is no baseline" in again.stderr
+
+
+def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, program, tmp_path) -> None:
+    diverges = script(tmp_path / "diverges", f"""{program} "$@" || exit $?
+while [ "$1" != --record ]; do shift; done
+exec {sys.executable} - "$2" <<END
+import json, sys
+record = json.load(open(sys.argv[1]))
+record["timing"]["loss"][0] = None
+json.dump(record, open(sys.argv[1], "w"))
+END
+""")
+    common = (*SMALL, "--pairs", 6, "--top-up", 0)
+    for side, other, verdict, status in (("--base", "--head", "UNFIT", 3), ("--head", "--base", "FAILED", 1)):
+        out = tmp_path / verdict
+        done = ladder("gate", side, diverges, other, program, *common, "--out", out, timeout=600)
+        assert (done.returncode, verdict_of(out)["verdict"]) == (status, verdict), done.stdout + done.stderr
+        assert "the loss of step 1 is not finite" in " ".join(done.stdout.split())
 
 
 def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program, tmp_path) -> None:

@@ -103,6 +103,18 @@ def test_few_studies_and_copies(ladder, tmp_path) -> None:
     assert document["series"][0]["finding"] == "3 studies: too few to tell; a drift takes 6, a step 10"
 
 
+def test_shards_and_their_study_are_counted_once(ladder, tmp_path) -> None:
+    hashes = {f"records/r{i}.json": f"{i:064}" for i in (1, 2)}
+    for day, part in enumerate((["records/r1.json"], ["records/r2.json"], list(hashes))):  # begun at three moments
+        file = stored(tmp_path, day)
+        study = read_json(file) | {"id": "fleet", "hashes": {name: hashes[name] for name in ("plan.json", *part) if name in hashes}}
+        study["plan"]["runs_ok"] = len(part)
+        write_json(file, study)
+    document = history(ladder, tmp_path)
+    assert document["studies"] == 1 and len(document["notes"]) == 2
+    assert [point["file"] for point in document["series"][0]["points"]] == ["night-002/study.json"]
+
+
 def test_the_evidence_of_this_repository_has_a_history(ladder) -> None:
     document = history(ladder, ROOT / "results" / "evidence")
     assert document["studies"] >= 1 and len(document["series"]) >= 7

@@ -48,6 +48,17 @@ def test_one_run(ladder, tmp_path) -> None:
     assert f"last loss {json.dumps(record['timing']['loss'][-1])}" in from_file.stdout
 
 
+def test_peak_memory_is_the_runs_own(ladder, tmp_path) -> None:
+    """Linux hands the high-water mark of whoever starts a program on to it."""
+    small, large = (f"{i}.json" for i in range(2))
+    ladder(*RUN, "--record", tmp_path / small)
+    held = bytearray(b"x") * (1500 * 2**20)
+    ladder(*RUN, "--record", tmp_path / large)
+    del held
+    peaks = [read_json(tmp_path / name)["memory"]["peak_bytes"] for name in (small, large)]
+    assert peaks[1] < 1.2 * peaks[0] < 1500 * 2**20
+
+
 def test_a_rung_and_a_planned_run(study, ladder) -> None:
     folder, _ = study
     plan = read_json(folder / "plan.json")

@@ -221,6 +221,33 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path, budge
     again = ladder("ablate", "--resume", "--json", "--out", folder)
     assert again.returncode == 0 and "is made again" not in again.stderr and "[1/" not in again.stderr
 
+    # Second runs that were not made: the budget was spent, or the runner was killed between its two writes.
+    kept = [folder / "records" / f"{run}.json" for run in runs]
+    disturbed = [file.read_text() for file in kept]
+    kept[0].with_suffix(".flagged.json").unlink()
+    kept[1].with_suffix(".flagged.json").write_text(disturbed[1])
+    again = ladder("ablate", "--resume", "--json", "--out", folder, *budget)
+    assert again.returncode == 0 and "[2/2]" in again.stderr
+    assert [file.with_suffix(".flagged.json").read_text() for file in kept] == disturbed
+    assert all(file.read_text() != text for file, text in zip(kept, disturbed, strict=True))
+    assert "[1/" not in ladder("ablate", "--resume", "--json", "--out", folder).stderr
+
+
+def test_one_study_is_one_programs_and_of_one_text(small, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    assert ladder("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--json", "--out", folder).returncode == 0
+    lost = folder / "records" / f"{run_ids(folder)[0]}.json"
+    lost.unlink()
+    for part, name, value, says in (
+            ("workload", "data", {"source": "text.txt", "sha256": "0" * 64, "tokens": 9},
+             rf"run {lost.stem} does not belong to run \S+, and is not kept: text: 0+ against \w+\n"),
+            ("environment", "compiler_flags", "-O0", "other circumstances: compiler_flags: -O0 against")):
+        for file in (folder / "records").glob("*.json"):
+            record = read_json(file)
+            write_json(file, record | {part: record[part] | {name: value}})
+        done = ladder("ablate", "--resume", "--json", "--out", folder)
+        assert done.returncode == 3 and not lost.exists() and re.search(says, done.stderr), done.stderr
+
 
 def test_a_disk_that_fills_up(small, ladder, small_disk) -> None:
     disk = small_disk("48k")

@@ -79,6 +79,20 @@ TEST(SymmetricCenter, TheIntervalInvertsTheSignedRankTest) {
   }
 }
 
+// Where the exact count goes over into its approximation nothing jumps; beyond 1074 values 2^-n is no double any more.
+TEST(SymmetricCenter, ManyValuesHaveAnIntervalAroundTheirCenter) {
+  std::vector<double> widths;
+  for (const int n : {1000, 1001, 1080}) {
+    std::vector<double> values;
+    for (int i = 0; i < n; ++i) values.push_back(37 * i % 101);
+    const Estimate estimate = symmetric_center(values);
+    EXPECT_LT(estimate.interval->lo, estimate.center) << n;
+    EXPECT_GT(estimate.interval->hi, estimate.center) << n;
+    widths.push_back(estimate.interval->hi - estimate.interval->lo);
+    EXPECT_NEAR(widths.back(), widths.front(), 0.1 * widths.front()) << n;
+  }
+}
+
 TEST(SignTest, CountsCoins) {
   EXPECT_DOUBLE_EQ(sign_test(0, 0), 1);
   EXPECT_NEAR(sign_test(0, 6), 2 / 64.0, 1e-15);  // the first n that can reach 5 %
