@@ -30,7 +30,7 @@ struct Reason {
 };
 constexpr uint64_t power_cap = 0x4;
 constexpr std::array<Reason, 8> reasons{{{0x2, "ApplicationsClocksSetting", false},
-                                         {power_cap, "SwPowerCap", false},  // see below
+                                         {power_cap, "SwPowerCap", false},  // only where clocks fell: flags()
                                          {0x8, "HwSlowdown", true},
                                          {0x10, "SyncBoost", false},
                                          {0x20, "SwThermalSlowdown", true},
@@ -95,13 +95,13 @@ json to_json(const GpuWatch& watch, int64_t tokens) {
 std::vector<std::string> flags(const GpuWatch& watch) {
   std::vector<std::string> result;
   const std::vector<double> clocks = series(watch, "sm_clock_mhz").first;
-  const double highest = clocks.empty() ? 0 : std::ranges::max(clocks);
+  const double usual = clocks.empty() ? 0 : median(clocks);
   uint64_t seen = 0;
   size_t throttled = 0;
   for (const GpuSample& sample : watch.samples) {
     uint64_t counts = 0;
     for (const Reason& reason : reasons) counts |= reason.throttles ? reason.bit : 0;
-    if (const auto clock = sample.at("sm_clock_mhz").value; clock && *clock < 0.9 * highest) counts |= power_cap;
+    if (const auto clock = sample.at("sm_clock_mhz").value; clock && *clock < 0.9 * usual) counts |= power_cap;
     const uint64_t bits = bits_of(sample) & counts;
     seen |= bits;
     if (bits != 0) ++throttled;
@@ -114,7 +114,8 @@ std::vector<std::string> flags(const GpuWatch& watch) {
     result.push_back(fmt::format(
         "throttled: {} in {} of {} samples{}", fmt::join(names, ", "), throttled, watch.samples.size(),
         clocks.empty() ? ""
-                       : fmt::format(", SM clock from {:.0f} down to {:.0f} MHz", highest, std::ranges::min(clocks))));
+                       : fmt::format(", SM clock from {:.0f} down to {:.0f} MHz", std::ranges::max(clocks),
+                                     std::ranges::min(clocks))));
   }
   if (const double others = watch.other_processes.value.value_or(0); others > 0) {
     result.push_back(fmt::format("shared: {:.0f} other process{} on the GPU", others, others == 1 ? "" : "es"));

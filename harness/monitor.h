@@ -25,7 +25,7 @@ struct GpuWatch {
 nlohmann::json to_json(const GpuWatch& watch, int64_t tokens);
 
 // "throttled: ..." and "shared: ...", empty for a run that nothing disturbed. Hardware slowdowns and heat count always;
-// the power cap, under which a GPU may well work all the time, only where clocks fell below 90 % of the highest seen.
+// the power cap, under which a GPU may well work all the time, only where clocks fell below 90 % of their median.
 std::vector<std::string> flags(const GpuWatch& watch);
 
 // Of the current CUDA device; throws std::runtime_error where CUDA does not tell.

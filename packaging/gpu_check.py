@@ -44,18 +44,19 @@ class Plan(NamedTuple):
     profiles_weight: float = 1
 
 
-# max-autotune compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
-FULL = Plan(495, 80, 12, 120, [
-    Study("b16", 7, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --explain --with-peer pytorch "
+# Weights are what one repeat of each takes, about: none is made twice before the others are made once. max-autotune
+# compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
+FULL = Plan(495, 80, 10, 150, [
+    Study("b16", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --explain --with-peer pytorch "
           "--peer-modes compile", traces_s=50),
-    Study("b64", 3, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5"),
-    Study("leave-one-out", 1.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --mode leave-one-out"),
-    Study("peers", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --with-peer pytorch "
+    Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 3 --steps 5"),
+    Study("leave-one-out", 2.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --mode leave-one-out"),
+    Study("peers", 6, "--ladder gpt2 -B 16 --repeats 2 --warmup 6 --steps 15 --with-peer pytorch "
           "--peer-modes eager,compile,cuda-graphs", asked_for=True),
-], ["--trace --roofline --rung fused_adamw --ladder gpt2", *(f"--counters --rung {rung} --ladder gpt2"
-                                                             for rung in ("fused_adamw", "graph", "gpu"))])
-QUICK = Plan(130, 55, 8, 60, [Study("b16", 8, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
-             ["--counters --rung fused_adamw --ladder gpt2"])
+], [f"{what} --ladder gpt2 --warmup 5 --steps 3" for what in ("--trace --roofline --rung fused_adamw", *(
+    f"--counters --rung {rung}" for rung in ("fused_adamw", "graph", "gpu")))])
+QUICK = Plan(210, 75, 8, 60, [Study("b16", 8, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
+             ["--counters --rung fused_adamw --ladder gpt2 --warmup 5 --steps 3"])
 ON_CPU = Plan(700, 60, 30, 300, [  # time for slow and busy machines
     Study("b16", 4, "--ladder tiny -B 16 -T 8 --repeats 1 --explain --with-peer pytorch --peer-modes eager", traces_s=60),
     Study("b64", 3, "--ladder tiny -B 64 -T 8 --repeats 1"),
@@ -65,6 +66,7 @@ MOST_STUDIES = 3  # two files each, beside README.md and check.log
 # Tests that count or fill what all processes on the GPU share, or look who is there: one after the other, last.
 ALONE = ["Monitor", "Memory", "Counting"]
 ALONE_S = 20  # at least, for each of them
+PROFILE_S = 25  # likewise, for each profile
 
 
 class Fault(Exception):
@@ -196,11 +198,11 @@ def doctor(check, cwd):
                 raise Fault(ending(status, 60))
 
 
-def device_tests(check, cwd):
+def device_tests(check, limit, cwd):
     """Each suite in a process of its own, so that one that crashes or hangs costs only itself; most at the same time."""
     program = HOME / "bin" / "device_tests"
     with check.step("device tests", "device_tests, each suite by itself") as words:
-        end = time.monotonic() + min(check.plan.tests_limit_s, check.left())
+        end = time.monotonic() + min(limit, check.left())
         alone_from = end - ALONE_S
         status, listed = execute([program, "--gtest_list_tests"], 30, cwd)
         suites = re.findall(r"^(\S+)\.(?:\s|$)", listed, re.M)
@@ -329,7 +331,7 @@ def main():
     everything = ", ".join(name for name, _ in steps_of(FULL))
     parser.add_argument("folder", metavar="FOLDER", nargs="?", type=Path, help="default: ./gpu-check-<device>-<date>")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--quick", action="store_true", help="one short run of each rung, two minutes: does the program work here?")
+    kind.add_argument("--quick", action="store_true", help="one short run of each rung, three minutes: does the program work here?")
     kind.add_argument("--cpu", action="store_true", help="a two-layer model without a GPU: CPU figures, to try out this script")
     parser.add_argument("--only", metavar="STEP,...", default=[], type=lambda text: text.split(","),
                         help=f"only these steps, which then have all the time: {everything} (the last, PyTorch's modes beside "
@@ -368,9 +370,10 @@ def main():
             if name == "doctor":
                 doctor(check, Path(cwd))
             elif name == "tests":
-                device_tests(check, Path(cwd))
+                alone = not any(later for _, later in steps[number:])
+                device_tests(check, check.left() if alone else plan.tests_limit_s, Path(cwd))
             elif name == "profiles":
-                limit = max(check.plan.run_s, share * check.left() / len(plan.profiles))
+                limit = max(PROFILE_S, share * check.left() / len(plan.profiles))
                 for arguments in plan.profiles:
                     profile(check, arguments, min(limit, check.left()), plan.studies[0].name, Path(cwd))
             else:

@@ -25,6 +25,8 @@ std::vector<Recipe> recipes() {
     for (const Attention attention :
          {Attention::manual, Attention::math, Attention::efficient, Attention::flash, Attention::cudnn}) {
       for (const Execution execution : {Execution::eager, Execution::graph}) {
+        // Float16's kernels are bfloat16's with another type: one attention stands for all.
+        if (autocast == Autocast::fp16 && attention != Attention::flash) continue;
         const Recipe recipe{.device = device(),
                             .autocast = autocast,
                             .attention = attention,
@@ -44,7 +46,7 @@ int64_t context() { return rehearsal() ? 64 : 256; }
 
 TEST(Deterministic, RunsRepeatToTheBit) {
   // Micro-steps add up gradients, too.
-  const TrainerOptions options{.B = batch(), .T = context(), .accumulation = 2, .max_steps = rehearsal() ? 3 : 12};
+  const TrainerOptions options{.B = batch(), .T = context(), .accumulation = 2, .max_steps = rehearsal() ? 3 : 6};
   const size_t attentions = rehearsal() ? 3 : 4;
   ASSERT_GE(recipes().size(), attentions);
   for (const Recipe& recipe : recipes()) {

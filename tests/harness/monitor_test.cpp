@@ -70,10 +70,7 @@ TEST(Monitor, RecordsTheTimedWindow) {
   const double samples = static_cast<double>(watch.samples.size());
   EXPECT_DOUBLE_EQ(seen["throttle"][0]["share"].get<double>(), (samples - 1) / samples);
   EXPECT_EQ(seen["notes"], nlohmann::json::object());
-  ASSERT_EQ(flags(watch).size(), 2U);
-  EXPECT_TRUE(flags(watch)[0].starts_with("throttled: SwPowerCap in "));
-  EXPECT_TRUE(flags(watch)[0].ends_with("samples, SM clock from 1980 down to 1500 MHz"));
-  EXPECT_EQ(flags(watch)[1], "shared: 1 other process on the GPU");
+  EXPECT_EQ(flags(watch), std::vector<std::string>{"shared: 1 other process on the GPU"});
 }
 
 TEST(Monitor, AnOldDriverLacksSomeFunctions) {
@@ -169,13 +166,15 @@ TEST(Monitor, AWindowWithoutSamplesSaysSo) {
   EXPECT_EQ(seen["joules_per_token"], 1.5);
 }
 
+// A GPU that works as hard as it can works under its power cap: after a first moment at the highest clock, lower than that
+// all the time.
 TEST(Monitor, ThePowerCapCountsOnlyWhereClocksFell) {
   const auto flagged = [](std::vector<GpuSample> samples) { return flags({.samples = std::move(samples)}); };
-  EXPECT_TRUE(flagged({sample(1980, 0x4), sample(1800, 0x4), sample(1782, 0x4)}).empty());
+  EXPECT_TRUE(flagged({sample(1980, 0), sample(1700, 0x4), sample(1600, 0x4), sample(1700, 0x4)}).empty());
   EXPECT_TRUE(flagged({sample(1980, 0), sample(1200, 0)}).empty());  // nothing says why
   EXPECT_TRUE(flagged({sample(1980, 0x4), sample({}, 0x4)}).empty());
-  EXPECT_EQ(flagged({sample(1980, 0x4), sample(1781, 0x4)}),
-            std::vector<std::string>{"throttled: SwPowerCap in 1 of 2 samples, SM clock from 1980 down to 1781 MHz"});
+  EXPECT_EQ(flagged({sample(1980, 0x4), sample(1980, 0x4), sample(1781, 0x4)}),
+            std::vector<std::string>{"throttled: SwPowerCap in 1 of 3 samples, SM clock from 1980 down to 1781 MHz"});
   for (const auto& [bit, name] : {std::pair{0x8, "HwSlowdown"},
                                   {0x20, "SwThermalSlowdown"},
                                   {0x40, "HwThermalSlowdown"},

@@ -321,15 +321,15 @@ def test_a_suite_that_crashes_costs_only_itself(gpu_check, tmp_path, monkeypatch
         *Memory*) sleep 3; echo "[  PASSED  ] 2 tests.";;
         *Silent*) ;;
         *) echo "[  PASSED  ] 2 tests.";; esac""")
-    check = gpu_check.Check(tmp_path, gpu_check.QUICK._replace(tests_limit_s=12), "A check", "a machine")
+    check = gpu_check.Check(tmp_path, gpu_check.QUICK, "A check", "a machine")
     monkeypatch.setattr(gpu_check, "ALONE_S", 10)
-    gpu_check.device_tests(check, tmp_path)
+    gpu_check.device_tests(check, 12, tmp_path)
     outcome = check.outcomes[-1]
     assert outcome.words.startswith("4 passed; Bad: ended by SIGKILL; ") and not outcome.good
     assert "; Hanging: ended by SIGTERM; " in outcome.words
     assert outcome.words.endswith("; Silent: exit status 0 without a verdict") and "Memory" not in outcome.words
     script(tmp_path / "bin" / "device_tests", "exit 3")
-    gpu_check.device_tests(check, tmp_path)
+    gpu_check.device_tests(check, 12, tmp_path)
     assert check.outcomes[-1].words == "device_tests cannot say what tests it has: exit status 3"
 
 
