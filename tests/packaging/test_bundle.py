@@ -312,6 +312,13 @@ def test_what_gpu_check_keeps(gpu_check, tmp_path, monkeypatch) -> None:
     assert not (out / "again.study.json").exists() and not (out / "b64.records.jsonl").exists()
 
 
+def test_the_profiles_of_gpu_check_are_ones_that_the_program_makes(gpu_check, bundle, elsewhere) -> None:
+    for arguments in sorted({*gpu_check.FULL.profiles, *gpu_check.QUICK.profiles}):
+        done = call(bundle / "ladder", "profile", *arguments.split(), "--model", "tiny", "-B", "1", "-T", "16", **elsewhere)
+        # Without a GPU a trace is the processor's, and there are no counters.
+        assert done.returncode == (3 if "--counters" in arguments else 0), (arguments, done.stderr)
+
+
 def test_a_suite_that_crashes_costs_only_itself(gpu_check, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(gpu_check, "HOME", tmp_path)
     script(tmp_path / "bin" / "device_tests", """case "$*" in
