@@ -183,7 +183,7 @@ Json attribution_json(const Plan& plan, const Measured& measured, const Json& ru
   return list;
 }
 
-// Every twin beside the rung whose work it does.
+// Every peer beside the rung whose work it does.
 void add_peers(const Plan& plan, const Measured& measured, Json& rungs) {
   for (size_t i = 0; i < rungs.size(); ++i) {
     if (plan.rungs[i].peer.empty() || !plan.rungs[i].against) continue;
@@ -347,7 +347,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
                   {"interval",
                    "95 % over runs, Student's with a bootstrapped standard error; speedups paired within a repeat, "
                    "from 6 repeats on by signed ranks"},
-                  {"confidence", 0.95}};
+                  {"confidence", harness::confidence}};
   if (plan.mode == Mode::factorial) {
     statistics["attribution"] =
         "Shapley values of the logarithm of the time, within each repeat; their mean over repeats (so that they add "

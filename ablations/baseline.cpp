@@ -1,10 +1,10 @@
 #include "ablations/baseline.h"
 
 #include "ablations/measured.h"
-#include "ablations/plan.h"
 #include "ablations/setting.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "harness/stats.h"
+#include "harness/utc.h"
 #include "harness/verdict.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ fs::path file_of(const fs::path& folder, const Json& record, const char* ending)
 Json header(const char* kind, const Json& record, const std::string& label) {
   return {{"kind", kind},
           {"schema_version", 1},
-          {"created", utc_now()},
+          {"created", harness::utc_now()},
           {"label", label},
           {"recipe_hash", recipe_hash(record.at("recipe"), record.at("workload"))},
           {"recipe", record.at("recipe")},

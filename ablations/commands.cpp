@@ -9,7 +9,7 @@
 #include "ablations/request.h"
 #include "ablations/runner.h"
 #include "ablations/shard.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "ablations/verify.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -148,8 +148,7 @@ int run(const RunFlags& flags) {
     fmt::print("{} B={} T={}: median {} ms/step [{} - {}] over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
                options.model, options.B, options.T, number(summary.at("median_ms")), number(summary.at("min_ms")),
                number(summary.at("max_ms")), summary.at("n").get<int64_t>(), number(summary.at("tokens_per_s")),
-               record.at("memory").at("peak_bytes").get<double>() / (1024.0 * 1024.0 * 1024.0),
-               record.at("timing").at("loss").back().dump());
+               gib(record.at("memory").at("peak_bytes")), record.at("timing").at("loss").back().dump());
     for (const Json& flag : record.at("flags")) fmt::print("disturbed: {}\n", flag.get<std::string>());
   }
   bool proven = true;

@@ -6,6 +6,7 @@
 #include "ablations/runner.h"
 #include "ablations/setting.h"
 #include "harness/unfit.h"
+#include "harness/utc.h"
 #include "harness/verdict.h"
 
 #include <fmt/format.h>
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -79,10 +79,10 @@ using Match = std::pair<const Arm*, const Arm*>;
 // Takes arms out of the two lists.
 void match_by(auto same, std::vector<const Arm*>& base, std::vector<const Arm*>& head, std::vector<Match>& matches) {
   std::erase_if(base, [&](const Arm* arm) {
-    const auto twin = std::ranges::find_if(head, [&](const Arm* other) { return same(*arm, *other); });
-    if (twin == head.end()) return false;
-    matches.emplace_back(arm, *twin);
-    head.erase(twin);
+    const auto match = std::ranges::find_if(head, [&](const Arm* other) { return same(*arm, *other); });
+    if (match == head.end()) return false;
+    matches.emplace_back(arm, *match);
+    head.erase(match);
     return true;
   });
 }
@@ -254,7 +254,9 @@ Json compare_sides(const Side& base, const Side& head, const CompareOptions& opt
     match_by(same_recipe, of_base, of_head, matches);
   }
   if (matches.empty()) {
-    throw std::invalid_argument(fmt::format("{} and {} have no recipe in common", base.source, head.source));
+    throw std::invalid_argument(
+        fmt::format("{} and {} have no recipe in common; two single records are compared whatever their recipes",
+                    base.source, head.source));
   }
   std::vector<std::string> differing;
   for (const auto& [a, b] : matches) {
@@ -278,9 +280,9 @@ Json compare_sides(const Side& base, const Side& head, const CompareOptions& opt
   for (const Arm* arm : of_head) unmatched.push_back({{"side", "head"}, {"label", arm->label}});
   return {{"kind", "comparison"},
           {"schema_version", 1},
-          {"created", utc_now()},
+          {"created", harness::utc_now()},
           {"min_effect", options.min_effect},
-          {"confidence", 0.95},
+          {"confidence", harness::confidence},
           {"method",
            "head/base, paired in order: Hodges-Lehmann center of the logarithms of the runs' medians; interval "
            "of the signed-rank test, below 6 pairs Student's with a bootstrapped standard error"},

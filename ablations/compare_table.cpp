@@ -1,7 +1,7 @@
 // A comparison as people read it: on a terminal, and as the Markdown of a pull request's summary.
 #include "ablations/compare.h"
 #include "ablations/markdown.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -33,11 +33,10 @@ std::string loss_words(const Json& loss) {
 
 std::string memory_words(const Json& memory) {
   if (memory.is_null()) return "";
-  constexpr double gib = 1024.0 * 1024.0 * 1024.0;
   const std::string verdict =
       memory.at("lo").is_null() ? "" : fmt::format(" ({})", memory.at("verdict").get<std::string>());
-  return fmt::format("; peak memory {:.2f} to {:.2f} GiB{}", memory.at("base_bytes").get<double>() / gib,
-                     memory.at("head_bytes").get<double>() / gib, verdict);
+  return fmt::format("; peak memory {:.2f} to {:.2f} GiB{}", gib(memory.at("base_bytes")), gib(memory.at("head_bytes")),
+                     verdict);
 }
 
 // What stands below an entry's row.

@@ -2,6 +2,7 @@
 #include "ablations/ladder.h"
 #include "ablations/rates.h"
 #include "ablations/style.h"
+#include "ablations/text.h"
 #include "harness/environment.h"
 #include "harness/json_file.h"
 #include "harness/monitor.h"
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -71,8 +71,7 @@ int doctor(bool json, bool peaks) {
              machine.cpu.features.empty() ? "" : ": ", fmt::join(machine.cpu.features, " "));
   if (machine.gpu) {
     fmt::print("GPU      {}, compute capability {:.1f}, {:.1f} GiB\n", machine.gpu->name,
-               machine.gpu->compute_capability / 10.0,
-               static_cast<double>(machine.gpu->memory_bytes) / (1024.0 * 1024.0 * 1024.0));
+               machine.gpu->compute_capability / 10.0, gib(static_cast<double>(machine.gpu->memory_bytes)));
   } else {
     fmt::print("GPU      none: {}\n", machine.no_gpu_reason);
   }

@@ -165,7 +165,10 @@ bool draw_report(const StudyFiles& study, const fs::path& out) {
 }
 
 int report(const ReportFlags& flags) {
-  if (flags.studies.size() > 2) throw std::invalid_argument("ladder report shows one study, or two beside each other");
+  if (flags.studies.size() > 2) {
+    throw std::invalid_argument(fmt::format(
+        "ladder report: {} studies are named; one, or two beside each other, are shown", flags.studies.size()));
+  }
   const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
   if (const auto made = std::ranges::find_if(paths, is_report); made != paths.end()) return draw_again(*made, flags);
   if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {

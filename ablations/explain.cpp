@@ -1,7 +1,7 @@
 #include "ablations/explain.h"
 
 #include "ablations/kernel_name.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -190,10 +190,10 @@ std::string explanation_table(const Json& as_written) {
   const Json explanation = with_printable_texts(as_written);
   std::string text = fmt::format("\n{}\n", wrapped(explanation.at("words")));
   text += fmt::format("{:<30} {:>15} {:>15}\n{}\n", "in a step", shortened(explanation.at("before"), 15),
-                      shortened(explanation.at("after"), 15), std::string(80, '-'));
+                      shortened(explanation.at("after"), 15), std::string(columns, '-'));
   for (const Json& total : explanation.at("totals")) {
     const bool bytes = total.at("unit") == "bytes";
-    const double scale = bytes ? 1.0 / (1 << 30) : 1.0;
+    const double scale = bytes ? gib(1) : 1.0;
     const std::string unit = bytes ? "GiB" : total.at("unit").get<std::string>();
     const auto value = [&](const char* of) {
       const double plain = total.at(of).get<double>();
@@ -203,7 +203,7 @@ std::string explanation_table(const Json& as_written) {
                         value("after"), unit);
   }
   text += "\n" + fmt::format("{:<46} {:>6} {:>12} {:>12}\n{}\n", "what changed most", "", "before ms", "after ms",
-                             std::string(80, '-'));
+                             std::string(columns, '-'));
   size_t shown = 0;
   for (const Json& name : explanation.at("names")) {
     if (++shown > 15) break;
@@ -237,7 +237,7 @@ std::string trace_table(const Json& as_written) {
   }
   using Rows = std::vector<std::pair<std::string, Entry>>;
   const auto table = [&](const char* title, const Rows& rows, size_t most) {
-    text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(80, '-'));
+    text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(columns, '-'));
     for (const auto& [name, entry] : rows | std::views::take(most)) {
       text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name, 50), count(entry.count), number(entry.ms),
                           100 * entry.ms / step);

@@ -9,7 +9,6 @@
 #include <initializer_list>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 

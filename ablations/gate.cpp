@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 
 namespace ablations {
@@ -62,7 +61,7 @@ std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::stri
   return chosen;
 }
 
-Rung arm(const Rung& rung, const char* side, const std::string& program) {
+Rung gate_rung(const Rung& rung, const char* side, const std::string& program) {
   return {.optimization = "",
           .title = label_of(rung),
           .applied = rung.applied,
@@ -139,8 +138,9 @@ Plan gate_plan(const GateFlags& flags) {
   const std::string head = program_of("--head", flags.head);
   std::vector<Rung> arms;
   for (const size_t rung : chosen_rungs(plan, flags.rungs)) {
-    if (both) arms.push_back(arm(plan.rungs[rung], "base", flags.calibrate ? head : program_of("--base", flags.base)));
-    arms.push_back(arm(plan.rungs[rung], "head", head));
+    if (both)
+      arms.push_back(gate_rung(plan.rungs[rung], "base", flags.calibrate ? head : program_of("--base", flags.base)));
+    arms.push_back(gate_rung(plan.rungs[rung], "head", head));
     if (both) arms.back().against = arms.size() - 2;
   }
   plan.rungs = std::move(arms);

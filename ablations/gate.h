@@ -20,7 +20,8 @@ struct GateFlags {
   std::string ladder, out;
   std::vector<std::string> rungs;  // empty: the last that applies here
   double min_effect = 0.02;
-  int64_t pairs = 0, top_up = -1;  // not given: 8 pairs, 16 to calibrate, and as many again where they leave it open
+  int64_t pairs = 0;    // 0: 8, or 16 to calibrate
+  int64_t top_up = -1;  // pairs more where those leave it open; -1: as many again
   int64_t limit_s = 900;
   bool calibrate = false;  // head against itself: what this machine can show
   bool save = false;       // store what was measured as the new baseline or noise floor

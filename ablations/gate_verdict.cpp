@@ -6,8 +6,9 @@
 #include "ablations/measured.h"
 #include "ablations/runner.h"
 #include "ablations/setting.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "files/printable.h"
+#include "harness/utc.h"
 #include "harness/verdict.h"
 
 #include <fmt/format.h>
@@ -277,7 +278,7 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
   }
   return {{"kind", "gate"},
           {"schema_version", 1},
-          {"created", utc_now()},
+          {"created", harness::utc_now()},
           {"verdict", verdict},
           {"exit_status", exit_status(verdict)},
           {"against", side_by_side ? "program" : "baseline"},

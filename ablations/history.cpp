@@ -1,8 +1,8 @@
 #include "ablations/history.h"
 
-#include "ablations/plan.h"
 #include "ablations/setting.h"
 #include "harness/change_points.h"
+#include "harness/utc.h"
 
 #include <fmt/format.h>
 
@@ -307,7 +307,7 @@ Json history_of(const fs::path& folder) {
   return {
       {"kind", "history"},
       {"schema_version", 1},
-      {"created", utc_now()},
+      {"created", harness::utc_now()},
       {"studies", read},
       {"finding", words},
       {"slower", slower},

@@ -1,5 +1,5 @@
 #include "ablations/history.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>

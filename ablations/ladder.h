@@ -5,7 +5,6 @@
 #include "harness/environment.h"
 #include "model/recipe.h"
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +36,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// One arm of a study. In a cumulative ladder: what stands on the rungs below it, and one edit more.
+// One recipe that a study measures. In a cumulative ladder: that of the rung below and one edit more; in other modes
+// also at another size or by another program, as the fields say.
 struct Rung {
   enum class Status { planned, not_applicable, not_measured };
   std::string optimization;  // the one it is about; empty: the start, or a set that has no name of its own

@@ -2,6 +2,7 @@
 
 #include "ablations/runner.h"
 #include "harness/stats.h"
+#include "harness/utc.h"
 
 #include <fmt/format.h>
 
@@ -92,7 +93,7 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
         entry["reason"] = failure.at("message");
         const bool out_of_memory = failure.at("kind") == "out_of_memory";
         const auto [known, first] = measured.failures.try_emplace(run.rung, Failure{"", true});
-        // Of several failures a fault is told rather than a want of memory.
+        // Where runs failed for different reasons, one that is not out of memory says more.
         if (first || (known->second.out_of_memory && !out_of_memory)) {
           known->second = {fmt::format("run {}: {}", run.id, entry["reason"].get<std::string>()), out_of_memory};
         }
@@ -100,7 +101,7 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
     }
     measured.runs.push_back(entry);
   }
-  if (measured.first_started.empty()) measured.first_started = utc_now();
+  if (measured.first_started.empty()) measured.first_started = harness::utc_now();
   return measured;
 }
 

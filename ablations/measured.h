@@ -44,7 +44,7 @@ struct Measured {
   harness::Json runs;                   // as the study lists them
   harness::Json environment, workload;  // of this program's own records, the first rung's first; null without one
   int64_t runs_ok = 0;
-  std::string first_started;  // a plan that several machines made does not say when; now where there is no record
+  std::string first_started;  // of the earliest record, now without one: a shard's plan does not hold when it was made
   std::string last_started;
 };
 

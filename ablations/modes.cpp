@@ -241,13 +241,13 @@ void add_peers(std::vector<Rung>& rungs, const std::vector<std::string>& peer_mo
         [&](const Rung& other) { return other.status == Rung::Status::planned && other.shape == rungs[i].shape; });
     for (const std::string& mode : peer_modes) {
       if (!last && (mode != "eager" || rungs[i].recipe.execution != model::Execution::eager)) continue;
-      Rung twin = rungs[i];
-      twin.peer = "pytorch-" + mode;
-      twin.title = peer_title(twin.peer);
-      twin.name = name_of(rungs[i]) + "-" + twin.peer;
-      twin.against = i;
-      if (twin.shape && !twin.reference) twin.reference = i;  // a sweep of one rung: the twin guards itself by it
-      rungs.push_back(twin);
+      Rung peer = rungs[i];
+      peer.peer = "pytorch-" + mode;
+      peer.title = peer_title(peer.peer);
+      peer.name = name_of(rungs[i]) + "-" + peer.peer;
+      peer.against = i;
+      if (peer.shape && !peer.reference) peer.reference = i;  // a sweep of one rung: it guards its peer
+      rungs.push_back(peer);
     }
   }
 }
@@ -291,7 +291,7 @@ Design design_of(const DesignFlags& flags, const Machine& machine) {
   return design;
 }
 
-std::vector<Rung> arms(const Ladder& ladder, const Design& design, const Shape& shape, const Machine& machine) {
+std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape, const Machine& machine) {
   std::vector<Rung> rungs = climb(ladder, machine);
   const size_t reference = reference_rung(rungs);
   if (rungs[reference].status != Rung::Status::planned) return rungs;  // nothing applies

@@ -39,9 +39,10 @@ struct Design {
 // Throws std::invalid_argument that names the flag, its value and what is allowed.
 Design design_of(const DesignFlags& flags, const harness::Machine& machine);
 
-// The arms of a study. `shape`: the plan's. Rung 0, or in a cumulative ladder the first planned one, is the reference.
+// The rungs of a study. `shape`: the plan's. Rung 0, or in a cumulative ladder the first planned one, is the reference.
 // Throws std::invalid_argument for a factor or rung that the ladder does not have here, or a subset that cannot be had.
-std::vector<Rung> arms(const Ladder& ladder, const Design& design, const Shape& shape, const harness::Machine& machine);
+std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape,
+                           const harness::Machine& machine);
 
 // "PyTorch compile" for "pytorch-compile".
 std::string peer_title(const std::string& peer);

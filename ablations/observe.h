@@ -8,6 +8,9 @@
 
 namespace ablations {
 
+// Steps that observe() takes at most.
+inline constexpr int64_t observed_steps = 3;
+
 // Takes untimed steps of the trainer, at most `observed_steps`, and a few small products. A graph is first replayed,
 // which shows what a step dispatches, then captured again, which shows what it is made of.
 //   parameters_device   "cpu", "cuda:0"
@@ -27,7 +30,6 @@ namespace ablations {
 //   skipped_steps, loss_scale   of the gradient scaler
 //   memory              {weights_bytes, gradients_bytes, optimizer_bytes,
 //                       activations_bytes: what a forward pass of one micro-step leaves for backward}
-inline constexpr int64_t observed_steps = 3;
 nlohmann::json observe(model::Trainer& trainer);
 
 // By mantissa bits: "float32", "tf32 or float16", "bfloat16", "wrong", from the relative error (Frobenius norms) of a

@@ -72,8 +72,7 @@ const std::vector<Optimization>& registry() {
       {.name = "memory",
        .title = "keep host memory",
        .summary = "The C library keeps the memory of freed tensors instead of handing it back to the kernel, which "
-                  "would zero it "
-                  "and fault it in again page by page at the next step. Results do not change by a bit.",
+                  "would zero it and fault it in again page by page at the next step. Results do not change by a bit.",
        .needs = {},
        .excludes = {},
        .loss_tolerance = 1e-6,
@@ -82,8 +81,8 @@ const std::vector<Optimization>& registry() {
       {.name = "onednn",
        .title = "oneDNN products",
        .summary = "Matrix products of float32 tensors go to oneDNN instead of MKL (ATen's matmul precision "
-                  "\"medium\"). Whether "
-                  "they stay float32 or become bfloat16 is the CPU's affair: the fingerprint tells.",
+                  "\"medium\"). Whether they stay float32 or become bfloat16 is the CPU's affair: the fingerprint "
+                  "tells.",
        .needs = {},
        .excludes = {"tf32"},
        .loss_tolerance = 2e-2,
@@ -102,8 +101,7 @@ const std::vector<Optimization>& registry() {
       {.name = "bf16",
        .title = "bf16 autocast",
        .summary = "Matrix products and attention read and write bfloat16: half the bytes and faster arithmetic. "
-                  "Weights, loss and "
-                  "optimizer stay float32.",
+                  "Weights, loss and optimizer stay float32.",
        .needs = {},
        .excludes = {"fp16"},
        .loss_tolerance = 5e-2,
@@ -112,8 +110,7 @@ const std::vector<Optimization>& registry() {
       {.name = "fp16",
        .title = "fp16 autocast",
        .summary = "As bf16, with float16: more mantissa, less range. The loss is scaled so that small gradients do not "
-                  "vanish, and "
-                  "a step whose gradients overflow is skipped.",
+                  "vanish, and a step whose gradients overflow is skipped.",
        .needs = {"gpu"},
        .excludes = {"bf16"},
        .loss_tolerance = 5e-2,
@@ -122,8 +119,7 @@ const std::vector<Optimization>& registry() {
       {.name = "graph",
        .title = "graph capture",
        .summary = "The whole step is recorded once as a CUDA graph and replayed with a single launch. The kernels are "
-                  "the same; the "
-                  "gaps between them go.",
+                  "the same; the gaps between them go.",
        .needs = {"gpu"},
        .excludes = {},
        .loss_tolerance = 1e-3,
@@ -132,8 +128,7 @@ const std::vector<Optimization>& registry() {
       {.name = "flash",
        .title = "flash attention",
        .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays more "
-                  "the longer "
-                  "the context is.",
+                  "the longer the context is.",
        .needs = {},
        .excludes = {},
        .loss_tolerance = 1e-3,
@@ -142,8 +137,8 @@ const std::vector<Optimization>& registry() {
       {.name = "vocab",
        .title = "vocabulary 50304",
        .summary = "The embedding gets 47 rows that no token uses, so that its matrix products divide evenly into "
-                  "tiles. The loss "
-                  "at the start rises by ln(50304/50257) = 0.0009, because the softmax has 47 more terms.",
+                  "tiles. The loss at the start rises by ln(50304/50257) = 0.0009, because the softmax has 47 more "
+                  "terms.",
        .needs = {},
        .excludes = {},
        .loss_tolerance = 1e-3,
@@ -152,8 +147,7 @@ const std::vector<Optimization>& registry() {
       {.name = "foreach",
        .title = "foreach AdamW",
        .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves kernel "
-                  "launches. The "
-                  "arithmetic is the same.",
+                  "launches. The arithmetic is the same.",
        .needs = {},
        .excludes = {"fused_adamw"},
        .loss_tolerance = 1e-3,
@@ -162,8 +156,7 @@ const std::vector<Optimization>& registry() {
       {.name = "fused_adamw",
        .title = "fused AdamW",
        .summary = "One operation per parameter group reads gradient, moments and weight once and writes them once. "
-                  "Clipping the "
-                  "gradients happens in the same pass.",
+                  "Clipping the gradients happens in the same pass.",
        .needs = {},
        .excludes = {},
        .loss_tolerance = 1e-3,

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <ctime>
-#include <numeric>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -88,15 +85,6 @@ void check_mode(const Plan& plan, const std::string& where) {
 }
 
 }  // namespace
-
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
-}
 
 std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repeats, uint64_t order_seed) {
   std::vector<size_t> measured;

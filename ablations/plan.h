@@ -7,7 +7,6 @@
 #include "harness/json_file.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,8 +71,5 @@ bool uses_cuda(const Plan& plan);
 harness::Json to_json(const Plan& plan);
 // Throws std::invalid_argument where the document contradicts itself; `where` begins the message.
 Plan plan_from_json(const harness::Json& json, const std::string& where);
-
-// "2026-11-21T11:05:00Z"
-std::string utc_now();
 
 }  // namespace ablations

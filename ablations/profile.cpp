@@ -74,7 +74,9 @@ int trace(const ProfileFlags& flags) {
   std::string distances;
   if (flags.roofline) {
     const auto limits = limits_from_rates(options.recipe, measure_rates());
-    if (!limits) throw std::runtime_error("--roofline: this machine's rate for such products could not be measured");
+    if (!limits)
+      throw std::runtime_error(
+          "--roofline: this machine's rate for such products could not be measured; the trace is made without it");
     const model::Config config = model::with_positions(model::preset(options.model), options.positions);
     const Roofline roof =
         roofline(model::step_costs(config, options.recipe, options.B, options.T, options.accumulation), *limits,
@@ -131,7 +133,11 @@ std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
   harness::write_json(folder / "plan.json", to_json(plan), "plan");
   const auto traced = [&](size_t rung) {
     const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = {}};
-    if (!trace_rung(plan, folder, rung, programs).succeeded()) throw std::runtime_error("--diff: a trace is missing");
+    if (!trace_rung(plan, folder, rung, programs).succeeded()) {
+      const std::string name = name_of(plan.rungs[rung]);
+      throw std::runtime_error(fmt::format("--diff: {} could not be traced; what its process printed: {}", name,
+                                           (folder / "logs" / (name + ".trace.log")).string()));
+    }
     return harness::read_json(trace_file(folder, plan.rungs[rung]), "trace");
   };
   Json before = traced(first);

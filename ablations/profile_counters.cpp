@@ -1,8 +1,8 @@
 #include "ablations/profile_counters.h"
 
-#include "ablations/plan.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "harness/environment.h"
+#include "harness/utc.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -87,7 +87,7 @@ Json counters_json(const RunOptions& options, const StepCounters& counters) {
   return {{"kind", "counters"},
           {"schema_version", 1},
           {"id", options.id},
-          {"created", utc_now()},
+          {"created", harness::utc_now()},
           {"recipe", model::to_json(options.recipe)},
           {"optimizations", options.applied},
           {"workload", counters.workload},

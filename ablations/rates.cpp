@@ -1,7 +1,7 @@
 #include "ablations/rates.h"
 
 #include "ablations/mfu.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
 #include "harness/peaks.h"

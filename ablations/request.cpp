@@ -6,6 +6,7 @@
 #include "files/files.h"
 #include "harness/environment.h"
 #include "harness/resources.h"
+#include "harness/utc.h"
 #include "model/config.h"
 #include "model/data.h"
 
@@ -138,7 +139,7 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
   }
   const bool shared = !ablate.shard.empty();  // by several machines: nothing that they would not agree on
   Plan plan{.id = "",
-            .created = shared ? "" : utc_now(),
+            .created = shared ? "" : harness::utc_now(),
             .ladder_name = ladder.name,
             .ladder_title = ladder.title,
             .model = ladder.model,
@@ -164,7 +165,7 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
             .mode = design.mode,
             .swept = design.swept};
   if (shared) plan.shard = shard_of(ablate.shard);
-  plan.rungs = arms(ladder, design, shape_of(plan), harness::this_machine());
+  plan.rungs = rungs_of(ladder, design, shape_of(plan), harness::this_machine());
   if (plan.rungs.front().shape) plan.positions = plan.rungs.front().shape->positions;
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);

@@ -1,7 +1,7 @@
 #include "ablations/roofline.h"
 
 #include "ablations/mfu.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 
 #include <fmt/format.h>
 
@@ -153,7 +153,7 @@ Json to_json(const Roofline& roofline) {
 }
 
 std::string roofline_table(const Roofline& roofline) {
-  const std::string line = std::string(80, '-') + "\n";
+  const std::string line = std::string(columns, '-') + "\n";
   std::string text = fmt::format("Limits: {}, {} GB/s\n{:.80}\n", flops_text(roofline.limits.flops_per_s),
                                  number(roofline.limits.bytes_per_s / 1e9), roofline.limits.source);
   text += fmt::format(row_format, "phase", "part", "ms/step", "at limit", "bound by", "distance", "ms above");

@@ -1,13 +1,13 @@
 #include "ablations/run.h"
 
 #include "ablations/observe.h"
-#include "ablations/plan.h"
 #include "ablations/proof.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
 #include "harness/monitor.h"
 #include "harness/processor_time.h"
 #include "harness/stats.h"
+#include "harness/utc.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -117,7 +117,7 @@ Watched watched(Gpt2Workload& workload, int64_t warmup_steps, int64_t timed_step
 
 Json measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();
-  const std::string started = utc_now();
+  const std::string started = harness::utc_now();
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps);
   model::Trainer& trainer = workload.trainer();
   const auto [timing, gpu, processor_lost] = watched(workload, options.warmup_steps, options.timed_steps, on_step);
@@ -218,7 +218,7 @@ Json failed_record(const std::string& id, const std::string& failure_kind, const
   return {{"kind", "record"},
           {"schema_version", 1},
           {"id", id},
-          {"started", utc_now()},
+          {"started", harness::utc_now()},
           {"duration_s", seconds},
           {"status", "failed"},
           {"failure", {{"kind", failure_kind}, {"message", message}}}};

@@ -1,9 +1,9 @@
 #include "ablations/runner.h"
 
+#include "ablations/progress.h"
 #include "ablations/run.h"
 #include "ablations/setting.h"
 #include "ablations/shard.h"
-#include "ablations/terminal.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"

@@ -14,7 +14,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 namespace ablations {
 

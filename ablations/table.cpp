@@ -1,7 +1,7 @@
 #include "ablations/table.h"
 
 #include "ablations/modes.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -53,9 +53,7 @@ std::string rate(double value) {
   return brief(1e12 * value);
 }
 
-std::string gibibytes(const Json& bytes) {
-  return bytes.is_null() ? "-" : brief(bytes.get<double>() / (1024.0 * 1024.0 * 1024.0));
-}
+std::string gibibytes(const Json& bytes) { return bytes.is_null() ? "-" : brief(gib(bytes)); }
 
 // A ratio that counts, with its interval, in `width` columns; where they do not fit, `below` is a line for the
 // interval.

@@ -1,12 +1,12 @@
 #include "ablations/trace_run.h"
 
-#include "ablations/plan.h"
 #include "ablations/run.h"
 #include "ablations/trace_summary.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
 #include "harness/trace.h"
+#include "harness/utc.h"
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
                                                 : environment.at("cpu").at("model").get<std::string>();
   return {.document = {{"kind", "trace"},
                        {"schema_version", 1},
-                       {"created", utc_now()},
+                       {"created", harness::utc_now()},
                        {"title", title},
                        {"device", {{"kind", workload.on_cuda() ? "cuda" : "cpu"}, {"name", device}}},
                        {"recipe", model::to_json(options.recipe)},

@@ -13,9 +13,11 @@ struct TracedRun {
   std::string timeline;    // Trace Event Format, for Perfetto
 };
 
+// Steps under trace.
+inline constexpr int64_t traced_steps = 3;
+
 // Warm-up, timed steps for the clean time of one, then `traced_steps` steps under trace. `title` says what is traced:
 // "+ flash attention". Throws as Gpt2Workload; std::runtime_error where the device cannot be traced.
-inline constexpr int64_t traced_steps = 3;
 TracedRun trace_run(const RunOptions& options, const std::string& title);
 
 }  // namespace ablations

@@ -1,6 +1,6 @@
 // The trainer as a user would use it, without measuring: `ladder train` and `ladder tokenize`.
 #include "ablations/commands.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "files/printable.h"
 #include "harness/json_file.h"
 #include "harness/resources.h"

@@ -35,7 +35,7 @@ const Machine& this_machine();
 // frequency governor, load average, kernel.
 nlohmann::json environment();
 
-// One line for each thing that disturbs measurements now: load, governor, few cores, memory short.
+// One line for each thing that disturbs measurements now: load, frequency governor, memory short.
 std::vector<std::string> disturbances();
 
 }  // namespace harness

@@ -12,7 +12,7 @@ namespace harness {
 using Json = nlohmann::json;
 
 // Throws std::invalid_argument: "FILE: what is wrong", with line and column for syntax, the path within the document
-// for a schema violation. `kind` is "record", "plan", "study" or "ladder"; files over 64 MiB are refused unread.
+// for a schema violation. `kind` names the schema, results/schemas/KIND.v1.json; files over 64 MiB are refused unread.
 Json read_json(const std::filesystem::path& file, std::string_view kind);
 
 // The same without a schema, where the document itself says what it is.

@@ -42,9 +42,9 @@ class Labels {
   void open(Level level, const char* text);
   void close_to(Level level);
 
-  std::vector<Level> open_;
   void remember(const std::string& part) const;
 
+  std::vector<Level> open_;
   std::string phase_, part_;
   int64_t layer_ = -1;
   bool following_;

@@ -4,6 +4,7 @@
 #include "files/printable.h"
 #include "harness/monitor.h"
 #include "harness/unfit.h"
+#include "harness/utc.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <ctime>
 #include <stdexcept>
 #include <system_error>
 
@@ -62,22 +62,14 @@ std::string owner_in(int fd) {
   return read.empty() ? "another program" : files::printable(read.substr(0, read.find('\n')));
 }
 
-std::string utc_minute() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &utc);
-  return text.data();
-}
-
 }  // namespace
 
 FolderLock::FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), folder.string());
   if (locked(fd_, LOCK_EX | LOCK_NB) != 0) {
     ::close(fd_);
-    throw std::invalid_argument(fmt::format("{}: another runner is at work in this folder", folder.string()));
+    throw std::invalid_argument(fmt::format(
+        "{}: another runner is at work in this folder; wait for its end, or name another one", folder.string()));
   }
 }
 
@@ -112,7 +104,7 @@ DeviceLock::DeviceLock(const std::string& device, const std::string& owner,
     throw;
   }
   // For people only: a line that cannot be written does not make the lock a worse one.
-  const std::string line = fmt::format("{} since {}\n", owner, utc_minute());
+  const std::string line = fmt::format("{} since {}\n", owner, utc_now());
   [[maybe_unused]] const bool written = ::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, line.data(), line.size(), 0) > 0;
 }
 

@@ -111,11 +111,11 @@ std::vector<std::string> flags(const GpuWatch& watch) {
     for (const Reason& reason : reasons) {
       if ((seen & reason.bit) != 0) names.push_back(reason.name);
     }
-    result.push_back(fmt::format(
-        "throttled: {} in {} of {} samples{}", fmt::join(names, ", "), throttled, watch.samples.size(),
-        clocks.empty() ? ""
-                       : fmt::format(", SM clock from {:.0f} down to {:.0f} MHz", std::ranges::max(clocks),
-                                     std::ranges::min(clocks))));
+    result.push_back(fmt::format("throttled: {} in {} of {} samples{}", fmt::join(names, ", "), throttled,
+                                 watch.samples.size(),
+                                 clocks.empty() ? ""
+                                                : fmt::format(", SM clock from {:.0f} down to {:.0f} MHz",
+                                                              std::ranges::max(clocks), std::ranges::min(clocks))));
   }
   if (const double others = watch.other_processes.value.value_or(0); others > 0) {
     result.push_back(fmt::format("shared: {:.0f} other process{} on the GPU", others, others == 1 ? "" : "es"));

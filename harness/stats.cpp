@@ -21,7 +21,7 @@ double sorted_quantile(std::span<const double> sorted, double p) {
 
 // Student's half width of an interval about `center`, with the standard error that `statistic` has over resamples.
 template <class Statistic>
-double half_width(std::span<const double> values, double center, double confidence, Statistic statistic) {
+double half_width(std::span<const double> values, double center, Statistic statistic) {
   const size_t n = values.size();
   constexpr int resamples = 2000;
   std::mt19937_64 random(20240520);
@@ -80,18 +80,18 @@ double quantile(std::span<const double> values, double p) {
 
 double median(std::span<const double> values) { return quantile(values, 0.5); }
 
-Estimate median_with_interval(std::span<const double> values, double confidence) {
+Estimate median_with_interval(std::span<const double> values) {
   Estimate estimate{.center = median(values), .interval = std::nullopt, .n = static_cast<int64_t>(values.size())};
   if (values.size() < 2) return estimate;
   std::vector<double> logarithms;
   for (const double value : values) logarithms.push_back(std::log(value));
-  const double factor = std::exp(half_width(logarithms, median(logarithms), confidence,
-                                            [](std::span<const double> sample) { return median(sample); }));
+  const double factor = std::exp(
+      half_width(logarithms, median(logarithms), [](std::span<const double> sample) { return median(sample); }));
   estimate.interval = Interval{estimate.center / factor, estimate.center * factor};
   return estimate;
 }
 
-Estimate symmetric_center(std::span<const double> differences, double confidence) {
+Estimate symmetric_center(std::span<const double> differences) {
   const std::vector<double> averages = walsh_averages(differences);
   Estimate estimate{.center = sorted_quantile(averages, 0.5),
                     .interval = std::nullopt,
@@ -101,7 +101,7 @@ Estimate symmetric_center(std::span<const double> differences, double confidence
   if (cut > 0) {
     estimate.interval = Interval{averages[cut - 1], averages[averages.size() - cut]};
   } else {
-    const double half = half_width(differences, estimate.center, confidence, [](std::span<const double> sample) {
+    const double half = half_width(differences, estimate.center, [](std::span<const double> sample) {
       return sorted_quantile(walsh_averages(sample), 0.5);
     });
     estimate.interval = Interval{estimate.center - half, estimate.center + half};
@@ -109,10 +109,10 @@ Estimate symmetric_center(std::span<const double> differences, double confidence
   return estimate;
 }
 
-Estimate paired_ratio(std::span<const double> before, std::span<const double> after, double confidence) {
+Estimate paired_ratio(std::span<const double> before, std::span<const double> after) {
   std::vector<double> logarithms;
   for (size_t i = 0; i < before.size(); ++i) logarithms.push_back(std::log(before[i] / after[i]));
-  Estimate estimate = symmetric_center(logarithms, confidence);
+  Estimate estimate = symmetric_center(logarithms);
   estimate.center = std::exp(estimate.center);
   if (estimate.interval) estimate.interval = Interval{std::exp(estimate.interval->lo), std::exp(estimate.interval->hi)};
   return estimate;
@@ -124,7 +124,7 @@ double sign_test(int64_t heads, int64_t n) {
   return std::min(1.0, 2 * boost::math::cdf(coins, static_cast<double>(std::min(heads, n - heads))));
 }
 
-Estimate mean_ratio(std::span<const double> logarithms, double confidence) {
+Estimate mean_ratio(std::span<const double> logarithms) {
   const auto n = static_cast<double>(logarithms.size());
   const double mean = std::accumulate(logarithms.begin(), logarithms.end(), 0.0) / n;
   Estimate estimate{.center = std::exp(mean), .interval = std::nullopt, .n = static_cast<int64_t>(logarithms.size())};

@@ -13,6 +13,9 @@ namespace harness {
 double quantile(std::span<const double> values, double p);
 double median(std::span<const double> values);
 
+// Of every interval.
+constexpr double confidence = 0.95;
+
 struct Interval {
   double lo, hi;
 };
@@ -28,7 +31,7 @@ struct Estimate {
 // 2015, "What teachers should know about the bootstrap"). Unlike a percentile interval it reaches
 // beyond the smallest and the largest run, without which two to five runs cannot cover 95 %; a test simulates its
 // coverage. Resampling starts from a fixed seed: the same values give the same interval. `values` not empty.
-Estimate median_with_interval(std::span<const double> values, double confidence = 0.95);
+Estimate median_with_interval(std::span<const double> values);
 
 // Median of the averages of all pairs of `differences`, each with itself too (Hodges and Lehmann 1963): the place about
 // which they are symmetric. From six differences on, the interval is the one that inverts Wilcoxon's signed-rank test:
@@ -36,11 +39,11 @@ Estimate median_with_interval(std::span<const double> values, double confidence 
 // strikes both runs of a pair alike (Hollander, Wolfe and Chicken 2013, 3.3). With two to five that test can reach no
 // 95 %; their interval is center +- t_{n-1} sqrt(n/(n-1)) SE with a bootstrapped standard error, as in
 // median_with_interval. One difference has none. Not empty.
-Estimate symmetric_center(std::span<const double> differences, double confidence = 0.95);
+Estimate symmetric_center(std::span<const double> differences);
 
 // Ratio before/after from paired runs: exp of symmetric_center of ln(before / after).
 // Both spans have the same length, at least 1, and hold positive numbers; pair i is before[i], after[i].
-Estimate paired_ratio(std::span<const double> before, std::span<const double> after, double confidence = 0.95);
+Estimate paired_ratio(std::span<const double> before, std::span<const double> after);
 
 // Two-sided sign test: how likely it is that of n fair coins so few, or so few of the other side, show heads.
 // 0 <= heads <= n; 1 for n = 0.
@@ -48,6 +51,6 @@ double sign_test(int64_t heads, int64_t n);
 
 // exp of the mean of `logarithms`, one per run, with a t interval: exp(mean +- t_{n-1} s / sqrt(n)). For sums of
 // logarithms that must add up, which medians do not. Not empty.
-Estimate mean_ratio(std::span<const double> logarithms, double confidence = 0.95);
+Estimate mean_ratio(std::span<const double> logarithms);
 
 }  // namespace harness

@@ -29,8 +29,7 @@ struct Comparison {
 Verdict judge(const Estimate& ratio, double min_effect);
 
 // base[i] and head[i] are the positive medians of a pair of runs. Same length, at least 1.
-Comparison compare(std::span<const double> base, std::span<const double> head, double min_effect,
-                   double confidence = 0.95);
+Comparison compare(std::span<const double> base, std::span<const double> head, double min_effect);
 
 // How small a change `pairs` pairs of runs can show where two equal programs gave these `differences` of logarithms
 // (A/A, at least 6 of them): the ratio minus 1 that must come on top of the least effect for a regression to be found

@@ -6,20 +6,14 @@
 #include "model/sha256.h"
 #include "model/tokenizer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
-#include <cstdio>
 #include <limits>
-#include <random>
 #include <stdexcept>
-#include <system_error>
 
 namespace model {
 namespace {

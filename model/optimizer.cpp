@@ -57,7 +57,10 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
   const at::NoGradGuard no_grad;
   if (std::holds_alternative<std::monostate>(learning_rate_)) throw std::logic_error("AdamW::step: no learning rate");
   const bool from_host = std::holds_alternative<double>(learning_rate_) && !found_inf;
-  if (from_host_.value_or(from_host) != from_host) throw std::logic_error("AdamW::step: its numbers changed sides");
+  if (from_host_.value_or(from_host) != from_host)
+    throw std::logic_error(
+        "AdamW::step: the learning rate was a number of the host's in one step and a tensor of the device's in "
+        "another");
   from_host_ = from_host;
   ++step_count_;
   if (kind_ == Optimizer::fused || !from_host) step_tensor_.add_(1);

@@ -33,7 +33,8 @@ class AdamW {
   void set_learning_rate(double learning_rate);
   void set_learning_rate(const at::Tensor& learning_rate);
 
-  // Divides the gradients by `scale` and sets `found_inf` to 1 where one of them is not finite (gradient scaling).
+  // Multiplies the gradients by `inverse_scale`, and sets `found_inf` to 1 where one of them is not finite (gradient
+  // scaling).
   void unscale(const at::Tensor& inverse_scale, at::Tensor& found_inf);
 
   // The factor that brings the gradients' global norm to max_norm, at most 1: 0-dim, on the device.

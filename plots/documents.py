@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-MAKERS = {"report": "report", "study": "ablate", "history": "history"}
+KINDS = ["report", "history"]
 
 
 class Refused(Exception):
@@ -31,22 +31,13 @@ def load(path):
     except (ValueError, RecursionError) as e:
         raise Refused(f"{path}: not valid JSON: {e}") from e
     kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in MAKERS:
+    if kind not in KINDS:
         raise Refused(f"{path}: kind is {json.dumps(kind)}; what can be drawn is "
-                      + ", ".join(f'"{k}" (`ladder {maker}` makes it)' for k, maker in MAKERS.items()))
+                      + ", ".join(f'"{k}" (`ladder {k}` makes it)' for k in KINDS))
     version = document.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
         raise Refused(f"{path}: schema_version is {json.dumps(version)}, this program reads {SCHEMA_VERSION}")
     return document
-
-
-def as_report(document):
-    """A study by itself as a report's document: without the records, whose charts it then lacks."""
-    if document["kind"] == "report":
-        return document
-    part = {"source": "", "computed_again": False, "study": document, "runs": [], "losses": [], "noise": []}
-    return {"kind": "report", "schema_version": 1, "studies": [part], "comparison": None, "gates": [], "histories": [], "noise": [],
-            "traces": [], "micro": [], "published": [], "notes": []}
 
 
 def write(files, folder):

@@ -46,20 +46,20 @@ def span(estimate, show):
     return Md(f" ({show(estimate['lo'])} – {show(estimate['hi'])})")
 
 
-def label(study, rung, position):
+def label(study, rung):
     """'+ bf16 autocast', with what a sweep varies before it. The plus is ours, everything after it the study's."""
-    text = words_of.swept_value(study, rung) + words_of.label(rung, position)
+    text = words_of.swept_value(study, rung) + clean(rung["label"])
     return Md("+ " + escape(text[2:])) if text.startswith("+ ") else escape(text)
 
 
 def commands(text):
     """A line of ours, whose `code` stays code."""
-    parts = enumerate(re.split(r"(`[^`]*`)", clean(text)))
-    return Md(" ".join(part if i % 2 else escape(part) for i, part in parts if part).replace("` ,", "`,").replace("` .", "`."))
+    parts = re.split(r"(`[^`]*`)", clean(text))
+    return Md("".join(part if i % 2 else re.sub(r"\S(?:.*\S)?", lambda m: escape(m[0]), part) for i, part in enumerate(parts)))
 
 
 def render(view):
-    """view: page.view's dict. The Markdown's text."""
+    """view: view.view's dict. The Markdown's text."""
     import jinja2
 
     environment = jinja2.Environment(

@@ -1,6 +1,6 @@
-"""python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a study or a history (results/schemas).
+"""python plots/render.py DOCUMENT.json OUT_DIR: draws a report or a history (results/schemas).
 
-Of a report or a study: report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data; of a
+Of a report: report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data; of a
 history: history.svg, history.png and history.vl.json. Prints what it wrote. Where vl-convert is not installed the
 pictures are left out, and one line says so. Exit status 2 with one line on stderr: wrong usage, unreadable input, a folder
 that cannot be written; 3: Jinja2 is not installed.
@@ -38,7 +38,7 @@ def draw(document):
     if document["kind"] == "history":
         chart = history.of_history(document)
         return pictures("history", theme.framed(chart.wide, chart.finding, chart.lines))
-    shown = view.view(documents.as_report(document))
+    shown = view.view(document)
     files = {f"charts/{name}{end}": None for name in view.chart_names() for end in (".svg", ".png", ".vl.json")}
     can_draw = True
     for one in view.all_charts(shown):
@@ -55,8 +55,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments=None):
-    parser = Parser(prog="render.py", usage="render.py DOCUMENT.json OUT_DIR", description="Draw a report, a study or a history.")
-    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json, study.json or history.json")
+    parser = Parser(prog="render.py", usage="render.py DOCUMENT.json OUT_DIR", description="Draw a report or a history.")
+    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json or history.json")
     parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="made where it is missing; its old files are replaced")
     try:
         options = parser.parse_args(arguments)

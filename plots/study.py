@@ -12,12 +12,9 @@ STATUS_WORDS = {
     "void": "void",
     "missing": "not run yet",
 }
+VERDICT_WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
 LETTERS = {"batch": "B", "context": "T", "accumulation": "micro-steps"}
 TITLE_LENGTH = 84  # characters
-
-
-def mode(study):
-    return study.get("mode", "cumulative")
 
 
 def own_rungs(study):
@@ -40,13 +37,7 @@ def memory_unit(study):
 
 
 def confidence(study):
-    return f"{study['statistics']['confidence'] * 100:.4g} %"
-
-
-def label(rung, position):
-    if "label" in rung:
-        return clean(rung["label"])
-    return ("" if position == 0 else "+ ") + clean(rung["title"])
+    return f"{study['statistics']['confidence'] * 100:.4g} % confidence"
 
 
 def reason(rung):
@@ -146,9 +137,9 @@ def command_line(study):
     if "swept" in study:
         values = list(dict.fromkeys(str(r["workload"][study["swept"]]) for r in study["rungs"]))
         words += ["--sweep", f"{study['swept']}={','.join(values)}"]
-    elif mode(study) != "cumulative":
-        words += ["--mode", mode(study)]
-    if mode(study) == "factorial":
+    elif study["mode"] != "cumulative":
+        words += ["--mode", study["mode"]]
+    if study["mode"] == "factorial":
         words += ["--factors", ",".join(dict.fromkeys(clean(w["optimization"]) for w in study["attribution"]))]
     if peers(study):
         words += ["--with-peer", "pytorch"]
@@ -158,20 +149,20 @@ def command_line(study):
 # ---- the modes beside the cumulative ladder
 
 WORTHS = {
-    "leave-one-out": ("What is lost without each optimization", "Time of a step without it, divided by the time with everything on."),
-    "one-at-a-time": ("What each optimization brings alone", "Time of the reference's step, divided by the time with it alone."),
+    "leave-one-out": ("What is lost without each optimization", "Step time without it, divided by step time with everything on."),
+    "one-at-a-time": ("What each optimization brings alone", "Step time of the reference, divided by step time with it alone."),
     "factorial": ("What each optimization brings, averaged over all orders of switching them on",
-                  "Its Shapley value: what it takes off the logarithm of the time, averaged over all orders; the worths multiply up "
-                  "to the whole speedup."),
+                  "Its Shapley value: what it takes off the logarithm of the time, averaged over all orders; the values multiply to "
+                  "the total speedup."),
 }
 METHODS = {"leave-one-out": "leave_one_out", "one-at-a-time": "one_at_a_time", "factorial": "shapley"}
 
 
 def worths(study):
     """What its mode asks for: largest first, those without a number last."""
-    asked = [w for w in study.get("attribution", []) if w["method"] == METHODS.get(mode(study))]
+    asked = [w for w in study["attribution"] if w["method"] == METHODS.get(study["mode"])]
     return sorted(asked, key=lambda w: (w["ratio"] is None, -(w["ratio"] or 0)))
 
 
 def worth_words(study):
-    return WORTHS.get(mode(study), ("", ""))[1]
+    return WORTHS.get(study["mode"], ("", ""))[1]

@@ -1,7 +1,7 @@
 """How every chart looks: colours, sizes, axes, and the frame around a chart that is a file of its own.
 
-The page (report.html) shows the same drawings without frame, wide and narrow, and gives them dark colours by replacing the
-colours below, wherever they stand as an attribute, by its own (page.css): use no others.
+The page (report.html) shows the same drawings without frame, wide and narrow, and gives them dark colours by a
+rule for each colour below, wherever it stands as an attribute (DARK, page.py): use no others.
 """
 
 from words import wrap
@@ -34,7 +34,8 @@ def axis(text, **more):
 
 
 def legend(**more):
-    return {"title": None, "orient": "bottom", "labelColor": INK, "labelFontSize": 12, "labelLimit": 330, "symbolStrokeWidth": 2, **more}
+    return {"title": None, "orient": "bottom", "labelColor": INK, "labelFontSize": 12, "labelLimit": 330, "symbolStrokeWidth": 2, "columnPadding": 18,
+            **more}
 
 
 def bare(drawing, description):

@@ -29,6 +29,10 @@ class Drawn(NamedTuple):
         return theme.bare(self.chart.narrow if narrow else self.chart.wide, self.chart.finding)
 
 
+# Over the columns of a rung's two speedups: speedup_previous and speedup_first. In the other modes the former is none or the latter.
+HEADS = {"cumulative": ("vs previous", "so far"), "leave-one-out": ("vs everything on", "vs first")}
+
+
 def drawn(names, argument, suffix=""):
     out = []
     for name in names:
@@ -79,13 +83,13 @@ def trust(report, part):
     if guards:
         card("Guard", f"{following} of {number_of(len(guards), 'rung')} {'follows' if following == 1 else 'follow'} the reference",
              "good" if following == len(guards) else "bad",
-             "" if worst is None else f"largest deviation of a loss {plain(worst)} nats")
+             "" if worst is None else f"largest loss deviation {plain(worst)} nats")
     noise = [report["noise"][i] for i in part["noise"]]
     floors = [(clean(n["label"]), f) for n in noise for f in n["floors"] if f["pairs"] == plan["repeats"]] \
         or [(clean(n["label"]), n["floors"][-1]) for n in noise if n["floors"]]
     if floors:
         label, floor = floors[-1]
-        card("Noise floor", percent(floor["floor"]), "", f"the least difference that {number_of(floor['pairs'], 'pair')} of runs can "
+        card("Noise floor", percent(floor["floor"]), "", f"the smallest difference that {number_of(floor['pairs'], 'pair')} of runs can "
              f"show here, measured on {shorten(label, 60)}")
     else:
         card("Noise floor", "not measured", "", "`ladder gate --calibrate --baselines DIR --save` measures how small a difference this "
@@ -94,23 +98,21 @@ def trust(report, part):
     card("Disturbed runs", f"{disturbed} of {plan['runs_ok']}" if disturbed else "none seen", "warn" if disturbed else "good",
          "throttled, shared or busy with something else" if disturbed else "no throttling, no other work on the device")
     environment = study["environment"]
-    gpu = environment.get("gpu") or {}
     commit = environment.get("git_commit")
     program = f"commit {clean(commit)[:10]}" if commit else "commit unknown"
-    versions = [f"driver {clean(gpu['driver'])}"] if gpu.get("driver") else []
-    if study["device"]["kind"] == "cuda":
-        versions.append(f"CUDA {clean(environment.get('cuda'))}")
+    of_the_gpu = (("driver", "driver"), ("CUDA", "cuda")) if study["device"]["kind"] == "cuda" else ()
+    versions = [f"{name} {clean(environment.get(field) or 'unknown')}" for name, field in of_the_gpu]
     dirty = environment.get("git_dirty")
     card("Environment", f"torch {clean(environment.get('torch', 'unknown'))}", "warn" if dirty else "",
-         ", ".join([*versions, program + (", with changes that are not committed" if dirty else "")]))
+         ", ".join([*versions, program + (", with uncommitted changes" if dirty else "")]))
     if not part["computed_again"]:
-        card("Numbers", "as they were stored", "warn", "they were not computed again from the records; `ladder verify` does")
+        card("Numbers", "as stored", "warn", "not computed again from the records; `ladder verify` does that")
     return cards
 
 
 def alone(study, rung):
     """The commands that run a rung by itself, where it has a name by which they know it."""
-    if of.mode(study) != "cumulative" or rung["status"] == "not_applicable":
+    if study["mode"] != "cumulative" or rung["status"] == "not_applicable":
         return []
     name = rung["optimization"] or "start"
     at = f"--ladder {shlex.quote(clean(study['ladder']['name']))} --rung {shlex.quote(clean(name))}"
@@ -136,8 +138,9 @@ def part_view(report, part, suffix, name):
         "again": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}{of.command_line(study)}",
         "study": study, "name": name, "suffix": suffix,
         "words": words, "first": first, "last": last, "confidence": of.confidence(study),
-        "headline": words if first or of.mode(study) == "cumulative" or not lead else lead.chart.finding,
-        "rungs": of.own_rungs(study), "mode": of.mode(study), "worths": of.worths(study), "worth_words": of.worth_words(study),
+        "headline": words if first or study["mode"] == "cumulative" or not lead else lead.chart.finding,
+        "rungs": of.own_rungs(study), "mode": study["mode"], "heads": HEADS.get(study["mode"], ("", "vs first")),
+        "worths": of.worths(study), "worth_words": of.worth_words(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),
         "environment": flatten(study["environment"]), "splits": splits,
         "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for _, m in splits),
@@ -159,13 +162,13 @@ def contents(parts, beside):
                     link("ladder-section" + end, "The ladder" if part["mode"] == "cumulative" else "The rungs")]
         pictures = [one for one in part["charts"] if one.chart and one is not part["lead"]]
         if pictures:
-            sections.append(link("pictures" + end, "In pictures", (link(f"chart-{one.name}", one.question) for one in pictures)))
-        sections += [link("rungs" + end, "Rung by rung", (link(f"rung{end}-{i}", shorten(of.swept_value(part["study"], r) + of.label(r, i), 40))
+            sections.append(link("pictures" + end, "Charts", (link(f"chart-{one.name}", one.question) for one in pictures)))
+        sections += [link("rungs" + end, "Rung by rung", (link(f"rung{end}-{i}", shorten(of.swept_value(part["study"], r) + clean(r["label"]), 40))
                                                          for i, r in enumerate(part["rungs"]))),
                      link("how" + end, "How to read this"), link("again" + end, "Runs and environment")]
         out += [link("study" + end, shorten(part["name"], 60), sections)] if len(parts) > 1 else sections
     if any(one.chart and one.name != "side_by_side" for one in beside):
-        out.append(link("beside", "Beside the study"))
+        out.append(link("beside", "Related results"))
     return out + [link("not-here", "What is not here")]
 
 
@@ -201,6 +204,7 @@ def chart_names():
     return [name + suffix for name in charts.OF_STUDY + charts.OF_REPORT for suffix in ("", "-2")]
 
 
-def all_charts(page):
-    drawings = [page["side"]] if page["side"] else []
-    return drawings + [one for part in page["parts"] for one in part["charts"] if one.chart] + [one for one in page["charts"] if one.chart]
+def all_charts(shown):
+    """shown: view's dict."""
+    drawings = [shown["side"]] if shown["side"] else []
+    return drawings + [one for part in shown["parts"] for one in part["charts"] if one.chart] + [one for one in shown["charts"] if one.chart]

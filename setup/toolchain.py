@@ -7,7 +7,8 @@ The surprising thing: a folder counts only once its `.complete` stamp, written l
 without a stamp is an interrupted set-up and is removed and made again.
 
     setup/toolchain.py [--tests]     make what is missing (quick, and no network, when nothing is)
-    setup/toolchain.py --print-env   print the environment's path and do nothing else
+    setup/toolchain.py --print-env   print the environment's path and do nothing else; --print-tests: that of
+                                     the tests' packages; --print-jobs: how many compilers fit into memory
 """
 import argparse
 import contextlib

@@ -20,8 +20,7 @@ void add_compare(CommandLine& line) {
        .summary = "two records, studies or folders of records: a paired table",
        .about =
            "Pairs the runs of two sides and says for each recipe how long a step of HEAD takes over one of BASE, with "
-           "an "
-           "interval and a verdict: REGRESSION, IMPROVEMENT, SAME or INCONCLUSIVE against the least difference that "
+           "an interval and a verdict: REGRESSION, IMPROVEMENT, SAME or INCONCLUSIVE against the least difference that "
            "matters. Losses and memory are compared as well. Measures and writes nothing; a difference is no failure, "
            "so the exit status is 0. Different circumstances, such as another GPU, are refused.",
        .examples = {{"ladder compare before after", "Two studies, rung by rung."},
@@ -47,8 +46,7 @@ void add_gate(CommandLine& line) {
        .summary = "did the program become slower? exit status for a merge",
        .about =
            "Runs two programs in turn in fresh processes, or one against a stored baseline of this device, and ends "
-           "with "
-           "one verdict. Exit status: 0 the same or faster; 1 slower, other losses, or a head that fails; 3 "
+           "with one verdict. Exit status: 0 the same or faster; 1 slower, other losses, or a head that fails; 3 "
            "inconclusive, or base failed.\n"
            "Leaves a folder with the records, gate.json and summary.md; with --save also a baseline. docs/power.md "
            "says how small a slowdown it finds and how often it is wrong.",

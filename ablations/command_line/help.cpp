@@ -1,7 +1,7 @@
 #include "ablations/command_line/help.h"
 
 #include "ablations/markdown.h"
-#include "ablations/terminal.h"
+#include "ablations/text.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -18,8 +18,7 @@ constexpr size_t text_column = 24;  // where the words beside a flag begin
 
 constexpr const char* exit_statuses =
     "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or unreadable input; 3 this machine cannot do it, "
-    "or "
-    "inconclusive; 130 interrupted.";
+    "or inconclusive; 130 interrupted.";
 
 struct Item {
   std::string name, text;

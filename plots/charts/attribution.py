@@ -1,26 +1,26 @@
 """What each optimization is worth, by every method that the study has: in the ladder's order, averaged over all orders
-(Shapley), left out of everything, alone.
+(Shapley), on top of all others, alone.
 
 The surprising thing: worths are drawn on a logarithmic axis from 1, where twice as fast and half as fast are equally far.
 """
 
 from charts import Chart, Missing
-from study import METHODS, WORTHS, about, confidence, mode, own_rungs, unclear, warning_line
+from study import METHODS, WORTHS, about, confidence, own_rungs, unclear, warning_line
 from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_BAR, axis, legend
 from words import clean, number_of, shorten, times
 
 NAME, QUESTION = "attribution", "What is each optimization worth?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM = 470, 220, 156  # px
-CALLED = {"cumulative": "added in the ladder's order", "shapley": "averaged over all orders (Shapley)",
-          "leave_one_out": "lost when left out of all", "one_at_a_time": "alone"}
+CALLED = {"cumulative": "in the ladder's order", "shapley": "averaged over all orders (Shapley)",
+          "leave_one_out": "on top of all others (leave-one-out)", "one_at_a_time": "alone (one-at-a-time)"}
 COLORS = dict(zip(CALLED, [INK, BAR, SLOWER_BAR, PARTS[2]]))
 SHAPES = dict(zip(CALLED, ["circle", "square", "triangle-up", "diamond"]))
 
 
 def entries(study):
     """What a study says of worths: its attribution and, of a ladder, each rung's step."""
-    if mode(study) != "cumulative":
-        return study.get("attribution", [])
+    if study["mode"] != "cumulative":
+        return study["attribution"]
     return [{"optimization": rung["optimization"], "title": rung["title"], "method": "cumulative", "reason": "",
              "repeats": rung["speedup_previous"]["pairs"], **{key: rung["speedup_previous"][key] for key in ("ratio", "lo", "hi")}}
             for rung in own_rungs(study) if rung["speedup_previous"] is not None and rung["optimization"] is not None]
@@ -81,7 +81,7 @@ def drawing(listed, first_method, narrow):
     y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
     x = {"field": "ratio", "type": "quantitative",
          "scale": {"type": "log", "domain": [min([0.95, *ends]) / 1.05, max([1.05, *ends]) * 1.05], "range": [0, plot], "nice": False},
-         "axis": axis("times as fast", format="~g", tickCount=5, labelFlush=narrow, titleAnchor="start", grid=False)}
+         "axis": axis("speedup", format="~g", tickCount=5, labelFlush=narrow, titleAnchor="start", grid=False)}
     described = {"description": {"field": "aria", "type": "nominal"}}
 
     def text(field, at, **mark):
@@ -127,7 +127,7 @@ def finding(listed, method):
     most, least = numbers[0], numbers[-1]
     name = f"“{shorten(most['title'], 30)}”"
     if unclear(most):
-        return f"No optimization is clearly worth something: at most {times(most['ratio'])}, {name}"
+        return f"No optimization makes a clear difference: at most {times(most['ratio'])}, {name}"
     if most is least:
         return f"{name} is worth {times(most['ratio'])}"
     return f"{name} is worth most, {times(most['ratio'])}; “{shorten(least['title'], 30)}” least, {times(least['ratio'])}"
@@ -149,8 +149,8 @@ def chart(study, listed, method, lines):
 
 def draw(part):
     study = part["study"]
-    if mode(study) not in WORTHS:
-        return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial` says what each optimization is worth in other "
-                       "company than the ladder's")
-    listed, (head, how) = entries(study), WORTHS[mode(study)]
-    return chart(study, listed, METHODS[mode(study)], about(study) + [f"{head}. {how}"])
+    if study["mode"] not in WORTHS:
+        return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial` says what each optimization is worth in another "
+                       "order than the ladder's")
+    listed, (head, how) = entries(study), WORTHS[study["mode"]]
+    return chart(study, listed, METHODS[study["mode"]], about(study) + [f"{head}. {how}"])

@@ -28,7 +28,7 @@ def rows(study, unit):
         d = row(study, rung, position, energy=None, end=None, text="")
         out.append(d)
         if not known(rung):
-            d["reason"] = d["reason"] or "no run could tell"
+            d["reason"] = d["reason"] or "not recorded"
             continue
         d["energy"] = d["end"] = rung["joules_per_token"] / joules
         d["text"] = f"{digits3(d['energy'])} {name}{disturbed(rung)}"
@@ -46,7 +46,7 @@ def finding(study, unit):
     words = f"{digits3(least['joules_per_token'] / joules)} {name} per token"
     if len(numbers) == 1:
         return words
-    return shorten(f"From {words} up: {swept_value(study, least)}{clean(least['title'])} takes the least", TITLE_LENGTH)
+    return shorten(f"Least energy: {words}, {swept_value(study, least)}{clean(least['title'])}", TITLE_LENGTH)
 
 
 def drawing(data, unit_name, narrow):
@@ -61,8 +61,8 @@ def draw(part):
     if not any(known(r) for r in own_rungs(study)):
         if study["device"]["kind"] == "cpu":
             return Missing("`ladder ablate` on a machine with an NVIDIA GPU, whose driver counts its energy")
-        return Missing("`ladder ablate` records it where the GPU's driver counts energy; no run of this study could tell")
+        return Missing("`ladder ablate` records it where the GPU's driver counts energy; no run of this study has it")
     unit = unit_of(study)
     data = rows(study, unit)
-    lines = [*about(study), "bars: median over the runs that could tell, of the whole GPU's energy, not the machine's; no interval"]
+    lines = [*about(study), "bars: energy of the whole GPU, not of the machine, median over the runs that have it; no interval"]
     return Chart(finding(study, unit), lines + warning_line(study), drawing(data, unit[0], False), drawing(data, unit[0], True))

@@ -1,16 +1,16 @@
 """What gates found: of each entry head's time over base's, with its interval, against 1, what matters, and the noise floor.
 
-The surprising thing: the axis is logarithmic and above 1 is slower; the grey ground is no interval of a mark but the noise
+The surprising thing: the axis is logarithmic and above 1 is slower; the grey background is no interval of a mark but the noise
 floor: what so many pairs of one program against itself differ by.
 """
 
 from charts import Chart, Missing
+from study import VERDICT_WORDS
 from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
 from words import clean, milliseconds, number_of, percent, shorten, times
 
 NAME, QUESTION = "gate", "Has the change made training slower?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 230, 290, 40  # px; MOST: rows
-WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
 COLORS = {"REGRESSION": SLOWER_INK, "IMPROVEMENT": FASTER_INK, "SAME": BAR, "INCONCLUSIVE": GREY}
 SHAPES = {"REGRESSION": "triangle-right", "IMPROVEMENT": "triangle-left", "SAME": "circle", "INCONCLUSIVE": "cross"}
 NO_RATIO = {"FAILED": "head has no number", "UNFIT": "base has no number", "SAVED": "there was no baseline, now there is",
@@ -38,8 +38,8 @@ def rows(gates):
                         "lo": entry["lo"] if interval else None, "hi": entry["hi"] if interval else None,
                         "floor_lo": 1 / (1 + noise["floor"]) if noise else None, "floor_hi": 1 + noise["floor"] if noise else None,
                         "least": 1 / (1 + gate["min_effect"]), "most": 1 + gate["min_effect"], "one": 1, "reason": "", "text": text,
-                        "verdict": entry["verdict"], "word": WORDS[entry["verdict"]], "ink": COLORS[entry["verdict"]],
-                        "aria": f"{name}: {WORDS[entry['verdict']]}, {text}, {milliseconds(entry['base_ms'])} → "
+                        "verdict": entry["verdict"], "word": VERDICT_WORDS[entry["verdict"]], "ink": COLORS[entry["verdict"]],
+                        "aria": f"{name}: {VERDICT_WORDS[entry['verdict']]}, {text}, {milliseconds(entry['base_ms'])} → "
                                 f"{milliseconds(entry['head_ms'])}, {number_of(entry['pairs'], 'pair')}"
                                 + (f", noise floor {percent(noise['floor'])}" if noise else "")})
     return [{"row": i, **row} for i, row in enumerate(out[:MOST])], len(out)
@@ -53,7 +53,7 @@ def drawing(data, narrow):
     x = {"field": "ratio", "type": "quantitative", "scale": {"type": "log", "domain": [low / 1.01, high * 1.01], "nice": False},
          "axis": axis("head's time / base's", format=".3~f", tickCount=4, grid=False, labelFlush=narrow)}
     numbers, whiskers = [{"filter": "datum.ratio !== null"}], [{"filter": "datum.lo !== null"}]
-    verdicts = list(WORDS)
+    verdicts = list(VERDICT_WORDS)
 
     def text(field, at, **mark):
         return {"mark": {"type": "text", "fontSize": 13, "baseline": "middle", "color": INK, "aria": False, **mark},
@@ -124,13 +124,13 @@ def draw(report):
                          number_of(gate["pairs"], "pair") + " of runs"])]
     if gate["comparison"]:
         lines.append(f"{side('base', gate['comparison']['base'])} · {side('head', gate['comparison']['head'])}")
-    marks = [f"grey lines: ±{percent(gate['min_effect'])}, the least change that matters"]
+    marks = [f"grey lines: ±{percent(gate['min_effect'])}, the smallest change that matters"]
     if any(row["lo"] is not None for row in data):
-        marks.append(f"whiskers: {percent(gate['comparison']['confidence']) if gate['comparison'] else '95 %'} interval")
+        marks.append(f"whiskers: {percent(gate['comparison']['confidence']) if gate['comparison'] else '95 %'} confidence interval")
     else:
         marks.append("no interval")
     if any(row["floor_lo"] is not None for row in data):
-        marks.append("grey ground: noise floor")
+        marks.append("grey background: noise floor")
     lines.append(" · ".join(marks))
     if gate["warnings"]:
         lines.append("Warning: " + shorten(gate["warnings"][0], 110))

@@ -64,10 +64,10 @@ def panel(series, narrow):
             layers.append({"data": {"values": data[begin:end]}, "mark": {"type": "line", "strokeWidth": 2, "color": color, "aria": False},
                            "encoding": {"x": x, "y": {**y, "field": "level"}}})
     words = {"slower": "Slower: ", "faster": "Faster: "}.get(series["verdict"], "")
-    heading = [shorten(clean(series["label"]), 40 if narrow else 70) + ("" if series["current"] else " (until the circumstances changed)")]
+    heading = [shorten(clean(series["label"]), 40 if narrow else 70) + ("" if series["current"] else " (until the setting changed)")]
     lines = wrap(words + series["finding"], characters) + wrap(circumstances(series), characters, most=2)
     if series["new_because"]:
-        lines += wrap("other circumstances than in the panel above: " + "; ".join(series["new_because"]), characters, most=2)
+        lines += wrap("setting changed since the panel above: " + "; ".join(series["new_because"]), characters, most=2)
     width = NARROW - 60 if narrow else WIDTH
     return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers,
             "title": {"text": heading, "subtitle": lines, "anchor": "start", "frame": "group", "fontSize": 14, "color": color,
@@ -77,8 +77,8 @@ def panel(series, narrow):
 
 def of_history(history):
     count = history["studies"]
-    lines = [f"{count} {'study' if count == 1 else 'studies'} until {clean(history['created'])[:10]} · points: a study's median, with its "
-             "interval, which may go on beyond the edge · line: the level behind them"]
+    lines = [f"{count} {'study' if count == 1 else 'studies'} until {clean(history['created'])[:10]} · points: each study's median, with its "
+             "interval, which may go on beyond the edge · line: the estimated level"]
     on_cpu = ["threads" in s["setting"] for s in history["series"]]
     lines.append("the time axes do not begin at 0" + (" · CPU figures, not comparable with a GPU's" if all(on_cpu) else
                                                       " · panels of a CPU are CPU figures, not comparable with a GPU's"

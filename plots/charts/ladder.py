@@ -1,11 +1,11 @@
-"""One row per rung, in the study's order: its time, its own step, the speedup so far.
+"""One row per rung, in the study's order: its time, the speedup over the rung before it, the speedup so far.
 
 Published figures stand below the bars as hollow diamonds: nothing that was measured here looks like them.
 """
 
 from charts import Chart, Missing
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import about, has_number, memory_unit, mode, own_rungs, runs_said, title, unclear, warning_line
+from study import about, has_number, memory_unit, own_rungs, runs_said, title, unclear, warning_line
 from theme import BAR, GREY, INK, PAPER, SLOWER_BAR, SLOWER_INK
 from words import count, memory, milliseconds, shorten, times
 
@@ -35,7 +35,7 @@ def rows(study):
             d["step_ink"] = GREY if unclear(step) else SLOWER_INK if d["slower"] else INK
             if d["slower"]:
                 d["time"] += " · slower?" if unclear(step) else " · slower"
-            said.append(with_interval(f"this step {d['step']}", *interval(step), times))
+            said.append(with_interval(f"vs previous {d['step']}", *interval(step), times))
         if total is not None:
             d["total"] = times(total["ratio"])
             said.append(with_interval(f"so far {d['total']}", *interval(total), times))
@@ -64,7 +64,7 @@ def published(part):
     for entry in part.get("published", []):
         if entry["rung"] not in places or entry["ms_per_step"] is None or not same_work(entry, study["workload"]):
             continue
-        source = f"{shorten(entry['source'], 60)} ({shorten(entry['gpu'], 30)}{', B not said' if entry['B'] is None else ''})"
+        source = f"{shorten(entry['source'], 60)} ({shorten(entry['gpu'], 30)}{', B not stated' if entry['B'] is None else ''})"
         sources[source] = True
         what = f"{milliseconds(entry['ms_per_step'])}, {source}, {shorten(entry['stack'], 60)}"
         marks.append({"row": places[entry["rung"]], "published_ms": entry["ms_per_step"], "aria": f"published, not measured here: {what}"})
@@ -79,7 +79,7 @@ def lines(study, data):
     if bars:
         said = [f"bars: {runs_said(study)}", whiskers_said(study, data)]
         if any(d["slower"] for d in data):
-            said.append("orange: this step took longer")
+            said.append("orange: slower than the previous rung")
         if any(d["step_ink"] == GREY for d in bars):
             said.append("grey ×: the interval includes 1, no clear change")
         out.append(" · ".join(said))
@@ -100,10 +100,10 @@ def drawing(data, marks, unit_name, narrow):
                                     "description": {"field": "aria", "type": "nominal"}}})
     right = rows_.width
     if narrow:
-        layers += [*rows_.names(right - 120), *rows_.column("step", "this step", right - 62, "step_ink"),
+        layers += [*rows_.names(right - 120), *rows_.column("step", "vs previous", right - 62, "step_ink"),
                    *rows_.column("total", "so far", right, fontWeight="bold")]
     else:
-        layers += [*rows_.names(), *rows_.column("step", "this step", right + 70, "step_ink"),
+        layers += [*rows_.names(), *rows_.column("step", "vs previous", right + 70, "step_ink"),
                    *rows_.column("total", "so far", right + 130, fontWeight="bold"),
                    *rows_.column("tokens", "tokens/s", right + 200), *rows_.column("memory", f"peak {unit_name}", right + 272)]
     return {"data": {"values": data}, **rows_.view(layers)}
@@ -111,7 +111,7 @@ def drawing(data, marks, unit_name, narrow):
 
 def draw(part):
     study = part["study"]
-    if mode(study) != "cumulative":
+    if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
     data, (marks, sources), unit_name = rows(study), published(part), memory_unit(study)[0]
     return Chart(title(study), lines(study, data) + sources + warning_line(study),

@@ -8,11 +8,11 @@ import math
 
 from charts import Chart, Missing
 from charts.steps import thinned
-from study import about, label, own_rungs, warning_line
+from study import about, own_rungs, warning_line
 from theme import BAR, DASHES, GREY, GRID, INK, NARROW, SERIES, SLOWER_INK, TEXT, axis, legend
 from words import number_of, plain, shorten
 
-NAME, QUESTION = "losses", "Does every rung learn the same?"
+NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
 HEIGHT, WIDTH = 260, 396  # px
 MOST_SERIES, MOST_LINES, MOST_POINTS = 6, 40, 3600
 REFERENCE = "the reference"
@@ -21,7 +21,7 @@ REFERENCE = "the reference"
 def guarded(part):
     """[(label, rung, its entry of part["losses"])]"""
     of = {entry["rung"]: entry for entry in part["losses"]}
-    return [(shorten(label(rung, i), 60), rung, of[rung["index"]]) for i, rung in enumerate(own_rungs(part["study"]))
+    return [(shorten(rung["label"], 60), rung, of[rung["index"]]) for rung in own_rungs(part["study"])
             if rung["index"] in of and rung.get("guard")]
 
 
@@ -149,11 +149,11 @@ def draw(part):
         return Missing("`ladder report STUDY` with the study's whole folder: the losses stand in its records, and a ladder of two "
                        "measured rungs at least has something to compare")
     lines = about(study)
-    lines.append("first: the loss of each step, in each rung's run farthest from the reference · second: how far it is off, on a log "
+    lines.append("first: training loss of each rung's run that deviates most · second: its deviation from the reference, on a log "
                  "scale both ways from 0")
-    lines.append("grey ground: what the guard allows")
+    lines.append("grey background: what the guard allows")
     if any(rung["guard"]["known_offset"] for _, rung, _ in entries):
-        lines[-1] += "; besides that, the little by which rows added to the vocabulary are known to raise the loss"
+        lines[-1] += ", on top of the offset that a padded vocabulary is known to add to the loss"
     void = [(name, rung) for name, rung, _ in entries if is_void(rung)]
     if void:
         first = f"void: {void[0][0]}: {shorten(void[0][1]['guard']['message'], 110)}"

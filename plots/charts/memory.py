@@ -13,7 +13,7 @@ from words import memory, shorten
 NAME, QUESTION = "memory", "How much memory does each rung take, and for what?"
 
 WIDTH = 520  # px
-PARTS_OF = {"weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer",
+PARTS_OF = {"weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer state",
             "activations_bytes": "activations"}
 
 
@@ -70,9 +70,9 @@ def explained(study, data, parts):
     sources = {(r.get("memory") or {}).get("peak_source") for r in own_rungs(study) if known(r)} - {None}
     source = f" ({shorten(min(sources), 60)})" if sources else ""
     if not parts:
-        return [f"bars: peak{source}, the most of all runs; no interval"]
-    reserved = "; grey tick: the most the allocator reserved" if any(d["reserved"] is not None for d in data) else ""
-    return [f"outline: peak{source}, the most of all runs{reserved}",
+        return [f"bars: peak{source}, the maximum of all runs; no interval"]
+    reserved = "; grey tick: peak reserved by the allocator" if any(d["reserved"] is not None for d in data) else ""
+    return [f"outline: peak{source}, the maximum of all runs{reserved}",
             "parts: counted one by one in the first run, so they need not add up · activations: what one micro-step's forward pass "
             "leaves for backward"]
 

@@ -1,10 +1,10 @@
-"""The worths that two studies of one setting give: a ladder's steps beside what leaving out, adding alone or all orders tell."""
+"""The worths that two studies of one setting give: a ladder's beside what leaving out, adding alone or all orders tell."""
 
 from charts import Missing, attribution
-from study import METHODS, WORTHS, about, mode, sizes
+from study import METHODS, WORTHS, about, sizes
 from words import clean
 
-NAME, QUESTION = "orders", "Does an optimization's worth depend on its company?"
+NAME, QUESTION = "orders", "Does an optimization's worth depend on what else is on?"
 
 
 def setting(study):
@@ -12,8 +12,8 @@ def setting(study):
 
 
 def draw(report):
-    studies = sorted((part["study"] for part in report["studies"]), key=lambda study: mode(study) in WORTHS)
-    modes = [mode(study) for study in studies]
+    studies = sorted((part["study"] for part in report["studies"]), key=lambda study: study["mode"] in WORTHS)
+    modes = [study["mode"] for study in studies]
     if len(studies) != 2 or modes[0] == modes[1] or modes[0] == "sweep" or modes[1] not in WORTHS:
         return Missing("`ladder report STUDY STUDY`, one of a ladder and one of `ladder ablate --mode leave-one-out`; a study of "
                        "`--mode factorial` tells it alone")

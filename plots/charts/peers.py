@@ -5,7 +5,7 @@ The surprising thing: the ratios are not the bars' own; they are paired within r
 
 from charts import Chart, Missing
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, label, mode, peers, runs_said, unclear, warning_line
+from study import TITLE_LENGTH, about, has_number, peers, runs_said, unclear, warning_line
 from theme import BAR, GREY, INK, PARTS, SLOWER_INK
 from words import clean, milliseconds, shorten, times
 
@@ -21,7 +21,7 @@ def rows(study):
             ours = rung is own
             d = row(study, rung, rung["index"], ours=ours, ms=None, lo=None, hi=None, text="", ratio="", ink=INK)
             d["row"] = len(out)
-            d["rung"] = shorten(label(own, own["index"]) if ours else clean(twin["title"]), 80)
+            d["rung"] = shorten(own["label"] if ours else twin["title"], 80)
             out.append(d)
             if not has_number(rung):
                 continue
@@ -58,7 +58,7 @@ def drawing(data, narrow):
     right = rows_.width + (0 if narrow else 110)
     return {"data": {"values": data}, **rows_.view([
         rows_.blank(), rows_.bars(x, color), *rows_.whiskers(x), rows_.at_end(x), *rows_.names(right - 110 if narrow else None),
-        *rows_.column("ratio", "ours is as fast", right, "ink", fontWeight="bold")])}
+        *rows_.column("ratio", "our speedup", right, "ink", fontWeight="bold")])}
 
 
 def draw(part):
@@ -70,5 +70,5 @@ def draw(part):
             whiskers_said(study, data) + " · ×: paired within repeats, above 1 ours is faster"]
     if any(d["ink"] == GREY for d in data):
         said[1] += "; grey: the interval includes 1"
-    sizes = ["at several sizes"] if mode(study) == "sweep" else []
+    sizes = ["at several sizes"] if study["mode"] == "sweep" else []
     return Chart(finding(study), about(study) + said + sizes + warning_line(study), drawing(data, False), drawing(data, True))

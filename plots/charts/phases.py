@@ -1,4 +1,4 @@
-"""Where a step goes: the phases of each traced rung, and the time in which the device did nothing.
+"""Where a step's time goes: the phases of each traced rung, and the time in which the device did nothing.
 
 The surprising thing: a stack may end elsewhere than the ladder's bar. Phases are timed under tracing, and operations that run at
 the same time count twice; idle time is what the busy time leaves of a step without tracing.
@@ -10,7 +10,7 @@ from study import about, has_number, own_rungs, warning_line
 from theme import GREY, PARTS
 from words import digits3, milliseconds, shorten
 
-NAME, QUESTION = "phases", "Where does a step go?"
+NAME, QUESTION = "phases", "Where does a step's time go?"
 
 WIDTH = 540  # px
 OTHER, IDLE = "other", "idle"
@@ -64,7 +64,7 @@ def finding(study):
 
 def drawing(data, parts, narrow):
     rows_ = Rows(data, WIDTH, narrow)
-    x = rows_.x("ms", "ms of one step", [0, 1.02 * max(rows_.stacked(parts), default=0) or 1], format=",~f")
+    x = rows_.x("ms", "ms per step", [0, 1.02 * max(rows_.stacked(parts), default=0) or 1], format=",~f")
     layers = [rows_.blank(), *([rows_.stack(parts, x, COLORS)] if parts else [])]
     launch = any(d["launch"] != "—" for d in data)
     right = rows_.width
@@ -83,7 +83,7 @@ def draw(part):
     if not any(traced(r) for r in own_rungs(study)):
         return Missing("`ladder ablate --explain` traces each rung, too")
     data, parts = rows(study)
-    lines = [*about(study), "bars: one step on average under tracing, operations at the same time count twice; one trace, no interval",
+    lines = [*about(study), "bars: mean step under tracing, overlapping operations count twice; one trace, no interval",
              "idle, busy: of a step without tracing" + (" · launch-bound: of the traced time, waiting for the host's next call"
                                                        if any(d["launch"] != "—" for d in data) else "")]
     return Chart(finding(study), lines + warning_line(study), drawing(data, parts, False), drawing(data, parts, True))

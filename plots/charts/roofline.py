@@ -79,7 +79,7 @@ def roofs(limits, points, alone, width):
     high = max([top, *(p["y"] for p in points + alone)]) * 2  # the limits are measured: a part may stand above them
     low = min([top / 6, *(p["y"] / 2.5 for p in points + alone)])
     x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "domain": [x_from, x_to], "nice": False},
-         "axis": axis("FLOP per byte", format="~g", tickCount=4)}
+         "axis": axis("arithmetic intensity, FLOP per byte", format="~g", tickCount=4)}
     y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
          "axis": axis("FLOP/s", format="~s", tickCount=4)}
     line = [{"x": x_from, "y": x_from * limits["bytes_per_s"]}, {"x": ridge, "y": top}, {"x": x_to, "y": top}]
@@ -155,12 +155,12 @@ def draw(report):
                                                                                   if device["kind"] == "cpu" else ""),
              f"limits: {shorten(roofline['limits']['source'], 120)}"]
     lines.append(("first: matrix products under the device's two roofs, numbered as their bars · second: " if points else "")
-                 + "measured time; black: at the limit, and × how many times that")
+                 + "measured time; black: limit; ×: measured / limit")
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
     lines.append(f"mean of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
                  + (f" · {left_out} smaller parts are left out of the second" if left_out > 0 else ""))
     alone = by_itself(report, trace) if points else []
     if alone:
-        lines.append("hollow diamonds: operations each by itself (micro benchmarks), of the same number type")
+        lines.append("hollow diamonds: single operations (micro benchmarks) of the same data type")
     return Chart(finding, lines, drawing(roofline["limits"], points, alone, bars, False),
                  drawing(roofline["limits"], points, alone, bars, True))

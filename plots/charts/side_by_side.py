@@ -5,14 +5,13 @@ The surprising thing: the two studies may come from two devices, and then the ra
 
 from charts import Chart, Missing
 from charts.gate import said_of
-from study import STATUS_WORDS, about, confidence, has_number, label, measured, own_rungs
+from study import STATUS_WORDS, VERDICT_WORDS, about, confidence, has_number, measured, own_rungs
 from theme import GREY, INK, NARROW, SLOWER_BAR, axis, legend
 from words import clean, digits3, milliseconds, percent, shorten, times
 
 NAME, QUESTION = "side_by_side", "How do the two studies compare?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 220, 336, 60  # px; MOST: rungs
 SIDES, COLORS, SHAPES = ["first", "second"], [INK, SLOWER_BAR], ["circle", "diamond"]
-VERDICTS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "unclear"}
 
 
 def of_comparison(comparison):
@@ -22,7 +21,7 @@ def of_comparison(comparison):
         name = shorten(entry["label"], 60)
         data.append({"label": name, "first": entry["base_ms"], "second": entry["head_ms"], "reason": "",
                      "both": f"{digits3(entry['base_ms'])} → {milliseconds(entry['head_ms'])}",
-                     "text": said_of(entry["ratio"], entry["lo"], entry["hi"]), "word": VERDICTS[entry["verdict"]]})
+                     "text": said_of(entry["ratio"], entry["lo"], entry["hi"]), "word": VERDICT_WORDS[entry["verdict"]]})
     return data, [f"{shorten(u['label'], 40)} ({SIDES[u['side'] == 'head']} only)" for u in comparison["unmatched"]]
 
 
@@ -31,7 +30,7 @@ def of_studies(studies):
     data, at = [], {}
     for side, study in zip(SIDES, studies):
         for position, rung in enumerate(own_rungs(study)):
-            name = shorten(label(rung, position), 60)
+            name = shorten(rung["label"], 60)
             if (name, side) in at:
                 name = f"{name} ({position})"
             row = at.get((name, SIDES[0]))
@@ -113,7 +112,7 @@ def draw(report):
         finding = (f"{shorten(last['label'].removeprefix('+ '), 30)}: {times(last['ratio'])} the time in the second, "
                    f"{digits3(last['base_ms'])} → {milliseconds(last['head_ms'])} per step")
         intervals = any(entry["lo"] is not None for entry in comparison["entries"])
-        how = "×: second's time / first's, paired, " + (f"with its {percent(comparison['confidence'])} interval" if intervals else
+        how = "×: time in the second / in the first, paired, " + (f"with its {percent(comparison['confidence'])} confidence interval" if intervals else
                                                         "no interval")
     else:
         fastest = [min([r["ms_per_step"]["median"] for r in measured(study)], default=None) for study in studies]

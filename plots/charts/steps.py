@@ -6,11 +6,11 @@ and marked at the edge.
 """
 
 from charts import Chart, Missing
-from study import STATUS_WORDS, about, label, own_rungs, reason, warning_line
+from study import STATUS_WORDS, about, own_rungs, reason, warning_line
 from theme import BAR, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, axis
-from words import milliseconds, number_of, shorten, wrap
+from words import clean, milliseconds, number_of, shorten, wrap
 
-NAME, QUESTION = "steps", "How did every single step go?"
+NAME, QUESTION = "steps", "How long did each step take?"
 MOST_PANELS, MOST_RUNS, MOST_POINTS, MOST_MARKS = 24, 200, 4800, 40  # of the chart, of its lines; MARKS: of a panel
 AXIS, MEDIANS, HEIGHT = 62, 84, 120  # px; AXIS: title and labels
 KINDS = ["as planned", "disturbed", "failed"]
@@ -47,10 +47,10 @@ def panels(part, rungs, most):
     """What each rung's panel shows; those of rungs without runs have a reason instead."""
     study, out = part["study"], []
     medians = {run["id"]: run["median_ms"] for run in study["runs"]}
-    for position, rung in rungs:
+    for rung in rungs:
         runs = [r for r in part["runs"] if r["rung"] == rung["index"] and r["step_ms"]]
         timed = [ms for r in runs for ms in r["step_ms"][r["warmup_steps"]:]] or [ms for r in runs for ms in r["step_ms"]]
-        panel = {"title": label(rung, position), "reason": "", "runs": runs}
+        panel = {"title": clean(rung["label"]), "reason": "", "runs": runs}
         short = shorten(panel["title"], 24)
         out.append(panel)
         if not runs:
@@ -140,10 +140,10 @@ def draw(part):
     study = part["study"]
     if not any(run["step_ms"] for run in part["runs"]):
         return Missing("`ladder report STUDY` with the study's whole folder: its records have the times of single steps")
-    rungs = list(enumerate(own_rungs(study)))
-    own = {rung["index"] for _, rung in rungs}
+    rungs = own_rungs(study)
+    own = {rung["index"] for rung in rungs}
     runs = [run for run in part["runs"] if run["rung"] in own and run["step_ms"]]
-    of_a_rung = max(len([r for r in runs if r["rung"] == rung["index"]]) for _, rung in rungs)
+    of_a_rung = max(len([r for r in runs if r["rung"] == rung["index"]]) for rung in rungs)
     most_panels = max(4, min(MOST_PANELS, MOST_RUNS // max(of_a_rung, 1)))
     shown = panels(part, rungs[:most_panels], max(12, MOST_POINTS // max(of_a_rung * min(most_panels, len(rungs)), 1)))
     drawn = [panel for panel in shown if panel["runs"]]
@@ -153,13 +153,12 @@ def draw(part):
     if disturbed:
         finding = f"{len(disturbed)} of {number_of(len(runs), 'run')} {'was' if len(disturbed) == 1 else 'were'} disturbed"
     elif beyond:
-        finding = (f"{beyond:,} of {number_of(timed, 'timed step')} {'stands' if beyond == 1 else 'stand'} far from the rest; "
+        finding = (f"{beyond:,} of {number_of(timed, 'timed step')} {'is an outlier' if beyond == 1 else 'are outliers'}; "
                    "no run was disturbed")
     else:
         finding = f"No outlier in {number_of(timed, 'timed step')}; no run was disturbed"
     lines = about(study)
-    lines.append("lines: one for each run; grey ground: warm-up, not timed · right: the medians of the runs, in the order in which they "
-                 "were made")
+    lines.append("lines: one for each run; grey background: warm-up, not timed · right: each run's median, in the order of the runs")
     marks = ["the ms axes do not begin at 0"]
     if beyond:
         marks.append(f"black triangles: {number_of(beyond, 'timed step')} beyond the edge"

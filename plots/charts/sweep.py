@@ -1,13 +1,13 @@
 """Speed and memory over sizes: a sweep's study."""
 
 from charts import Chart, Missing
-from study import TITLE_LENGTH, about, confidence, has_number, measured, memory_unit, mode, reason, swept_value, warning_line
+from study import TITLE_LENGTH, about, confidence, has_number, measured, memory_unit, reason, swept_value, warning_line
 from theme import INK, NARROW, SERIES, SHAPES, axis, legend
 from words import clean, count, memory, shorten
 
 NAME, QUESTION = "sweep", "How do speed and memory change with size?"
 PANEL = 380  # px
-HEADS = {"batch": "batch, sequences", "context": "context, tokens", "accumulation": "micro-steps per step"}
+HEADS = {"batch": "batch size, sequences", "context": "context length, tokens", "accumulation": "gradient accumulation, micro-steps per step"}
 
 
 def rows(study):
@@ -83,7 +83,7 @@ def finding(study):
 
 def draw(part):
     study = part["study"]
-    if mode(study) != "sweep":
+    if study["mode"] != "sweep":
         return Missing("`ladder ablate --sweep batch=1,2,4 --rung start --rung flash`, also of `context=` and `accumulation=`")
     data, without = rows(study)
     lines = about(study)

@@ -9,7 +9,7 @@ from study import TITLE_LENGTH, about, has_number, measured, own_rungs, runs_sai
 from theme import BAR, GREY, INK, PARTS, axis
 from words import clean, count, percent, shorten
 
-NAME, QUESTION = "throughput", "How many tokens per second, and how much of the device's speed is that?"
+NAME, QUESTION = "throughput", "How many tokens per second, and how much of the device's peak is that?"
 
 WIDTH, WIDTH_BESIDE_MFU, MFU_WIDTH = 560, 300, 170  # px
 LABEL = "datum.value < 1 ? format(datum.value, '~g') : upper(format(datum.value, '~s'))"  # 10K as in words.count
@@ -72,7 +72,7 @@ def about_mfu(study):
     if len(values) == 1:
         return [f"MFU: {shorten(values[0]['formula'], 120)}"]
     peaks = ", ".join(peak(m) for m in values if m["peak_flops"] is not None)
-    return [f"MFU: share of the device's dense peak in the type that a rung multiplies in, each its own 100 %: {peaks}"]
+    return [f"MFU: share of the device's dense peak in each rung's own data type: {peaks}"]
 
 
 def drawing(data, narrow):

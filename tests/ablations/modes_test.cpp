@@ -19,7 +19,7 @@ using machines::hopper;
 const Shape plain{.B = 2, .T = 8, .accumulation = 1, .positions = 64};
 
 std::vector<Rung> made(const std::string& ladder, const DesignFlags& flags, const Machine& machine) {
-  return arms(load_ladder(ladder), design_of(flags, machine), plain, machine);
+  return rungs_of(load_ladder(ladder), design_of(flags, machine), plain, machine);
 }
 
 std::string refusal(const std::string& ladder, const DesignFlags& flags, const Machine& machine) {

@@ -1,6 +1,8 @@
 // The order of runs, and plans through JSON.
 #include "ablations/plan.h"
 
+#include "harness/utc.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -59,7 +61,7 @@ TEST(Interleave, SeedDecides) {
 
 TEST(Plan, SurvivesJson) {
   Plan plan{.id = "x-1",
-            .created = utc_now(),
+            .created = harness::utc_now(),
             .ladder_name = "x",
             .ladder_title = "X",
             .model = "tiny",
@@ -78,7 +80,7 @@ TEST(Plan, SurvivesJson) {
 
 TEST(Plan, OfAnotherModeSurvivesJson) {
   Plan plan{.id = "x-1",
-            .created = utc_now(),
+            .created = harness::utc_now(),
             .ladder_name = "x",
             .ladder_title = "X",
             .model = "tiny",
@@ -91,11 +93,11 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
             .mode = Mode::sweep,
             .swept = "context"};
   const auto machine = harness::this_machine();
-  plan.rungs =
-      arms(load_ladder("tiny"),
-           design_of({.sweep = "context=8,256", .peer = "pytorch", .peer_modes = "eager", .rungs = {"start", "flash"}},
-                     machine),
-           shape_of(plan), machine);
+  plan.rungs = rungs_of(
+      load_ladder("tiny"),
+      design_of({.sweep = "context=8,256", .peer = "pytorch", .peer_modes = "eager", .rungs = {"start", "flash"}},
+                machine),
+      shape_of(plan), machine);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   const harness::Json json = to_json(plan);
   harness::check_schema(json, "plan", "the plan");

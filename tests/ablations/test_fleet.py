@@ -272,7 +272,7 @@ def test_two_runners_on_one_device(start, ladder, small, tmp_path) -> None:
         second = ladder(*command, cwd=tmp_path)
         assert second.returncode == 3 and second.stdout == "" and second.stderr.count("\n") == 1, second.stderr
         assert re.fullmatch(rf"ladder: device cpu is in use by ladder ablate \(pid {first.pid}, {tmp_path}/first\) since "
-                            r"\d{4}-\d\d-\d\d \d\d:\d\d UTC; begin when it has ended, or pass --wait\n", second.stderr)
+                            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; begin when it has ended, or pass --wait\n", second.stderr)
     assert not (tmp_path / "second").exists() and not (tmp_path / "profiles").exists()
 
     waiting = start("run", "--model", "tiny", *SIZES, "--steps", "2", "--json", "--wait")

@@ -163,7 +163,7 @@ bool read_ladder(std::string_view bytes) {
     (void)ablations::interleave(rungs, 2, 1);
     for (const auto mode : {ablations::Mode::leave_one_out, ablations::Mode::one_at_a_time}) {
       (void)taken(
-          [&] { (void)ablations::arms(ladder, {.mode = mode}, {.B = ladder.B, .T = ladder.T}, machines::hopper); });
+          [&] { (void)ablations::rungs_of(ladder, {.mode = mode}, {.B = ladder.B, .T = ladder.T}, machines::hopper); });
     }
   });
 }

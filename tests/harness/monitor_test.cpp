@@ -166,8 +166,8 @@ TEST(Monitor, AWindowWithoutSamplesSaysSo) {
   EXPECT_EQ(seen["joules_per_token"], 1.5);
 }
 
-// A GPU that works as hard as it can works under its power cap: after a first moment at the highest clock, lower than that
-// all the time.
+// A GPU that works as hard as it can works under its power cap: after a first moment at the highest clock, lower than
+// that all the time.
 TEST(Monitor, ThePowerCapCountsOnlyWhereClocksFell) {
   const auto flagged = [](std::vector<GpuSample> samples) { return flags({.samples = std::move(samples)}); };
   EXPECT_TRUE(flagged({sample(1980, 0), sample(1700, 0x4), sample(1600, 0x4), sample(1700, 0x4)}).empty());

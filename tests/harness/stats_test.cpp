@@ -102,14 +102,14 @@ TEST(SignTest, CountsCoins) {
 }
 
 // How often an interval holds the true center, for runs whose logarithms are normal.
-double coverage(size_t n, int studies, Estimate (*estimate)(std::span<const double>, double)) {
+double coverage(size_t n, int studies, Estimate (*estimate)(std::span<const double>)) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> noise(0.0, 0.03);
   int covered = 0;
   std::vector<double> runs(n);
   for (int i = 0; i < studies; ++i) {
     for (double& run : runs) run = 100 * std::exp(noise(random));
-    const Interval interval = *estimate(runs, 0.95).interval;
+    const Interval interval = *estimate(runs).interval;
     covered += interval.lo <= 100 && 100 <= interval.hi ? 1 : 0;
   }
   return static_cast<double>(covered) / studies;

@@ -2,12 +2,15 @@
 
 import copy
 import json
+import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import jsonschema
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "plots" / "render.py"
@@ -39,6 +42,7 @@ def rung(index, name, ms, previous, first, runs=5):
     lo, hi = around(ms)
     return {
         "index": index, "optimization": None if index == 0 else name.split()[0].lower(), "title": name,
+        "label": name if index == 0 else f"+ {name}",
         "summary": f"What {name} does. And why it helps.", "status": "measured", "reason": "",
         "recipe": {"precision": "fp32", "attention": "math"},
         "recipe_diff": {} if index == 0 else {"field_" + str(index): [False, True]}, "runs_ok": runs,
@@ -64,7 +68,8 @@ def make(ladder=LADDER, runs=5, device="cpu"):
     head = {"first": 0, "last": len(rungs) - 1, "speedup": rungs[-1]["speedup_first"]} if len(rungs) > 1 else None
     return {
         "kind": "study", "schema_version": 1, "id": "20260102-gpt2", "created": "2026-01-02T03:04:05Z",
-        "finished": "2026-01-02T04:04:05Z", "ladder": {"name": "gpt2", "title": "EXAMPLE DATA, not a measurement"},
+        "finished": "2026-01-02T04:04:05Z", "mode": "cumulative", "attribution": [],
+        "ladder": {"name": "gpt2", "title": "EXAMPLE DATA, not a measurement"},
         "workload": {"model": "gpt2-124m", "parameters": 124439808, "batch": 4, "context": 256, "accumulation": 1,
                      "tokens_per_step": 1024, "flops_per_step": 8.0e11, "seed": 1,
                      "data": {"source": "shakespeare", "sha256": "ab" * 32, "tokens": 338025}},
@@ -76,7 +81,9 @@ def make(ladder=LADDER, runs=5, device="cpu"):
         "headline": head, "rungs": rungs,
         "runs": [{"id": f"r{i}-{k}", "rung": i, "repeat": k, "position": i + k * len(rungs), "status": "ok", "reason": "",
                   "median_ms": ms, "record": f"records/r{i}-{k}.json"} for i, (_, ms) in enumerate(ladder) for k in range(runs)],
-        "warnings": [], "environment": {"cpu": {"model": "Example", "cores": 8}, "torch": "2.11.0", "flags": ["a", "b"]},
+        "warnings": [],
+        "environment": {"cpu": {"model": "Example", "cores": 8}, "torch": "2.11.0", "flags": ["a", "b"],
+                        **({"driver": "580.159.04", "driver_cuda": "13.0", "cuda": "13.0"} if device == "cuda" else {})},
     }
 
 
@@ -101,6 +108,8 @@ def mixed():
 
 def valid(document):
     jsonschema.Draft7Validator(schema(document["kind"])).validate(document)
+    for part in document.get("studies", []) if document["kind"] == "report" else []:
+        valid(part["study"])
     return document
 
 
@@ -151,7 +160,7 @@ def with_peers(*ratios, runs=5):
     own = study["rungs"][-1]
     own["peers"] = []
     for title, ratio in ratios:
-        twin = copy.deepcopy(own) | {"index": len(study["rungs"]), "title": title, "peer": "pytorch", "against": own["index"]}
+        twin = copy.deepcopy(own) | {"index": len(study["rungs"]), "title": title, "label": title, "peer": "pytorch", "against": own["index"]}
         twin.pop("peers")
         half = 0.02 if runs > 1 else None
         for field in ("median", "lo", "hi"):
@@ -229,6 +238,21 @@ def noise_of(*floors):
     return valid({"kind": "noise", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "label": "+ flash", "recipe_hash": "ab" * 6,
                   "recipe": {}, "setting": {}, "program": None, "pairs": 8, "differences": [0.01] * 8, "sd": 0.01,
                   "floors": [{"pairs": pairs, "floor": floor} for pairs, floor in floors]})
+
+
+# ---- the recorded evidence
+
+EVIDENCE = sorted(file.parent for file in (ROOT / "results" / "evidence").glob("*/study.json"))
+
+
+def recorded(folder, to):
+    """The document that `ladder report` makes of a recorded study, with what lies beside it; LADDER names the program."""
+    program = os.environ.get("LADDER") or pytest.skip("LADDER is not set")
+    copied = shutil.copytree(folder, to / folder.name)
+    beside = [word for file in sorted((copied / "with").glob("*.json")) for word in ("--with", file)]
+    subprocess.run([program, "report", copied, "--out", to / "made", *beside], env={**os.environ, "LADDER_PYTHON": "/bin/true"},
+                   check=True, capture_output=True, timeout=300)
+    return valid(json.loads((to / "made" / "report.json").read_text()))
 
 
 # ---- plots/render.py as a process

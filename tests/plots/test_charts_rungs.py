@@ -185,9 +185,9 @@ def test_the_ladders_figures_stand_as_they_are_in_the_study():
     rows = rows_of(chart.wide)
     assert (rows[2]["step"], rows[2]["total"], rows[2]["tokens"], rows[2]["memory"]) == ("7.77×", "8.88×", "13.0K", "27.0")
     assert [r["time"] for r in rows[2:5]] == ["760 ms", "702 ms · slower", "622 ms · slower?"]
-    assert "orange: this step took longer · grey ×: the interval includes 1, no clear change" in chart.lines[2]
+    assert "orange: slower than the previous rung · grey ×: the interval includes 1, no clear change" in chart.lines[2]
     wide, _ = drawn(chart)
-    assert ("+ SDPA attention: 760 ms (752 ms to 768 ms), this step 7.77× (7.00× to 8.00×), so far 8.88× (8.50× to 9.00×)"
+    assert ("+ SDPA attention: 760 ms (752 ms to 768 ms), vs previous 7.77× (7.00× to 8.00×), so far 8.88× (8.50× to 9.00×)"
             in said(wide))
     assert draw("ladder", mixed()).finding == "1.86× faster: 1,512 → 811 ms per step"
     assert isinstance(draw("ladder", make() | {"mode": "sweep"}), charts.Missing)
@@ -200,7 +200,7 @@ def test_published_figures_are_marks_of_another_kind():
     marks = diamonds(chart)
     assert [(m["row"], m["published_ms"]) for m in marks] == [(0, 1000.0), (1, 300.0), (2, 2000.0)]
     assert marks[0]["aria"] == "published, not measured here: 1,000 ms, a lecture (A100), PyTorch"
-    assert marks[2]["aria"].endswith("a lecture (A100, B not said), PyTorch")
+    assert marks[2]["aria"].endswith("a lecture (A100, B not stated), PyTorch")
     assert any(line.startswith("◊ published elsewhere, not measured here: a lecture (A100); sss") for line in chart.lines)
     bars = [layer for layer in chart.wide["layer"] if layer["mark"]["type"] == "bar"][-1]
     assert bars["encoding"]["x"]["scale"]["domain"][1] > 2000
@@ -232,7 +232,7 @@ def test_throughput_has_mfu_beside_it_up_to_the_limit():
     rows = rows_of(chart.wide)
     assert [r["share"] for r in rows[:4]] == ["3.1 %", "10.1 %", "—", "24.1 %"]
     assert [r["peak"] for r in rows[:3]] == ["of 67 TFLOP/s fp32", "of 989.5 TFLOP/s bf16", ""]
-    assert chart.lines[3].endswith("each its own 100 %: 67 TFLOP/s fp32, 989.5 TFLOP/s bf16")
+    assert chart.lines[3].endswith("data type: 67 TFLOP/s fp32, 989.5 TFLOP/s bf16")
     limit = chart.wide["hconcat"][1]["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert limit == [0, 1]
     wide, narrow = drawn(chart)
@@ -272,7 +272,7 @@ def test_other_modes_name_the_best_and_the_size():
     assert [r["rung"] for r in rows] == ["B=16 start", "B=32 start", "B=16 flash"]
     assert draw("throughput", swept()).finding == "Up to 13.0K tokens/s, MFU 17.1 %: B=16 flash"
     assert draw("memory", swept()).finding == "Peak memory 27.0 to 31.0 GiB"
-    assert draw("energy", swept()).finding == "From 42.0 mJ per token up: B=16 flash takes the least"
+    assert draw("energy", swept()).finding == "Least energy: 42.0 mJ per token, B=16 flash"
     assert draw("phases", swept()).finding == "Backward is the largest part of a step: 398 ms; device busy 88 %"
 
 
@@ -282,20 +282,20 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
     chart = draw("memory", complete())
     assert chart.finding == "Peak memory 31.0 → 19.0 GiB; largest part: activations, 20.0 → 8.0 GiB"
     parts = parts_of(chart.wide)
-    assert [(p["part"], p["size"]) for p in parts[:4]] == [("weights", 1.0), ("gradients", 1.0), ("optimizer", 2.0), ("activations", 20.0)]
+    assert [(p["part"], p["size"]) for p in parts[:4]] == [("weights", 1.0), ("gradients", 1.0), ("optimizer state", 2.0), ("activations", 20.0)]
     assert [(r["peak"], r["reserved"], r["text"], r["reserved_text"]) for r in rows_of(chart.wide)[:2]] == [
         (31.0, 33.0, "31.0", "33.0"), (29.0, 31.0, "29.0", "31.0")]
     assert any("they need not add up" in line for line in chart.lines) and any("grey tick" in line for line in chart.lines)
     outline = [layer for layer in chart.wide["layer"] if layer["mark"].get("stroke") == "#111827"]
     assert len(outline) == 1 and outline[0]["mark"]["fill"] is None
     wide, _ = drawn(chart)
-    assert {"plain fp32: optimizer 2.0 GiB", "plain fp32: peak 31.0 GiB, reserved 33.0 GiB"} <= set(said(wide))
+    assert {"plain fp32: optimizer state 2.0 GiB", "plain fp32: peak 31.0 GiB, reserved 33.0 GiB"} <= set(said(wide))
 
 
 def test_memory_without_a_split_is_the_peak_alone():
     chart = draw("memory", make())
     drawn(chart)
-    assert memory.rows(make())[1] == [] and "bars: peak, the most of all runs; no interval" in chart.lines
+    assert memory.rows(make())[1] == [] and "bars: peak, the maximum of all runs; no interval" in chart.lines
     assert not any("reserved" in line for line in chart.lines) and chart.finding == "Peak memory 3.1 → 1.9 GiB"
 
 
@@ -308,7 +308,7 @@ def test_parts_beyond_the_peak_and_below_nothing():
     drawn(chart)
     x = [layer for layer in chart.wide["layer"] if layer["encoding"]["x"].get("stack")][0]["encoding"]["x"]
     assert x["scale"]["domain"][1] >= 94
-    assert [p["part"] for p in parts_of(chart.wide) if p["row"] in (1, 2)] == ["weights", "gradients", "optimizer"]
+    assert [p["part"] for p in parts_of(chart.wide) if p["row"] in (1, 2)] == ["weights", "gradients", "optimizer state"]
 
 
 # ---- phases
@@ -357,11 +357,11 @@ def test_energy_has_one_unit_for_all_rows():
     drawn(chart)
     assert chart.finding == "52.0 → 22.0 mJ per token"
     assert [r["text"] for r in rows_of(chart.wide)[:3]] == ["52.0 mJ", "", "42.0 mJ"]
-    assert rows_of(chart.wide)[1]["reason"] == "no run could tell" and "no interval" in chart.lines[2]
+    assert rows_of(chart.wide)[1]["reason"] == "not recorded" and "no interval" in chart.lines[2]
     study["rungs"][0]["joules_per_token"] = 2.5
     assert [r["text"] for r in rows_of(draw("energy", study).wide)[::2][:2]] == ["2.50 J", "0.042 J"]
 
 
 def test_energy_needs_a_gpu_that_counts():
     assert "NVIDIA GPU" in draw("energy", make()).run
-    assert "no run of this study could tell" in draw("energy", make(device="cuda")).run
+    assert "no run of this study has it" in draw("energy", make(device="cuda")).run

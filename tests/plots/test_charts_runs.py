@@ -35,7 +35,7 @@ def test_steps_draw_every_step_and_mark_what_lies_beyond_the_edge():
     wide, narrow = drawn(chart)
     steps = [row for row in data(chart.wide) if "step" in row and "kind" in row]
     assert sorted(row["ms"] for row in steps) == sorted(ms for run in part["runs"] for ms in run["step_ms"])
-    assert chart.finding == "1 of 700 timed steps stands far from the rest; no run was disturbed"
+    assert chart.finding == "1 of 700 timed steps is an outlier; no run was disturbed"
     assert "beyond the edge" in said(wide) and "step 11: " in said(narrow)
     ends = [domain for domain in values(chart.wide, "domain") if isinstance(domain, list) and all(isinstance(x, float) for x in domain)]
     assert max(end for _, end in ends if end > 2) < 3 * 1512
@@ -174,7 +174,7 @@ def test_attribution_of_one_method_has_bars_the_largest_first():
     assert [row["text"] for row in lines] == ["1.82×", "0.99×", ""] and lines[0]["interval"] == "1.77× – 1.87×"
     assert lines[2]["reason"].startswith("no number: no subset <script>") and len(lines[2]["reason"]) <= 120
     assert chart.finding == "“bf16” is worth most, 1.82×; “flash” least, 0.99×"
-    assert "bf16, lost when left out of all: 1.82×, 1.77× – 1.87×" in said(wide) and "legend" not in json.dumps(chart.wide)
+    assert "bf16, on top of all others (leave-one-out): 1.82×, 1.77× – 1.87×" in said(wide) and "legend" not in json.dumps(chart.wide)
 
 
 def test_attribution_of_all_methods_keeps_them_apart_by_shape():
@@ -186,7 +186,7 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
     tops = [row["y"] for row in lines]
     assert tops == sorted(tops) and len(set(tops)) == 8
     unclear = draw("attribution", {"study": study_of("factorial", worth("a", 1.001, "shapley"))})
-    assert unclear.finding.startswith("No optimization is clearly")
+    assert unclear.finding.startswith("No optimization makes a clear difference")
 
 
 def test_attribution_without_intervals_says_so_and_a_ladder_has_none():
@@ -203,7 +203,7 @@ def test_orders_put_two_studies_of_one_setting_together():
     chart = draw("orders", report_of(other, ladder))
     drawn(chart)
     lines = [row for row in data(chart.wide) if "ratio" in row]
-    assert [row["method"] for row in lines[:2]] == ["added in the ladder's order", "lost when left out of all"] and len(lines) == 12
+    assert [row["method"] for row in lines[:2]] == ["in the ladder's order", "on top of all others (leave-one-out)"] and len(lines) == 12
     other["device"]["name"] = "another"
     assert "these two differ" in draw("orders", report_of(ladder, other)).run
     for report in (report_of(ladder), report_of(ladder, make())):
@@ -318,6 +318,7 @@ def swept(runs=5):
     for name, share in (("plain fp32", 1.0), (f"flash {NASTY}", 0.6)):
         for batch in (1, 2, 4, 8):
             rung = one_rung(len(study["rungs"]), name, 100.0 * share * batch, None, None, runs)
+            rung["label"] = name
             rung["workload"] = {"batch": batch, "context": 256, "accumulation": 1, "tokens_per_step": 256 * batch}
             rate = 2560.0 / share
             rung["tokens_per_s"] = {"median": rate, "lo": rate * 0.97 if runs > 1 else None, "hi": rate * 1.03 if runs > 1 else None}

@@ -1,9 +1,9 @@
-"""The charts and reports of the modes beside the cumulative ladder, on made-up studies (test_render.py builds them)."""
+"""The charts and reports of the modes beside the cumulative ladder, on made-up studies (builders.py makes them)."""
 
 import json
 
 import pytest
-from builders import ROOT, make, rung, valid, without_number
+from builders import EVIDENCE, make, recorded, rung, without_number
 from test_render import EVIL, rendered, run, table
 
 import study as words_of
@@ -109,7 +109,7 @@ def test_a_sweep_is_lines_of_speed_and_memory(tmp_path):
     assert spec["title"]["text"] == "Up to 455K tokens/s, at B=32 (fused AdamW)"
     assert "×: no number: B=64 fused AdamW: out of memory: asked for 80 GiB, 79 were there" in spec["title"]["subtitle"]
     assert not any("B=4" in line for line in spec["title"]["subtitle"])  # the workload's own batch says nothing here
-    assert {"tokens/s", "peak GiB", "batch, sequences"} <= set(texts)
+    assert {"tokens/s", "peak GiB", "batch size, sequences"} <= set(texts)
     rows = [line for line in report.splitlines() if line.startswith("| B=")]
     assert rows[1].startswith("| B=32 fused AdamW | 18.0") and "out of memory: asked for" in rows[2] and len(rows) == 4
     assert rows[3].startswith("| B=16 fused AdamW | PyTorch eager | 20.0") and "**2.00×** (1.90× – 2.10×)" in rows[3]
@@ -159,9 +159,9 @@ def test_markup_in_what_the_modes_show_stays_text(tmp_path):
     assert "\x1b" not in json.dumps(spec, ensure_ascii=False) + report
 
 
-def test_recorded_evidence_still_renders(tmp_path):
-    for study in (ROOT / "results" / "evidence").glob("*/study.json"):
-        valid(json.loads(study.read_text()))
-        done = run(study, tmp_path / study.parent.name)
-        assert done.returncode == 0, done.stderr
-        assert table((tmp_path / study.parent.name / "report.md").read_text())
+@pytest.mark.parametrize("folder", EVIDENCE, ids=lambda folder: folder.name)
+def test_recorded_evidence_still_renders(tmp_path, folder):
+    (tmp_path / "report.json").write_text(json.dumps(recorded(folder, tmp_path)))
+    done = run(tmp_path / "report.json", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert table((tmp_path / "out" / "report.md").read_text())

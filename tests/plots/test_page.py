@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from builders import (ENTRIES, LADDER, PARTS, ROOT, SCRIPT, comparison_of, gate_of, history_of, make, mixed, report_of, series_of, trace_of,
-                      valid, with_peers, without_number)
+from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, SCRIPT, comparison_of, gate_of, history_of, make, mixed, recorded, report_of, series_of,
+                      trace_of, valid, with_peers, without_number)
 from test_modes import factorial, sweep
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -213,7 +213,7 @@ def test_sections_and_contents(pages, opened):
     for i in range(9):
         assert page.locator(f"#rung-{i}").count() == 1
     text = page.inner_text("main")
-    for words in ("Can it be trusted?", "not applicable: needs a CUDA device", "void: losses leave the reference", "Try it alone",
+    for words in ("Can it be trusted?", "not applicable: needs a CUDA device", "void: losses leave the reference", "Run it alone",
                   "ladder run --ladder gpt2 --rung", "How to read this", "What is not here", "Guard: passed", "field_2"):
         assert words in text, words
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
@@ -253,7 +253,7 @@ def test_it_prints(pages, opened):
 def test_markup_stays_text(tmp_path, opened):
     study = make()
     for r in study["rungs"]:
-        r["title"] = r["summary"] = EVIL
+        r["title"] = r["label"] = r["summary"] = EVIL
         r["recipe_diff"] = {EVIL: [EVIL, "\\|"]}
         r["flags"] = [EVIL]
         r["guard"]["message"] = EVIL
@@ -274,9 +274,7 @@ def test_size(pages):
         assert pages(name).stat().st_size < 3_000_000, name
 
 
-def test_recorded_evidence_has_a_page(tmp_path, opened):
-    for number, file in enumerate(sorted((ROOT / "results" / "evidence").glob("*/study.json"))):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        page = opened(page_of(json.loads(file.read_text()), folder), 390)
-        assert page.evaluate(READABLE)["faults"] == []
+@pytest.mark.parametrize("folder", EVIDENCE, ids=lambda folder: folder.name)
+def test_recorded_evidence_has_a_page(tmp_path, opened, folder):
+    page = opened(page_of(recorded(folder, tmp_path), tmp_path), 390)
+    assert page.evaluate(READABLE)["faults"] == []

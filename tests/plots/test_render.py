@@ -7,10 +7,10 @@ import struct
 import xml.etree.ElementTree as ET
 
 import pytest
-from builders import LADDER, files_in, make, mixed, noise_of, report_of, run, valid, without_number
+from builders import LADDER, comparison_of, entry, files_in, gate_of, make, mixed, noise_of, report_of, run, valid, without_number
 
-import documents
 import markdown
+import page
 import study as words_of
 import theme
 import view
@@ -19,8 +19,8 @@ from charts import ladder
 
 
 def markdown_of(study):
-    """The Markdown of a study by itself."""
-    return markdown.render(view.view(documents.as_report(study)) | {"has_pictures": True})
+    """The Markdown of a report of one study."""
+    return markdown.render(view.view(report_of(study)) | {"has_pictures": True})
 
 
 def framed(study):
@@ -34,8 +34,8 @@ WHISKER = f'stroke="{theme.INK}"'  # nothing else is drawn with an ink outline
 
 def rendered(study, tmp_path):
     """(report.md, SVG's texts, SVG's source, PNG's (width, height), spec) of the first chart of a study that must render."""
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps(valid(study)))
+    source, folder = tmp_path / "report.json", tmp_path / "out"
+    source.write_text(json.dumps(valid(report_of(study))))
     done = run(source, folder)
     assert (done.returncode, done.stderr) == (0, "")
     *paths, drawings = done.stdout.splitlines()
@@ -67,7 +67,7 @@ def test_full_study(tmp_path):
     assert spec["title"]["subtitle"] == [
         "EXAMPLE DATA, not a measurement · gpt2-124m · B=4 T=256",
         "Example Processor 9000 @ 2.70GHz · 2026-01-02 · CPU figures, not comparable with a GPU's",
-        "bars: median of 5 runs · whiskers: 95 % interval"]
+        "bars: median of 5 runs · whiskers: 95 % confidence interval"]
     for text in [spec["title"]["text"], *spec["title"]["subtitle"], "plain fp32", "1,512 ms", "ms per step", "peak GiB",
                  *("+ " + name for name, _ in LADDER[1:])]:
         assert text in texts
@@ -87,12 +87,12 @@ def test_full_study(tmp_path):
     assert rows[1] == ["+ bf16 autocast", "1,013 (1,003 – 1,023)", "1.49× (1.48× – 1.51×)", "**1.49×** (1.48× – 1.51×)", "1.01K",
                        "2.9"]
     assert rows[6][2:4] == ["1.02× (1.01× – 1.03×)", "**2.61×** (2.59× – 2.64×)"]
-    assert "**2.61× faster** (95 % interval 2.59× – 2.64×, 5 pairs of runs):" in report
+    assert "**2.61× faster** (95 % confidence interval 2.59× – 2.64×, 5 pairs of runs):" in report
     assert "These are CPU figures" in report and "![" in report and "](charts/ladder.svg)" in report
     for section in ["## How to read this", "### 6. + zero copy data", "35 planned (5 per rung), 35 ok; order seed 42",
                     "`cpu.model` | `Example`", "ladder ablate --ladder gpt2", "bootstrap over runs, percentile",
                     "What SDPA attention does. And why it helps.", "| `field_3` | `false` | `true` |",
-                    "| `attention` | passed | the fused kernel | 1 launch per step |", "largest deviation 0.0031"]:
+                    "| `attention` | passed | the fused kernel | 1 launch per step |", "largest deviation 0.0031 nats"]:
         assert section in report, section
 
 
@@ -133,11 +133,11 @@ def test_every_status_without_a_number(tmp_path):
     assert all(rows[i][2:] == ["—"] * 4 for i in reasons)
     assert data[7]["slower"] and data[7]["time"] == "811 ms · slower" and data[7]["step_ink"] == theme.SLOWER_INK
     assert not data[3]["slower"]
-    assert "orange: this step took longer" in spec["title"]["subtitle"][2]
+    assert "orange: slower than the previous rung" in spec["title"]["subtitle"][2]
     assert rows[7][2].endswith("slower")
     assert "unfinished: 45 of 45 runs" in spec["title"]["subtitle"][1] and "**Unfinished:**" in report
-    assert "| `vocabulary` | **not passed** | 50304 rows | 50257 |" in report
-    assert "| r4-0 | 4 | 0 | failed | killed by signal 9 |" in report
+    assert "| `vocabulary` | **failed** | 50304 rows | 50257 |" in report
+    assert "| r4-0 | 4 | 1 | failed | killed by signal 9 |" in report
 
 
 def mfu(value, type="bf16", reason=""):
@@ -218,7 +218,7 @@ def test_two_hundred_rungs(tmp_path):
 
 def test_very_long_texts(tmp_path):
     study = make()
-    study["rungs"][2]["title"] = "long name " * 40
+    study["rungs"][2]["label"] = "+ " + "long name " * 40
     without_number(study, 3, "failed", "very long reason " * 100)
     study["device"]["name"] = "processor " * 50
     study["warnings"] = ["throttled " * 90, "second"]
@@ -239,10 +239,10 @@ def test_disturbed_rungs_and_energy(tmp_path):
     report, texts, _, _, _ = rendered(study, tmp_path)
     assert table(report)[2][0] == "+ SDPA attention (disturbed)" and report.count("(disturbed)") == 1
     assert "\n- Disturbed: run r1-02-x throttled: HwSlowdown in 2 of 9 samples\n- Disturbed: run r2-02-x shared" in report
-    assert "12.3 mJ of the GPU's energy per token." in report and "2.50 J of the GPU's energy per token." in report
+    assert "12.3 mJ of GPU energy per token." in report and "2.50 J of GPU energy per token." in report
     assert "760 ms · disturbed" in texts and sum("disturbed" in text for text in texts) == 1
     plain = markdown_of(make())
-    assert "isturbed" not in plain and "energy per token." not in plain
+    assert "(disturbed)" not in plain and "Disturbed" not in plain and "energy per token" not in plain
 
 
 EVIL = "<script>alert(1)</script> a|b `c` \x1b[31mred\x07 \n# heading [x](javascript:y) **b** <!-- \ud800 \u202e @you"
@@ -251,7 +251,7 @@ EVIL = "<script>alert(1)</script> a|b `c` \x1b[31mred\x07 \n# heading [x](javasc
 def test_markup_and_control_characters_stay_text(tmp_path):
     study = make()
     for r in study["rungs"]:
-        r["title"] = r["summary"] = r["reason"] = EVIL
+        r["title"] = r["label"] = r["summary"] = r["reason"] = EVIL
         r["recipe_diff"] = {EVIL: [EVIL, "\\|"]}
         r["flags"] = [EVIL]
         r["guard"]["message"] = EVIL
@@ -349,6 +349,60 @@ def test_the_noise_floor_is_the_one_of_so_many_repeats():
     assert card(document)["value"] == "3.1 %" and "5 pairs of runs" in card(document)["words"]
     document["studies"][0]["noise"] = [1]
     assert card(document)["value"] == "9 %" and "2 pairs" in card(document)["words"]
+
+
+def environment_card(**environment):
+    study = make(device="cuda")
+    study["environment"] |= environment
+    return next(card for card in view.view(report_of(study))["parts"][0]["trust"] if card["what"] == "Environment")
+
+
+def test_the_environment_names_the_driver_of_a_gpu():
+    assert environment_card()["words"] == "driver 580.159.04, CUDA 13.0, commit unknown"
+    assert environment_card(driver=None)["words"].startswith("driver unknown, CUDA 13.0, ")
+    of_a_cpu = view.trust(report_of(make()), report_of(make())["studies"][0])
+    assert not any("driver" in card["words"] for card in of_a_cpu)
+
+
+def test_page_and_markdown_call_a_runs_repeat_the_same():
+    failed = mixed()
+    assert failed["runs"][20]["repeat"] == 0
+    assert "| r4-0 | 4 | 1 | failed |" in markdown_of(failed)
+    assert '<td>r4-0</td><td class="n">4</td><td class="n">1</td><td>failed</td>' in page.render(view.view(report_of(failed)))
+
+
+def test_verdicts_are_called_the_same_everywhere():
+    entries = [entry(name, 1.01, name) for name in words_of.VERDICT_WORDS]
+    comparison = comparison_of(*entries)
+    report = report_of(make(), make(device="cuda"), comparison=comparison, gates=[gate_of("INCONCLUSIVE", comparison, [None] * 4)])
+    shown = view.view(report)
+    drawings = [one.specification() for one in view.all_charts(shown) if one.name in ("side_by_side", "gate")]
+    said = list(words_of.VERDICT_WORDS.values())
+    assert [[row["word"] for row in drawing["data"]["values"]] for drawing in drawings] == [said, said]
+    rows = table(markdown.render(shown | {"has_pictures": False}), "Above 1 the second study takes longer.")
+    assert [row[-1] for row in rows] == said
+    assert [f"<td>{word}</td></tr>" in page.render(shown) for word in said] == [True] * 4
+
+
+def test_commands_stay_code_in_a_sentence():
+    assert markdown.commands("`a --b`, then *c* or `d`; `e`.") == r"`a --b`, then \*c\* or `d`; `e`."
+
+
+@pytest.mark.parametrize("mode, heads", [("cumulative", ["vs previous", "so far"]), ("leave-one-out", ["vs everything on", "vs first"]),
+                                         ("one-at-a-time", ["vs first"]), ("factorial", ["vs first"]), ("sweep", ["vs first"])])
+def test_no_two_columns_of_one_speedup(mode, heads):
+    study = make() | {"mode": mode}
+    if mode == "sweep":
+        study["swept"] = "batch"
+        for r in study["rungs"]:
+            r["workload"] = {"batch": 4, "context": 256, "accumulation": 1, "tokens_per_step": 1024}
+    without_number(study, 2, "failed", "exit status 3")
+    shown = view.view(valid(report_of(study)))
+    report, html = markdown.render(shown | {"has_pictures": False}), page.render(shown)
+    head = next(line for line in report.splitlines() if line.startswith("| rung | ms per step"))
+    assert [cell.strip() for cell in head.split("|")[3:-3]] == heads
+    assert all(len(row) == 4 + len(heads) for row in table(report, "## The ladder" if mode == "cumulative" else "## The rungs"))
+    assert f'<td colspan="{3 + len(heads)}">' in html
 
 
 def test_spec_is_pure_and_repeatable():

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from builders import SCRIPT, files_in, make, run
+from builders import SCRIPT, files_in, make, report_of, run
 
 import documents
 
@@ -26,26 +26,27 @@ def refused(done):
 
 @pytest.mark.parametrize("change, said", [
     ({"schema_version": 2}, "schema_version is 2"), ({"schema_version": True}, "schema_version is true"),
-    ({"kind": "record"}, 'kind is "record"'), ({"rungs": None}, "does not follow"), ({"workload": {}}, "does not follow"),
+    ({"kind": "record"}, 'kind is "record"'), ({"kind": "study"}, 'kind is "study"'), ({"kind": []}, "kind is []"), ({"studies": None}, "does not follow"),
+    ({"studies": [{}]}, "does not follow"),
 ])
 def test_wrong_input_is_refused(tmp_path, change, said):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps({**make(), **change}))
+    source, folder = tmp_path / "report.json", tmp_path / "out"
+    source.write_text(json.dumps(report_of(make()) | change))
     assert said in refused(run(source, folder))
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000,
-                                     b'{"kind": "study", "schema_version": NaN}'])
+                                     b'{"kind": "report", "schema_version": NaN}'])
 def test_rubbish_is_refused(tmp_path, content):
-    source = tmp_path / "study.json"
+    source = tmp_path / "report.json"
     source.write_bytes(content)
     assert str(source) in refused(run(source, tmp_path / "out"))
 
 
 def test_numbers_json_cannot_hold_are_refused(tmp_path):
-    source = tmp_path / "study.json"
-    source.write_text(json.dumps(make()).replace("1512.0", "1e999"))
+    source = tmp_path / "report.json"
+    source.write_text(json.dumps(report_of(make())).replace("1512.0", "1e999"))
     refused(run(source, tmp_path / "out"))
 
 
@@ -57,20 +58,20 @@ def test_unreadable_file_and_wrong_usage(tmp_path):
 
 
 def test_unwritable_folder(tmp_path):
-    source = tmp_path / "study.json"
-    source.write_text(json.dumps(make()))
+    source = tmp_path / "report.json"
+    source.write_text(json.dumps(report_of(make())))
     (tmp_path / "file").write_text("kept")
     assert "cannot be written" in refused(run(source, tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_failure_leaves_nothing_half_written(tmp_path):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps(make()))
+    source, folder = tmp_path / "report.json", tmp_path / "out"
+    source.write_text(json.dumps(report_of(make())))
     (folder / "charts").mkdir(parents=True)
     for name in NAMES:
         (folder / name).write_text("old")
-    source.write_text(json.dumps({**make(), "environment": 3, "plan": {}}))
+    source.write_text(json.dumps(report_of(make() | {"environment": 3})))
     refused(run(source, folder))
     assert {n: (folder / n).read_text() for n in files_in(folder)} == dict.fromkeys(NAMES, "old")
 
@@ -114,8 +115,8 @@ def without(module, tmp_path):
 
 
 def test_without_vl_convert_everything_but_the_pictures_is_written(tmp_path):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps(make()))
+    source, folder = tmp_path / "report.json", tmp_path / "out"
+    source.write_text(json.dumps(report_of(make())))
     assert run(source, folder).returncode == 0
     with_pictures, spec = (folder / "report.md").read_text(), (folder / "charts/ladder.vl.json").read_text()
     assert "![" in with_pictures
@@ -137,22 +138,22 @@ def test_without_vl_convert_everything_but_the_pictures_is_written(tmp_path):
 
 
 def test_no_chart_of_another_study_stays(tmp_path):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
+    source, folder = tmp_path / "report.json", tmp_path / "out"
     study = make()
     for r in study["rungs"]:
         r["joules_per_token"] = 0.1
-    source.write_text(json.dumps(study))
+    source.write_text(json.dumps(report_of(study)))
     assert run(source, folder).returncode == 0
     (folder / "charts" / "mine.svg").write_text("kept")
     assert "charts/energy.svg" in files_in(folder)
-    source.write_text(json.dumps(make()))
+    source.write_text(json.dumps(report_of(make())))
     assert run(source, folder).returncode == 0
     assert not any("energy" in file for file in files_in(folder)) and "charts/mine.svg" in files_in(folder)
 
 
 def test_without_jinja2_nothing_is_written(tmp_path):
-    source, folder = tmp_path / "study.json", tmp_path / "out"
-    source.write_text(json.dumps(make()))
+    source, folder = tmp_path / "report.json", tmp_path / "out"
+    source.write_text(json.dumps(report_of(make())))
     done = run(source, folder, env=without("jinja2", tmp_path))
     assert done.returncode == 3 and done.stdout == "" and not folder.exists()
     assert re.fullmatch(r"render.py: No module named 'jinja2': the report needs it; type: .* -m pip install jinja2\n", done.stderr)

@@ -1,8 +1,7 @@
-// A study on a terminal while it runs. Plain text when piped.
+// A study while it runs. Plain text when piped.
 #pragma once
 
 #include "ablations/plan.h"
-#include "ablations/style.h"
 
 #include <chrono>
 #include <string>
@@ -32,21 +31,5 @@ class Progress {
   std::string current_;
   std::chrono::steady_clock::time_point start_;
 };
-
-constexpr size_t columns = 80;  // of every table
-
-// The document with every string in it made printable (files/printable.h): what a table is made from. Its keys are the
-// schema's.
-harness::Json with_printable_texts(const harness::Json& document);
-
-// At most `columns` wide, broken at spaces, and within a word that is longer than a line; continuation lines begin with
-// `indent`.
-std::string wrapped(const std::string& text, const std::string& indent = "");
-
-// "warning: ..." in as many lines as it takes.
-std::string warning_line(const Look& look, const std::string& warning);
-
-// "1,493" "61.2" "0.84": three significant digits or more.
-std::string number(double value);
 
 }  // namespace ablations
