@@ -218,6 +218,18 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
   }
 }
 
+// "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
+std::string device_name(const Plan& plan, const Json& environment) {
+  const std::string cpu = fmt::format("{}, {} threads", environment.at("cpu").at("model").get<std::string>(),
+                                      environment.at("threads").get<int64_t>());
+  const Json& gpu = environment.at("gpu");
+  if (!uses_cuda(plan) || gpu.is_null()) return cpu;
+  const bool mixed = std::ranges::any_of(plan.rungs, [](const Rung& rung) {
+    return rung.status == Rung::Status::planned && rung.recipe.device == model::Device::cpu;
+  });
+  return gpu.at("name").get<std::string>() + (mixed ? "; rungs without it on " + cpu : "");
+}
+
 }  // namespace
 
 Json planned_workload(const Plan& plan) {
@@ -332,12 +344,8 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   if (last && *last != reference && !rungs[*last].at("speedup_first").is_null()) {
     headline = {{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
   }
-  const bool cuda = plan.rungs[plan.reference].recipe.device == model::Device::cuda;
+  const bool cuda = uses_cuda(plan);
   const Json& cpu = environment.at("cpu");
-  const std::string device_name =
-      cuda && !gpu.empty()
-          ? gpu
-          : fmt::format("{}, {} threads", cpu.at("model").get<std::string>(), environment.at("threads").get<int64_t>());
   if (const double load = environment.at("load_average").at(0).get<double>();
       load > 1.5 * cpu.at("logical_cores").get<double>()) {
     warnings.push_back(fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load,
@@ -369,7 +377,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
         {"order_seed", plan.order_seed},
         {"runs_planned", plan.runs.size()},
         {"runs_ok", measured.runs_ok}}},
-      {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name}}},
+      {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
       {"statistics", statistics},
       {"headline", headline},
       {"rungs", rungs},

@@ -93,6 +93,21 @@ TEST_F(Analysis, MfuOfEachRungIsOfItsOwnTypesPeak) {
       << table;
 }
 
+TEST_F(Analysis, AStudyWithRungsOnAGpuIsNoCpusStudy) {
+  EXPECT_EQ(study()["device"]["kind"], "cpu");
+  plan_.rungs[2].recipe.device = model::Device::cuda;
+  for (const PlannedRun& run : plan_.runs) {
+    Json record = good(run, 100);
+    record["environment"]["gpu"] = {{"name", "NVIDIA H200"}};
+    write(run, record);
+  }
+  const Json mixed = study()["device"];
+  EXPECT_EQ(mixed["kind"], "cuda");
+  EXPECT_TRUE(mixed["name"].get<std::string>().starts_with("NVIDIA H200; rungs without it on ")) << mixed;
+  for (size_t rung = 0; rung < 2; ++rung) plan_.rungs[rung].status = Rung::Status::not_measured;
+  EXPECT_EQ(study()["device"]["name"], "NVIDIA H200");
+}
+
 TEST_F(Analysis, AFailedProofTakesTheNumberAway) {
   Json record = good(run_of(1, 2), 50);
   record["proofs"][0]["passed"] = false;
