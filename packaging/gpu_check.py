@@ -67,6 +67,7 @@ MOST_STUDIES = 3  # two files each, beside README.md and check.log
 ALONE = ["Monitor", "Memory", "Counting"]
 ALONE_S = 20  # at least, for each of them
 PROFILE_S = 25  # likewise, for each profile
+PROFILE_LEAST_S = 15  # what a study before them leaves for each
 
 
 class Fault(Exception):
@@ -264,9 +265,10 @@ def collect(check, name, folder):
     return f"{plan['runs_ok']} of {plan['runs_planned']} runs"
 
 
-def study(check, one, share, cwd):
+def study(check, one, share, reserve, cwd):
+    """`share` of the time that is left; `reserve` seconds of it are for what comes after, whatever happens here."""
     budget = max(1, int(share * check.left() - check.plan.run_s - one.traces_s))
-    limit = min(check.left(), budget + 3 * check.plan.run_s + 2 * one.traces_s)
+    limit = max(1, min(check.left() - reserve, budget + 3 * check.plan.run_s + 2 * one.traces_s))
     shown = f"ladder ablate {one.arguments} --limit {check.plan.run_limit_s:.0f} --budget-s {budget} --out {one.name}"
     with check.step(one.name, shown) as words:
         folder = cwd / one.name
@@ -377,7 +379,9 @@ def main():
                 for arguments in plan.profiles:
                     profile(check, arguments, min(limit, check.left()), plan.studies[0].name, Path(cwd))
             else:
-                study(check, next(one for one in plan.studies if one.name == name), share, Path(cwd))
+                profiles_follow = any(later == "profiles" for later, _ in steps[number:])
+                study(check, next(one for one in plan.studies if one.name == name), share,
+                      PROFILE_LEAST_S * len(plan.profiles) if profiles_follow else 0, Path(cwd))
     check.say(f"\n{folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
     check.write_readme()
     return 0 if all(outcome.good for outcome in check.outcomes) else 1

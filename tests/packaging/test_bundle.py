@@ -347,7 +347,7 @@ def test_an_interrupt_keeps_what_is_measured(gpu_check, tmp_path, monkeypatch) -
     script(tmp_path / "bin" / "ladder", "kill -INT $PPID; exec sleep 1000")
     check = gpu_check.Check(out, gpu_check.QUICK, "A check", "a machine")
     with pytest.raises(KeyboardInterrupt):
-        gpu_check.study(check, gpu_check.QUICK.studies[0], 1.0, tmp_path)
+        gpu_check.study(check, gpu_check.QUICK.studies[0], 1.0, 0, tmp_path)
     assert check.outcomes[-1].words == "1 of 2 runs; interrupted"
     assert (out / "b16.records.jsonl").is_file() and "**FAILED**: 1 of 2 runs; interrupted" in (out / "README.md").read_text()
 
