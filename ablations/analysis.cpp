@@ -218,6 +218,77 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
   }
 }
 
+// A rung as its own runs show it, without any other.
+Json rung_by_itself(const Plan& plan, size_t i, const Measured& measured) {
+  Json json = planned_rung(plan, i);
+  const RunsByRepeat& runs = measured.runs_of[i];
+  const auto failure = measured.failures.find(i);
+  if (!runs.empty()) {
+    json["runs_ok"] = runs.size();
+    judge_alone(runs, json);
+    const Optimization* optimization = find_optimization(plan.rungs[i].optimization);
+    if (optimization != nullptr && json["title"] == optimization->title) {
+      json["title"] = title_after_proof(*optimization, runs.begin()->second.observations);
+    }
+  } else if (json["status"] == "measured") {
+    json["status"] = failure == measured.failures.end() ? "missing" : "failed";
+    json["reason"] = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;
+  }
+  if (failure != measured.failures.end()) json["out_of_memory"] = failure->second.out_of_memory;
+  json["label"] = before_title(plan, plan.rungs[i], i) + json["title"].get<std::string>();
+  return json;
+}
+
+// Finite ones: of others it is said that they are not.
+bool losses_differ(const RunsByRepeat& runs) {
+  const std::vector<double>& first = runs.begin()->second.losses;
+  return std::ranges::all_of(first, [](double loss) { return std::isfinite(loss); }) &&
+         std::ranges::any_of(runs, [&](const auto& run) { return run.second.losses != first; });
+}
+
+// Time, memory and MFU of a rung that is proven.
+void add_numbers(const Rung& rung, const RunsByRepeat& runs, const std::string& gpu, Json& json) {
+  const RunData& first = runs.begin()->second;
+  std::vector<double> faults;
+  int64_t peak = 0, skipped = 0;
+  for (const auto& [repeat, run] : runs) {
+    faults.push_back(run.page_faults_per_step);
+    peak = std::max(peak, run.peak_bytes);
+    skipped = std::max(skipped, run.skipped_steps);
+  }
+  json["ms_per_step"] = ms_per_step(runs);
+  json["tokens_per_s"] = tokens_per_s(json["ms_per_step"], first.tokens_per_step);
+  json["peak_memory_bytes"] = peak;
+  json["memory"] = first.memory;
+  if (skipped > 0) json["skipped_steps"] = skipped;
+  json["page_faults_per_step"] = harness::median(faults);
+  json["mfu"] = mfu(rung.recipe, gpu, first.flops_per_step, json["ms_per_step"].at("median"));
+}
+
+// The one number that the study comes to, in the modes that have one; null in the others. `last`: the last rung that
+// was measured.
+Json headline_of(const Plan& plan, const Json& rungs, size_t reference, std::optional<size_t> last) {
+  if (plan.mode == Mode::leave_one_out) last = 1;
+  if (plan.mode == Mode::factorial) last = plan.rungs.size() - 1;
+  if (plan.mode == Mode::one_at_a_time || plan.mode == Mode::sweep) last.reset();
+  if (!last || *last == reference || rungs[*last].at("speedup_first").is_null()) return {};
+  return {{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
+}
+
+Json statistics_of(const Plan& plan) {
+  Json statistics{{"center", "median over runs of each run's median step"},
+                  {"interval",
+                   "95 % over runs, Student's with a bootstrapped standard error; speedups paired within a repeat, "
+                   "from 6 repeats on by signed ranks"},
+                  {"confidence", harness::confidence}};
+  if (plan.mode == Mode::factorial) {
+    statistics["attribution"] =
+        "Shapley values of the logarithm of the time, within each repeat; their mean over repeats (so that they add "
+        "up) with a 95 % t interval; the other methods as speedups are";
+  }
+  return statistics;
+}
+
 // "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
 std::string device_name(const Plan& plan, const Json& environment) {
   const std::string cpu = fmt::format("{}, {} threads", environment.at("cpu").at("model").get<std::string>(),
@@ -253,24 +324,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   const std::string gpu = environment.at("gpu").is_null() ? "" : environment.at("gpu").at("name").get<std::string>();
   Json warnings = Json::array(), rungs = Json::array();
 
-  for (size_t i = 0; i < plan.rungs.size(); ++i) {  // each by itself
-    Json json = planned_rung(plan, i);
-    const auto failure = measured.failures.find(i);
-    if (!runs_of[i].empty()) {
-      json["runs_ok"] = runs_of[i].size();
-      judge_alone(runs_of[i], json);
-      const Optimization* optimization = find_optimization(plan.rungs[i].optimization);
-      if (optimization != nullptr && json["title"] == optimization->title) {
-        json["title"] = title_after_proof(*optimization, runs_of[i].begin()->second.observations);
-      }
-    } else if (json["status"] == "measured") {
-      json["status"] = failure == measured.failures.end() ? "missing" : "failed";
-      json["reason"] = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;
-    }
-    if (failure != measured.failures.end()) json["out_of_memory"] = failure->second.out_of_memory;
-    json["label"] = before_title(plan, plan.rungs[i], i) + json["title"].get<std::string>();
-    rungs.push_back(json);
-  }
+  for (size_t i = 0; i < plan.rungs.size(); ++i) rungs.push_back(rung_by_itself(plan, i, measured));
 
   const size_t reference = reference_that_counts(plan, rungs);
   if (reference != plan.reference) {
@@ -287,7 +341,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
     if (const auto guarded_by = reference_of_rung(i)) judge_by_reference(plan, i, *guarded_by, measured, rungs);
   }
 
-  std::optional<size_t> previous, last;
+  std::optional<size_t> last;  // measured so far
   for (size_t i = 0; i < rungs.size(); ++i) {
     Json& json = rungs[i];
     const Rung& rung = plan.rungs[i];
@@ -297,69 +351,32 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
     }
     if (data.empty()) continue;
     add_conditions(data, json);
-    std::vector<double> faults;
-    int64_t peak = 0, skipped = 0;
-    bool same_losses = true;
-    for (const auto& [repeat, run] : data) {
-      faults.push_back(run.page_faults_per_step);
-      peak = std::max(peak, run.peak_bytes);
-      skipped = std::max(skipped, run.skipped_steps);
-      same_losses = same_losses && run.losses == data.begin()->second.losses;
-    }
-    const bool finite =
-        std::ranges::all_of(data.begin()->second.losses, [](double loss) { return std::isfinite(loss); });
-    if (!same_losses && finite && rung.recipe.device == model::Device::cpu && rung.peer.empty()) {
+    if (rung.recipe.device == model::Device::cpu && rung.peer.empty() && losses_differ(data)) {
       warnings.push_back(
           fmt::format("rung {} \"{}\": repeats of the same recipe and seed have different losses", i, rung.title));
     }
-    if (json["status"] != "unproven") {
-      json["ms_per_step"] = ms_per_step(data);
-      json["tokens_per_s"] = tokens_per_s(json["ms_per_step"], data.begin()->second.tokens_per_step);
-      json["peak_memory_bytes"] = peak;
-      json["memory"] = data.begin()->second.memory;
-      if (skipped > 0) json["skipped_steps"] = skipped;
-      json["page_faults_per_step"] = harness::median(faults);
-      json["mfu"] = mfu(rung.recipe, gpu, data.begin()->second.flops_per_step, json["ms_per_step"].at("median"));
-    }
+    if (json["status"] != "unproven") add_numbers(rung, data, gpu, json);
     if (json["status"] != "measured") continue;
     // Speedups count from the reference: where that is not valid itself, there is none.
     const size_t first = reference_of_rung(i).value_or(i);
     const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
     if (!alone && rungs[first].at("status") == "measured") json["speedup_first"] = speedup(runs_of[first], data);
-    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : previous;
+    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : last;
     if (against && rungs[*against].at("status") == "measured") {
       json["speedup_previous"] = speedup(runs_of[*against], data);
     }
-    if (rung.peer.empty()) previous = last = i;
+    if (rung.peer.empty()) last = i;
   }
   add_peers(plan, measured, rungs);
   add_explanations(plan, folder, rungs);
   warn_of_disturbed_runs(measured, warnings);
 
-  // The one number that the study comes to, in the modes that have one.
-  if (plan.mode == Mode::leave_one_out) last = 1;
-  if (plan.mode == Mode::factorial) last = plan.rungs.size() - 1;
-  if (plan.mode == Mode::one_at_a_time || plan.mode == Mode::sweep) last.reset();
-  Json headline;
-  if (last && *last != reference && !rungs[*last].at("speedup_first").is_null()) {
-    headline = {{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
-  }
   const bool cuda = uses_cuda(plan);
   const Json& cpu = environment.at("cpu");
   if (const double load = environment.at("load_average").at(0).get<double>();
       load > 1.5 * cpu.at("logical_cores").get<double>()) {
     warnings.push_back(fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load,
                                    cpu.at("logical_cores").get<int>()));
-  }
-  Json statistics{{"center", "median over runs of each run's median step"},
-                  {"interval",
-                   "95 % over runs, Student's with a bootstrapped standard error; speedups paired within a repeat, "
-                   "from 6 repeats on by signed ranks"},
-                  {"confidence", harness::confidence}};
-  if (plan.mode == Mode::factorial) {
-    statistics["attribution"] =
-        "Shapley values of the logarithm of the time, within each repeat; their mean over repeats (so that they add "
-        "up) with a 95 % t interval; the other methods as speedups are";
   }
   Json study{
       {"kind", "study"},
@@ -378,8 +395,8 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
         {"runs_planned", plan.runs.size()},
         {"runs_ok", measured.runs_ok}}},
       {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
-      {"statistics", statistics},
-      {"headline", headline},
+      {"statistics", statistics_of(plan)},
+      {"headline", headline_of(plan, rungs, reference, last)},
       {"rungs", rungs},
       {"attribution", attribution_json(plan, measured, rungs)},
       {"runs", measured.runs},

@@ -98,10 +98,9 @@ int doctor(bool json, bool peaks) {
     const Ladder ladder = load_ladder(name);
     fmt::print("\nladder {} ({}, B={} T={})\n", look.painted(Style::strong, name), ladder.model, ladder.B, ladder.T);
     for (const Rung& rung : climb(ladder, machine)) {
-      const std::string shown = rung.optimization.empty() ? "start" : rung.optimization;
       const bool planned = rung.status == Rung::Status::planned;
       const std::string line =
-          fmt::format("  {:<12} {}\n", shown,
+          fmt::format("  {:<12} {}\n", name_of(rung),
                       planned                                     ? "can be measured"
                       : rung.status == Rung::Status::not_measured ? "not measured: " + rung.reason
                                                                   : "not applicable here: " + rung.reason);

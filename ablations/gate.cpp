@@ -12,7 +12,6 @@
 #include "harness/unfit.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,22 +40,13 @@ std::string program_of(const char* flag, const std::string& named) {
 
 // The rungs to measure: those that are named, else the last that applies here.
 std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::string>& names) {
-  std::vector<size_t> planned, chosen;
-  std::vector<std::string> known;
-  for (size_t i = 0; i < ladder.rungs.size(); ++i) {
-    if (ladder.rungs[i].status == Rung::Status::not_applicable) continue;
-    planned.push_back(i);
-    known.push_back(name_of(ladder.rungs[i]));
-  }
-  if (names.empty()) return {planned.back()};
+  std::vector<size_t> chosen;
   for (const std::string& name : names) {
-    const auto found = std::ranges::find(known, name);
-    if (found == known.end()) {
-      throw std::invalid_argument(
-          fmt::format("--rung {}: ladder {} has here {}", name, ladder.ladder_name, fmt::join(known, ", ")));
-    }
-    const size_t rung = planned[static_cast<size_t>(found - known.begin())];
+    const size_t rung = find_rung(ladder.rungs, name, "--rung", ladder.ladder_name);
     if (std::ranges::find(chosen, rung) == chosen.end()) chosen.push_back(rung);
+  }
+  for (size_t i = ladder.rungs.size(); i-- > 0 && chosen.empty();) {
+    if (ladder.rungs[i].status != Rung::Status::not_applicable) chosen.push_back(i);
   }
   return chosen;
 }

@@ -147,6 +147,17 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine) {
 
 std::string label_of(const Rung& rung) { return (rung.optimization.empty() ? "" : "+ ") + rung.title; }
 
+size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder) {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    known.push_back(name_of(rungs[i]));
+    if (known.back() != name) continue;
+    if (rungs[i].status != Rung::Status::not_applicable) return i;
+    throw std::invalid_argument(fmt::format("{} {}: not applicable here: {}", flag, name, rungs[i].reason));
+  }
+  throw std::invalid_argument(fmt::format("{} {}: ladder {} has {}", flag, name, ladder, fmt::join(known, ", ")));
+}
+
 size_t reference_rung(const std::vector<Rung>& rungs) {
   for (size_t i = 0; i < rungs.size(); ++i) {
     if (rungs[i].status == Rung::Status::planned) return i;

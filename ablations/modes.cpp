@@ -191,22 +191,14 @@ int64_t& swept_of(Shape& shape, const std::string& swept) {
 std::vector<Rung> sweep(const Ladder& ladder, const std::vector<Rung>& ladder_rungs, const Design& design,
                         const Shape& shape) {
   std::vector<Rung> chosen;
-  std::vector<std::string> known, seen;
+  std::vector<std::string> seen;
   for (const Rung& rung : ladder_rungs) {
-    known.push_back(name_of(rung));
     if (design.rungs.empty() && rung.status == Rung::Status::planned) chosen = {rung};
   }
   for (const std::string& name : design.rungs) {
-    const auto found = std::ranges::find(known, name);
-    if (found == known.end()) {
-      refuse(fmt::format("--rung {}: ladder {} has {}", name, ladder.name, fmt::join(known, ", ")));
-    }
     if (std::ranges::find(seen, name) != seen.end()) refuse(fmt::format("--rung {}: it stands twice", name));
     seen.push_back(name);
-    Rung rung = ladder_rungs[static_cast<size_t>(found - known.begin())];
-    if (rung.status == Rung::Status::not_applicable) {
-      refuse(fmt::format("--rung {}: not applicable here: {}", name, rung.reason));
-    }
+    Rung rung = ladder_rungs[find_rung(ladder_rungs, name, "--rung", ladder.name)];
     rung.status = Rung::Status::planned;  // also where it comes before the ladder's reference
     rung.reason.clear();
     chosen.push_back(rung);

@@ -17,7 +17,6 @@
 #include "harness/unfit.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,27 +96,18 @@ int trace(const ProfileFlags& flags) {
 
 // The planned rung before the named one, and it; or the two that are named.
 std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan& plan) {
-  std::vector<std::string> names;
-  std::vector<size_t> planned;
-  for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    if (plan.rungs[i].status != Rung::Status::planned) continue;
-    names.push_back(name_of(plan.rungs[i]));
-    planned.push_back(i);
-  }
-  std::vector<size_t> places;
-  for (const std::string& asked : flags.diff) {
-    const auto found = std::ranges::find(names, asked);
-    if (found == names.end()) {
-      throw std::invalid_argument(
-          fmt::format("--diff {}: ladder {} has here {}", asked, plan.ladder_name, fmt::join(names, ", ")));
+  std::vector<size_t> named;
+  for (const std::string& name : flags.diff) {
+    named.push_back(find_rung(plan.rungs, name, "--diff", plan.ladder_name));
+    if (const Rung& rung = plan.rungs[named.back()]; rung.status != Rung::Status::planned) {
+      throw std::invalid_argument(fmt::format("--diff {}: not measured: {}", name, rung.reason));
     }
-    places.push_back(static_cast<size_t>(found - names.begin()));
   }
-  if (places.size() == 2) return {planned[places[0]], planned[places[1]]};
-  if (places[0] == 0) {
-    throw std::invalid_argument(fmt::format("--diff {}: it is the first rung here; name two", flags.diff[0]));
+  if (named.size() == 2) return {named[0], named[1]};
+  for (size_t before = named[0]; before-- > 0;) {
+    if (plan.rungs[before].status == Rung::Status::planned) return {before, named[0]};
   }
-  return {planned[places[0] - 1], planned[places[0]]};
+  throw std::invalid_argument(fmt::format("--diff {}: it is the first rung here; name two", flags.diff[0]));
 }
 
 // Two rungs of a ladder, each traced by a process of its own, as a study's are.

@@ -260,22 +260,10 @@ RunOptions run_options(const RunFlags& run) {
     Ladder ladder = load_ladder(name);
     ladder.start.deterministic |= flags.deterministic;
     const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
-    std::vector<std::string> known;
-    const Rung* chosen = nullptr;
-    for (const Rung& rung : rungs) {
-      known.push_back(rung.optimization.empty() ? "start" : rung.optimization);
-      if (known.back() == run.rung) chosen = &rung;
-    }
-    if (chosen == nullptr) {
-      throw std::invalid_argument(
-          fmt::format("--rung {}: ladder {} has {}", run.rung, ladder.name, fmt::join(known, ", ")));
-    }
-    if (chosen->status == Rung::Status::not_applicable) {
-      throw std::invalid_argument(fmt::format("--rung {}: not applicable here: {}", run.rung, chosen->reason));
-    }
+    const Rung& chosen = rungs[find_rung(rungs, run.rung, "--rung", ladder.name)];
     options.id = run.rung;
-    options.recipe = chosen->recipe;
-    options.applied = chosen->applied;
+    options.recipe = chosen.recipe;
+    options.applied = chosen.applied;
     options.model = ladder.model;
     options.B = ladder.B;
     options.T = ladder.T;
