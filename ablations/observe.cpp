@@ -143,14 +143,14 @@ int64_t gradient_bytes(const model::GPT2& gpt2) {
 }
 
 // One step that dispatches its operations, watched from within: what it is made of.
-struct Makeup {
+struct StepContents {
   Json operations = Json::object(), update_operations, backward_nodes, products, logits;
   int64_t activations_bytes = 0;
 };
 
-Makeup watch_step(model::Trainer& trainer) {
+StepContents watch_step(model::Trainer& trainer) {
   const model::Recipe& recipe = trainer.recipe();
-  Makeup makeup;
+  StepContents makeup;
   const auto head = trainer.ops().head;
   trainer.ops().head = [&](const Tensor& x, const Tensor& wte) {
     Tensor result = head(x, wte);
@@ -194,7 +194,7 @@ Makeup watch_step(model::Trainer& trainer) {
 Json observe(model::Trainer& trainer) {
   const model::Recipe& recipe = trainer.recipe();
   const Json calls = recipe.device == model::Device::cuda ? cuda_calls(trainer) : Json();
-  Makeup makeup = watch_step(trainer);
+  StepContents makeup = watch_step(trainer);
   if (recipe.execution == model::Execution::graph) {
     const Json replayed = makeup.operations;
     trainer.recapture();

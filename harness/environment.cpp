@@ -158,8 +158,9 @@ std::vector<std::string> disturbances() {
   for (std::string line; std::getline(meminfo, line);) {
     long long kib = 0;
     if (std::sscanf(line.c_str(), "MemAvailable: %lld kB", &kib) == 1 && kib < 6LL * 1024 * 1024) {
-      lines.push_back(fmt::format("{:.1f} GiB of memory available: a step of gpt2-124m at B=1 T=256 wants about 4",
-                                  static_cast<double>(kib) / (1024.0 * 1024.0)));
+      lines.push_back(
+          fmt::format("{:.1f} GiB of memory available: end other programs, or measure a smaller model or batch",
+                      static_cast<double>(kib) / (1024.0 * 1024.0)));
     }
   }
   return lines;

@@ -24,21 +24,21 @@ std::vector<std::string> split(const std::string& line, char separator) {
 }
 
 // Standard output goes into a nameless file from construction to destruction.
-class TurnedAway {
+class RedirectedStdout {
  public:
-  TurnedAway() : file_(::memfd_create("library-calls", MFD_CLOEXEC)), original_(::dup(1)) {
+  RedirectedStdout() : file_(::memfd_create("library-calls", MFD_CLOEXEC)), original_(::dup(1)) {
     std::fflush(stdout);
     if (file_ < 0 || original_ < 0 || ::dup2(file_, 1) < 0) {
       throw std::system_error(errno, std::generic_category(), "library_calls: standard output");
     }
   }
-  ~TurnedAway() {
+  ~RedirectedStdout() {
     restore();
     ::close(file_);
     ::close(original_);
   }
-  TurnedAway(const TurnedAway&) = delete;  // restores once
-  TurnedAway& operator=(const TurnedAway&) = delete;
+  RedirectedStdout(const RedirectedStdout&) = delete;  // restores once
+  RedirectedStdout& operator=(const RedirectedStdout&) = delete;
 
   std::string restore() {
     std::fflush(stdout);
@@ -57,7 +57,7 @@ class TurnedAway {
 }  // namespace
 
 std::map<std::string, int64_t> library_calls(const std::function<void()>& work) {
-  TurnedAway output;
+  RedirectedStdout output;
   struct Verbose {
     Verbose() { set(1); }
     ~Verbose() { set(0); }

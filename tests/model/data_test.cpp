@@ -1,4 +1,4 @@
-// SHA-256, token files, the cache of tokenised texts, and batches. The token files are built here byte by byte, so that
+// Token files, the cache of tokenised texts, and batches. The token files are built here byte by byte, so that
 // reader and writer cannot agree on a wrong format.
 #include "model/data.h"
 
@@ -64,27 +64,6 @@ int64_t first_input(const model::TokenStream& stream, int64_t B, int64_t T, uint
   return model::BatchLoader(stream, B, T, seed).next().first[0][0].item<int64_t>();
 }
 
-TEST(Sha256Test, MatchesTheExamplesOfFips180) {
-  EXPECT_EQ(model::sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(model::sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(model::sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(model::sha256_hex(std::string(1'000'000, 'a')),
-            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-}
-
-TEST(Sha256Test, PiecesOfAnySizeGiveTheSameDigest) {
-  for (size_t total = 0; total < 200; ++total) {
-    const std::string bytes(total, 'x');
-    model::Sha256 pieces;
-    for (size_t start = 0; start < total; start += 7) {
-      pieces.update(std::string_view(bytes).substr(start, 7));
-      (void)pieces.hex();  // must not disturb what follows
-    }
-    EXPECT_EQ(pieces.hex(), model::sha256_hex(bytes)) << total;
-  }
-}
-
 TEST_F(DataTest, ReadsAndWritesLlmCsFormat) {
   const std::string bytes = token_file(20240520, 1, 3, std::string("\x01\x00\x02\x00\x50\xc4", 6));
   const auto stream = model::load_tokens(file("tokens.bin", bytes), 50257);
@@ -125,11 +104,6 @@ TEST_F(DataTest, AWriteThatFailsLeavesTheOldFile) {
   EXPECT_THROW(model::write_tokens(folder_ / "absent" / "tokens.bin", {}), std::system_error);
   EXPECT_THROW(model::write_tokens(folder_, {}), std::system_error);  // a folder stands where the file should
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
-}
-
-TEST_F(DataTest, QuotesFitOneLine) {
-  EXPECT_EQ(files::in_quotes("a\n\"\\\xff"), R"("a\x0a\"\\\xff")");
-  EXPECT_EQ(files::in_quotes(std::string(61, 'a')), "\"" + std::string(60, 'a') + "...\"");
 }
 
 TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {

@@ -1,17 +1,12 @@
-// The fixed model: sizes, initial weights, the two ways of attention, the schedule, weights in and out.
+// The fixed model: sizes, initial weights, the two ways of attention.
 #include "model/gpt2.h"
 
-#include "model/checkpoint.h"
 #include "model/precision.h"
-#include "model/safetensors.h"
-#include "model/schedule.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 
 namespace {
 
@@ -136,74 +131,6 @@ TEST(Gpt2, FusedAttentionComputesWhatTheMatrixDoes) {
   for (size_t i = 0; i < manual.size(); ++i) {
     EXPECT_LT(((manual[i] - flash[i]).norm() / manual[i].norm()).item<double>(), 1e-12) << i;
   }
-}
-
-TEST(Schedule, WarmsUpThenFallsToATenth) {
-  const Schedule schedule{.peak = 1.0, .floor = 0.1, .warmup_steps = 4, .decay_steps = 14};
-  EXPECT_DOUBLE_EQ(schedule.at(0), 0.25);
-  EXPECT_DOUBLE_EQ(schedule.at(3), 1.0);
-  EXPECT_DOUBLE_EQ(schedule.at(4), 1.0);
-  EXPECT_NEAR(schedule.at(9), 0.55, 1e-12);
-  EXPECT_DOUBLE_EQ(schedule.at(14), 0.1);
-  EXPECT_DOUBLE_EQ(schedule.at(1000), 0.1);
-}
-
-class Checkpoint : public testing::Test {
- protected:
-  std::filesystem::path file_ =
-      std::filesystem::temp_directory_path() / ("checkpoint-test-" + std::to_string(::getpid()) + ".safetensors");
-  void TearDown() override { std::filesystem::remove(file_); }
-
-  std::string refusal(GPT2& gpt2) const {
-    try {
-      load_weights(gpt2, file_);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "accepted";
-  }
-};
-
-TEST_F(Checkpoint, RoundTripsAndLeavesPaddingOut) {
-  const GPT2 source(preset("tiny"), 50304, 1, at::kCPU);
-  save_weights(source, file_);
-  const auto tensors = read_safetensors(file_);
-  EXPECT_EQ(tensors.at("transformer.wte.weight").size(0), 50257);
-  EXPECT_EQ(tensors.at("transformer.h.0.mlp.c_fc.weight").sizes(), (at::IntArrayRef{32, 128}));  // Conv1D: (in, out)
-  GPT2 target(preset("tiny"), 50304, 2, at::kCPU);
-  const Tensor padding = parameter(target, "wte.weight").narrow(0, 50257, 47).clone();
-  load_weights(target, file_);
-  for (const Parameter& p : source.parameters()) {
-    const int64_t rows = std::min<int64_t>(p.tensor.size(0), 50257);
-    EXPECT_TRUE(at::equal(p.tensor.narrow(0, 0, rows), parameter(target, p.name).narrow(0, 0, rows))) << p.name;
-  }
-  EXPECT_TRUE(at::equal(parameter(target, "wte.weight").narrow(0, 50257, 47), padding));
-}
-
-TEST_F(Checkpoint, NamesWhatDoesNotFit) {
-  GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
-  auto tensors = hugging_face_layout(gpt2);
-  auto without = tensors;
-  without.erase("transformer.ln_f.bias");
-  write_safetensors(file_, without);
-  EXPECT_NE(refusal(gpt2).find("\"ln_f.bias\" is missing"), std::string::npos);
-  auto other_shape = tensors;
-  other_shape["transformer.ln_f.bias"] = at::zeros({33});
-  write_safetensors(file_, other_shape);
-  EXPECT_NE(refusal(gpt2).find("has shape (33); tiny needs (32)"), std::string::npos);
-  auto other_type = tensors;
-  other_type["transformer.ln_f.bias"] = at::zeros({32}, at::kLong);
-  write_safetensors(file_, other_type);
-  EXPECT_NE(refusal(gpt2).find("floating point is expected"), std::string::npos);
-  auto unknown = tensors;
-  unknown["transformer.h.9.ln_1.bias"] = at::zeros({32});
-  write_safetensors(file_, unknown);
-  EXPECT_NE(refusal(gpt2).find("is not a weight of tiny"), std::string::npos);
-  auto with_buffers = tensors;
-  with_buffers["transformer.h.0.attn.bias"] = at::ones({1, 1, 64, 64}, at::kBool);
-  with_buffers["lm_head.weight"] = tensors["transformer.wte.weight"];
-  write_safetensors(file_, with_buffers);
-  EXPECT_EQ(refusal(gpt2), "accepted");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reads one safetensors file and writes its tensors to another: `safetensors_copy in out`, for safetensors_test.py.
+// Reads one safetensors file and writes its tensors to another: `safetensors_copy in out`, for test_safetensors.py.
 // Exits with status 2 and one line on the standard error where the input is refused.
 #include "model/safetensors.h"
 

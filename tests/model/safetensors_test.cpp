@@ -1,5 +1,5 @@
 // The safetensors reader and writer: round trips, and one refusal for every rule of the format. Files are built from
-// header text here; exchange with the Python package is safetensors_test.py's.
+// header text here; exchange with the Python package is test_safetensors.py's.
 #include "model/safetensors.h"
 
 #include "files/files.h"

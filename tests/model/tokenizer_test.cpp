@@ -1,5 +1,5 @@
 // Tokenizer against ids known from OpenAI's encoder, both vocabulary formats, and the refusals.
-// Comparison with tiktoken on large and nasty texts is tokenizer_test.py's. LADDER_TEST_VOCAB names gpt2.tiktoken,
+// Comparison with tiktoken on large and nasty texts is test_tokenizer.py's. LADDER_TEST_VOCAB names gpt2.tiktoken,
 // LADDER_TEST_SHARED a folder with tinyshakespeare.txt and gpt2/vocab.bpe.
 #include "model/tokenizer.h"
 
