@@ -22,7 +22,9 @@ using namespace ablations;
 using namespace device_tests;
 using namespace model;
 
-constexpr Schedule steep{.peak = 3e-3, .floor = 1e-4, .warmup_steps = 5, .decay_steps = 40};
+// As fast as training stays stable: at 3e-3 a difference of 1e-7 in the weights has grown to 2e-2 in the loss after 50
+// steps, and no two right implementations would agree; at 1e-3 it stays 1e-6.
+constexpr Schedule steep{.peak = 1e-3, .floor = 3e-5, .warmup_steps = 5, .decay_steps = 40};
 
 Recipe on_device(Recipe recipe) {
   recipe.device = device();
