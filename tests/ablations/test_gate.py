@@ -21,6 +21,19 @@ def script(path: pathlib.Path, text: str) -> pathlib.Path:
     return path
 
 
+def editing(path: pathlib.Path, program: str, edit: str) -> pathlib.Path:
+    """A ladder program whose records are changed by these lines of Python."""
+    return script(path, f"""{program} "$@" || exit $?
+while [ "$1" != --record ]; do shift; done
+exec {sys.executable} - "$2" <<END
+import json, sys
+record = json.load(open(sys.argv[1]))
+{edit}
+json.dump(record, open(sys.argv[1], "w"))
+END
+""")
+
+
 @pytest.fixture(scope="module")
 def at_pace(program, tmp_path_factory):
     """at_pace(1.3): a ladder program that takes 1.3 times as long, as far as its own clock can tell."""
@@ -143,30 +156,38 @@ def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
     assert bad.returncode == 2 and name in bad.stderr
 
 
-def test_what_becomes_a_baseline(ladder, at_pace, tmp_path) -> None:
+def test_what_becomes_a_baseline(ladder, program, tmp_path) -> None:
     """What had none, and what is faster: else slowdowns that are each too small to matter would add up unseen."""
     baselines = tmp_path / "baselines"
-    common = (*SMALL, "--min-effect", 60, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save")
 
-    def gate(name: str, factor: float, *rungs: str):
+    def of_exactly(ms: float) -> pathlib.Path:
+        return editing(tmp_path / f"of-{ms}-ms", program, f"""
+record["timing"]["step_ms"] = [{ms} for _ in record["timing"]["step_ms"]]
+for name in ("median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"):
+    record["summary"][name] = {ms}
+""")
+
+    common = (*SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save")
+
+    def gate(name: str, ms: float, *rungs: str):
         chosen = [word for rung in rungs for word in ("--rung", rung)]
-        done = ladder("gate", "--head", at_pace(factor), *common, *chosen, "--out", tmp_path / name, timeout=600)
+        done = ladder("gate", "--head", of_exactly(ms), *common, *chosen, "--out", tmp_path / name, timeout=600)
         return done, {pathlib.Path(file).name for file in verdict_of(tmp_path / name)["saved"]}
 
-    done, saved = gate("first", 1, "start")
+    done, saved = gate("first", 10, "start")
     assert done.returncode == 0 and len(saved) == 1
     (file,) = baselines.glob("*/*.json")
     before = file.read_bytes()
-    done, saved = gate("same", 1.2, "start")
+    done, saved = gate("same", 10.1, "start")
     assert done.returncode == 0 and verdict_of(tmp_path / "same")["verdict"] == "SAME" and not saved
-    done, saved = gate("slow", 4, "start", "bf16")
+    done, saved = gate("slow", 11, "start", "bf16")
     assert done.returncode == 1 and not saved and file.read_bytes() == before  # bf16 has none, and start regressed
-    done, saved = gate("fast", 0.2, "start", "bf16")
+    done, saved = gate("fast", 9, "start", "bf16")
     assert done.returncode == 0 and len(saved) == 2 and file.read_bytes() != before
     # A gate without --save that is gone on with where its baselines are gone says so before it measures.
     refused = ladder("compare", tmp_path / "first", tmp_path / "same")
     assert refused.returncode == 2 and "is a gate" in refused.stderr
-    done = ladder("gate", "--head", at_pace(1), *common[:-1], "--rung", "start", "--out", tmp_path / "gone", timeout=600)
+    done = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "gone", timeout=600)
     for stored in baselines.glob("*/*.json"):
         stored.unlink()
     again = ladder("gate", "--resume", "--out", tmp_path / "gone", timeout=600)
@@ -174,15 +195,7 @@ def test_what_becomes_a_baseline(ladder, at_pace, tmp_path) -> None:
 
 
 def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, program, tmp_path) -> None:
-    diverges = script(tmp_path / "diverges", f"""{program} "$@" || exit $?
-while [ "$1" != --record ]; do shift; done
-exec {sys.executable} - "$2" <<END
-import json, sys
-record = json.load(open(sys.argv[1]))
-record["timing"]["loss"][0] = None
-json.dump(record, open(sys.argv[1], "w"))
-END
-""")
+    diverges = editing(tmp_path / "diverges", program, 'record["timing"]["loss"][0] = None')
     common = (*SMALL, "--pairs", 6, "--top-up", 0)
     for side, other, verdict, status in (("--base", "--head", "UNFIT", 3), ("--head", "--base", "FAILED", 1)):
         out = tmp_path / verdict
