@@ -3,6 +3,7 @@
 
 #include "model/gpt2.h"
 #include "model/safetensors.h"
+#include "tests/model/parameter.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,13 +15,6 @@ namespace {
 
 using at::Tensor;
 using namespace model;
-
-const Tensor& parameter(const GPT2& gpt2, const std::string& name) {
-  for (const Parameter& candidate : gpt2.parameters()) {
-    if (candidate.name == name) return candidate.tensor;
-  }
-  throw std::runtime_error("no parameter " + name);
-}
 
 class Checkpoint : public testing::Test {
  protected:

@@ -2,6 +2,7 @@
 #include "model/gpt2.h"
 
 #include "model/precision.h"
+#include "tests/model/parameter.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
@@ -12,13 +13,6 @@ namespace {
 
 using at::Tensor;
 using namespace model;
-
-const Tensor& parameter(const GPT2& gpt2, const std::string& name) {
-  for (const Parameter& candidate : gpt2.parameters()) {
-    if (candidate.name == name) return candidate.tensor;
-  }
-  throw std::runtime_error("no parameter " + name);
-}
 
 Tensor some_tokens(int64_t B, int64_t T) {
   return at::arange(B * T, at::kLong).mul(7919).remainder(50257).view({B, T});
