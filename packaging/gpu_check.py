@@ -66,8 +66,7 @@ MOST_STUDIES = 3  # two files each, beside README.md and check.log
 # Tests that count or fill what all processes on the GPU share, or look who is there: one after the other, last.
 ALONE = ["Monitor", "Memory", "Counting"]
 ALONE_S = 20  # at least, for each of them
-PROFILE_S = 25  # likewise, for each profile
-PROFILE_LEAST_S = 15  # what a study before them leaves for each
+PROFILE_S = 20  # likewise, for each profile; a study before them leaves it
 
 
 class Fault(Exception):
@@ -333,7 +332,7 @@ def main():
     everything = ", ".join(name for name, _ in steps_of(FULL))
     parser.add_argument("folder", metavar="FOLDER", nargs="?", type=Path, help="default: ./gpu-check-<device>-<date>")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--quick", action="store_true", help="one short run of each rung, three minutes: does the program work here?")
+    kind.add_argument("--quick", action="store_true", help="one short run of each rung, under four minutes: does the program work here?")
     kind.add_argument("--cpu", action="store_true", help="a two-layer model without a GPU: CPU figures, to try out this script")
     parser.add_argument("--only", metavar="STEP,...", default=[], type=lambda text: text.split(","),
                         help=f"only these steps, which then have all the time: {everything} (the last, PyTorch's modes beside "
@@ -381,7 +380,7 @@ def main():
             else:
                 profiles_follow = any(later == "profiles" for later, _ in steps[number:])
                 study(check, next(one for one in plan.studies if one.name == name), share,
-                      PROFILE_LEAST_S * len(plan.profiles) if profiles_follow else 0, Path(cwd))
+                      PROFILE_S * len(plan.profiles) if profiles_follow else 0, Path(cwd))
     check.say(f"\n{folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}")
     check.write_readme()
     return 0 if all(outcome.good for outcome in check.outcomes) else 1
