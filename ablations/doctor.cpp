@@ -71,7 +71,7 @@ int doctor(bool json, bool peaks) {
              machine.cpu.features.empty() ? "" : ": ", fmt::join(machine.cpu.features, " "));
   if (machine.gpu) {
     fmt::print("GPU      {}, compute capability {:.1f}, {:.1f} GiB\n", machine.gpu->name,
-               machine.gpu->compute_capability / 10.0, gib(static_cast<double>(machine.gpu->memory_bytes)));
+               machine.gpu->compute_capability / 10.0, gib(machine.gpu->memory_bytes));
   } else {
     fmt::print("GPU      none: {}\n", machine.no_gpu_reason);
   }

@@ -12,7 +12,6 @@
 #include "harness/verdict.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -135,13 +134,6 @@ std::string judge(const Json& comparison, Json& reasons) {
   return worst;
 }
 
-// Why a side that was measured is not one program: it was built anew while its runs were made. Empty: it is one.
-std::string mixed_programs(const Json& comparison, const char* side) {
-  const auto programs = comparison.at(side).at("programs").get<std::vector<std::string>>();
-  if (programs.size() < 2) return "";
-  return fmt::format("the runs of {} are of {} programs: {}", side, programs.size(), fmt::join(programs, "; "));
-}
-
 void warn(const Plan& plan, const Json& entry, const Json& noise, Json& warnings) {
   const std::string label = entry.at("label");
   if (!noise.is_null() && noise.at("floor").get<double>() > plan.gate->min_effect) {
@@ -252,13 +244,6 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
         compare_sides(measured.base, measured.head,
                       {.min_effect = plan.gate->min_effect, .force = plan.gate->force || plan.gate->calibrates});
     verdict = judge(comparison, reasons);
-    for (const char* side : {"base", "head"}) {
-      const bool stored = !side_by_side && std::string_view(side) == "base";  // each arm when it was last faster
-      const std::string mixed = stored ? "" : mixed_programs(comparison, side);
-      if (mixed.empty()) continue;
-      verdict = "UNFIT";
-      reasons.push_back(mixed);
-    }
     for (const Json& entry : comparison.at("entries")) {
       noise.push_back(noise_of(plan, measured, entry));
       if (!plan.gate->calibrates) warn(plan, entry, noise.back(), warnings);

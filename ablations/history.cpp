@@ -147,6 +147,17 @@ Json series_json(const std::vector<HistoryPoint>& all) {
   return series;
 }
 
+// Whether they hold the same measurements: begun at the same moment, or with a record in common.
+bool are_of_one_study(const Json& study, const Json& other) {
+  if (study.at("id") != other.at("id")) return false;
+  if (study.at("created") == other.at("created")) return true;
+  const Json hashes = study.value("hashes", Json::object()), others = other.value("hashes", Json::object());
+  for (const auto& [file, sha256] : hashes.items()) {
+    if (file.starts_with("records/") && others.value(file, Json()) == sha256) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void add_points(const Json& study, const std::string& file, std::vector<HistoryPoint>& points,
@@ -227,21 +238,6 @@ Json series_of(std::vector<HistoryPoint> points) {
   return result;
 }
 
-namespace {
-
-// Whether they hold the same measurements: begun at the same moment, or with a record in common.
-bool are_of_one_study(const Json& study, const Json& other) {
-  if (study.at("id") != other.at("id")) return false;
-  if (study.at("created") == other.at("created")) return true;
-  const Json hashes = study.value("hashes", Json::object()), others = other.value("hashes", Json::object());
-  for (const auto& [file, sha256] : hashes.items()) {
-    if (file.starts_with("records/") && others.value(file, Json()) == sha256) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 Json history_of(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: not a folder", folder.string()));
   std::vector<fs::path> files;
@@ -314,7 +310,7 @@ Json history_of(const fs::path& folder) {
       {"method",
        fmt::format("Steps: circular binary segmentation, 999 permutations, p at most {}; drift: Mann and Kendall's "
                    "test, p at most {}, slope of Theil and Sen; on the logarithm of a study's median. Of 100 series in "
-                   "which nothing changes, about {:.0f} are told to change.",
+                   "which nothing changes, about {:.0f} are wrongly reported as changed.",
                    harness::false_steps, harness::false_drifts, 100 * (harness::false_steps + harness::false_drifts))},
       {"skipped", skipped},
       {"notes", notes},

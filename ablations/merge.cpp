@@ -156,11 +156,7 @@ void write(const Prepared& prepared) {
   for (const auto& [run_id, record] : prepared.records) {
     const fs::path file = record_file(folder, run_id);
     if (file == record->file) continue;
-    if (!record->flagged.is_null()) {
-      harness::write_json(flagged_file(file), record->flagged, "record");
-    } else {
-      fs::remove(flagged_file(file));  // of the record whose place is taken
-    }
+    if (!record->flagged.is_null()) harness::write_json(flagged_file(file), record->flagged, "record");
     harness::write_json(file, record->record, "record");
   }
 }

@@ -71,9 +71,7 @@ RunOptions options_of(const Json& record, const std::string& where) {
 
 ProgramComparison compare_programs(const Json& environment, const Json& other, model::Device device) {
   ProgramComparison comparison;
-  std::vector<const char*> fields{"git_commit", "torch", "compiler", "compiler_flags", "mkl", "onednn"};
-  if (device == model::Device::cuda) fields.insert(fields.end(), {"cuda", "cudnn"});
-  for (const char* field : fields) {
+  for (const char* field : program_fields(device == model::Device::cuda)) {
     const Json here = field_of(environment, field), there = field_of(other, field);
     if (here.is_null() || there.is_null()) continue;
     if (std::string_view(field) == "git_commit" && (here == "unknown" || there == "unknown")) {

@@ -2,6 +2,7 @@
 
 #include "ablations/observe.h"
 #include "ablations/proof.h"
+#include "ablations/text.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
 #include "harness/monitor.h"
@@ -29,8 +30,6 @@ namespace ablations {
 using harness::Json;
 
 namespace {
-
-double gib(size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
 // What the caching allocator could not have, told by itself.
 class RefusedAllocation {
@@ -75,7 +74,7 @@ std::string available_host_memory() {
   int64_t kilobytes = 0;
   for (std::string unit; meminfo >> name >> kilobytes; std::getline(meminfo, unit)) {
     if (name == "MemAvailable:") {
-      return fmt::format("{:.2f} GiB of the host's memory were available", gib(static_cast<size_t>(kilobytes) * 1024));
+      return fmt::format("{:.2f} GiB of the host's memory were available", gib(kilobytes * 1024));
     }
   }
   return "how much of the host's memory was available is not known";
@@ -209,7 +208,7 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
     const size_t at = text.find(tried);
     if (at == std::string::npos) throw;
     return out_of_memory(fmt::format("asked for {:.2f} GiB more; {}",
-                                     gib(std::strtoull(text.c_str() + at + tried.size(), nullptr, 10)),
+                                     gib(std::strtod(text.c_str() + at + tried.size(), nullptr)),
                                      available_host_memory()));
   }
 }

@@ -9,6 +9,7 @@
 //   FOLDER/study.json          what came of it (analysis.h)
 #pragma once
 
+#include "ablations/child.h"
 #include "ablations/plan.h"
 #include "harness/process.h"
 
@@ -23,11 +24,6 @@ void create_study(const Plan& plan, const std::filesystem::path& folder);
 
 // Reads the plan of an existing study. Throws std::invalid_argument when there is none.
 Plan open_study(const std::filesystem::path& folder);
-
-// Who makes the runs: this program itself, and a Python with PyTorch for the peers'.
-struct Programs {
-  std::filesystem::path ladder, python;
-};
 
 struct Outcome {
   bool interrupted = false;
@@ -55,15 +51,7 @@ bool trace_rungs(const Plan& plan, const std::filesystem::path& folder, const Pr
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);
 
-// The script that does the work of a planned run in PyTorch.
-std::filesystem::path peer_script();
-
-std::filesystem::path record_file(const std::filesystem::path& folder, const std::string& run_id);
-
 // Where the first record of a run is kept that was made again, by the path of the second.
 std::filesystem::path flagged_file(const std::filesystem::path& record);
-
-// Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
-std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
 
 }  // namespace ablations

@@ -57,14 +57,17 @@ Json machine_setting(const Json& environment, bool cuda) {
   return setting;
 }
 
+std::vector<const char*> program_fields(bool cuda) {
+  std::vector<const char*> fields{"git_commit", "torch", "compiler", "compiler_flags", "mkl", "onednn"};
+  if (cuda) fields.insert(fields.end(), {"cuda", "cudnn"});
+  return fields;
+}
+
 Json study_setting(const Json& record, bool cuda) {
   const Json& environment = record.at("environment");
   Json setting = machine_setting(environment, cuda);
-  setting["program"] = at_or_null(environment, "git_commit");
-  setting["uncommitted changes"] = at_or_null(environment, "git_dirty");
-  for (const char* field : {"compiler", "compiler_flags", "mkl", "onednn"}) {
-    setting[field] = at_or_null(environment, field);
-  }
+  for (const char* field : program_fields(cuda)) setting[field] = at_or_null(environment, field);
+  setting["git_dirty"] = at_or_null(environment, "git_dirty");
   setting["text"] = at_or_null(at_or_null(record.at("workload"), "data"), "sha256");
   return setting;
 }

@@ -18,7 +18,10 @@ harness::Json setting_of(const harness::Json& record);
 // The machine's part of it alone: device, its driver (CUDA) or threads (CPU), CUDA, torch.
 harness::Json machine_setting(const harness::Json& environment, bool cuda);
 
-// What must be the same for all runs of a study: the machine's part, the program (commit, compiler, libraries) and the
+// What an `environment` tells a program by: commit, compiler and flags, libraries.
+std::vector<const char*> program_fields(bool cuda);
+
+// What must be the same for all runs of a study: the machine's part, the program (program_fields, git_dirty) and the
 // text (SHA-256 of the tokens); null where the record does not say. Of PyTorch's records and ours apart: theirs say
 // less.
 harness::Json study_setting(const harness::Json& record, bool cuda);

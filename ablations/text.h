@@ -21,7 +21,7 @@ std::string wrapped(const std::string& text, const std::string& indent = "");
 // "warning: ..." in as many lines as it takes.
 std::string warning_line(const Look& look, const std::string& warning);
 
-inline double gib(double bytes) { return bytes / (1024.0 * 1024.0 * 1024.0); }
+double gib(auto bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
 // "1,493" "61.2" "0.84": three significant digits or more.
 std::string number(double value);

@@ -1,6 +1,6 @@
 // Where a series of measurements changed: steps to another level, and a drift in which no single step stands out.
 // Nothing is assumed about the noise but that its order does not matter: noise that remembers (a machine that is slow
-// for a week) is told as a change.
+// for a week) is reported as a change.
 #pragma once
 
 #include <cstddef>

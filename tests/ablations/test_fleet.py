@@ -181,7 +181,7 @@ MISFITS = {
     "device": (of_another_device, r"do not belong into one study: device: .* against Example\\x1b\[2J CPU; --group-by-device makes a study of each device"),
     "threads": (lambda folder: change_records(folder, "environment/threads", 3), "threads: 1 against 3"),
     "torch": (lambda folder: change_records(folder, "environment/torch", "2.10.0"), "torch: .* against 2.10.0$"),
-    "program": (lambda folder: change_records(folder, "environment/git_commit", "abc"), "program: .* against abc$"),
+    "program": (lambda folder: change_records(folder, "environment/git_commit", "abc"), "git_commit: .* against abc$"),
     "flags": (lambda folder: change_records(folder, "environment/compiler_flags", "-O0"), "compiler_flags: .* against -O0$"),
     "text": (lambda folder: change_records(folder, "workload/data/sha256", "0" * 64), "text: .* against 0000"),
     "twice": (twice, r"run r1-02-flash was measured twice: .*shard-1/.* and .*shard-2/.*; leave one of them out"),
