@@ -1,6 +1,6 @@
 #include "ablations/command_line/command.h"
 
-#include "ablations/optimizations.h"
+#include "ablations/plan/optimizations.h"
 #include "files/files.h"
 #include "harness/json_file.h"
 #include "model/config.h"

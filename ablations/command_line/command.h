@@ -2,7 +2,7 @@
 // completion are made from nothing else, and a test parses every example.
 #pragma once
 
-#include "ablations/request.h"
+#include "ablations/commands/request.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,8 +1,8 @@
 // Commands that compare: compare, gate.
 #include "ablations/command_line/command.h"
-#include "ablations/commands.h"
-#include "ablations/gate.h"
-#include "ablations/ladder.h"
+#include "ablations/commands/commands.h"
+#include "ablations/commands/gate.h"
+#include "ablations/plan/ladder.h"
 
 #include <memory>
 #include <stdexcept>

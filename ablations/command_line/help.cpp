@@ -1,7 +1,7 @@
 #include "ablations/command_line/help.h"
 
-#include "ablations/markdown.h"
-#include "ablations/text.h"
+#include "ablations/text/markdown.h"
+#include "ablations/text/text.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>

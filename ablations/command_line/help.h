@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/command_line/command.h"
-#include "ablations/style.h"
+#include "ablations/text/style.h"
 
 #include <string>
 

@@ -1,6 +1,6 @@
 // Commands that look at what was measured: report, history, verify.
 #include "ablations/command_line/command.h"
-#include "ablations/commands.h"
+#include "ablations/commands/commands.h"
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 // Commands that measure: doctor, ablate, run, profile, merge.
 #include "ablations/command_line/command.h"
-#include "ablations/commands.h"
-#include "ablations/ladder.h"
+#include "ablations/commands/commands.h"
+#include "ablations/plan/ladder.h"
 
 #include <fmt/format.h>
 

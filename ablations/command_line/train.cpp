@@ -1,6 +1,6 @@
 // Commands for the trainer as a user would use it: train, tokenize.
 #include "ablations/command_line/command.h"
-#include "ablations/commands.h"
+#include "ablations/commands/commands.h"
 
 #include <memory>
 

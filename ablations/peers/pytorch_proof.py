@@ -1,7 +1,7 @@
 """What a run of pytorch_ladder.py was seen to do, and whether that is what its recipe says.
 
-observe() reads facts off the process after the timed steps, under the names that ablations/observe.h gives them; prove()
-holds each field of the recipe against them, as ablations/proof.cpp. The surprising thing: a compiled model is as fast as
+observe() reads facts off the process after the timed steps, under the names that ablations/run/observe.h gives them; prove()
+holds each field of the recipe against them, as ablations/run/proof.cpp. The surprising thing: a compiled model is as fast as
 torch makes it, so what its graph is made of is proven from one more step under torch's profiler.
 """
 
@@ -53,7 +53,7 @@ def library_calls(work) -> dict:
 
 
 def fingerprint(device: torch.device, autocast) -> dict:
-    """The error of a product against the CPU's in float64 tells in which precision it was made (thresholds: ablations/observe.cpp)."""
+    """The error of a product against the CPU's in float64 tells in which precision it was made (thresholds: ablations/run/observe.cpp)."""
     generator = torch.Generator().manual_seed(7)
     factors = [torch.empty(512, 512).normal_(generator=generator) for _ in range(2)]
     a, b = (factor.to(device) for factor in factors)
@@ -190,13 +190,13 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
         "fp16": (dtype == "Half" and made["precision"] == "tf32 or float16",
                  "logits Half; a product under autocast has float16's error")}[recipe["autocast"]]
     if compiled:  # whose logits never leave the graph
-        types = facts["kept_for_backward"]
+        kept = facts["kept_for_backward"]
         asked = {"off": "Float", "bf16": "BFloat16", "fp16": "Half"}[recipe["autocast"]]
-        good = good and asked in types and types.keys() <= {"Float", asked}
+        good = good and asked in kept and kept.keys() <= {"Float", asked}
         words += f"; the compiled forward pass keeps {asked} for the backward pass"
     yield ("autocast", good, words, f"logits {dtype}; product under autocast: {describe(made)}" +
            ("" if on_cuda else f"; {low} low-precision products in a step") +
-           (f"; kept: {', '.join(f'{count} {name}' for name, count in sorted(types.items()))}" if compiled else ""))
+           (f"; kept: {', '.join(f'{count} {name}' for name, count in sorted(kept.items()))}" if compiled else ""))
 
     fused = {kind: count(operation) or count(kernel) for kind, (operation, kernel) in FUSED_ATTENTION.items()}
     written_out = count("aten::bmm") if compiled else sum(facts["backward_nodes"].get(name, 0) for name in SOFTMAX)

@@ -14,14 +14,14 @@ WIDTH = 440  # px
 
 
 def rows(study):
-    """Each of our rungs that has twins, then its twins."""
+    """Each of our rungs that has peers, then its peers."""
     out, shown = [], None
-    for own, pair, twin in peers(study):
-        for rung in [twin] if own is shown else [own, twin]:
+    for own, pair, peer in peers(study):
+        for rung in [peer] if own is shown else [own, peer]:
             ours = rung is own
             d = row(study, rung, rung["index"], ours=ours, ms=None, lo=None, hi=None, text="", ratio="", ink=INK)
             d["row"] = len(out)
-            d["rung"] = shorten(own["label"] if ours else twin["title"], 80)
+            d["rung"] = shorten(own["label"] if ours else peer["title"], 80)
             out.append(d)
             if not has_number(rung):
                 continue
@@ -38,14 +38,14 @@ def rows(study):
 
 
 def finding(study):
-    """The last rung that could be compared, with the fastest of its twins."""
-    compared = [(own, pair, twin) for own, pair, twin in peers(study)
-                if pair["ratio"] is not None and has_number(own) and has_number(twin)]
+    """The last rung that could be compared, with the fastest of its peers."""
+    compared = [(own, pair, peer) for own, pair, peer in peers(study)
+                if pair["ratio"] is not None and has_number(own) and has_number(peer)]
     if not compared:
         return "No rung could be compared with PyTorch"
-    own, pair, twin = min((one for one in compared if one[0] is compared[-1][0]), key=lambda one: one[1]["ratio"])
-    ms = f"{milliseconds(own['ms_per_step']['median'])} against {milliseconds(twin['ms_per_step']['median'])}"
-    name = shorten(twin["title"], 30)
+    own, pair, peer = min((one for one in compared if one[0] is compared[-1][0]), key=lambda one: one[1]["ratio"])
+    ms = f"{milliseconds(own['ms_per_step']['median'])} against {milliseconds(peer['ms_per_step']['median'])}"
+    name = shorten(peer["title"], 30)
     if unclear(pair):
         return shorten(f"No clear difference from {name}, {times(pair['ratio'])} as fast: {ms} per step", TITLE_LENGTH)
     return shorten(f"{times(pair['ratio'])} as fast as {name}: {ms} per step", TITLE_LENGTH)

@@ -2,8 +2,8 @@
 // before, three repeats that get slower.
 #pragma once
 
-#include "ablations/plan.h"
-#include "ablations/runner.h"
+#include "ablations/plan/plan.h"
+#include "ablations/run/runner.h"
 #include "harness/environment.h"
 
 #include <gtest/gtest.h>

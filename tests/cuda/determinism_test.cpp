@@ -1,8 +1,8 @@
 // Two runs of a deterministic recipe have the same losses to the bit, under every attention of the device that has a
 // deterministic backward pass, step by step and replayed.
-#include "ablations/observe.h"
-#include "ablations/optimizations.h"
-#include "ablations/proof.h"
+#include "ablations/plan/optimizations.h"
+#include "ablations/run/observe.h"
+#include "ablations/run/proof.h"
 #include "tests/cuda/device.h"
 
 #include <gtest/gtest.h>

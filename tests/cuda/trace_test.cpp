@@ -2,7 +2,7 @@
 // backward pass too, and what is summed up agrees with what CUPTI's callbacks count.
 #include "harness/trace.h"
 
-#include "ablations/trace_summary.h"
+#include "ablations/profile/trace_summary.h"
 #include "harness/cuda_calls.h"
 #include "harness/unfit.h"
 #include "tests/cuda/device.h"

@@ -1,10 +1,10 @@
 // Training on the device: every rung of the ladder is proven and learns what the CPU learns, a replayed graph does what
 // eager steps do while data and learning rate change, and the gradient scaler skips a step without asking the host.
-#include "ablations/analysis.h"
-#include "ablations/ladder.h"
-#include "ablations/observe.h"
-#include "ablations/proof.h"
-#include "ablations/run.h"
+#include "ablations/plan/ladder.h"
+#include "ablations/run/observe.h"
+#include "ablations/run/proof.h"
+#include "ablations/run/run.h"
+#include "ablations/study/analysis.h"
 #include "harness/clock.h"
 #include "tests/cuda/device.h"
 

@@ -1,0 +1,115 @@
+#include "ablations/commands/commands.h"
+#include "ablations/plan/ladder.h"
+#include "ablations/profile/rates.h"
+#include "ablations/text/style.h"
+#include "ablations/text/text.h"
+#include "harness/environment.h"
+#include "harness/json_file.h"
+#include "harness/monitor.h"
+#include "harness/resources.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+void print_notes(const std::vector<std::string>& notes) {
+  const Look& look = standard_output();
+  for (const std::string& note : notes) fmt::print("{} {}\n", look.painted(Style::caution, "to fix:"), note);
+  if (notes.empty()) fmt::print("{}\n", look.painted(Style::good, "nothing disturbs measurements right now"));
+}
+
+// What NVML tells of the GPU now: every run is watched by it.
+std::string monitor_text(const harness::Machine& machine) {
+  if (!machine.gpu) return "no GPU to watch";
+  const harness::NvmlDevice device(harness::current_bus_id());
+  if (!device.unavailable().empty()) return "runs are not watched for throttling and sharing: " + device.unavailable();
+  std::vector<std::string> seen;
+  const auto add = [&](const harness::Reading& reading, const char* what) {
+    seen.push_back(reading.value ? fmt::format("{} {:g}", what, *reading.value)
+                                 : fmt::format("{} unknown ({})", what, reading.note));
+  };
+  const harness::GpuSample sample = device.sample();
+  for (const auto& [name, what] :
+       {std::pair("sm_clock_mhz", "SM clock (MHz)"), {"power_w", "power (W)"}, {"temperature_c", "temperature (C)"}}) {
+    if (const auto reading = sample.find(name); reading != sample.end()) add(reading->second, what);
+  }
+  add(device.energy_j(), "energy counter (J)");
+  add(device.other_processes(), "other processes");
+  return fmt::format("NVML: {}", fmt::join(seen, ", "));
+}
+
+}  // namespace
+
+int doctor(bool json, bool peaks) {
+  const harness::Machine& machine = harness::this_machine();
+  const Json environment = harness::environment();
+  const auto notes = harness::disturbances();
+  if (json) {
+    Json found{{"environment", environment}, {"notes", notes}};
+    if (peaks) found["peaks"] = to_json(measure_rates());
+    fmt::print("{}\n", harness::ascii_text(found));
+    return 0;
+  }
+  if (peaks) {
+    fmt::print("{}\n", rates_text(measure_rates()));
+    print_notes(notes);
+    return 0;
+  }
+  fmt::print("CPU      {}, {} cores{}{}\n", machine.cpu.model, machine.cpu.logical_cores,
+             machine.cpu.features.empty() ? "" : ": ", fmt::join(machine.cpu.features, " "));
+  if (machine.gpu) {
+    fmt::print("GPU      {}, compute capability {:.1f}, {:.1f} GiB\n", machine.gpu->name,
+               machine.gpu->compute_capability / 10.0, gib(machine.gpu->memory_bytes));
+  } else {
+    fmt::print("GPU      none: {}\n", machine.no_gpu_reason);
+  }
+  fmt::print("software torch {}, CUDA {}, driver for CUDA {}, {}\n", environment.at("torch").get<std::string>(),
+             environment.at("cuda").is_null() ? "?" : environment.at("cuda").get<std::string>(),
+             environment.at("driver_cuda").is_null() ? "none" : environment.at("driver_cuda").get<std::string>(),
+             environment.at("onednn").get<std::string>());
+  const Look& look = standard_output();
+  std::ifstream driver("/proc/driver/nvidia/params");
+  const std::string parameters(std::istreambuf_iterator<char>(driver), {});
+  const char* const restricted =
+      parameters.empty() ? "no NVIDIA driver is loaded"
+      : parameters.find("RmProfilingAdminOnly: 0") != std::string::npos
+          ? "permitted for everybody"
+          : "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
+  fmt::print("counters {}\n", restricted);
+  fmt::print("monitor  {}\n", monitor_text(machine));
+  fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
+                                  ? harness::cache_folder().string() + "/data"
+                              : fs::exists(bundled_tokens())
+                                  ? bundled_tokens().string() + "; to read texts, name a vocabulary with --vocab"
+                                  : "the default text or vocabulary is missing: `make data` fetches them");
+  for (const std::string& name : ladder_names()) {
+    const Ladder ladder = load_ladder(name);
+    fmt::print("\nladder {} ({}, B={} T={})\n", look.painted(Style::strong, name), ladder.model, ladder.B, ladder.T);
+    for (const Rung& rung : climb(ladder, machine)) {
+      const bool planned = rung.status == Rung::Status::planned;
+      const std::string line =
+          fmt::format("  {:<12} {}\n", name_of(rung),
+                      planned                                     ? "can be measured"
+                      : rung.status == Rung::Status::not_measured ? "not measured: " + rung.reason
+                                                                  : "not applicable here: " + rung.reason);
+      fmt::print("{}", look.painted(planned ? Style::plain : Style::faint, line));
+    }
+  }
+  fmt::print("\n");
+  print_notes(notes);
+  return 0;
+}
+
+}  // namespace ablations

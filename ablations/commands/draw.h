@@ -1,0 +1,25 @@
+// What is shown of a document: its table here, its pictures by a script of plots/.
+#pragma once
+
+#include "ablations/report/study_files.h"
+#include "harness/json_file.h"
+
+#include <filesystem>
+
+namespace ablations {
+
+// Draws `document`, a report or a history, into `out` by plots/render.py and prints what it wrote. The script's exit
+// status.
+int draw(const std::filesystem::path& document, const std::filesystem::path& out);
+
+// Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
+int show_study(const harness::Json& study, bool json);
+
+// Writes report.json and its exports into `out`, prints their names and draws them. The drawing's exit status.
+int draw_report(const harness::Json& report, const std::filesystem::path& out);
+
+// The same of a study by itself. False where it could not be done, and standard error says why: what was measured
+// counts all the same.
+bool draw_report(const StudyFiles& study, const std::filesystem::path& out);
+
+}  // namespace ablations

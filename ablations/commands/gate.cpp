@@ -1,0 +1,217 @@
+#include "ablations/commands/gate.h"
+
+#include "ablations/run/occupy.h"
+#include "ablations/run/runner.h"
+#include "ablations/study/analysis.h"
+#include "ablations/study/baseline.h"
+#include "ablations/study/compare.h"
+#include "ablations/study/gate_verdict.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/environment.h"
+#include "harness/unfit.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+// A bundle's folder or a program, as the path to start. This program is started like any other, for it may be one of
+// the two that are compared.
+std::string program_of(const char* flag, const std::string& named) {
+  if (named.empty()) return fs::read_symlink("/proc/self/exe").string();
+  fs::path program = fs::absolute(named);
+  if (fs::is_directory(program)) program /= "ladder";
+  if (!fs::is_regular_file(program) || ::access(program.c_str(), X_OK) != 0) {
+    throw std::invalid_argument(
+        fmt::format("{} {}: {} is not a program; a bundle's folder or the path of a ladder program is needed", flag,
+                    named, program.string()));
+  }
+  return program.string();
+}
+
+// The rungs to measure: those that are named, else the last that applies here.
+std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::string>& names) {
+  std::vector<size_t> chosen;
+  for (const std::string& name : names) {
+    const size_t rung = find_rung(ladder.rungs, name, "--rung", ladder.ladder_name);
+    if (std::ranges::find(chosen, rung) == chosen.end()) chosen.push_back(rung);
+  }
+  for (size_t i = ladder.rungs.size(); i-- > 0 && chosen.empty();) {
+    if (ladder.rungs[i].status != Rung::Status::not_applicable) chosen.push_back(i);
+  }
+  return chosen;
+}
+
+Rung gate_rung(const Rung& rung, const char* side, const std::string& program) {
+  return {.optimization = "",
+          .title = label_of(rung),
+          .applied = rung.applied,
+          .recipe = rung.recipe,
+          .name = fmt::format("{}-{}", side, name_of(rung)),
+          .program = program};
+}
+
+// Recipe, size and circumstances of a run that has not been made yet, for the name of its baseline.
+Json expected_record(const Plan& plan, const Rung& rung) {
+  Json environment = harness::environment();
+  environment["threads"] = plan.threads;
+  return {{"recipe", model::to_json(rung.recipe)}, {"environment", environment}, {"workload", planned_workload(plan)}};
+}
+
+// base head, head base, ...: what drifts slowly strikes both alike. Blocked: all of base first. With several recipes
+// one after the other in every round, each round begun by the next.
+std::vector<PlannedRun> abba(const Plan& plan, size_t recipes, bool both, bool blocked) {
+  std::vector<PlannedRun> runs;
+  const auto add = [&](size_t rung, int64_t repeat) {
+    runs.push_back({fmt::format("r{}-{:02}-{}", repeat + 1, rung, name_of(plan.rungs[rung])), rung, repeat});
+  };
+  const size_t sides = both ? 2 : 1;
+  for (size_t pass = 0; pass < (blocked ? sides : 1); ++pass) {
+    for (int64_t repeat = 0; repeat < plan.repeats; ++repeat) {
+      for (size_t i = 0; i < recipes; ++i) {
+        const size_t recipe = (i + static_cast<size_t>(repeat)) % recipes;
+        for (size_t place = 0; place < sides; ++place) {
+          if (blocked && place != pass) continue;
+          const size_t side = !blocked && repeat % 2 == 1 ? sides - 1 - place : place;
+          add(recipe * sides + side, repeat);
+        }
+      }
+    }
+  }
+  return runs;
+}
+
+// Every arm has a baseline, or `saves` makes one: else throws harness::Unfit. Returns how many runs the smallest has; 0
+// where one is missing.
+int64_t runs_in_baselines(const Plan& plan) {
+  int64_t least = 0;
+  bool missing = false;
+  for (const Rung& rung : plan.rungs) {
+    const fs::path file = baseline_file(plan.gate->baselines, expected_record(plan, rung));
+    if (fs::exists(file)) {
+      const auto runs = static_cast<int64_t>(read_baseline(file).records.size());
+      least = least == 0 ? runs : std::min(least, runs);
+      continue;
+    }
+    missing = true;
+    if (!plan.gate->saves) {
+      throw harness::Unfit(fmt::format(
+          "there is no baseline for \"{}\" on this device ({}); ladder gate --baselines {} --save makes one",
+          rung.title, file.string(), plan.gate->baselines));
+    }
+  }
+  return missing ? 0 : least;
+}
+
+Plan gate_plan(const GateFlags& flags) {
+  const std::string ladder = flags.ladder.empty() ? ladder_for_this_machine() : flags.ladder;
+  const int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
+  Plan plan = make_plan(ladder, {.workload = flags.workload, .repeats = 1, .order_seed = 0, .limit_s = flags.limit_s});
+  const bool both = flags.calibrate || !flags.base.empty();
+  plan.gate = GateTerms{.min_effect = flags.min_effect,
+                        .top_up = flags.calibrate    ? 0
+                                  : flags.top_up < 0 ? pairs
+                                                     : flags.top_up,
+                        .baselines = flags.baselines.empty() ? "" : fs::absolute(flags.baselines).string(),
+                        .calibrates = flags.calibrate,
+                        .saves = flags.save,
+                        .force = flags.force};
+  const std::string head = program_of("--head", flags.head);
+  std::vector<Rung> arms;
+  for (const size_t rung : chosen_rungs(plan, flags.rungs)) {
+    if (both)
+      arms.push_back(gate_rung(plan.rungs[rung], "base", flags.calibrate ? head : program_of("--base", flags.base)));
+    arms.push_back(gate_rung(plan.rungs[rung], "head", head));
+    if (both) arms.back().against = arms.size() - 2;
+  }
+  plan.rungs = std::move(arms);
+  plan.reference = 0;
+  plan.id = "gate-" + plan.id;
+  if (!both) {
+    const int64_t stored = runs_in_baselines(plan);
+    if (stored > 0) plan.gate->top_up = std::clamp<int64_t>(stored - pairs, 0, plan.gate->top_up);
+    plan.repeats = pairs + plan.gate->top_up;
+    if (stored == 0) plan.gate->top_up = 0;  // a baseline is made of all of them at once
+  } else {
+    plan.repeats = pairs + plan.gate->top_up;
+  }
+  plan.runs = abba(plan, plan.rungs.size() / (both ? 2 : 1), both, flags.blocked);
+  return plan;
+}
+
+Plan open_gate(const fs::path& folder) {
+  Plan plan = open_study(folder);
+  if (!plan.gate) {
+    throw std::invalid_argument(
+        fmt::format("{}: is a study, not a gate; ladder ablate --resume goes on with it", folder.string()));
+  }
+  for (const Rung& rung : plan.rungs) {
+    if (!fs::exists(rung.program)) {
+      throw std::invalid_argument(fmt::format("{}: the program {} is gone", folder.string(), rung.program));
+    }
+  }
+  return plan;
+}
+
+Plan first_pairs(Plan plan, int64_t pairs) {
+  std::erase_if(plan.runs, [&](const PlannedRun& run) { return run.repeat >= pairs; });
+  return plan;
+}
+
+}  // namespace
+
+int gate(const GateFlags& flags) {
+  fs::path out = flags.out;
+  Plan plan;
+  if (flags.resume) {
+    plan = open_gate(out);
+    check_workload(plan);
+    if (!plan.rungs.back().against) (void)runs_in_baselines(plan);
+  } else {
+    plan = gate_plan(flags);
+    if (out.empty()) out = fs::path("gates") / plan.id;
+  }
+  const Occupied devices = occupy(devices_of(plan, plan.runs), "ladder gate", out, flags.wait);
+  if (!flags.resume) {
+    create_study(plan, out);
+    for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
+  }
+  const Programs programs{};  // every arm names its own
+  const int64_t declared = plan.repeats - plan.gate->top_up;
+  Json verdict;
+  for (const int64_t pairs : {declared, plan.repeats}) {
+    const Plan part = first_pairs(plan, pairs);
+    fmt::print(stderr, "{} runs of {} steps into {}\n", part.runs.size(), plan.warmup_steps + plan.timed_steps,
+               files::printable(out.string()));
+    if (carry_out(part, out, programs, 0).interrupted) {
+      fmt::print(stderr, "what is measured is kept; go on with: ladder gate --resume --out {}\n",
+                 files::printable(out.string()));
+      return 130;
+    }
+    verdict = gate_verdict(part, out, pairs, pairs > declared);
+    if (verdict.at("verdict") != "INCONCLUSIVE" || pairs == plan.repeats) break;
+    fmt::print(stderr, "inconclusive after {} pairs: the declared top-up of {} follows\n", pairs, plan.repeats - pairs);
+  }
+  harness::write_json(out / "gate.json", verdict, "gate");
+  files::write_file(out / "summary.md", gate_markdown(verdict));
+  if (flags.json) {
+    fmt::print("{}\n", harness::ascii_text(verdict));
+  } else {
+    fmt::print("{}\nFiles:\n{}\n{}\n", gate_table(verdict, standard_output()), (out / "gate.json").string(),
+               (out / "summary.md").string());
+  }
+  std::fflush(stdout);
+  tell_github(verdict);
+  return verdict.at("exit_status");
+}
+
+}  // namespace ablations

@@ -1,0 +1,193 @@
+// `ladder profile`: traces one recipe in this process, or compares the traces of two, each made by a process of its
+// own.
+#include "ablations/commands/commands.h"
+#include "ablations/plan/ladder.h"
+#include "ablations/profile/explain.h"
+#include "ablations/profile/profile_counters.h"
+#include "ablations/profile/rates.h"
+#include "ablations/profile/roofline.h"
+#include "ablations/profile/trace_run.h"
+#include "ablations/run/occupy.h"
+#include "ablations/run/runner.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/environment.h"
+#include "harness/metrics.h"
+#include "harness/process.h"
+#include "harness/unfit.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+std::string ladder_of(const ProfileFlags& flags) {
+  return flags.run.ladder.empty() ? ladder_for_this_machine() : flags.run.ladder;
+}
+
+std::string title_of(const ProfileFlags& flags) {
+  if (flags.run.rung.empty()) return flags.run.recipe.empty() ? "the plain recipe" : flags.run.recipe;
+  for (const Rung& rung : climb(load_ladder(ladder_of(flags)), harness::this_machine())) {
+    if (name_of(rung) == flags.run.rung) return label_of(rung);
+  }
+  return flags.run.rung;
+}
+
+void write_files(const fs::path& folder, const std::string& name, const TracedRun& traced) {
+  fs::create_directories(folder);
+  harness::write_json(folder / (name + ".trace.json"), traced.document, "trace");
+  files::write_file(folder / (name + ".timeline.json"), traced.timeline);
+}
+
+// What is traced: its name in files, its title in tables.
+std::pair<std::string, std::string> named(const ProfileFlags& flags) {
+  if (flags.run.plan.empty()) return {flags.run.rung.empty() ? "recipe" : flags.run.rung, title_of(flags)};
+  const Plan plan = plan_from_json(harness::read_json(flags.run.plan, "plan"), flags.run.plan);
+  const auto run = std::ranges::find(plan.runs, flags.run.run_id, &PlannedRun::id);
+  if (run == plan.runs.end()) {
+    throw std::invalid_argument(fmt::format("{}: no run \"{}\"", flags.run.plan, flags.run.run_id));
+  }
+  const Rung& rung = plan.rungs[run->rung];
+  return {name_of(rung), label_of(rung)};
+}
+
+Occupied occupied_by(const ProfileFlags& flags, model::Device device) {
+  return occupy({device}, "ladder profile", fs::current_path(), flags.run.wait);
+}
+
+int trace(const ProfileFlags& flags) {
+  const RunOptions options = run_options(flags.run);
+  const auto [name, title] = named(flags);
+  const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : fs::path(flags.out);
+  Occupied devices;
+  if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
+  TracedRun traced = trace_run(options, title);
+  std::string distances;
+  if (flags.roofline) {
+    const auto limits = limits_from_rates(options.recipe, measure_rates());
+    if (!limits)
+      throw std::runtime_error(
+          "--roofline: this machine's rate for such products could not be measured; the trace is made without it");
+    const model::Config config = model::with_positions(model::preset(options.model), options.positions);
+    const Roofline roof =
+        roofline(model::step_costs(config, options.recipe, options.B, options.T, options.accumulation), *limits,
+                 measured_by_part(traced.document.at("summary")));
+    traced.document["roofline"] = to_json(roof);
+    distances = "\n" + roofline_table(roof);
+  }
+  write_files(folder, name, traced);
+  if (flags.json) {
+    fmt::print("{}\n", harness::ascii_text(traced.document));
+    return 0;
+  }
+  fmt::print("{}{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document), distances,
+             files::printable((folder / (name + ".trace.json")).string()),
+             files::printable((folder / (name + ".timeline.json")).string()));
+  return 0;
+}
+
+// The planned rung before the named one, and it; or the two that are named.
+std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan& plan) {
+  std::vector<size_t> named;
+  for (const std::string& name : flags.diff) {
+    named.push_back(find_rung(plan.rungs, name, "--diff", plan.ladder_name));
+    if (const Rung& rung = plan.rungs[named.back()]; rung.status != Rung::Status::planned) {
+      throw std::invalid_argument(fmt::format("--diff {}: not measured: {}", name, rung.reason));
+    }
+  }
+  if (named.size() == 2) return {named[0], named[1]};
+  for (size_t before = named[0]; before-- > 0;) {
+    if (plan.rungs[before].status == Rung::Status::planned) return {before, named[0]};
+  }
+  throw std::invalid_argument(fmt::format("--diff {}: it is the first rung here; name two", flags.diff[0]));
+}
+
+// Two rungs of a ladder, each traced by a process of its own, as a study's are.
+std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
+  const Plan plan = make_plan(ladder_of(flags), {.workload = flags.run.workload, .repeats = 1, .order_seed = 0});
+  const auto [first, second] = rungs_to_compare(flags, plan);
+  const fs::path folder = flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", name_of(plan.rungs[first]),
+                                                                                 name_of(plan.rungs[second]))
+                                            : fs::path(flags.out);
+  const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
+                                  fs::current_path(), flags.run.wait);
+  fs::create_directories(folder);
+  harness::write_json(folder / "plan.json", to_json(plan), "plan");
+  const auto traced = [&](size_t rung) {
+    const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = {}};
+    if (!trace_rung(plan, folder, rung, programs).succeeded()) {
+      const std::string name = name_of(plan.rungs[rung]);
+      throw std::runtime_error(fmt::format("--diff: {} could not be traced; what its process printed: {}", name,
+                                           (folder / "logs" / (name + ".trace.log")).string()));
+    }
+    return harness::read_json(trace_file(folder, plan.rungs[rung]), "trace");
+  };
+  Json before = traced(first);
+  return {std::move(before), traced(second)};
+}
+
+std::pair<Json, Json> traces_in_files(const ProfileFlags& flags) {
+  Json before = harness::read_json(flags.diff[0], "trace");
+  return {std::move(before), harness::read_json(flags.diff[1], "trace")};
+}
+
+int diff(const ProfileFlags& flags) {
+  const bool files_given =
+      flags.diff.size() == 2 && flags.diff[0].ends_with(".json") && flags.diff[1].ends_with(".json");
+  const auto [before, after] = files_given ? traces_in_files(flags) : traced_rungs(flags);
+  const Json explanation = explain(before, after);
+  fmt::print("{}\n", flags.json ? harness::ascii_text(explanation) : explanation_table(explanation));
+  return 0;
+}
+
+int list_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  const Json list = metrics_json(flags.chip, metrics);
+  fmt::print("{}", flags.json ? harness::ascii_text(list) + "\n" : metrics_table(list));
+  return 0;
+}
+
+int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  if (!harness::this_machine().gpu) {
+    throw harness::Unfit("--counters: counters are a GPU's: " + harness::this_machine().no_gpu_reason);
+  }
+  if (flags.run.workload.steps > 0) {
+    throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
+  }
+  if (flags.run.recipe.empty() && flags.run.rung.empty()) {
+    throw std::invalid_argument("profile --counters: --rung or --recipe says of which step");
+  }
+  if (!flags.out.empty()) check_can_write("--out", flags.out);
+  const RunOptions options = run_options(flags.run);
+  const Occupied devices = occupied_by(flags, options.recipe.device);
+  const Json document =
+      counters_json(options, count_step(options, metrics, flags.max_passes,
+                                        [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
+  harness::check_schema(document, "counters", "the counters");
+  if (!flags.out.empty()) harness::write_json(flags.out, document, "counters");
+  fmt::print("{}\n", flags.json ? harness::ascii_text(document) : counters_table(document));
+  return 0;
+}
+
+}  // namespace
+
+int profile(const ProfileFlags& flags) {
+  if (!flags.run.plan.empty()) harness::die_with_parent();  // the runner's child (trace_rung)
+  std::vector<std::string> metrics;
+  if (!flags.metrics.empty()) metrics = harness::split_metrics(flags.metrics);
+  if (flags.list_metrics) return list_metrics(flags, metrics);
+  if (flags.counters) return counters(flags, metrics);
+  if (!metrics.empty()) throw std::invalid_argument("--metrics: needs --counters or --list-metrics");
+  if (!flags.diff.empty()) return diff(flags);
+  if (flags.trace) return trace(flags);
+  throw std::invalid_argument("profile: one of --trace, --diff, --counters and --list-metrics says what to do");
+}
+
+}  // namespace ablations

@@ -1,0 +1,304 @@
+#include "ablations/commands/request.h"
+
+#include "ablations/plan/shard.h"
+#include "ablations/run/reproduce.h"
+#include "ablations/run/runner.h"
+#include "files/files.h"
+#include "harness/environment.h"
+#include "harness/resources.h"
+#include "harness/utc.h"
+#include "model/config.h"
+#include "model/data.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <random>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+// T against the model, before any child is started.
+void check_context(const std::string& model_name, int64_t T, int64_t positions) {
+  const model::Config config = model::with_positions(model::preset(model_name), positions);
+  if (T > config.n_positions) {
+    throw std::invalid_argument(
+        fmt::format("--context {} is not allowed; {} has {} positions, --positions gives it more", T, config.name,
+                    config.n_positions));
+  }
+}
+
+// What this machine has no way to run, before any child is started.
+void check_recipe(const model::Recipe& recipe, const model::Config& config) {
+  if (recipe.device == model::Device::cuda && !harness::this_machine().gpu) {
+    throw std::invalid_argument("recipe: device cuda is not to be had here: " + harness::this_machine().no_gpu_reason);
+  }
+  if (const std::string obstacle = recipe_obstacle(recipe, harness::this_machine()); !obstacle.empty()) {
+    throw std::invalid_argument("recipe: " + obstacle);
+  }
+  if (recipe.vocabulary_rows < config.vocabulary) {
+    throw std::invalid_argument(fmt::format("recipe: vocabulary_rows {} is not allowed; {} or more are",
+                                            recipe.vocabulary_rows, config.vocabulary));
+  }
+}
+
+// What the plan's runs read. Tokenises a text, once, so that no run does it.
+model::TokenStream tokens_of(const Plan& plan, int64_t vocabulary) {
+  if (!plan.tokens.empty() && fs::exists(plan.tokens)) return model::load_tokens(plan.tokens, vocabulary);
+  model::TokenStream tokens =
+      model::tokens_of(plan.data, plan.vocabulary, harness::cache_folder() / "tokens", vocabulary);
+  if (!plan.tokens.empty() && !fs::exists(plan.tokens)) {
+    throw std::invalid_argument(
+        fmt::format("{}: the study's token file is gone, and {} no longer makes it: the text, the vocabulary or the "
+                    "cache folder is another one; begin a new study",
+                    plan.tokens, plan.data));
+  }
+  return tokens;
+}
+
+// Everything that would make each run fail, before the first.
+void check_workload(const Plan& plan, const model::TokenStream& tokens) {
+  const model::Config config = model::preset(plan.model);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    if (rung.status != Rung::Status::planned) continue;
+    const Shape shape = shape_of(plan, i);
+    check_context(plan.model, shape.T, shape.positions);
+    check_recipe(rung.recipe, config);
+    (void)model::BatchLoader(tokens, shape.B, shape.T, plan.seed);
+    if (!rung.peer.empty() && !fs::exists(peer_script())) {
+      throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
+    }
+    if (!rung.peer.empty() && ::access(python().c_str(), X_OK) != 0) {
+      throw std::invalid_argument(
+          fmt::format("--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python()));
+    }
+  }
+}
+
+fs::path data_file(const WorkloadFlags& flags) {
+  if (!flags.data.empty()) return fs::absolute(flags.data);
+  const bool readable = fs::exists(default_text()) && (!flags.vocabulary.empty() || fs::exists(default_vocabulary()));
+  if (!readable && fs::exists(bundled_tokens())) return bundled_tokens();
+  if (!fs::exists(default_text())) {
+    throw std::invalid_argument(
+        fmt::format("the default text is not there ({}): `make data` fetches it, or name yours with --data",
+                    default_text().string()));
+  }
+  return default_text();
+}
+
+fs::path vocabulary_file(const WorkloadFlags& flags) {
+  return flags.vocabulary.empty() ? default_vocabulary() : fs::absolute(flags.vocabulary);
+}
+
+int64_t threads_of(const WorkloadFlags& flags) {
+  return flags.threads > 0 ? flags.threads : harness::this_machine().cpu.logical_cores;
+}
+
+// What the flags give takes the place of what a ladder, or the options of a run, had.
+template <typename LadderOrRun>
+void apply(const WorkloadFlags& flags, LadderOrRun& target) {
+  if (!flags.model.empty()) target.model = flags.model;
+  if (flags.B > 0) target.B = flags.B;
+  if (flags.T > 0) target.T = flags.T;
+  if (flags.accumulation > 0) target.accumulation = flags.accumulation;
+  if (flags.warmup >= 0) target.warmup_steps = flags.warmup;
+  if (flags.steps > 0) target.timed_steps = flags.steps;
+}
+
+// "gpt2-cpu-20261121T110500Z": what utc_now() says, without what a file name should not have.
+std::string study_id(const std::string& ladder, const std::string& created) {
+  std::string stamp;
+  for (const char c : created) {
+    if (c != '-' && c != ':') stamp += c;
+  }
+  return ladder + "-" + stamp;
+}
+
+}  // namespace
+
+std::string ladder_for_this_machine() { return harness::this_machine().gpu ? "gpt2" : "gpt2-cpu"; }
+
+Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
+  const WorkloadFlags& flags = ablate.workload;
+  Ladder ladder = load_ladder(ladder_name);
+  apply(flags, ladder);
+  ladder.start.deterministic |= flags.deterministic;
+  const Design design = design_of(ablate.design, harness::this_machine());
+  const int64_t given = design.swept == "batch" ? flags.B : design.swept == "context" ? flags.T : flags.accumulation;
+  if (design.mode == Mode::sweep && given > 0) {
+    throw std::invalid_argument(fmt::format("--{0} and --sweep {0}=... exclude each other", design.swept));
+  }
+  const bool shared = !ablate.shard.empty();  // by several machines: nothing that they would not agree on
+  Plan plan{.id = "",
+            .created = shared ? "" : harness::utc_now(),
+            .ladder_name = ladder.name,
+            .ladder_title = ladder.title,
+            .model = ladder.model,
+            .B = ladder.B,
+            .T = ladder.T,
+            .accumulation = ladder.accumulation,
+            .positions = model::with_positions(model::preset(ladder.model), flags.positions).n_positions,
+            .seed = static_cast<uint64_t>(flags.seed),
+            .threads = threads_of(flags),
+            .data = data_file(flags).string(),
+            .vocabulary = vocabulary_file(flags).string(),
+            .tokens = "",
+            .warmup_steps = ladder.warmup_steps,
+            .timed_steps = ladder.timed_steps,
+            .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.repeats,
+            .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed)
+                          : shared               ? 1
+                                                 : std::random_device{}(),
+            .run_limit_s = static_cast<double>(ablate.limit_s),
+            .rungs = {},
+            .reference = 0,
+            .runs = {},
+            .mode = design.mode,
+            .swept = design.swept};
+  if (shared) plan.shard = shard_of(ablate.shard);
+  plan.rungs = rungs_of(ladder, design, shape_of(plan), harness::this_machine());
+  if (plan.rungs.front().shape) plan.positions = plan.rungs.front().shape->positions;
+  plan.reference = reference_rung(plan.rungs);
+  plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  plan.id = shared ? id_by_content(plan) : study_id(plan.ladder_name, plan.created);
+  if (plan.runs.empty()) {
+    throw std::invalid_argument(
+        fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder_name, plan.rungs.front().reason));
+  }
+  const model::TokenStream tokens = tokens_of(plan, model::preset(plan.model).vocabulary);
+  plan.tokens = fs::absolute(tokens.file).string();
+  check_workload(plan, tokens);
+  return plan;
+}
+
+void check_workload(const Plan& plan) { check_workload(plan, tokens_of(plan, model::preset(plan.model).vocabulary)); }
+
+namespace {
+
+// The run of a record, with this program and on its data, or every reason why not.
+RunOptions options_again(const RunFlags& run) {
+  const Json record = harness::read_json(run.from, "record");
+  RunOptions options = options_of(record, run.from);
+  options.data = data_file(run.workload);
+  options.vocabulary = vocabulary_file(run.workload);
+  const int64_t vocabulary = model::preset(options.model).vocabulary;
+  const model::TokenStream tokens =
+      model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", vocabulary);
+  options.tokens = tokens.file;
+  std::vector<std::string> faults;
+  const Json data = record.at("workload").at("data");
+  if (const Json sha256 = data.value("sha256", Json()); sha256 != tokens.sha256) {
+    faults.push_back(fmt::format("data: tokens of {} with SHA-256 {} against {} of {} (--data names another file)",
+                                 data.value("source", Json()).dump(), sha256.dump(), tokens.sha256,
+                                 options.data.string()));
+  }
+  if (!run.any_program) {
+    for (const std::string& difference :
+         compare_programs(record.at("environment"), harness::environment(), options.recipe.device).differences) {
+      faults.push_back(difference + " (--any-program runs all the same)");
+    }
+  }
+  if (!faults.empty()) {
+    throw std::invalid_argument(fmt::format("--from {}: not the same run: {}", run.from, fmt::join(faults, "; ")));
+  }
+  check_context(options.model, options.T, options.positions);
+  check_recipe(options.recipe, model::preset(options.model));
+  return options;
+}
+
+}  // namespace
+
+RunOptions run_options(const RunFlags& run) {
+  if (!run.from.empty()) return options_again(run);
+  const WorkloadFlags& flags = run.workload;
+  RunOptions options;
+  if (!run.plan.empty()) {
+    const Plan plan = plan_from_json(harness::read_json(run.plan, "plan"), run.plan);
+    for (const PlannedRun& planned : plan.runs) {
+      if (planned.id != run.run_id) continue;
+      const Rung& rung = plan.rungs[planned.rung];
+      const Shape shape = shape_of(plan, planned.rung);
+      if (!rung.peer.empty()) {
+        throw std::invalid_argument(
+            fmt::format("{}: run \"{}\" is for PyTorch: python {} --plan {} --run {} --record FILE", run.plan,
+                        run.run_id, peer_script().string(), run.plan, run.run_id));
+      }
+      return {.id = planned.id,
+              .model = plan.model,
+              .B = shape.B,
+              .T = shape.T,
+              .accumulation = shape.accumulation,
+              .positions = shape.positions,
+              .warmup_steps = plan.warmup_steps,
+              .timed_steps = plan.timed_steps,
+              .seed = plan.seed,
+              .threads = plan.threads,
+              .data = plan.data,
+              .vocabulary = plan.vocabulary,
+              .tokens = plan.tokens,
+              .recipe = rung.recipe,
+              .applied = rung.applied};
+    }
+    throw std::invalid_argument(fmt::format("{}: no run \"{}\"", run.plan, run.run_id));
+  }
+  if (!run.recipe.empty()) {
+    const bool inline_json = run.recipe.front() == '{';
+    const std::string where = inline_json ? "--recipe" : run.recipe;
+    const std::string text = inline_json ? run.recipe : files::read_file(run.recipe, size_t{1} << 20);
+    options.recipe = model::recipe_from_json(harness::parse_json(text, where), where);
+  } else if (!run.rung.empty()) {
+    const std::string name = run.ladder.empty() ? ladder_for_this_machine() : run.ladder;
+    Ladder ladder = load_ladder(name);
+    ladder.start.deterministic |= flags.deterministic;
+    const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
+    const Rung& chosen = rungs[find_rung(rungs, run.rung, "--rung", ladder.name)];
+    options.id = run.rung;
+    options.recipe = chosen.recipe;
+    options.applied = chosen.applied;
+    options.model = ladder.model;
+    options.B = ladder.B;
+    options.T = ladder.T;
+    options.accumulation = ladder.accumulation;
+    options.warmup_steps = ladder.warmup_steps;
+    options.timed_steps = ladder.timed_steps;
+  }
+  options.recipe.deterministic |= flags.deterministic;
+  apply(flags, options);
+  options.positions = flags.positions;
+  options.seed = static_cast<uint64_t>(flags.seed);
+  options.threads = threads_of(flags);
+  options.data = data_file(flags);
+  options.vocabulary = vocabulary_file(flags);
+  check_context(options.model, options.T, options.positions);
+  check_recipe(options.recipe, model::preset(options.model));
+  return options;
+}
+
+void check_can_write(const char* flag, const fs::path& file) {
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (!fs::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0) {
+    throw std::invalid_argument(
+        fmt::format("{} {}: the folder {} cannot be written", flag, file.string(), folder.string()));
+  }
+  if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
+}
+
+std::string python() {
+  const char* named = std::getenv("LADDER_PYTHON");
+  return named != nullptr ? named : LADDER_PYTHON;
+}
+
+fs::path default_vocabulary() { return harness::cache_folder() / "data" / "gpt2.tiktoken"; }
+fs::path default_text() { return harness::cache_folder() / "data" / "shakespeare.txt"; }
+fs::path bundled_tokens() { return harness::resource_root() / "data" / "shakespeare.bin"; }
+
+}  // namespace ablations

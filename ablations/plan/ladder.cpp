@@ -1,0 +1,168 @@
+#include "ablations/plan/ladder.h"
+
+#include "harness/json_file.h"
+#include "harness/resources.h"
+#include "model/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> optimization_names() {
+  std::vector<std::string> names;
+  for (const Optimization& optimization : registry()) names.push_back(optimization.name);
+  return names;
+}
+
+// What can be told without knowing the machine.
+void check_order(const Ladder& ladder, const std::string& where) {
+  std::set<std::string> before;
+  if (ladder.start.device == model::Device::cuda) before.insert("gpu");
+  for (size_t i = 0; i < ladder.rungs.size(); ++i) {
+    const std::string& name = ladder.rungs[i];
+    const std::string field = fmt::format("{}: rungs[{}] \"{}\"", where, i, name);
+    const Optimization* optimization = find_optimization(name);
+    if (optimization == nullptr) {
+      throw std::invalid_argument(
+          fmt::format("{}: unknown optimization; known are {}", field, fmt::join(optimization_names(), ", ")));
+    }
+    if (before.contains(name))
+      throw std::invalid_argument(fmt::format("{}: it is on already; each may stand once", field));
+    for (const std::string& other : optimization->excludes) {
+      if (before.contains(other)) throw std::invalid_argument(fmt::format("{}: cannot follow \"{}\"", field, other));
+    }
+    for (const std::string& need : optimization->needs) {
+      if (!before.contains(need)) throw std::invalid_argument(fmt::format("{}: needs \"{}\" before it", field, need));
+    }
+    before.insert(name);
+  }
+  if (!ladder.reference.empty() && !before.contains(ladder.reference)) {
+    throw std::invalid_argument(fmt::format("{}: reference \"{}\" is not one of its rungs ({})", where,
+                                            ladder.reference, fmt::join(ladder.rungs, ", ")));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ladder_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(harness::resource_root() / "ladders")) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Ladder load_ladder(const std::string& name_or_file) {
+  fs::path file = harness::resource_root() / "ladders" / (name_or_file + ".json");
+  if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
+    file = name_or_file;
+  } else if (!fs::exists(file)) {
+    throw std::invalid_argument(
+        fmt::format("--ladder {}: no such ladder; there are {}, or give the path of a JSON file", name_or_file,
+                    fmt::join(ladder_names(), ", ")));
+  }
+  const harness::Json json = harness::read_json(file, "ladder");
+  const std::string where = file.string();
+  const auto& workload = json.at("workload");
+  const auto& plan = json.at("plan");
+  Ladder ladder{.name = json.at("name"),
+                .title = json.at("title"),
+                .start_title = json.value("start_title", "baseline"),
+                .start = model::recipe_from_json(json.at("start"), where + ": start"),
+                .rungs = json.at("rungs"),
+                .reference = json.value("reference", ""),
+                .model = workload.at("model"),
+                .B = workload.at("batch"),
+                .T = workload.at("context"),
+                .accumulation = workload.value("accumulation", int64_t{1}),
+                .repeats = plan.at("repeats"),
+                .warmup_steps = plan.at("warmup_steps"),
+                .timed_steps = plan.at("timed_steps")};
+  try {
+    (void)model::preset(ladder.model);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: workload.model: {}", where, error.what()));
+  }
+  check_order(ladder, where);
+  return ladder;
+}
+
+std::string name_of(const Rung& rung) {
+  if (!rung.name.empty()) return rung.name;
+  return rung.optimization.empty() ? "start" : rung.optimization;
+}
+
+std::string put_on(Rung& rung, const std::string& name, const harness::Machine& machine) {
+  const Optimization& optimization = *find_optimization(name);
+  std::string reason = optimization.obstacle(rung.recipe, machine);
+  if (!reason.empty()) return reason;
+  for (const std::string& other : optimization.excludes) {
+    if (std::ranges::find(rung.applied, other) != rung.applied.end()) {
+      return fmt::format("cannot follow \"{}\"", other);
+    }
+  }
+  optimization.edit(rung.recipe, machine);
+  rung.applied.push_back(name);
+  return "";
+}
+
+std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine) {
+  std::vector<Rung> rungs{{.optimization = "",
+                           .title = ladder.start_title,
+                           .applied = {},
+                           .recipe = ladder.start,
+                           .status = Rung::Status::planned,
+                           .reason = ""}};
+  if (ladder.start.device == model::Device::cuda && !machine.gpu) {
+    rungs[0].status = Rung::Status::not_applicable;
+    rungs[0].reason = machine.no_gpu_reason;
+  }
+  for (const std::string& name : ladder.rungs) {
+    Rung rung = rungs.back();
+    rung.optimization = name;
+    rung.title = find_optimization(name)->title;
+    rung.reason = rungs[0].status == Rung::Status::not_applicable ? rungs[0].reason : put_on(rung, name, machine);
+    rung.status = rung.reason.empty() ? Rung::Status::planned : Rung::Status::not_applicable;
+    rungs.push_back(rung);
+    if (name == ladder.reference && rung.status == Rung::Status::planned) {
+      for (size_t i = 0; i + 1 < rungs.size(); ++i) {
+        if (rungs[i].status != Rung::Status::planned) continue;
+        rungs[i].status = Rung::Status::not_measured;
+        rungs[i].reason = fmt::format("comes before \"{}\", from which this ladder counts", name);
+      }
+    }
+  }
+  return rungs;
+}
+
+std::string label_of(const Rung& rung) { return (rung.optimization.empty() ? "" : "+ ") + rung.title; }
+
+size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder) {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    known.push_back(name_of(rungs[i]));
+    if (known.back() != name) continue;
+    if (rungs[i].status != Rung::Status::not_applicable) return i;
+    throw std::invalid_argument(fmt::format("{} {}: not applicable here: {}", flag, name, rungs[i].reason));
+  }
+  throw std::invalid_argument(fmt::format("{} {}: ladder {} has {}", flag, name, ladder, fmt::join(known, ", ")));
+}
+
+size_t reference_rung(const std::vector<Rung>& rungs) {
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (rungs[i].status == Rung::Status::planned) return i;
+  }
+  return 0;
+}
+
+}  // namespace ablations

@@ -1,0 +1,320 @@
+#include "ablations/plan/modes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <stdexcept>
+
+namespace ablations {
+
+using harness::Machine;
+
+namespace {
+
+constexpr std::array<const char*, 5> modes{"cumulative", "leave-one-out", "one-at-a-time", "factorial", "sweep"};
+constexpr std::array<const char*, 3> sweepable{"batch", "context", "accumulation"};
+constexpr size_t most_factors_unasked = 4;
+constexpr int64_t largest_value = 1 << 16;
+
+struct PeerMode {
+  const char *name, *title;
+  bool on_cpu;
+};
+constexpr std::array<PeerMode, 4> peers{{{"eager", "PyTorch eager", true},
+                                         {"compile", "PyTorch compile", true},
+                                         {"max-autotune", "PyTorch max-autotune", false},
+                                         {"cuda-graphs", "PyTorch CUDA graphs", false}}};
+
+[[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
+
+// "a,b,c" -> a b c. None may be empty or stand twice.
+std::vector<std::string> list_of(const std::string& text, const std::string& where) {
+  std::vector<std::string> items;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    if (item.empty()) refuse(where + ": an empty item; a list such as a,b,c is allowed");
+    if (std::ranges::find(items, item) != items.end()) refuse(fmt::format("{}: {} stands twice", where, item));
+    items.push_back(item);
+    begin = end + 1;
+  }
+  return items;
+}
+
+void read_sweep(const std::string& text, Design& design) {
+  const size_t equals = text.find('=');
+  design.swept = text.substr(0, equals);
+  if (equals == std::string::npos || std::ranges::find(sweepable, design.swept) == sweepable.end()) {
+    refuse(fmt::format("--sweep {}: not understood; WHAT=N,N,... with WHAT one of {} is", text,
+                       fmt::join(sweepable, ", ")));
+  }
+  for (const std::string& item : list_of(text.substr(equals + 1), "--sweep " + text)) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+    if (error != std::errc() || end != item.data() + item.size() || value < 1 || value > largest_value) {
+      refuse(fmt::format("--sweep {}: {} is not allowed; whole numbers from 1 to {} are", text, item, largest_value));
+    }
+    if (std::ranges::find(design.values, value) != design.values.end()) {
+      refuse(fmt::format("--sweep {}: {} stands twice", text, value));
+    }
+    design.values.push_back(value);
+  }
+}
+
+std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine& machine) {
+  if (flags.peer.empty()) {
+    if (!flags.peer_modes.empty()) refuse("--peer-modes needs --with-peer pytorch");
+    return {};
+  }
+  if (flags.peer != "pytorch") refuse(fmt::format("--with-peer {} is not allowed; pytorch is", flags.peer));
+  std::vector<std::string> here;
+  for (const PeerMode& peer : peers) {
+    if (peer.on_cpu || machine.gpu) here.emplace_back(peer.name);
+  }
+  if (flags.peer_modes.empty()) return here;
+  std::vector<std::string> asked = list_of(flags.peer_modes, "--peer-modes " + flags.peer_modes);
+  for (const std::string& mode : asked) {
+    if (std::ranges::find(here, mode) != here.end()) continue;
+    const bool known = std::ranges::any_of(peers, [&](const PeerMode& peer) { return mode == peer.name; });
+    refuse(fmt::format("--peer-modes {}: {} is {}; {} are to be had here", flags.peer_modes, mode,
+                       known ? "for a CUDA device" : "unknown", fmt::join(here, ", ")));
+  }
+  return asked;
+}
+
+// The base with these of the ladder's optimizations on, in the ladder's order; or why one of them cannot be had.
+Rung with(const Rung& base, const Ladder& ladder, const std::vector<std::string>& names, const Machine& machine) {
+  Rung rung = base;
+  rung.optimization.clear();
+  for (const std::string& name : ladder.rungs) {
+    if (std::ranges::find(names, name) == names.end()) continue;
+    const std::string reason = put_on(rung, name, machine);
+    if (reason.empty()) continue;
+    rung.status = Rung::Status::not_applicable;
+    rung.reason = fmt::format("\"{}\": {}", name, reason);
+    return rung;
+  }
+  return rung;
+}
+
+std::vector<std::string> without(std::vector<std::string> names, const std::string& name) {
+  std::erase(names, name);
+  return names;
+}
+
+std::vector<Rung> leave_one_out(const Ladder& ladder, const Rung& base, const std::vector<std::string>& candidates,
+                                const Machine& machine) {
+  Rung full = with(base, ladder, candidates, machine);
+  full.title = "everything on";
+  full.name = "full";
+  full.reference = 0;
+  std::vector<Rung> rungs{base, full};
+  for (const std::string& name : candidates) {
+    Rung rung = with(base, ladder, without(candidates, name), machine);
+    rung.optimization = name;
+    rung.title = "without " + find_optimization(name)->title;
+    rung.name = "without-" + name;
+    rung.reference = 0;
+    rung.against = 1;
+    if (rung.status == Rung::Status::planned && rung.recipe == full.recipe) {
+      rung.status = Rung::Status::not_applicable;
+      rung.reason = "a later optimization takes its place: leaving it out changes nothing";
+    } else if (rung.status == Rung::Status::not_applicable) {
+      rung.reason = "others need it: " + rung.reason;
+    }
+    rungs.push_back(rung);
+  }
+  return rungs;
+}
+
+std::vector<Rung> one_at_a_time(const Ladder& ladder, const Rung& base, const std::vector<std::string>& candidates,
+                                const Machine& machine) {
+  std::vector<Rung> rungs{base};
+  for (const std::string& name : candidates) {
+    Rung rung = with(base, ladder, {name}, machine);
+    rung.optimization = name;
+    rung.title = find_optimization(name)->title;
+    rung.reference = rung.against = 0;
+    rungs.push_back(rung);
+  }
+  return rungs;
+}
+
+std::vector<Rung> factorial(const Ladder& ladder, const Rung& base, const std::vector<std::string>& candidates,
+                            const std::vector<std::string>& asked, const Machine& machine) {
+  for (const std::string& factor : asked) {
+    if (std::ranges::find(candidates, factor) == candidates.end()) {
+      refuse(fmt::format("--factors {}: ladder {} has here {}", factor, ladder.name, fmt::join(candidates, ", ")));
+    }
+  }
+  if (asked.empty() && candidates.size() > most_factors_unasked) {
+    refuse(fmt::format("--mode factorial: {} optimizations make {} subsets; choose with --factors among {}",
+                       candidates.size(), size_t{1} << candidates.size(), fmt::join(candidates, ",")));
+  }
+  if (asked.size() > most_factors) {
+    refuse(fmt::format("--factors: {} of them make {} subsets; at most {} are allowed", asked.size(),
+                       size_t{1} << asked.size(), most_factors));
+  }
+  std::vector<std::string> factors;  // in the ladder's order
+  for (const std::string& name : candidates) {
+    if (asked.empty() || std::ranges::find(asked, name) != asked.end()) factors.push_back(name);
+  }
+  std::vector<Rung> rungs{base};
+  for (size_t subset = 1; subset < size_t{1} << factors.size(); ++subset) {
+    std::vector<std::string> names, titles;
+    for (size_t i = 0; i < factors.size(); ++i) {
+      if ((subset >> i & 1) == 0) continue;
+      names.push_back(factors[i]);
+      titles.push_back(names.size() > 1 ? factors[i] : find_optimization(factors[i])->title);
+    }
+    if (names.size() > 1) titles.front() = names.front();
+    Rung rung = with(base, ladder, names, machine);
+    if (rung.status == Rung::Status::not_applicable) {
+      refuse(fmt::format("--mode factorial: the subset {} cannot be had: {}", fmt::join(names, ","), rung.reason));
+    }
+    if (names.size() == 1) rung.optimization = names.front();
+    rung.title = fmt::format("{}", fmt::join(titles, " + "));
+    rung.name = fmt::format("{}", fmt::join(names, "-"));
+    rung.reference = 0;
+    rungs.push_back(rung);
+  }
+  return rungs;
+}
+
+int64_t& swept_of(Shape& shape, const std::string& swept) {
+  return swept == "batch" ? shape.B : swept == "context" ? shape.T : shape.accumulation;
+}
+
+std::vector<Rung> sweep(const Ladder& ladder, const std::vector<Rung>& ladder_rungs, const Design& design,
+                        const Shape& shape) {
+  std::vector<Rung> chosen;
+  std::vector<std::string> seen;
+  for (const Rung& rung : ladder_rungs) {
+    if (design.rungs.empty() && rung.status == Rung::Status::planned) chosen = {rung};
+  }
+  for (const std::string& name : design.rungs) {
+    if (std::ranges::find(seen, name) != seen.end()) refuse(fmt::format("--rung {}: it stands twice", name));
+    seen.push_back(name);
+    Rung rung = ladder_rungs[find_rung(ladder_rungs, name, "--rung", ladder.name)];
+    rung.status = Rung::Status::planned;  // also where it comes before the ladder's reference
+    rung.reason.clear();
+    chosen.push_back(rung);
+  }
+  Shape widest = shape;
+  if (design.swept == "context") {
+    widest.positions = std::max(shape.positions, *std::ranges::max_element(design.values));
+  }
+  std::vector<Rung> rungs;
+  for (const int64_t value : design.values) {
+    const size_t first = rungs.size();
+    for (Rung rung : chosen) {
+      const char letter = design.swept == "batch" ? 'B' : design.swept == "context" ? 'T' : 'A';
+      rung.name = fmt::format("{}-{}{}", name_of(rung), letter, value);
+      rung.shape = widest;
+      swept_of(*rung.shape, design.swept) = value;
+      if (rungs.size() > first) rung.reference = rung.against = first;
+      rungs.push_back(rung);
+    }
+  }
+  return rungs;
+}
+
+// Twins of what is planned: the same recipe and size, run by PyTorch.
+void add_peers(std::vector<Rung>& rungs, const std::vector<std::string>& peer_modes) {
+  const size_t own = rungs.size();
+  for (size_t i = 0; i < own; ++i) {
+    if (rungs[i].status != Rung::Status::planned) continue;
+    // The last one planned of those of its size.
+    const bool last = std::none_of(
+        rungs.begin() + static_cast<std::ptrdiff_t>(i) + 1, rungs.begin() + static_cast<std::ptrdiff_t>(own),
+        [&](const Rung& other) { return other.status == Rung::Status::planned && other.shape == rungs[i].shape; });
+    for (const std::string& mode : peer_modes) {
+      if (!last && (mode != "eager" || rungs[i].recipe.execution != model::Execution::eager)) continue;
+      Rung peer = rungs[i];
+      peer.peer = "pytorch-" + mode;
+      peer.title = peer_title(peer.peer);
+      peer.name = name_of(rungs[i]) + "-" + peer.peer;
+      peer.against = i;
+      if (peer.shape && !peer.reference) peer.reference = i;  // a sweep of one rung: it guards its peer
+      rungs.push_back(peer);
+    }
+  }
+}
+
+}  // namespace
+
+std::string name_of(Mode mode) { return modes[static_cast<size_t>(mode)]; }
+
+std::vector<std::string> mode_names() { return {modes.begin(), modes.end()}; }
+
+Mode mode_of(const std::string& name, const std::string& where) {
+  const auto found = std::ranges::find(modes, name);
+  if (found == modes.end()) refuse(fmt::format("{} {} is not allowed; {} are", where, name, fmt::join(modes, ", ")));
+  return static_cast<Mode>(found - modes.begin());
+}
+
+std::string peer_title(const std::string& peer) {
+  for (const PeerMode& mode : peers) {
+    if (peer == std::string("pytorch-") + mode.name) return mode.title;
+  }
+  return peer;
+}
+
+Design design_of(const DesignFlags& flags, const Machine& machine) {
+  Design design;
+  if (!flags.sweep.empty()) design.mode = Mode::sweep;
+  if (!flags.mode.empty()) design.mode = mode_of(flags.mode, "--mode");
+  if (design.mode == Mode::sweep && flags.sweep.empty()) refuse("--mode sweep needs --sweep, such as batch=16,32,64");
+  if (design.mode != Mode::sweep && !flags.sweep.empty()) {
+    refuse(fmt::format("--sweep is a mode of its own; --mode {} is not allowed beside it", flags.mode));
+  }
+  if (design.mode != Mode::sweep && !flags.rungs.empty()) refuse("--rung needs --sweep");
+  if (design.mode != Mode::factorial && !flags.factors.empty()) refuse("--factors needs --mode factorial");
+  if (!flags.peer.empty() && design.mode != Mode::cumulative && design.mode != Mode::sweep) {
+    refuse(fmt::format("--with-peer is for the modes cumulative and sweep, not for --mode {}", name_of(design.mode)));
+  }
+  if (!flags.factors.empty()) design.factors = list_of(flags.factors, "--factors " + flags.factors);
+  if (!flags.sweep.empty()) read_sweep(flags.sweep, design);
+  design.rungs = flags.rungs;
+  design.peer_modes = read_peer_modes(flags, machine);
+  return design;
+}
+
+std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape, const Machine& machine) {
+  std::vector<Rung> rungs = climb(ladder, machine);
+  const size_t reference = reference_rung(rungs);
+  if (rungs[reference].status != Rung::Status::planned) return rungs;  // nothing applies
+  std::vector<std::string> candidates;
+  for (size_t i = reference + 1; i < rungs.size(); ++i) {
+    if (rungs[i].status == Rung::Status::planned) candidates.push_back(rungs[i].optimization);
+  }
+  const bool subsets = design.mode != Mode::cumulative && design.mode != Mode::sweep;
+  if (subsets && candidates.empty()) {
+    refuse(fmt::format("--mode {}: no optimization of ladder {} applies on this machine", name_of(design.mode),
+                       ladder.name));
+  }
+  const Rung base = rungs[reference];
+  switch (design.mode) {
+    case Mode::cumulative:
+      break;
+    case Mode::leave_one_out:
+      rungs = leave_one_out(ladder, base, candidates, machine);
+      break;
+    case Mode::one_at_a_time:
+      rungs = one_at_a_time(ladder, base, candidates, machine);
+      break;
+    case Mode::factorial:
+      rungs = factorial(ladder, base, candidates, design.factors, machine);
+      break;
+    case Mode::sweep:
+      rungs = sweep(ladder, rungs, design, shape);
+      break;
+  }
+  add_peers(rungs, design.peer_modes);
+  return rungs;
+}
+
+}  // namespace ablations

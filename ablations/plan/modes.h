@@ -1,0 +1,50 @@
+// The ways to make a study of a ladder: its rungs one on the other, each optimization left out, each alone, every
+// subset, or some rungs over a range of sizes; and what PyTorch takes for the same work, beside them. All of them come
+// out as a list of rungs, each of which says what it is compared with.
+#pragma once
+
+#include "ablations/plan/ladder.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+enum class Mode { cumulative, leave_one_out, one_at_a_time, factorial, sweep };
+
+// "leave-one-out", as on the command line and in documents.
+std::string name_of(Mode mode);
+std::vector<std::string> mode_names();
+// Throws std::invalid_argument; `where` begins the message.
+Mode mode_of(const std::string& name, const std::string& where);
+
+constexpr size_t most_factors = 6;  // of a factorial: 64 subsets
+
+// As they stand on the command line; empty: not given.
+struct DesignFlags {
+  std::string mode, factors, sweep, peer, peer_modes;
+  std::vector<std::string> rungs;
+};
+
+struct Design {
+  Mode mode = Mode::cumulative;
+  std::vector<std::string> factors;     // factorial: optimizations; empty: all that apply
+  std::string swept;                    // sweep: "batch", "context" or "accumulation"
+  std::vector<int64_t> values;          // sweep
+  std::vector<std::string> rungs;       // sweep: of the ladder, the first guards the others; empty: its last
+  std::vector<std::string> peer_modes;  // "eager", "compile", ...; empty: no peer
+};
+
+// Throws std::invalid_argument that names the flag, its value and what is allowed.
+Design design_of(const DesignFlags& flags, const harness::Machine& machine);
+
+// The rungs of a study. `shape`: the plan's. Rung 0, or in a cumulative ladder the first planned one, is the reference.
+// Throws std::invalid_argument for a factor or rung that the ladder does not have here, or a subset that cannot be had.
+std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape,
+                           const harness::Machine& machine);
+
+// "PyTorch compile" for "pytorch-compile".
+std::string peer_title(const std::string& peer);
+
+}  // namespace ablations

@@ -1,0 +1,73 @@
+#include "ablations/plan/shard.h"
+
+#include "files/files.h"
+#include "model/sha256.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <stdexcept>
+
+namespace ablations {
+
+using harness::Json;
+
+namespace {
+
+// What is the same on all machines. Texts are compared by their tokens' hash, which every record carries.
+Json shared_part(const Plan& plan) {
+  Json json = to_json(plan);
+  json.erase("shard");
+  for (const char* place : {"data", "vocabulary", "tokens"}) json["workload"].erase(place);
+  return json;
+}
+
+}  // namespace
+
+Shard shard_of(const std::string& text) {
+  constexpr int64_t most = 1000;
+  Shard shard{0, 0};
+  const char* const end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, shard.index);
+  if (index.ec == std::errc() && index.ptr != end && *index.ptr == '/') {
+    const auto count = std::from_chars(index.ptr + 1, end, shard.count);
+    if (count.ec == std::errc() && count.ptr == end && shard.index >= 1 && shard.index <= shard.count &&
+        shard.count <= most) {
+      return shard;
+    }
+  }
+  throw std::invalid_argument(
+      fmt::format("--shard {} is not allowed; i/n with i from 1 to n, n at most {}, is", files::in_quotes(text), most));
+}
+
+std::vector<PlannedRun> runs_to_make(const Plan& plan) {
+  std::vector<PlannedRun> runs;
+  for (const PlannedRun& run : plan.runs) {
+    if (!plan.shard || run.repeat % plan.shard->count == plan.shard->index - 1) runs.push_back(run);
+  }
+  return runs;
+}
+
+std::string id_by_content(const Plan& plan) {
+  Json content = shared_part(plan);
+  content.erase("id");
+  content.erase("created");
+  return fmt::format("{}-{}", plan.ladder_name, model::sha256_hex(content.dump()).substr(0, 12));
+}
+
+std::vector<std::string> differences(const Plan& plan, const Plan& other) {
+  const Json here = shared_part(plan).flatten(), there = shared_part(other).flatten();
+  Json fields = here;
+  fields.update(there);
+  std::vector<std::string> lines, names;
+  for (const auto& [field, ignored] : fields.items()) {
+    const std::string text = here.contains(field) ? here.at(field).dump() : "absent";
+    const std::string other_text = there.contains(field) ? there.at(field).dump() : "absent";
+    if (text == other_text) continue;
+    const bool follows = field == "/id" || field == "/created";  // from the others, or from when it was made
+    (follows ? names : lines).push_back(fmt::format("{}: {} against {}", field.substr(1), text, other_text));
+  }
+  return lines.empty() ? names : lines;
+}
+
+}  // namespace ablations

@@ -1,0 +1,27 @@
+// One plan on several machines. Each of them makes the very same plan for itself, so that nothing has to be handed
+// around, and measures its shard of it: every count-th repeat, whole, because speedups are paired within a repeat. The
+// surprising thing: such a plan knows no clock and no random number; its id is a hash of what it says.
+#pragma once
+
+#include "ablations/plan/plan.h"
+
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// "2/4": the second of four. Throws std::invalid_argument for anything else than i/n, 1 <= i <= n.
+Shard shard_of(const std::string& text);
+
+// The runs of the plan's shard, in order; all runs of a plan without one.
+std::vector<PlannedRun> runs_to_make(const Plan& plan);
+
+// "gpt2-5f0c36a1b2d4": the same for the same plan wherever and whenever it is made. Shards and the places of files do
+// not count.
+std::string id_by_content(const Plan& plan);
+
+// One line for each field in which the plans differ: "workload/batch: 2 against 4". Empty: the same plan; shards and
+// the places of files do not count.
+std::vector<std::string> differences(const Plan& plan, const Plan& other);
+
+}  // namespace ablations

@@ -1,0 +1,262 @@
+#include "ablations/profile/explain.h"
+
+#include "ablations/profile/kernel_name.h"
+#include "ablations/text/text.h"
+#include "files/printable.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <ranges>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+using files::shortened;
+using harness::Json;
+
+namespace {
+
+// Below this share of the step a change is not worth a word.
+constexpr double worth_telling = 0.005;
+
+struct Entry {
+  double ms = 0, count = 0;
+};
+
+Entry entry_of(const Json& row) { return {.ms = row.at("ms"), .count = row.at("count")}; }
+
+std::map<std::string, Entry> phases_of(const Json& summary) {
+  std::map<std::string, Entry> result;
+  for (const Json& phase : summary.at("by_phase")) result[phase.at("phase")] = entry_of(phase);
+  return result;
+}
+
+// One entry for all instances of a template that a reader calls by one name.
+std::map<std::string, Entry> names_of(const Json& summary) {
+  std::map<std::string, Entry> result;
+  for (const Json& name : summary.at("by_name")) {
+    Entry& entry = result[kernel_label(name.at("name"))];
+    entry.ms += name.at("ms").get<double>();
+    entry.count += name.at("count").get<double>();
+  }
+  return result;
+}
+
+Json change_of(const std::string& name, const Entry& a, const Entry& b) {
+  const char* change = a.count == 0 ? "came" : b.count == 0 ? "went" : b.ms < a.ms ? "shrank" : "grew";
+  return {{"name", name},     {"change", change},        {"before_ms", a.ms},
+          {"after_ms", b.ms}, {"before_count", a.count}, {"after_count", b.count}};
+}
+
+template <class Visitor>
+void visit_pairs(const std::map<std::string, Entry>& before, const std::map<std::string, Entry>& after,
+                 Visitor&& visit) {
+  for (const auto& [name, a] : before) {
+    const auto b = after.find(name);
+    visit(name, a, b == after.end() ? Entry{} : b->second);
+  }
+  for (const auto& [name, b] : after) {
+    if (!before.contains(name)) visit(name, Entry{}, b);
+  }
+}
+
+std::string arrow(const std::string& before, const std::string& after) { return before + " -> " + after; }
+
+// Counts in a sentence: "1,412", "3".
+std::string whole(double value) { return value < 99.5 ? fmt::format("{:.0f}", value) : number(std::round(value)); }
+
+// Counts in a table: "1,412", "3", and "0.50" of what comes in every other step.
+std::string count(double value) { return std::abs(value - std::round(value)) < 1e-6 ? whole(value) : number(value); }
+
+double share(const Json& summary) { return std::max(0.0, 100.0 - summary.at("busy_percent").get<double>()); }
+
+// "softmax_warp_forward (12, 9.31 ms)", the longest first, at most three.
+std::string listed(const Json& names, const std::string& change, double least_ms) {
+  std::vector<std::string> items;
+  size_t left_out = 0;
+  for (const Json& name : names) {
+    if (name.at("change") != change) continue;
+    const bool went = change == "went" || change == "shrank";
+    const double ms = went ? name.at("before_ms").get<double>() - name.at("after_ms").get<double>()
+                           : name.at("after_ms").get<double>() - name.at("before_ms").get<double>();
+    if (ms < least_ms || items.size() == 3) {
+      ++left_out;
+      continue;
+    }
+    items.push_back(fmt::format("{} ({}x, {} ms)", name.at("name").get<std::string>(),
+                                whole(name.at(went ? "before_count" : "after_count")), number(ms)));
+  }
+  if (items.empty()) return "";
+  return fmt::format("{} {}{}", change, fmt::join(items, ", "),
+                     left_out > 0 ? fmt::format(" and {} smaller", left_out) : "");
+}
+
+std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
+  const bool gpu = !a.at("kernel_launches").is_null();
+  std::vector<std::string> clauses;
+  if (gpu) {
+    const auto launches = [](const Json& summary) {
+      return summary.at("kernel_launches").get<double>() + summary.at("graph_launches").get<double>();
+    };
+    if (std::abs(launches(a) - launches(b)) >= 1) {
+      clauses.push_back(fmt::format("{} launches became {}", whole(launches(a)), whole(launches(b))));
+    }
+    if (std::abs(share(a) - share(b)) >= 1) {
+      clauses.push_back(fmt::format("idle {:.0f} % -> {:.0f} %", share(a), share(b)));
+    }
+  }
+  const char* what = gpu ? "kernels" : "operations";
+  if (std::abs(a.at(what).get<double>() - b.at(what).get<double>()) >= 1) {
+    clauses.push_back(fmt::format("{} {} became {}", whole(a.at(what)), what, whole(b.at(what))));
+  }
+  const double step = a.at("wall_ms");
+  const double least = worth_telling * step;
+  for (const char* change : {"went", "came", "shrank", "grew"}) {
+    const std::string text = listed(explanation.at("names"), change, least);
+    if (!text.empty()) clauses.push_back(text);
+  }
+  const double busy_a = a.at("busy_ms"), busy_b = b.at("busy_ms");
+  if (std::abs(busy_a - busy_b) < least) {
+    clauses.push_back(fmt::format("{} unchanged ({} ms of work)", what, number(busy_b)));
+  } else {
+    clauses.push_back(fmt::format("work {} ms", arrow(number(busy_a), number(busy_b))));
+  }
+  std::vector<std::string> phases;
+  for (const Json& phase : explanation.at("phases")) {
+    const double difference = phase.at("after_ms").get<double>() - phase.at("before_ms").get<double>();
+    if (phase.at("phase") == "" || std::abs(difference) < least) continue;
+    phases.push_back(fmt::format("{} {}{} ms", phase.at("phase").get<std::string>(), difference < 0 ? "-" : "+",
+                                 number(std::abs(difference))));
+  }
+  if (!phases.empty()) clauses.push_back(fmt::format("{}", fmt::join(phases, ", ")));
+  return fmt::format("{}: step {} ms; {}.", explanation.at("after").get<std::string>(),
+                     arrow(number(a.at("wall_ms")), number(b.at("wall_ms"))), fmt::join(clauses, "; "));
+}
+
+}  // namespace
+
+Json explain(const Json& before, const Json& after) {
+  for (const char* field : {"device", "workload"}) {
+    if (before.at(field) != after.at(field)) {
+      throw std::invalid_argument(fmt::format("traces of different {}: {} and {}", field,
+                                              shortened(before.at(field).dump(), 400),
+                                              shortened(after.at(field).dump(), 400)));
+    }
+  }
+  const Json& a = before.at("summary");
+  const Json& b = after.at("summary");
+  Json totals = Json::array(), names = Json::array(), phases = Json::array();
+  const auto total = [&](const char* what, const Json& x, const Json& y, const char* unit) {
+    if (x.is_null() || y.is_null() || (x == 0 && y == 0)) return;
+    totals.push_back({{"what", what}, {"before", x}, {"after", y}, {"unit", unit}});
+  };
+  for (const auto& [field, what, unit] :
+       {std::array{"wall_ms", "step", "ms"}, std::array{"busy_ms", "work", "ms"},
+        std::array{"busy_percent", "busy", "%"}, std::array{"launch_bound_percent", "waiting for the host", "%"},
+        std::array{"operations", "operations", ""}, std::array{"kernels", "kernels", ""},
+        std::array{"kernel_launches", "kernel launches", ""}, std::array{"graph_launches", "graph launches", ""},
+        std::array{"copies", "copies", ""}}) {
+    total(what, a.at(field), b.at(field), unit);
+  }
+  total("peak memory", before.at("memory").at("peak_bytes"), after.at("memory").at("peak_bytes"), "bytes");
+  visit_pairs(phases_of(a), phases_of(b), [&](const std::string& phase, const Entry& x, const Entry& y) {
+    phases.push_back({{"phase", phase}, {"before_ms", x.ms}, {"after_ms", y.ms}});
+  });
+  visit_pairs(names_of(a), names_of(b),
+              [&](const std::string& name, const Entry& x, const Entry& y) { names.push_back(change_of(name, x, y)); });
+  std::stable_sort(names.begin(), names.end(), [](const Json& x, const Json& y) {
+    const auto change = [](const Json& n) {
+      return std::abs(n.at("after_ms").get<double>() - n.at("before_ms").get<double>());
+    };
+    return change(x) > change(y);
+  });
+  Json explanation{{"before", before.at("title")},
+                   {"after", after.at("title")},
+                   {"totals", totals},
+                   {"phases", phases},
+                   {"names", names}};
+  explanation["words"] = paragraph(explanation, a, b);
+  return explanation;
+}
+
+std::string explanation_table(const Json& as_written) {
+  const Json explanation = with_printable_texts(as_written);
+  std::string text = fmt::format("\n{}\n", wrapped(explanation.at("words")));
+  text += fmt::format("{:<30} {:>15} {:>15}\n{}\n", "in a step", shortened(explanation.at("before"), 15),
+                      shortened(explanation.at("after"), 15), std::string(columns, '-'));
+  for (const Json& total : explanation.at("totals")) {
+    const bool bytes = total.at("unit") == "bytes";
+    const double scale = bytes ? gib(1) : 1.0;
+    const std::string unit = bytes ? "GiB" : total.at("unit").get<std::string>();
+    const auto value = [&](const char* of) {
+      const double plain = total.at(of).get<double>();
+      return unit.empty() ? count(plain) : number(plain * scale);
+    };
+    text += fmt::format("{:<30} {:>15} {:>15} {}\n", total.at("what").get<std::string>(), value("before"),
+                        value("after"), unit);
+  }
+  text += "\n" + fmt::format("{:<46} {:>6} {:>12} {:>12}\n{}\n", "what changed most", "", "before ms", "after ms",
+                             std::string(columns, '-'));
+  size_t shown = 0;
+  for (const Json& name : explanation.at("names")) {
+    if (++shown > 15) break;
+    text += fmt::format("{:<46} {:>6} {:>12} {:>12}\n", shortened(name.at("name").get<std::string>(), 46),
+                        name.at("change").get<std::string>(),
+                        name.at("before_count") == 0 ? "-" : number(name.at("before_ms")),
+                        name.at("after_count") == 0 ? "-" : number(name.at("after_ms")));
+  }
+  return text;
+}
+
+std::string trace_table(const Json& as_written) {
+  const Json trace = with_printable_texts(as_written);
+  const Json& summary = trace.at("summary");
+  const bool gpu = !summary.at("kernel_launches").is_null();
+  const double step = summary.at("wall_ms");
+  std::string text = "\n" + wrapped(fmt::format("{}, {}", trace.at("title").get<std::string>(),
+                                                trace.at("device").at("name").get<std::string>()));
+  text += wrapped(fmt::format("step {} ms; {} ms of work, {} % of it; traced, a step takes {} ms", number(step),
+                              number(summary.at("busy_ms")), number(summary.at("busy_percent")),
+                              number(summary.at("traced_wall_ms"))));
+  if (gpu) {
+    text +=
+        wrapped(fmt::format("{} kernels, {} copies, {} sets; {} kernel launches, {} graph launches; waiting for the "
+                            "host {} % of the traced time",
+                            whole(summary.at("kernels")), whole(summary.at("copies")), whole(summary.at("sets")),
+                            whole(summary.at("kernel_launches")), whole(summary.at("graph_launches")),
+                            number(summary.at("launch_bound_percent"))));
+  } else {
+    text += fmt::format("{} operations\n", whole(summary.at("operations")));
+  }
+  using Rows = std::vector<std::pair<std::string, Entry>>;
+  const auto table = [&](const char* title, const Rows& rows, size_t most) {
+    text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(columns, '-'));
+    for (const auto& [name, entry] : rows | std::views::take(most)) {
+      text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name, 50), count(entry.count), number(entry.ms),
+                          100 * entry.ms / step);
+    }
+  };
+  const auto or_none = [](const std::string& name) { return name.empty() ? std::string("(no label)") : name; };
+  Rows phases, parts;
+  for (const Json& row : summary.at("by_phase")) phases.push_back({or_none(row.at("phase")), entry_of(row)});
+  for (const Json& row : summary.at("by_part")) {
+    const std::string phase = or_none(row.at("phase")), part = row.at("part");
+    parts.push_back({part.empty() ? phase : phase + " / " + part, entry_of(row)});
+  }
+  const std::map<std::string, Entry> by_name = names_of(summary);
+  Rows names(by_name.begin(), by_name.end());
+  std::ranges::stable_sort(names, std::greater(), [](const auto& row) { return row.second.ms; });
+  table("phase", phases, 10);
+  table("part", parts, 20);
+  table(gpu ? "kernel" : "operation", names, 15);
+  return text;
+}
+
+}  // namespace ablations

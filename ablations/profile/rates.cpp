@@ -1,0 +1,177 @@
+#include "ablations/profile/rates.h"
+
+#include "ablations/profile/mfu.h"
+#include "ablations/text/text.h"
+#include "harness/clock.h"
+#include "harness/environment.h"
+#include "harness/peaks.h"
+#include "harness/stats.h"
+#include "model/costs.h"
+#include "model/precision.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <utility>
+
+namespace ablations {
+
+using harness::Json;
+using model::Autocast;
+using model::Device;
+using model::MatmulPrecision;
+
+namespace {
+
+class Work : public harness::Workload {
+ public:
+  Work(std::function<void()> work, at::Device device) : work_(std::move(work)), device_(device) {}
+  void step() override { work_(); }
+  void synchronize() override {
+    if (on_cuda()) c10::cuda::device_synchronize();
+  }
+  [[nodiscard]] bool on_cuda() const override { return device_.is_cuda(); }
+
+ private:
+  std::function<void()> work_;
+  at::Device device_;
+};
+
+double median_seconds(const std::function<void()>& work, at::Device device, int64_t warmup, int64_t timed) {
+  Work workload(work, device);
+  const harness::Timing timing = harness::measure(workload, warmup, timed);
+  return harness::median(std::span(timing.step_ms).subspan(static_cast<size_t>(warmup))) / 1e3;
+}
+
+// The median of as many as take half a second, at least nine.
+double steady_seconds(const std::function<void()>& work, at::Device device) {
+  const double once = median_seconds(work, device, 2, 1);
+  return median_seconds(work, device, 1, std::clamp<int64_t>(static_cast<int64_t>(0.5 / once), 9, 200));
+}
+
+Rate copy_rate(at::Device device) {
+  const int64_t bytes = int64_t{1} << (device.is_cuda() ? 30 : 28);
+  const at::Tensor from = at::ones({bytes}, at::TensorOptions(device).dtype(at::kByte)), to = at::zeros_like(from);
+  const auto copy = [&] {
+    if (device.is_cuda()) {
+      to.copy_(from, /*non_blocking=*/true);
+      return;
+    }
+    auto* target = to.data_ptr<uint8_t>();
+    const auto* source = from.const_data_ptr<uint8_t>();
+    at::parallel_for(0, bytes, int64_t{1} << 20, [&](int64_t begin, int64_t end) {
+      std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin));
+    });
+  };
+  return {"copy", fmt::format("{} MiB", bytes >> 20), 2.0 * static_cast<double>(bytes) / steady_seconds(copy, device),
+          std::nullopt};
+}
+
+// Float32 products, unless the recipe says otherwise, with what it says of precision.
+Rate matrix_rate(const model::Recipe& recipe, at::Device device) {
+  const model::MatmulPrecisionScope precision(recipe.matmul_precision);
+  const auto options = at::TensorOptions(device).dtype(model::scalar_type(recipe.autocast));
+  const auto product_of = [&](int64_t n) {
+    return [a = at::randn({n, n}, options), b = at::randn({n, n}, options), c = at::empty({n, n}, options)]() mutable {
+      at::mm_out(c, a, b);
+    };
+  };
+  int64_t n = 8192;
+  if (device.is_cpu()) {  // what takes 50 ms, from what 512^3 takes
+    const double small = median_seconds(product_of(512), device, 1, 3);
+    n = std::clamp<int64_t>(static_cast<int64_t>(512 * std::cbrt(0.05 / small)) / 256 * 256, 512, 4096);
+  }
+  const auto side = static_cast<double>(n);
+  return {rate_of(recipe), fmt::format("{}^3", n),
+          model::product_flops(side, side, side) / steady_seconds(product_of(n), device), std::nullopt};
+}
+
+std::string rate_text(const std::string& what, double rate) {
+  return what == "copy" ? number(rate / 1e9) + " GB/s" : flops_text(rate);
+}
+
+}  // namespace
+
+std::string rate_of(const model::Recipe& recipe) {
+  const bool onednn = recipe.device == Device::cpu && recipe.matmul_precision == MatmulPrecision::medium;
+  return onednn && recipe.autocast == Autocast::off ? "oneDNN" : std::string(name_of(multiplied_in(recipe)));
+}
+
+Rates measure_rates() {
+  const at::NoGradGuard no_grad;
+  const harness::Machine& machine = harness::this_machine();
+  if (!machine.gpu) {
+    at::set_num_threads(machine.cpu.logical_cores);
+    Rates result{.device = fmt::format("{}, {} threads", machine.cpu.model, machine.cpu.logical_cores),
+                 .source = "",
+                 .reason = "there is no table of peaks for CPUs",
+                 .rates = {copy_rate(at::kCPU)}};
+    for (const auto& [precision, autocast] :
+         {std::pair(MatmulPrecision::highest, Autocast::off), std::pair(MatmulPrecision::medium, Autocast::off),
+          std::pair(MatmulPrecision::highest, Autocast::bf16)}) {
+      result.rates.push_back(matrix_rate({.matmul_precision = precision, .autocast = autocast}, at::kCPU));
+    }
+    return result;
+  }
+  const at::Device device(at::kCUDA, 0);
+  const auto peaks = harness::peaks_of(machine.gpu->name);
+  Rates result{.device = machine.gpu->name,
+               .source = peaks ? peaks->source : "",
+               .reason = peaks ? "" : fmt::format("\"{}\" is not in the table of peaks", machine.gpu->name),
+               .rates = {copy_rate(device)}};
+  if (peaks) result.rates.back().table = peaks->bytes_per_s;
+  // Before Ampere there is neither TF32 nor bf16: cuBLAS would take another way without a word.
+  const bool ampere = machine.gpu->compute_capability >= 80;
+  for (const auto& [precision, autocast] :
+       {std::pair(MatmulPrecision::highest, Autocast::off), std::pair(MatmulPrecision::high, Autocast::off),
+        std::pair(MatmulPrecision::highest, Autocast::bf16), std::pair(MatmulPrecision::highest, Autocast::fp16)}) {
+    const model::Recipe recipe{.device = Device::cuda, .matmul_precision = precision, .autocast = autocast};
+    const harness::NumberType type = multiplied_in(recipe);
+    if (!ampere && (type == harness::NumberType::tf32 || type == harness::NumberType::bf16)) continue;
+    result.rates.push_back(matrix_rate(recipe, device));
+    if (peaks) result.rates.back().table = peaks->of(type);
+  }
+  return result;
+}
+
+std::string flops_text(double flops_per_s) {
+  return flops_per_s < 1e12 ? number(flops_per_s / 1e9) + " GFLOP/s" : number(flops_per_s / 1e12) + " TFLOP/s";
+}
+
+Json to_json(const Rates& rates) {
+  Json list = Json::array();
+  for (const Rate& rate : rates.rates) {
+    list.push_back({{"what", rate.what},
+                    {"size", rate.size},
+                    {"unit", rate.what == "copy" ? "bytes/s, read and written" : "FLOP/s"},
+                    {"measured", rate.measured},
+                    {"table", rate.table ? Json(*rate.table) : Json()},
+                    {"share", rate.table ? Json(rate.measured / *rate.table) : Json()}});
+  }
+  return {{"device", rates.device},
+          {"source", rates.source.empty() ? Json() : Json(rates.source)},
+          {"reason", rates.reason},
+          {"rates", list}};
+}
+
+std::string rates_text(const Rates& rates) {
+  std::string text = rates.device + "\n";
+  text += fmt::format("{:<6} {:<10} {:>16} {:>16} {:>6}\n", "", "size", "measured", "table", "share");
+  for (const Rate& rate : rates.rates) {
+    text += fmt::format("{:<6} {:<10} {:>16} {:>16} {:>6}\n", rate.what, rate.size, rate_text(rate.what, rate.measured),
+                        rate.table ? rate_text(rate.what, *rate.table) : "-",
+                        rate.table ? fmt::format("{:.0f} %", 100 * rate.measured / *rate.table) : "-");
+  }
+  text += "copy: bytes read and written; the others: dense matrix products\n";
+  return text + (rates.source.empty() ? rates.reason : "table: " + rates.source) + "\n";
+}
+
+}  // namespace ablations

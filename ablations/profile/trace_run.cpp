@@ -1,0 +1,60 @@
+#include "ablations/profile/trace_run.h"
+
+#include "ablations/profile/trace_summary.h"
+#include "ablations/run/run.h"
+#include "harness/clock.h"
+#include "harness/environment.h"
+#include "harness/stats.h"
+#include "harness/trace.h"
+#include "harness/utc.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+namespace ablations {
+
+using harness::Json;
+
+TracedRun trace_run(const RunOptions& options, const std::string& title) {
+  // One step more than is timed and traced: a graph is captured anew under the tracer's eyes.
+  Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + 1 + traced_steps);
+  const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps);
+  const Json memory = peak_memory(options.recipe);
+  const std::span<const double> timed = std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps));
+
+  workload.follow_autograd();
+  const auto steps = [&](int64_t count) {
+    for (int64_t i = 0; i < count; ++i) workload.step();
+    workload.synchronize();
+  };
+  const auto prepare = [&] {
+    workload.trainer().recapture();
+    steps(1);
+  };
+  const auto work = [&] { steps(traced_steps); };
+  harness::Trace trace;
+  if (workload.on_cuda()) {
+    trace = harness::trace_device(workload.labels(), prepare, work);
+  } else {
+    prepare();
+    trace = harness::trace_operations(workload.labels(), work);
+  }
+
+  const Json environment = harness::environment();
+  const std::string device = workload.on_cuda() ? environment.at("gpu").at("name").get<std::string>()
+                                                : environment.at("cpu").at("model").get<std::string>();
+  return {.document = {{"kind", "trace"},
+                       {"schema_version", 1},
+                       {"created", harness::utc_now()},
+                       {"title", title},
+                       {"device", {{"kind", workload.on_cuda() ? "cuda" : "cpu"}, {"name", device}}},
+                       {"recipe", model::to_json(options.recipe)},
+                       {"workload", workload.description()},
+                       {"memory", memory},
+                       {"summary", summarize(trace, {.steps = traced_steps, .wall_ms = harness::median(timed)})},
+                       {"environment", environment}},
+          .timeline = chrome_trace(trace)};
+}
+
+}  // namespace ablations

@@ -1,0 +1,23 @@
+// One traced run: a recipe, a process of its own, nothing but the trace taken from it.
+#pragma once
+
+#include "ablations/run/workload.h"
+#include "harness/json_file.h"
+
+#include <string>
+
+namespace ablations {
+
+struct TracedRun {
+  harness::Json document;  // kind "trace" (results/schemas/trace.v1.json)
+  std::string timeline;    // Trace Event Format, for Perfetto
+};
+
+// Steps under trace.
+inline constexpr int64_t traced_steps = 3;
+
+// Warm-up, timed steps for the clean time of one, then `traced_steps` steps under trace. `title` says what is traced:
+// "+ flash attention". Throws as Gpt2Workload; std::runtime_error where the device cannot be traced.
+TracedRun trace_run(const RunOptions& options, const std::string& title);
+
+}  // namespace ablations

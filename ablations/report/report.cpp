@@ -1,0 +1,309 @@
+#include "ablations/report/report.h"
+
+#include "ablations/run/setting.h"
+#include "ablations/study/compare.h"
+#include "ablations/study/guard.h"
+#include "ablations/study/measured.h"
+#include "files/printable.h"
+#include "harness/resources.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+using harness::Json;
+
+namespace {
+
+std::string title_of(const Json& study, size_t rung) {
+  return fmt::format("rung {} \"{}\"", rung, study.at("rungs").at(rung).at("title").get<std::string>());
+}
+
+std::vector<RunsByRepeat> runs_by_rung(const StudyFiles& files) {
+  std::vector<RunsByRepeat> runs(files.study.at("rungs").size());
+  for (size_t i = 0; i < files.records.size(); ++i) {
+    if (files.records[i].is_null()) continue;
+    const Json& run = files.study.at("runs").at(i);
+    runs[run.at("rung").get<size_t>()][run.at("repeat").get<int64_t>()] = run_data(files.records[i]);
+  }
+  return runs;
+}
+
+Json losses_json(size_t rung, size_t guarded_by, const Guard& verdict, const RunData& run, const RunData& reference) {
+  Json json{{"rung", rung}, {"guarded_by", guarded_by}, {"repeat", verdict.repeat}};
+  for (const char* field : {"loss", "reference", "lo", "hi", "deviation"}) json[field] = Json::array();
+  const Band band = band_of(reference.losses, verdict.known_offset, run.skipped_steps);
+  for (size_t i = 0; i < std::min(run.losses.size(), reference.losses.size()); ++i) {
+    json["loss"].push_back(harness::finite_or_null(run.losses[i]));
+    json["reference"].push_back(harness::finite_or_null(reference.losses[i]));
+    json["lo"].push_back(harness::finite_or_null(band.lo[i] - verdict.tolerance));
+    json["hi"].push_back(harness::finite_or_null(band.hi[i] + verdict.tolerance));
+    json["deviation"].push_back(harness::finite_or_null(run.losses[i] - reference.losses[i]));
+  }
+  return json;
+}
+
+// But for the last digits: another version of the program may have added up in another order.
+bool agrees(const Guard& verdict, const Json& stated) {
+  const Json& deviation = stated.at("max_deviation");
+  if (verdict.passed != stated.at("passed").get<bool>() || verdict.max_deviation.has_value() == deviation.is_null()) {
+    return false;
+  }
+  return deviation.is_null() || std::abs(*verdict.max_deviation - deviation.get<double>()) < 1e-9;
+}
+
+// Each guarded rung's losses beside those that it has to follow. The verdict that the study states must come out again.
+Json losses_of(const StudyFiles& files, std::vector<std::string>& notes) {
+  const auto runs = runs_by_rung(files);
+  Json list = Json::array();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Json& stated = files.study.at("rungs").at(i).at("guard");
+    if (stated.is_null() || runs[i].empty()) continue;
+    const size_t guarded_by = stated.value("guarded_by", runs.size());
+    if (guarded_by >= runs.size() || runs[guarded_by].empty()) {
+      notes.push_back(fmt::format("{}: the losses of {} are not shown: those that it has to follow are not there",
+                                  files.source, title_of(files.study, i)));
+      continue;
+    }
+    const RunsByRepeat& reference = runs[guarded_by];
+    const Guard verdict = worst_of(runs[i], reference, stated.at("tolerance"), stated.at("known_offset"));
+    if (!agrees(verdict, stated)) {
+      notes.push_back(
+          fmt::format("{}: the losses of {} are not shown: its guard's verdict does not follow from the "
+                      "records that are there",
+                      files.source, title_of(files.study, i)));
+      continue;
+    }
+    list.push_back(
+        losses_json(i, guarded_by, verdict, runs[i].at(verdict.repeat), partner_of(verdict.repeat, reference)));
+  }
+  return list;
+}
+
+Json runs_of(const StudyFiles& files) {
+  std::vector<Json> list;
+  for (size_t i = 0; i < files.records.size(); ++i) {
+    const Json& record = files.records[i];
+    if (record.is_null()) continue;
+    const Json& run = files.study.at("runs").at(i);
+    const Json& timing = record.at("timing");
+    list.push_back({{"id", run.at("id")},
+                    {"rung", run.at("rung")},
+                    {"repeat", run.at("repeat")},
+                    {"position", run.at("position")},
+                    {"status", record.at("status")},
+                    {"started", record.at("started")},
+                    {"warmup_steps", timing.at("warmup_steps")},
+                    {"step_ms", timing.at("step_ms")},
+                    {"loss", timing.at("loss")},
+                    {"flags", record.value("flags", Json::array())},
+                    {"conditions", record.value("monitor", Json())}});
+  }
+  std::ranges::stable_sort(list, {}, [](const Json& run) { return run.at("position").get<int64_t>(); });
+  return list;
+}
+
+Side side_of(const StudyFiles& files) {
+  Side side{.source = files.source, .arms = {}, .left_out = {}};
+  const Json& rungs = files.study.at("rungs");
+  std::vector<size_t> order;
+  for (size_t i = 0; i < files.records.size(); ++i) {
+    if (!files.records[i].is_null()) order.push_back(i);
+  }
+  const auto rung_of = [&](size_t i) { return files.study.at("runs").at(i).at("rung").get<size_t>(); };
+  std::ranges::stable_sort(order, {}, rung_of);
+  for (const size_t i : order) {
+    const Json& rung = rungs.at(rung_of(i));
+    if (rung.contains("peer")) continue;
+    add_record(side, rung.at("label"), files.records[i]);
+  }
+  return side;
+}
+
+Json comparison_of(const StudyFiles& base, const StudyFiles& head, std::vector<std::string>& notes) {
+  const Side sides[] = {side_of(base), side_of(head)};
+  for (const Side& side : sides) {
+    if (!side.arms.empty()) continue;
+    notes.push_back(fmt::format("the two are not compared: {} has no record of a run that is a number", side.source));
+    return {};
+  }
+  try {
+    return compare_sides(sides[0], sides[1], {.force = true});
+  } catch (const std::invalid_argument& error) {
+    notes.push_back(fmt::format("the two are not compared: {}", error.what()));
+    return {};
+  }
+}
+
+// Google Benchmark's document without the machine's name and paths, and without what its own program did not measure.
+Json micro_from(const Json& document, const fs::path& file, std::vector<std::string>& notes) {
+  static const std::set<std::string> bookkeeping{
+      "family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations",
+      "cpu_time"};
+  static const std::set<std::string> units{"ns", "us", "ms", "s"};
+  const Json& entries = document.at("benchmarks");
+  const auto refuse = [&](size_t i, const char* what) {
+    throw std::invalid_argument(
+        fmt::format("{}: field [benchmarks][{}]: {}; Google Benchmark writes {{\"name\", "
+                    "\"real_time\", \"time_unit\": ns, us, ms or s, ...}}",
+                    file.string(), i, what));
+  };
+  if (!document.at("context").is_object() || !entries.is_array()) {
+    throw std::invalid_argument(
+        fmt::format("{}: \"context\" is not an object or \"benchmarks\" not a list, as Google Benchmark writes them",
+                    file.string()));
+  }
+  Json micro{{"context", document.at("context")}, {"benchmarks", Json::array()}};
+  micro["context"].erase("host_name");
+  micro["context"].erase("executable");
+  size_t failed = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Json& entry = entries[i];
+    if (!entry.is_object()) refuse(i, "not an object");
+    if (entry.value("error_occurred", Json()) == true) {
+      ++failed;
+      continue;
+    }
+    if (entry.value("run_type", Json("iteration")) == "aggregate") continue;
+    const Json unit = entry.value("time_unit", Json());
+    if (!entry.value("name", Json()).is_string()) refuse(i, "no \"name\"");
+    if (!entry.value("real_time", Json()).is_number()) refuse(i, "no \"real_time\"");
+    if (!unit.is_string() || !units.contains(unit)) refuse(i, "no \"time_unit\"");
+    Json kept{{"name", entry.at("name")}, {"time_unit", unit}};
+    for (const auto& [key, value] : entry.items()) {
+      if (value.is_number() && !bookkeeping.contains(key)) kept[key] = value;
+    }
+    const double flops = kept.value("flops", 0.0), bytes = kept.value("bytes", 0.0);
+    if (flops > 0 && bytes > 0) kept["flops_per_byte"] = flops / bytes;
+    micro["benchmarks"].push_back(kept);
+  }
+  if (failed > 0) {
+    notes.push_back(
+        fmt::format("{}: {} of {} benchmarks failed and are not shown", last_part(file), failed, entries.size()));
+  }
+  return micro;
+}
+
+void add_file(const fs::path& file, Json& report, std::vector<std::string>& notes) {
+  static const std::map<std::string, const char*> places{
+      {"gate", "gates"}, {"history", "histories"}, {"noise", "noise"}, {"trace", "traces"}};
+  const Json document = harness::read_any_json(file);
+  const Json kind = harness::kind_of(document);
+  if (kind.is_string() && places.contains(kind)) {
+    harness::check_schema(document, kind.get<std::string>(), file.string());
+    report[places.at(kind)].push_back(document);
+  } else if (kind.is_null() && document.is_object() && document.contains("context") &&
+             document.contains("benchmarks")) {
+    report["micro"].push_back(micro_from(document, file, notes));
+  } else {
+    throw std::invalid_argument(fmt::format(
+        "{}: \"kind\" is {}; --with takes gate, history, noise and trace, and Google Benchmark's JSON (micro --out)",
+        file.string(), kind.is_null() ? "absent" : files::shortened(printable(kind.dump()), 60)));
+  }
+}
+
+// Noise floors say something of a study that was measured under the same circumstances only: each study's, by their
+// places in the report's list. The others are noted.
+void match_noise(Json& report, std::vector<std::string>& notes) {
+  for (size_t i = 0; i < report.at("noise").size(); ++i) {
+    const Json& noise = report.at("noise")[i];
+    std::vector<std::string> differing;
+    bool matched = false;
+    for (Json& entry : report["studies"]) {
+      const Json& study = entry.at("study");
+      const Json own = setting_of(study.at("environment"), study.at("workload"), noise.at("recipe"));
+      differing = differences(own, noise.at("setting"));
+      if (!differing.empty()) continue;
+      entry["noise"].push_back(i);
+      matched = true;
+    }
+    if (matched) continue;
+    notes.push_back(fmt::format("the noise floor of {} is not shown: it was measured under other circumstances ({})",
+                                noise.at("label").get<std::string>(), fmt::join(differing, "; ")));
+  }
+}
+
+}  // namespace
+
+Json report_document(const std::vector<StudyFiles>& studies, const std::vector<fs::path>& with, bool published) {
+  Json report{{"kind", "report"}, {"schema_version", 1}, {"comparison", nullptr}};
+  for (const char* list : {"studies", "gates", "histories", "noise", "traces", "micro", "published", "notes"}) {
+    report[list] = Json::array();
+  }
+  std::vector<std::string> notes;
+  for (const StudyFiles& files : studies) {
+    notes.insert(notes.end(), files.notes.begin(), files.notes.end());
+    report["studies"].push_back({{"source", files.source},
+                                 {"computed_again", files.computed_again},
+                                 {"study", files.study},
+                                 {"runs", runs_of(files)},
+                                 {"losses", losses_of(files, notes)},
+                                 {"noise", Json::array()}});
+    for (const Json& trace : files.traces) report["traces"].push_back(trace);
+  }
+  if (studies.size() == 2) report["comparison"] = comparison_of(studies[0], studies[1], notes);
+  for (const fs::path& file : with) add_file(file, report, notes);
+  match_noise(report, notes);
+  if (published) {
+    report["published"] =
+        harness::read_json(harness::resource_root() / "results" / "published.json", "published").at("entries");
+  }
+  report["notes"] = notes;
+  check_report(report, "the report");
+  return report;
+}
+
+Json read_report(const fs::path& file) {
+  Json report = harness::read_any_json(file);
+  check_report(report, file.string());
+  for (Json& entry : report["studies"]) complete_study(entry["study"]);
+  return report;
+}
+
+void check_report(const Json& report, const std::string& where) {
+  harness::check_schema(report, "report", where);
+  const auto check_each = [&](const char* list, const char* kind) {
+    for (size_t i = 0; i < report.at(list).size(); ++i) {
+      harness::check_schema(report.at(list)[i], kind, fmt::format("{}: field [{}][{}]", where, list, i));
+    }
+  };
+  for (size_t i = 0; i < report.at("studies").size(); ++i) {
+    const Json& entry = report.at("studies")[i];
+    const std::string place = fmt::format("{}: field [studies][{}]", where, i);
+    harness::check_schema(entry.at("study"), "study", place + "[study]");
+    check_study(entry.at("study"), place + "[study]");
+    const size_t rungs = entry.at("study").at("rungs").size();
+    for (const Json& noise : entry.at("noise")) {
+      if (noise.get<size_t>() < report.at("noise").size()) continue;
+      throw std::invalid_argument(
+          fmt::format("{}[noise]: {} is asked for; the report has {}", place, noise.dump(), report.at("noise").size()));
+    }
+    for (const auto& [list, field] : {std::pair{"runs", "rung"}, {"losses", "rung"}, {"losses", "guarded_by"}}) {
+      for (const Json& item : entry.at(list)) {
+        if (item.at(field).get<size_t>() < rungs) continue;
+        throw std::invalid_argument(fmt::format("{}[{}]: \"{}\" is {}; the study has {} rungs", place, list, field,
+                                                item.at(field).dump(), rungs));
+      }
+    }
+  }
+  if (const Json& comparison = report.at("comparison"); !comparison.is_null()) {
+    harness::check_schema(comparison, "comparison", where + ": field [comparison]");
+  }
+  check_each("gates", "gate");
+  check_each("histories", "history");
+  check_each("noise", "noise");
+  check_each("traces", "trace");
+  harness::check_schema({{"kind", "published"}, {"schema_version", 1}, {"entries", report.at("published")}},
+                        "published", where + ": field [published]");
+}
+
+}  // namespace ablations

@@ -1,0 +1,26 @@
+// The report document (results/schemas/report.v1.json): everything that the pages, charts and exports of one study, or
+// of two beside each other, are made from. No number in it is computed again by what draws it.
+#pragma once
+
+#include "ablations/report/study_files.h"
+#include "harness/json_file.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// The document of one or two studies. `with`: verdicts, histories, noise floors, traces, and what Google Benchmark
+// wrote. Throws std::invalid_argument for one of these that is of another kind or cannot be read.
+harness::Json report_document(const std::vector<StudyFiles>& studies,
+                              const std::vector<std::filesystem::path>& with = {}, bool published = false);
+
+// A report.json made before, and every document in it checked.
+harness::Json read_report(const std::filesystem::path& file);
+
+// Throws std::invalid_argument for a report, or a document in it, that does not follow its schema or contradicts
+// itself; `where` begins the message.
+void check_report(const harness::Json& report, const std::string& where);
+
+}  // namespace ablations

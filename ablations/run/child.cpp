@@ -1,0 +1,185 @@
+#include "ablations/run/child.h"
+
+#include "ablations/run/run.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/process.h"
+#include "harness/resources.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::ChildResult;
+using harness::Json;
+
+fs::path peer_script() { return harness::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
+
+fs::path record_file(const fs::path& folder, const std::string& run_id) {
+  return folder / "records" / (run_id + ".json");
+}
+
+void remove_unfinished_files(const fs::path& folder) {
+  std::vector<fs::path> unfinished;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".tmp" && !entry.is_directory()) unfinished.push_back(entry.path());
+  }
+  std::error_code ignored;
+  for (const fs::path& file : unfinished) fs::remove(file, ignored);
+}
+
+std::string last_line(const fs::path& log) {
+  std::string text = files::read_end(log, 4096);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return files::shortened(files::printable(text.substr(text.find_last_of('\n') + 1)), 300);
+}
+
+std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run) {
+  if (record.at("status") != "ok") return "it says that it failed";
+  if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
+  // Read, so that a field which the record's program did not have yet counts as its default.
+  if (model::recipe_from_json(record.at("recipe"), "its recipe") != plan.rungs[run.rung].recipe)
+    return "its recipe is not the planned one";
+  if (record.at("timing").at("warmup_steps") != plan.warmup_steps)
+    return "its steps of warm-up are not the planned ones";
+  const Shape shape = shape_of(plan, run.rung);
+  const Json& workload = record.at("workload");
+  if (workload.at("batch") != shape.B || workload.at("context") != shape.T ||
+      workload.at("accumulation") != shape.accumulation) {
+    return "its steps are not of the planned size";
+  }
+  const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
+  for (const char* series : {"step_ms", "loss", "page_faults"}) {
+    if (record.at("timing").at(series).size() != steps) {
+      return fmt::format("{} values of {}, {} planned", record.at("timing").at(series).size(), series, steps);
+    }
+  }
+  return "";
+}
+
+namespace {
+
+// The file into which a child writes its record: gone when the run is over, however it ends.
+class ChildFile {
+ public:
+  explicit ChildFile(fs::path path) : path_(std::move(path)) {}
+  ~ChildFile() {
+    try {
+      remove_unfinished_files(path_.parent_path());  // a killed child leaves its own temporary file
+    } catch (const fs::filesystem_error&) {          // the next runner tries again
+    }
+  }
+  ChildFile(const ChildFile&) = delete;  // one owner
+  ChildFile& operator=(const ChildFile&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// The child's record, or one that says why there is none.
+Json result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan,
+                   const PlannedRun& run) {
+  const auto failed = [&](const char* kind, const std::string& message) {
+    return failed_record(run.id, kind, message, child.seconds);
+  };
+  switch (child.end) {
+    case ChildResult::End::timed_out:
+      return failed("timeout", child.describe(plan.run_limit_s));
+    case ChildResult::End::not_started:
+      return failed("spawn", child.describe(plan.run_limit_s));
+    case ChildResult::End::signaled: {
+      const char* hint = child.code == SIGKILL ? "; the kernel does this when memory runs out" : "";
+      return failed("signal", child.describe(plan.run_limit_s) + hint);
+    }
+    default:
+      break;
+  }
+  if (!child.succeeded()) {
+    const std::string line = last_line(log);
+    return failed("exit", child.describe(plan.run_limit_s) + (line.empty() ? "" : ": " + line));
+  }
+  try {
+    Json record = harness::read_json(written, "record");
+    if (const Rung& rung = plan.rungs[run.rung]; !rung.program.empty()) {  // it was not told these
+      record["id"] = run.id;
+      if (record.at("status") == "ok") record["optimizations"] = rung.applied;
+    }
+    if (record.at("status") == "failed" && record.at("id") == run.id) return record;  // it says why itself
+    const std::string fault = fault_of(record, plan, run);
+    if (fault.empty()) return record;
+    return failed("rubbish", "its record does not fit the plan: " + fault);
+  } catch (const std::invalid_argument& error) {
+    return failed("rubbish", fmt::format("it left no valid record: {}", error.what()));
+  }
+}
+
+// What `ladder run` does for itself (model/host_memory.cpp), asked of the C library from outside: the peer works under
+// the same policy.
+std::vector<std::string> environment_of(const Rung& rung) {
+  if (!rung.program.empty()) return {"LADDER_HOME="};  // it finds its own
+  if (rung.peer.empty() || rung.recipe.host_memory != model::HostMemory::keep) return {};
+  return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
+}
+
+// For another program, which may be older or newer and have other plans: by flags, and of the recipe only what is not
+// the default.
+std::vector<std::string> flags_of(const Plan& plan, const PlannedRun& run) {
+  const Rung& rung = plan.rungs[run.rung];
+  const Shape shape = shape_of(plan, run.rung);
+  Json edits = Json::object();
+  const Json differences = model::recipe_diff({}, rung.recipe);
+  for (const auto& [field, values] : differences.items()) edits[field] = values.at(1);
+  std::vector<std::string> argv{rung.program, "run", "--recipe", edits.dump(), "--model", plan.model};
+  const auto add = [&](const char* flag, auto value) { argv.insert(argv.end(), {flag, std::to_string(value)}); };
+  add("--batch", shape.B);
+  add("--context", shape.T);
+  add("--accumulation", shape.accumulation);
+  if (shape.positions > 0) add("--positions", shape.positions);
+  add("--steps", plan.timed_steps);
+  add("--warmup", plan.warmup_steps);
+  add("--seed", plan.seed);
+  add("--threads", plan.threads);
+  argv.insert(argv.end(), {"--data", plan.tokens.empty() ? plan.data : plan.tokens});
+  if (plan.tokens.empty()) argv.insert(argv.end(), {"--vocab", plan.vocabulary});
+  return argv;
+}
+
+std::vector<std::string> command_of(const Plan& plan, const PlannedRun& run, const Programs& programs,
+                                    const fs::path& folder, const fs::path& record) {
+  const Rung& rung = plan.rungs[run.rung];
+  std::vector<std::string> argv{programs.ladder.string(), "run"};
+  if (!rung.peer.empty()) argv = {programs.python.string(), peer_script().string()};
+  const std::string plan_file = (folder / "plan.json").string();
+  if (!rung.program.empty()) {
+    argv = flags_of(plan, run);
+  } else {
+    argv.insert(argv.end(), {"--plan", plan_file, "--run", run.id});
+  }
+  argv.insert(argv.end(), {"--record", record.string(), "--report-steps-to-parent"});
+  return argv;
+}
+
+}  // namespace
+
+std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
+                                  const fs::path& folder, const std::function<void(std::string_view)>& on_line) {
+  const ChildFile written(folder / "records" / (run.id + ".child.tmp"));
+  const fs::path log = folder / "logs" / (run.id + ".log");
+  const ChildResult child = harness::run_child({.argv = command_of(plan, run, programs, folder, written.path()),
+                                                .log = log,
+                                                .limit_s = plan.run_limit_s,
+                                                .environment = environment_of(plan.rungs[run.rung]),
+                                                .on_line = on_line});
+  if (child.end == ChildResult::End::interrupted) return std::nullopt;
+  return result_record(child, written.path(), log, plan, run);
+}
+
+}  // namespace ablations

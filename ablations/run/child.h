@@ -1,0 +1,41 @@
+// One planned run in a process of its own: how it is called, and what comes back. Whatever happens to the child costs
+// its own run only.
+#pragma once
+
+#include "ablations/plan/plan.h"
+#include "harness/json_file.h"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ablations {
+
+// Who makes the runs: this program itself, and a Python with PyTorch for the peers'.
+struct Programs {
+  std::filesystem::path ladder, python;
+};
+
+// The run's record, as its child left it or saying why there is none; nothing where it was interrupted. `folder`: the
+// study's, with records/ and logs/ in it. `on_line`: what the child says of its progress.
+std::optional<harness::Json> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
+                                           const std::filesystem::path& folder,
+                                           const std::function<void(std::string_view)>& on_line);
+
+// Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
+std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
+
+std::filesystem::path record_file(const std::filesystem::path& folder, const std::string& run_id);
+
+// The script that does the work of a planned run in PyTorch.
+std::filesystem::path peer_script();
+
+// The end of what a child printed, whatever that was: one line of UTF-8 without control characters.
+std::string last_line(const std::filesystem::path& log);
+
+// Removes what writers that were killed left behind in a folder. Nobody else may be at work in it.
+void remove_unfinished_files(const std::filesystem::path& folder);
+
+}  // namespace ablations

@@ -1,0 +1,224 @@
+#include "ablations/run/observe.h"
+
+#include "harness/cuda_calls.h"
+#include "harness/json_file.h"
+#include "harness/library_calls.h"
+#include "harness/memory_log.h"
+#include "harness/operation_log.h"
+#include "model/precision.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+
+namespace ablations {
+namespace {
+
+using at::Tensor;
+using Json = nlohmann::json;
+
+constexpr int64_t refault_bytes = int64_t{64} << 20;
+
+// The library call that did most of the work: oneDNN also logs the reorders around a product.
+std::string product_kernel(const std::map<std::string, int64_t>& calls) {
+  std::string kernel;
+  for (const auto& [name, count] : calls) {
+    if (name.find("matmul") != std::string::npos || name.find("gemm") != std::string::npos) kernel = name;
+  }
+  return kernel;
+}
+
+Json fingerprint(const model::Recipe& recipe, bool with_autocast) {
+  const at::NoGradGuard no_grad;
+  const at::DeviceType device = model::device_type(recipe.device);
+  at::Generator generator = at::detail::createCPUGenerator(7);
+  const auto factor = [&] { return at::empty({512, 512}).normal_(0.0, 1.0, generator); };
+  const Tensor on_cpu[] = {factor(), factor()};
+  const Tensor a = on_cpu[0].to(device), b = on_cpu[1].to(device);
+  Tensor product;
+  const auto multiply = [&] {
+    const model::AutocastScope autocast(device, with_autocast ? recipe.autocast : model::Autocast::off);
+    product = at::matmul(a, b);
+  };
+  std::string kernel;
+  if (device == at::kCPU) {
+    kernel = product_kernel(harness::library_calls(multiply));
+  } else {
+    multiply();
+  }
+  // On the CPU, wherever the product was made: a device that computes nothing shall not agree with itself.
+  const Tensor exact = at::matmul(on_cpu[0].to(at::kDouble), on_cpu[1].to(at::kDouble));
+  const double error = ((product.to(at::kCPU, at::kDouble) - exact).norm() / exact.norm()).item<double>();
+  return {{"relative_error", harness::finite_or_null(error)},
+          {"precision", precision_of(error)},
+          {"kernel", kernel.empty() ? Json() : Json(kernel)}};
+}
+
+int64_t refaults() {
+  const auto minor_faults = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  // The least of a few rounds: the heap may have to grow for the first one. Each block is a little smaller than the one
+  // before and so fits where that was, whatever small pieces malloc keeps to itself at its ends.
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int round = 0; round < 5; ++round) {
+    const int64_t before = minor_faults();
+    const Tensor block = at::empty({refault_bytes - round * 65536}, at::kByte);
+    block.fill_(round);
+    least = std::min(least, minor_faults() - before);
+  }
+  return least;
+}
+
+}  // namespace
+
+std::string precision_of(double relative_error) {
+  // Halfway, on a logarithmic scale, between what 24, 11 and 8 bits of significand cost.
+  if (!(relative_error < 1e-2)) return "wrong";
+  if (relative_error > 9e-4) return "bfloat16";
+  if (relative_error > 1e-5) return "tf32 or float16";
+  return "float32";
+}
+
+namespace {
+
+Json matmul_precision(at::DeviceType device) {
+  const at::Float32MatmulPrecision aten = at::globalContext().float32MatmulPrecision();
+  const at::Float32Precision backend = at::globalContext().float32Precision(
+      device == at::kCUDA ? at::Float32Backend::CUDA : at::Float32Backend::MKLDNN, at::Float32Op::MATMUL);
+  return {{"aten", aten == at::Float32MatmulPrecision::HIGHEST ? "highest"
+                   : aten == at::Float32MatmulPrecision::HIGH  ? "high"
+                                                               : "medium"},
+          {"backend", at::precision2str(backend)}};
+}
+
+// The switches as ATen has them, and what it does with an operation whose result may depend on the order of threads:
+// put_ with an index that stands twice.
+Json determinism(at::DeviceType device) {
+  const at::Context& context = at::globalContext();
+  bool refuses = false;
+  try {
+    const at::NoGradGuard no_grad;
+    const auto on_device = at::TensorOptions().device(device);
+    at::zeros({2}, on_device).put_(at::zeros({2}, on_device.dtype(at::kLong)), at::ones({2}, on_device));
+  } catch (const c10::Error& error) {
+    refuses = std::string(error.what_without_backtrace()).find("deterministic") != std::string::npos;
+    if (!refuses) throw;
+  }
+  const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG");
+  return {{"algorithms", context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly()},
+          {"refuses", refuses},
+          {"cudnn_deterministic", context.deterministicCuDNN()},
+          {"cudnn_benchmark", context.benchmarkCuDNN()},
+          {"cublas_workspace", workspace == nullptr ? Json() : Json(workspace)}};
+}
+
+// A step of its own, as a timed one: nothing else watches it.
+Json cuda_calls(model::Trainer& trainer) {
+  trainer.synchronize();
+  const harness::CudaCalls seen = harness::cuda_calls([&] { trainer.step(); });
+  trainer.synchronize();
+  if (!seen.unavailable.empty()) return {{"unavailable", seen.unavailable}};
+  return {{"kernel_launches", seen.kernel_launches()},
+          {"graph_launches", seen.graph_launches()},
+          {"host_waits", seen.host_waits()},
+          {"calls", seen.calls}};
+}
+
+int64_t gradient_bytes(const model::GPT2& gpt2) {
+  int64_t bytes = 0;
+  for (const model::Parameter& parameter : gpt2.parameters()) {
+    if (parameter.tensor.grad().defined()) bytes += static_cast<int64_t>(parameter.tensor.grad().nbytes());
+  }
+  return bytes;
+}
+
+// One step that dispatches its operations, watched from within: what it is made of.
+struct StepContents {
+  Json operations = Json::object(), update_operations, backward_nodes, products, logits;
+  int64_t activations_bytes = 0;
+};
+
+StepContents watch_step(model::Trainer& trainer) {
+  const model::Recipe& recipe = trainer.recipe();
+  StepContents makeup;
+  const auto head = trainer.ops().head;
+  trainer.ops().head = [&](const Tensor& x, const Tensor& wte) {
+    Tensor result = head(x, wte);
+    makeup.logits = {{"dtype", at::toString(result.scalar_type())}, {"columns", result.size(-1)}};
+    return result;
+  };
+  const auto on_phase = trainer.on_phase;
+  {
+    harness::OperationLog log;
+    const harness::MemoryLog memory(model::device_type(recipe.device));
+    std::optional<int64_t> before_forward, after_forward;
+    trainer.on_phase = [&](std::string_view phase) {
+      on_phase(phase);
+      log.begin_phase(phase);
+      if (phase == "forward" && !before_forward) before_forward = memory.live_bytes();
+      if (phase == "backward" && !after_forward) after_forward = memory.live_bytes();
+    };
+    if (recipe.device == model::Device::cpu) {
+      makeup.products = harness::library_calls([&] { trainer.step(); });
+    } else {
+      trainer.step();
+      trainer.synchronize();
+    }
+    for (const char* phase : {"data", "forward", "backward", "clip", "update"}) {
+      int64_t count = 0;
+      for (const auto& [name, calls] : log.operations(phase)) count += calls;
+      makeup.operations[phase] = count;
+    }
+    makeup.operations["total"] = log.total();
+    makeup.update_operations = log.operations("update");
+    makeup.backward_nodes = log.backward_nodes();
+    if (before_forward && after_forward) makeup.activations_bytes = *after_forward - *before_forward;
+  }
+  trainer.on_phase = on_phase;
+  trainer.ops().head = head;
+  return makeup;
+}
+
+}  // namespace
+
+Json observe(model::Trainer& trainer) {
+  const model::Recipe& recipe = trainer.recipe();
+  const Json calls = recipe.device == model::Device::cuda ? cuda_calls(trainer) : Json();
+  StepContents makeup = watch_step(trainer);
+  if (recipe.execution == model::Execution::graph) {
+    const Json replayed = makeup.operations;
+    trainer.recapture();
+    makeup = watch_step(trainer);
+    makeup.operations = replayed;
+  }
+  return {{"parameters_device", trainer.model().parameters().front().tensor.device().str()},
+          {"matmul_precision", matmul_precision(model::device_type(recipe.device))},
+          {"fingerprint", {{"float32", fingerprint(recipe, false)}, {"autocast", fingerprint(recipe, true)}}},
+          {"determinism", determinism(model::device_type(recipe.device))},
+          {"logits", makeup.logits},
+          {"operations", makeup.operations},
+          {"update_operations", makeup.update_operations},
+          {"backward_nodes", makeup.backward_nodes},
+          {"matrix_products", makeup.products},
+          {"cuda_calls", calls},
+          {"refault", {{"bytes", refault_bytes}, {"faults", refaults()}}},
+          {"skipped_steps", trainer.skipped_steps()},
+          {"loss_scale", trainer.loss_scale()},
+          {"memory",
+           {{"weights_bytes", trainer.weight_bytes()},
+            {"gradients_bytes", gradient_bytes(trainer.model())},
+            {"optimizer_bytes", trainer.optimizer_bytes()},
+            {"activations_bytes", makeup.activations_bytes}}}};
+}
+
+}  // namespace ablations

@@ -1,0 +1,26 @@
+// The devices that a command measures on, for itself: two measurements at once disturb each other, and neither would
+// know. Runners take them for all their children.
+#pragma once
+
+#include "ablations/plan/plan.h"
+#include "harness/locks.h"
+
+#include <filesystem>
+#include <list>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+using Occupied = std::list<harness::DeviceLock>;
+
+// command: "ladder ablate"; at: the folder it works in. Where a device is in use says by whom, and waits if `wait`;
+// else throws harness::Unfit. Two GPUs are two devices; the CPU is one.
+Occupied occupy(const std::set<model::Device>& devices, const std::string& command, const std::filesystem::path& at,
+                bool wait);
+
+// Those that the runs' recipes name.
+std::set<model::Device> devices_of(const Plan& plan, const std::vector<PlannedRun>& runs);
+
+}  // namespace ablations

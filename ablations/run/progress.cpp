@@ -1,0 +1,76 @@
+#include "ablations/run/progress.h"
+
+#include "ablations/text/style.h"
+#include "ablations/text/text.h"
+#include "files/printable.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace ablations {
+
+using files::shortened;
+using harness::Json;
+
+namespace {
+
+std::string clock_time(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+Progress::Progress(const Plan& plan, size_t planned, size_t runs)
+    : plan_(plan), runs_(runs), terminal_(::isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()) {
+  if (runs < planned) {
+    fmt::print(stderr, "{} of {} runs are there already; {} to go\n", planned - runs, planned, runs);
+  }
+}
+
+void Progress::begin(const PlannedRun& run) {
+  current_ = run.id;
+  if (terminal_) draw(0, plan_.warmup_steps + plan_.timed_steps);
+}
+
+void Progress::step(std::string_view line) {
+  long long step = 0, steps = 0;
+  const bool two = std::sscanf(std::string(line).c_str(), "%lld %lld", &step, &steps) == 2;
+  if (terminal_ && two && step >= 0 && step <= steps && steps > 0) draw(step, steps);  // a child may write anything
+}
+
+void Progress::draw(int64_t step, int64_t steps) const {
+  constexpr int width = 20;
+  const double share = (static_cast<double>(done_) + static_cast<double>(step) / static_cast<double>(steps)) /
+                       static_cast<double>(runs_);
+  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const auto filled = static_cast<size_t>(share * width);
+  std::string text = fmt::format("[{}{}] run {}/{} {} step {}/{}", std::string(filled, '#'),
+                                 std::string(width - filled, '.'), done_ + 1, runs_, current_, step, steps);
+  if (share > 0.02) text += fmt::format(", {} left", clock_time(elapsed * (1 - share) / share));
+  fmt::print(stderr, "\r\x1b[K{}", shortened(text, 79));
+  std::fflush(stderr);
+}
+
+void Progress::end(const PlannedRun& run, const Json& record) {
+  ++done_;
+  const bool good = record.at("status") == "ok";
+  const std::string result = good ? number(record.at("summary").at("median_ms").get<double>()) + " ms/step"
+                                  : standard_error().painted(Style::bad, "FAILED:") + " " +
+                                        files::printable(record.at("failure").at("message").get<std::string>());
+  if (terminal_) fmt::print(stderr, "\r\x1b[K");
+  if (!terminal_ || !good) {
+    fmt::print(stderr, "[{}/{}] {:<20} {} ({:.1f} s)\n", done_, runs_, run.id, result,
+               record.at("duration_s").get<double>());
+  }
+}
+
+void Progress::interrupted() { note("interrupted in run " + current_); }
+
+void Progress::note(const std::string& line) const {
+  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", files::printable(line));
+}
+
+}  // namespace ablations

@@ -1,0 +1,31 @@
+// One run: a recipe, a fresh process, clean timing, one record. Timing first; observing starts after the last timed
+// step. What is looked at meanwhile is the machine, from outside: a run that it disturbed is flagged.
+#pragma once
+
+#include "ablations/run/workload.h"
+#include "harness/json_file.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace ablations {
+
+// Throws std::invalid_argument for sizes out of range, before anything is allocated. Returns a record with status "ok",
+// also where a proof failed: judging is the study's; or one with status "failed" and failure kind "out_of_memory",
+// whose message says what was asked for and what was there. on_step: how many steps are done, of warm-up and timed ones
+// together.
+harness::Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step);
+
+// {"peak_bytes", "peak_source", on a GPU "reserved_peak_bytes"} of this process so far.
+harness::Json peak_memory(const model::Recipe& recipe);
+
+// The record's "summary" of its timed steps, in ms. Throws std::invalid_argument for none.
+harness::Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
+
+// A record for a run that left none. failure_kind: "signal", "timeout", "exit", "rubbish", "spawn", "out_of_memory".
+harness::Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message,
+                            double seconds);
+
+}  // namespace ablations

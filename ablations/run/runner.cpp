@@ -1,0 +1,267 @@
+#include "ablations/run/runner.h"
+
+#include "ablations/plan/shard.h"
+#include "ablations/run/progress.h"
+#include "ablations/run/setting.h"
+#include "harness/environment.h"
+#include "harness/json_file.h"
+#include "harness/locks.h"
+#include "harness/process.h"
+#include "harness/unfit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <compare>
+#include <deque>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::ChildResult;
+using harness::Json;
+
+namespace {
+
+// The good record of a run; null where there is none.
+Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
+  const fs::path file = record_file(folder, run.id);
+  if (!fs::exists(file)) return {};
+  try {
+    Json record = harness::read_json(file, "record");
+    return fault_of(record, plan, run).empty() ? record : Json();
+  } catch (const std::invalid_argument&) {
+    return {};
+  }
+}
+
+// A study is one machine's, or one kind's, and one program's: where it is gone on with, too. A gate's programs are not
+// this one.
+void check_same_machine(const fs::path& folder, const Plan& plan, const Json& record) {
+  Json here{{"environment", harness::environment()}, {"workload", record.at("workload")}};
+  here["environment"]["threads"] = plan.threads;  // of the runs, not of this process
+  const bool cuda = uses_cuda(plan);
+  const auto setting = [&](const Json& of) {
+    return plan.gate ? machine_setting(of.at("environment"), cuda) : study_setting(of, cuda);
+  };
+  const auto lines = differences(setting(record), setting(here));
+  if (lines.empty()) return;
+  throw harness::Unfit(fmt::format("{}: its runs were made under other circumstances: {}; go on there, or begin anew",
+                                   folder.string(), fmt::join(lines, "; ")));
+}
+
+bool is_disturbed(const Json& record) { return record.at("status") == "ok" && !record.value("flags", Json()).empty(); }
+
+// Whether a disturbed run has not been made a second time. Who is killed between two writes leaves its record twice.
+bool waits_for_second(const fs::path& file, const Json& record) {
+  if (!is_disturbed(record)) return false;
+  try {
+    return harness::read_json(flagged_file(file), "record") == record;
+  } catch (const std::invalid_argument&) {  // there is none, or none that can be read
+    return true;
+  }
+}
+
+// Makes a plan's runs, one child for each.
+class Runner {
+ public:
+  Runner(const Plan& plan, fs::path folder, Programs programs, double budget_s)
+      : plan_(plan), folder_(std::move(folder)), programs_(std::move(programs)), budget_s_(budget_s) {}
+
+  Outcome carry_out() {
+    const std::vector<Due> due = due_runs();
+    const auto ours = std::ranges::find_if(first_of_, [](const auto& of) { return of.first.peer.empty(); });
+    if (!due.empty() && ours != first_of_.end()) check_same_machine(folder_, plan_, ours->second);
+    harness::catch_interrupts();
+    progress_.emplace(plan_, runs_to_make(plan_).size(), due.size());
+    for (size_t i = 0; i < due.size() && !outcome_.interrupted; ++i) {
+      if (outcome_.not_made > 0 || budget_is_spent()) {
+        ++outcome_.not_made;
+        continue;
+      }
+      make_due(due[i]);
+      const bool repeat_goes_on = i + 1 < due.size() && due[i + 1].run.repeat == due[i].run.repeat;
+      if (!repeat_goes_on) make_disturbed_again();
+    }
+    outcome_.not_made += std::ssize(disturbed_);
+    return outcome_;
+  }
+
+ private:
+  struct Due {
+    PlannedRun run;
+    Json first;  // of a disturbed run that is to be made again; null: it has not been made
+  };
+
+  struct Maker {
+    std::string peer, program;  // as a rung's
+    auto operator<=>(const Maker&) const = default;
+  };
+
+  // What the folder lacks.
+  std::vector<Due> due_runs() {
+    std::vector<Due> due;
+    for (const PlannedRun& run : runs_to_make(plan_)) {
+      const Json record = good_record(folder_, plan_, run);
+      const bool again = !record.is_null() && waits_for_second(record_file(folder_, run.id), record);
+      if (record.is_null() || again) due.push_back({run, record});
+      if (!record.is_null()) first_of_.try_emplace(maker_of(run), record);
+    }
+    return due;
+  }
+
+  [[nodiscard]] bool budget_is_spent() const {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    return budget_s_ > 0 && passed.count() >= budget_s_;
+  }
+
+  void make_due(const Due& due) {
+    Json record = due.first;
+    if (record.is_null()) {
+      std::optional<Json> made = make(due.run);
+      if (!made) return;
+      record = std::move(*made);
+      harness::write_json(record_file(folder_, due.run.id), record, "record");
+      // Under a budget disturbed runs wait until all others of their repeat have been made.
+      if (is_disturbed(record) && budget_s_ > 0) {
+        progress_->end(due.run, record);
+        disturbed_.push_back({due.run, std::move(record)});
+        return;
+      }
+    }
+    if (is_disturbed(record) && !make_again(due.run, record)) return;
+    outcome_.some_failed = outcome_.some_failed || record.at("status") != "ok";
+    progress_->end(due.run, record);
+  }
+
+  void make_disturbed_again() {
+    while (!disturbed_.empty() && !budget_is_spent() && !outcome_.interrupted) {
+      auto [run, record] = std::move(disturbed_.front());
+      disturbed_.pop_front();
+      progress_->one_more();
+      if (make_again(run, record)) progress_->end(run, record);
+    }
+  }
+
+  // The record of a new child; none where it was interrupted.
+  std::optional<Json> make(const PlannedRun& run) {
+    progress_->begin(run);
+    std::optional<Json> record =
+        made_by_child(plan_, run, programs_, folder_, [&](std::string_view line) { progress_->step(line); });
+    if (!record) {
+      progress_->interrupted();
+      outcome_.interrupted = true;
+      return std::nullopt;
+    }
+    if (record->at("status") == "ok") check_belongs(run, *record);
+    return record;
+  }
+
+  // A disturbed run once more; false where that was interrupted.
+  bool make_again(const PlannedRun& run, Json& record) {
+    progress_->note(fmt::format("run {} is made again; {}", run.id,
+                                fmt::join(record.at("flags").get<std::vector<std::string>>(), "; ")));
+    std::optional<Json> second = make(run);
+    if (!second) return false;
+    if (second->at("status") == "ok") {
+      harness::write_json(flagged_file(record_file(folder_, run.id)), record, "record");
+      harness::write_json(record_file(folder_, run.id), *second, "record");
+      record = std::move(*second);
+    } else {
+      progress_->note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,
+                                  second->at("failure").at("message").get<std::string>()));
+    }
+    return true;
+  }
+
+  [[nodiscard]] Maker maker_of(const PlannedRun& run) const {
+    const Rung& rung = plan_.rungs[run.rung];
+    return {rung.peer, rung.program};
+  }
+
+  // Throws harness::Unfit for a run of another text, or of a program that was built anew since the study's first run.
+  void check_belongs(const PlannedRun& run, const Json& record) {
+    const Json& first = first_of_.try_emplace(maker_of(run), record).first->second;
+    const bool cuda = uses_cuda(plan_);
+    const auto lines = differences(study_setting(first, cuda), study_setting(record, cuda));
+    if (lines.empty()) return;
+    throw harness::Unfit(fmt::format("{}: run {} does not belong to run {}, and is not kept: {}", folder_.string(),
+                                     run.id, first.at("id").get<std::string>(), fmt::join(lines, "; ")));
+  }
+
+  const Plan& plan_;
+  fs::path folder_;
+  Programs programs_;
+  double budget_s_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::map<Maker, Json> first_of_;  // each one's first record
+  std::deque<Due> disturbed_;       // to be made again at the end of their repeat
+  std::optional<Progress> progress_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_extension(".flagged.json"); }
+
+void create_study(const Plan& plan, const fs::path& folder) {
+  if (fs::exists(folder / "plan.json")) {
+    throw std::invalid_argument(fmt::format(
+        "{}: holds a study already; --resume completes it, or name another folder with --out", folder.string()));
+  }
+  fs::create_directories(folder);
+  harness::write_json(folder / "plan.json", to_json(plan), "plan");
+}
+
+Plan open_study(const fs::path& folder) {
+  const fs::path file = folder / "plan.json";
+  if (!fs::exists(file)) throw std::invalid_argument(fmt::format("{}: holds no study (no plan.json)", folder.string()));
+  return plan_from_json(harness::read_json(file, "plan"), file.string());
+}
+
+Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s) {
+  const harness::FolderLock lock(folder);
+  for (const char* part : {"records", "logs"}) fs::create_directories(folder / part);
+  for (const fs::path& part : {folder, folder / "records"}) remove_unfinished_files(part);
+  return Runner(plan, folder, programs, budget_s).carry_out();
+}
+
+std::filesystem::path trace_file(const fs::path& folder, const Rung& rung) {
+  return folder / "traces" / (name_of(rung) + ".trace.json");
+}
+
+ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs) {
+  const std::string name = name_of(plan.rungs[rung]);
+  const auto run = std::ranges::find(plan.runs, rung, &PlannedRun::rung);
+  for (const char* part : {"traces", "logs"}) fs::create_directories(folder / part);
+  const fs::path log = folder / "logs" / (name + ".trace.log");
+  fmt::print(stderr, "tracing {} ...\n", name);
+  ChildResult child = harness::run_child(
+      {.argv = {programs.ladder.string(), "profile", "--trace", "--plan", (folder / "plan.json").string(), "--run",
+                run->id, "--out", (folder / "traces").string()},
+       .log = log,
+       .limit_s = plan.run_limit_s});
+  if (!child.succeeded() && child.end != ChildResult::End::interrupted) {
+    fmt::print(stderr, "the trace of {} failed: {}: {}\n", name, child.describe(plan.run_limit_s), last_line(log));
+  }
+  return child;
+}
+
+bool trace_rungs(const Plan& plan, const fs::path& folder, const Programs& programs) {
+  const harness::FolderLock lock(folder);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    if (rung.status != Rung::Status::planned || !rung.peer.empty() || fs::exists(trace_file(folder, rung))) continue;
+    if (trace_rung(plan, folder, i, programs).end == ChildResult::End::interrupted) return false;
+  }
+  return true;
+}
+
+}  // namespace ablations

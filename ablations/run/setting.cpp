@@ -1,0 +1,112 @@
+#include "ablations/run/setting.h"
+
+#include "model/recipe.h"
+#include "model/sha256.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using harness::Json;
+
+namespace {
+
+Json at_or_null(const Json& object, const char* field) {
+  return object.is_object() ? object.value(field, Json()) : Json();
+}
+
+// Model and size of a step.
+Json size_of(const Json& workload) {
+  Json size;
+  for (const char* field : {"model", "batch", "context", "accumulation"}) size[field] = at_or_null(workload, field);
+  return size;
+}
+
+std::string text_of(const Json& value) {
+  if (value.is_null()) return "not known";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+Json setting_of(const Json& environment, const Json& workload, const Json& recipe) {
+  const bool cuda = at_or_null(recipe, "device") == "cuda";
+  Json setting = size_of(workload);
+  setting["positions"] = at_or_null(workload, "positions");
+  setting["dtype"] = at_or_null(recipe, "autocast") == "off" ? Json("float32") : at_or_null(recipe, "autocast");
+  setting["torch"] = at_or_null(environment, "torch");
+  if (cuda) {
+    setting["device"] = at_or_null(at_or_null(environment, "gpu"), "name");
+    setting["driver"] = at_or_null(environment, "driver");
+    setting["driver_cuda"] = at_or_null(environment, "driver_cuda");
+    setting["cuda"] = at_or_null(environment, "cuda");
+  } else {
+    setting["device"] = at_or_null(at_or_null(environment, "cpu"), "model");
+    setting["threads"] = at_or_null(environment, "threads");
+  }
+  return setting;
+}
+
+Json setting_of(const Json& record) {
+  return setting_of(record.at("environment"), record.at("workload"), record.at("recipe"));
+}
+
+Json machine_setting(const Json& environment, bool cuda) {
+  Json setting = setting_of(environment, Json::object(), {{"device", cuda ? "cuda" : "cpu"}});
+  for (const char* field : {"model", "batch", "context", "accumulation", "positions", "dtype"}) setting.erase(field);
+  return setting;
+}
+
+std::vector<const char*> program_fields(bool cuda) {
+  std::vector<const char*> fields{"git_commit", "torch", "compiler", "compiler_flags", "mkl", "onednn"};
+  if (cuda) fields.insert(fields.end(), {"cuda", "cudnn"});
+  return fields;
+}
+
+Json study_setting(const Json& record, bool cuda) {
+  const Json& environment = record.at("environment");
+  Json setting = machine_setting(environment, cuda);
+  for (const char* field : program_fields(cuda)) setting[field] = at_or_null(environment, field);
+  setting["git_dirty"] = at_or_null(environment, "git_dirty");
+  setting["text"] = at_or_null(at_or_null(record.at("workload"), "data"), "sha256");
+  return setting;
+}
+
+std::vector<std::string> differences(const Json& setting, const Json& other) {
+  std::vector<std::string> lines;
+  Json fields = setting;
+  fields.update(other);
+  for (const auto& [field, ignored] : fields.items()) {
+    const Json here = at_or_null(setting, field.c_str()), there = at_or_null(other, field.c_str());
+    if (here != there) lines.push_back(fmt::format("{}: {} against {}", field, text_of(here), text_of(there)));
+  }
+  return lines;
+}
+
+std::string recipe_hash(const Json& recipe, const Json& workload) {
+  // Only what is not the default, so that a new field of recipes leaves old hashes as they are.
+  const Json edits = model::recipe_diff({}, model::recipe_from_json(recipe, "recipe"));
+  return model::sha256_hex(Json{{"recipe", edits}, {"size", size_of(workload)}}.dump()).substr(0, 12);
+}
+
+std::string device_slug(const Json& setting) {
+  const Json device = at_or_null(setting, "device");
+  if (!device.is_string()) return "unknown-device";
+  std::string text = device;
+  if (const Json threads = at_or_null(setting, "threads"); threads.is_number())
+    text += fmt::format(" {} threads", threads.get<int64_t>());
+  std::string slug;
+  for (const char c : text) {
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      slug += c;
+    } else if (c >= 'A' && c <= 'Z') {
+      slug += static_cast<char>(c - 'A' + 'a');
+    } else if (!slug.empty() && slug.back() != '-') {
+      slug += '-';
+    }
+  }
+  while (!slug.empty() && slug.back() == '-') slug.pop_back();
+  return slug.empty() ? "unknown-device" : slug;
+}
+
+}  // namespace ablations

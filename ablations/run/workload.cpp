@@ -1,0 +1,81 @@
+#include "ablations/run/workload.h"
+
+#include "harness/environment.h"
+#include "harness/resources.h"
+#include "model/host_memory.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace ablations {
+
+namespace {
+
+void check_range(const char* name, int64_t value, int64_t least, int64_t most) {
+  if (value < least || value > most) {
+    throw std::invalid_argument(fmt::format("{} {} is not allowed; {} to {} is", name, value, least, most));
+  }
+}
+
+const RunOptions& checked(const RunOptions& options) {
+  check_range("--steps", options.timed_steps, 1, 100000);
+  check_range("--warmup", options.warmup_steps, 0, 100000);
+  check_range("--threads", options.threads, 0, 4096);
+  return options;
+}
+
+// Also what has to come before the first tensor.
+model::TokenStream tokens_of(const RunOptions& options, int64_t vocabulary) {
+  model::apply_host_memory(options.recipe.host_memory);
+  at::set_num_threads(
+      static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
+  return options.tokens.empty()
+             ? model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", vocabulary)
+             : model::load_tokens(options.tokens, vocabulary);
+}
+
+model::Config config_of(const RunOptions& options) {
+  return model::with_positions(model::preset(options.model), options.positions);
+}
+
+}  // namespace
+
+nlohmann::json workload_json(const RunOptions& options, const std::string& sha256, size_t tokens) {
+  const model::Config config = config_of(options);
+  const int64_t per_step = options.B * options.T * options.accumulation;
+  return {{"model", config.name},
+          {"parameters", config.parameters()},
+          {"batch", options.B},
+          {"context", options.T},
+          {"accumulation", options.accumulation},
+          {"positions", config.n_positions},
+          {"tokens_per_step", per_step},
+          {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
+          {"seed", options.seed},
+          {"data", {{"source", options.data.filename().string()}, {"sha256", sha256}, {"tokens", tokens}}}};
+}
+
+Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
+    : options_(checked(options)),
+      config_(config_of(options)),
+      tokens_(tokens_of(options, config_.vocabulary)),
+      trainer_(config_, options.recipe,
+               {.B = options.B,
+                .T = options.T,
+                .accumulation = options.accumulation,
+                .max_steps = steps,
+                .seed = options.seed},
+               tokens_) {
+  label(harness::nvtx_tool_attached());
+}
+
+void Gpt2Workload::label(bool follow_autograd) {
+  labels_.reset();
+  labels_ = std::make_unique<harness::Labels>(follow_autograd);
+  trainer_.on_phase = [this](std::string_view phase) { labels_->begin_phase(phase); };
+  trainer_.ops().on_part = [this](int64_t layer, std::string_view part) { labels_->begin_part(layer, part); };
+}
+
+}  // namespace ablations

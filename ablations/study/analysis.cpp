@@ -1,0 +1,250 @@
+#include "ablations/study/analysis.h"
+
+#include "ablations/profile/explain.h"
+#include "ablations/run/runner.h"
+#include "ablations/run/workload.h"
+#include "ablations/study/attribution.h"
+#include "ablations/study/judge.h"
+#include "ablations/study/measured.h"
+#include "ablations/study/rung_summary.h"
+#include "harness/environment.h"
+#include "harness/stats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+// One line for all of them, or none: the rungs themselves are marked.
+void warn_of_disturbed_runs(const Measured& measured, Json& warnings) {
+  int64_t disturbed = 0;
+  std::string first;
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    for (const auto& [repeat, run] : runs) {
+      if (run.disturbances.empty()) continue;
+      if (++disturbed == 1) first = run.disturbances.front();
+    }
+  }
+  if (disturbed == 0) return;
+  warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}", disturbed, measured.runs_ok,
+                                 disturbed == 1 ? "was" : "were", first, disturbed == 1 ? "" : ", and others"));
+}
+
+// Where the reference of a cumulative ladder has no valid number, the first measured rung after it takes its place.
+size_t reference_that_counts(const Plan& plan, const Json& rungs) {
+  for (size_t i = plan.reference; plan.mode == Mode::cumulative && i < rungs.size(); ++i) {
+    if (plan.rungs[i].peer.empty() && rungs[i].at("status") == "measured") return i;
+  }
+  return plan.reference;
+}
+
+Json attribution_json(const Plan& plan, const Measured& measured, const Json& rungs) {
+  std::vector<Times> times;
+  std::vector<std::string> reasons;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    reasons.push_back(rungs[i].at("reason"));
+    times.push_back(rungs[i].at("status") == "measured" ? times_of(measured.runs_of[i]) : Times{});
+  }
+  Json list = Json::array();
+  for (const Worth& worth : attribution(plan, times, reasons)) {
+    Json json{{"optimization", worth.optimization},
+              {"title", find_optimization(worth.optimization)->title},
+              {"method", worth.method},
+              {"ratio", nullptr},
+              {"lo", nullptr},
+              {"hi", nullptr},
+              {"repeats", 0},
+              {"reason", worth.reason}};
+    if (worth.estimate) {
+      json.update(bounds(*worth.estimate));
+      json.update({{"ratio", worth.estimate->center}, {"repeats", worth.estimate->n}});
+    }
+    list.push_back(json);
+  }
+  return list;
+}
+
+// Every peer beside the rung whose work it does.
+void add_peers(const Plan& plan, const Measured& measured, Json& rungs) {
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (plan.rungs[i].peer.empty() || !plan.rungs[i].against) continue;
+    Json& own = rungs[*plan.rungs[i].against];
+    Json peer{{"peer", plan.rungs[i].peer}, {"rung", i}, {"ratio", nullptr}, {"lo", nullptr}, {"hi", nullptr}};
+    if (own.at("status") == "measured" && rungs[i].at("status") == "measured") {
+      if (const Json ratio = speedup(measured.runs_of[i], measured.runs_of[*plan.rungs[i].against]); !ratio.is_null()) {
+        peer.update(ratio);
+      }
+    }
+    own["peers"].push_back(peer);
+  }
+}
+
+// Where a rung was traced: how busy the device was, and what changed since the measured rung before it.
+void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
+  Json before;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    const fs::path file = trace_file(folder, plan.rungs[i]);
+    if (!plan.rungs[i].peer.empty() || rungs[i].at("status") != "measured" || !fs::exists(file)) continue;
+    Json trace = harness::read_json(file, "trace");
+    trace["title"] = rungs[i].at("label");
+    for (const char* field : {"busy_ms", "busy_percent", "idle_ms", "launch_bound_percent", "operations", "kernels",
+                              "kernel_launches", "graph_launches", "by_phase"}) {
+      rungs[i]["profile"][field] = trace.at("summary").at(field);
+    }
+    // From a CPU to a GPU there is nothing in common to tell.
+    if (!before.is_null() && before.at("device") == trace.at("device")) {
+      rungs[i]["explanation"] = explain(before, trace).at("words");
+    }
+    before = std::move(trace);
+  }
+}
+
+// The one number that the study comes to, in the modes that have one; null in the others. `last`: the last rung that
+// was measured.
+Json headline_of(const Plan& plan, const Json& rungs, size_t reference, std::optional<size_t> last) {
+  if (plan.mode == Mode::leave_one_out) last = 1;
+  if (plan.mode == Mode::factorial) last = plan.rungs.size() - 1;
+  if (plan.mode == Mode::one_at_a_time || plan.mode == Mode::sweep) last.reset();
+  if (!last || *last == reference || rungs[*last].at("speedup_first").is_null()) return {};
+  return {{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
+}
+
+Json statistics_of(const Plan& plan) {
+  Json statistics{{"center", "median over runs of each run's median step"},
+                  {"interval",
+                   "95 % over runs, Student's with a bootstrapped standard error; speedups paired within a repeat, "
+                   "from 6 repeats on by signed ranks"},
+                  {"confidence", harness::confidence}};
+  if (plan.mode == Mode::factorial) {
+    statistics["attribution"] =
+        "Shapley values of the logarithm of the time, within each repeat; their mean over repeats (so that they add "
+        "up) with a 95 % t interval; the other methods as speedups are";
+  }
+  return statistics;
+}
+
+// "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
+std::string device_name(const Plan& plan, const Json& environment) {
+  const std::string cpu = fmt::format("{}, {} threads", environment.at("cpu").at("model").get<std::string>(),
+                                      environment.at("threads").get<int64_t>());
+  const Json& gpu = environment.at("gpu");
+  if (!uses_cuda(plan) || gpu.is_null()) return cpu;
+  const bool mixed = std::ranges::any_of(plan.rungs, [](const Rung& rung) {
+    return rung.status == Rung::Status::planned && rung.recipe.device == model::Device::cpu;
+  });
+  return gpu.at("name").get<std::string>() + (mixed ? "; rungs without it on " + cpu : "");
+}
+
+}  // namespace
+
+Json planned_workload(const Plan& plan) {
+  return workload_json({.model = plan.model,
+                        .B = plan.B,
+                        .T = plan.T,
+                        .accumulation = plan.accumulation,
+                        .positions = plan.positions,
+                        .seed = plan.seed,
+                        .data = plan.data},
+                       /*sha256=*/"", /*tokens=*/0);
+}
+
+Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_without_records) {
+  const Measured measured = read_records(plan, folder);
+  const auto& runs_of = measured.runs_of;
+  const Json workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload;
+  const Json environment = !measured.environment.is_null()          ? measured.environment
+                           : !environment_without_records.is_null() ? environment_without_records
+                                                                    : harness::environment();
+  const std::string gpu = environment.at("gpu").is_null() ? "" : environment.at("gpu").at("name").get<std::string>();
+  Json warnings = Json::array(), rungs = Json::array();
+
+  for (size_t i = 0; i < plan.rungs.size(); ++i) rungs.push_back(rung_by_itself(plan, i, measured));
+
+  const size_t reference = reference_that_counts(plan, rungs);
+  if (reference != plan.reference) {
+    warnings.push_back(fmt::format("the reference rung \"{}\" has no valid number; \"{}\" takes its place",
+                                   plan.rungs[plan.reference].title, plan.rungs[reference].title));
+  }
+  const auto reference_of_rung = [&](size_t i) -> std::optional<size_t> {
+    const auto planned = reference_of(plan, i);
+    if (!planned || *planned != plan.reference) return planned;
+    return reference == i ? std::nullopt : std::optional(reference);
+  };
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (runs_of[i].empty()) continue;
+    if (const auto guarded_by = reference_of_rung(i)) judge_by_reference(plan, i, *guarded_by, measured, rungs);
+  }
+
+  std::optional<size_t> last;  // measured so far
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    Json& json = rungs[i];
+    const Rung& rung = plan.rungs[i];
+    const RunsByRepeat& data = runs_of[i];
+    if (const auto failure = measured.failures.find(i); failure != measured.failures.end() && !data.empty()) {
+      warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, failure->second.reason));
+    }
+    if (data.empty()) continue;
+    add_conditions(data, json);
+    if (rung.recipe.device == model::Device::cpu && rung.peer.empty() && losses_differ(data)) {
+      warnings.push_back(
+          fmt::format("rung {} \"{}\": repeats of the same recipe and seed have different losses", i, rung.title));
+    }
+    if (json["status"] != "unproven") add_numbers(rung, data, gpu, json);
+    if (json["status"] != "measured") continue;
+    // Speedups count from the reference: where that is not valid itself, there is none.
+    const size_t first = reference_of_rung(i).value_or(i);
+    const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
+    if (!alone && rungs[first].at("status") == "measured") json["speedup_first"] = speedup(runs_of[first], data);
+    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : last;
+    if (against && rungs[*against].at("status") == "measured") {
+      json["speedup_previous"] = speedup(runs_of[*against], data);
+    }
+    if (rung.peer.empty()) last = i;
+  }
+  add_peers(plan, measured, rungs);
+  add_explanations(plan, folder, rungs);
+  warn_of_disturbed_runs(measured, warnings);
+
+  const bool cuda = uses_cuda(plan);
+  const Json& cpu = environment.at("cpu");
+  if (const double load = environment.at("load_average").at(0).get<double>();
+      load > 1.5 * cpu.at("logical_cores").get<double>()) {
+    warnings.push_back(fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load,
+                                   cpu.at("logical_cores").get<int>()));
+  }
+  Json study{
+      {"kind", "study"},
+      {"schema_version", 1},
+      {"id", plan.id},
+      {"created", plan.created.empty() ? measured.first_started : plan.created},
+      {"finished", measured.runs_ok == static_cast<int64_t>(plan.runs.size()) ? Json(measured.last_started) : Json()},
+      {"mode", name_of(plan.mode)},
+      {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
+      {"workload", workload},
+      {"plan",
+       {{"repeats", plan.repeats},
+        {"warmup_steps", plan.warmup_steps},
+        {"timed_steps", plan.timed_steps},
+        {"order_seed", plan.order_seed},
+        {"runs_planned", plan.runs.size()},
+        {"runs_ok", measured.runs_ok}}},
+      {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
+      {"statistics", statistics_of(plan)},
+      {"headline", headline_of(plan, rungs, reference, last)},
+      {"rungs", rungs},
+      {"attribution", attribution_json(plan, measured, rungs)},
+      {"runs", measured.runs},
+      {"warnings", warnings},
+      {"environment", environment}};
+  if (!plan.swept.empty()) study["swept"] = plan.swept;
+  return study;
+}
+
+}  // namespace ablations

@@ -1,0 +1,114 @@
+#include "ablations/study/baseline.h"
+
+#include "ablations/run/setting.h"
+#include "ablations/study/measured.h"
+#include "ablations/text/text.h"
+#include "harness/stats.h"
+#include "harness/utc.h"
+#include "harness/verdict.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+constexpr int64_t published_pairs[] = {6, 8, 12, 16, 24, 32, 48};
+
+fs::path file_of(const fs::path& folder, const Json& record, const char* ending) {
+  return folder / device_slug(setting_of(record)) / (recipe_hash(record.at("recipe"), record.at("workload")) + ending);
+}
+
+// What both kinds of file say first.
+Json header(const char* kind, const Json& record, const std::string& label) {
+  return {{"kind", kind},
+          {"schema_version", 1},
+          {"created", harness::utc_now()},
+          {"label", label},
+          {"recipe_hash", recipe_hash(record.at("recipe"), record.at("workload"))},
+          {"recipe", record.at("recipe")},
+          {"setting", setting_of(record)},
+          {"program", record.at("environment").value("git_commit", Json())}};
+}
+
+}  // namespace
+
+fs::path baseline_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".json"); }
+fs::path noise_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".noise.json"); }
+
+Json baseline_json(const Arm& arm) {
+  std::vector<double> medians;
+  for (const Json& record : arm.records) medians.push_back(record.at("summary").at("median_ms"));
+  Json json = header("baseline", arm.records.front(), arm.label);
+  json["median_ms"] = harness::median(medians);
+  json["records"] = arm.records;
+  return json;
+}
+
+Arm read_baseline(const fs::path& file) {
+  const Json json = harness::read_json(file, "baseline");
+  Arm arm{json.at("label"), {}};
+  for (const Json& record : json.at("records")) {
+    harness::check_schema(record, "record", file.string() + ": records");
+    if (record.at("status") != "ok" ||
+        recipe_hash(record.at("recipe"), record.at("workload")) != json.at("recipe_hash") ||
+        !differences(setting_of(record), json.at("setting")).empty()) {
+      throw std::invalid_argument(fmt::format("{}: record {} is not of the recipe and device that the baseline names",
+                                              file.string(), record.at("id").dump()));
+    }
+    (void)run_data(record);  // throws for one that contradicts itself
+    arm.records.push_back(record);
+  }
+  return arm;
+}
+
+Json noise_json(std::span<const double> differences, const Json& record, const std::string& label) {
+  Json json = header("noise", record, label);
+  double squares = 0;
+  for (const double difference : differences) squares += difference * difference;
+  json["pairs"] = differences.size();
+  json["differences"] = differences;
+  json["sd"] = std::sqrt(squares / static_cast<double>(differences.size()));  // about zero: the programs are the same
+  Json floors = Json::array();
+  for (const int64_t pairs : published_pairs) {
+    floors.push_back({{"pairs", pairs}, {"floor", harness::noise_floor(differences, pairs)}});
+  }
+  json["floors"] = floors;
+  return json;
+}
+
+double floor_at(const Json& noise, int64_t pairs) {
+  double floor = noise.at("floors").front().at("floor");
+  for (const Json& entry : noise.at("floors")) {
+    if (entry.at("pairs").get<int64_t>() <= pairs) floor = entry.at("floor");
+  }
+  return floor;
+}
+
+std::string noise_table(const Json& as_written) {
+  const Json noise = with_printable_texts(as_written);
+  std::string text =
+      "\n" + wrapped(fmt::format("What this machine can show: {} against itself, {} pairs of runs that differ by "
+                                 "{:.2g} % (standard deviation).",
+                                 noise.at("label").get<std::string>(), noise.at("pairs").get<int64_t>(),
+                                 100 * noise.at("sd").get<double>()));
+  text += fmt::format("\n{:>8}  {:>12}  {:>34}\n", "pairs", "noise floor", "with a least effect of 2 % it finds");
+  text += std::string(columns, '-') + "\n";
+  for (const Json& entry : noise.at("floors")) {
+    const double floor = entry.at("floor");
+    text += fmt::format("{:>8}  {:>10.2f} %  {:>24.2f} % slower\n", entry.at("pairs").get<int64_t>(), 100 * floor,
+                        100 * (1.02 * (1 + floor) - 1));
+  }
+  text += std::string(columns, '-') + "\n";
+  return text + wrapped(
+                    "The floor is what must come on top of the least effect for a regression to be found in 95 % of "
+                    "studies. A least effect below the floor leaves most comparisons of equal programs inconclusive.");
+}
+
+}  // namespace ablations

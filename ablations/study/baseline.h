@@ -1,0 +1,34 @@
+// What is kept of earlier measurements to judge later ones by, one file for each device and recipe:
+//
+//   FOLDER/DEVICE/HASH.json        a baseline: the records of one program's runs (results/schemas/baseline.v1.json)
+//   FOLDER/DEVICE/HASH.noise.json  how small a change can be shown there (results/schemas/noise.v1.json)
+#pragma once
+
+#include "ablations/study/compare.h"
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace ablations {
+
+// DEVICE/HASH.json of an arm or a record under `folder`.
+std::filesystem::path baseline_file(const std::filesystem::path& folder, const harness::Json& record);
+std::filesystem::path noise_file(const std::filesystem::path& folder, const harness::Json& record);
+
+harness::Json baseline_json(const Arm& arm);
+
+// The arm that baseline_json stored. Throws std::invalid_argument for a file that cannot be read, or whose records are
+// of several recipes.
+Arm read_baseline(const std::filesystem::path& file);
+
+// From an A/A comparison: `differences` of the logarithms of paired runs of one program, at least 6 of them, and a
+// record of that program.
+harness::Json noise_json(std::span<const double> differences, const harness::Json& record, const std::string& label);
+
+// The floor (verdict.h) at `pairs` that a noise_json published; between its entries, the next smaller number of pairs'.
+double floor_at(const harness::Json& noise, int64_t pairs);
+
+std::string noise_table(const harness::Json& noise);
+
+}  // namespace ablations

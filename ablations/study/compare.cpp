@@ -1,0 +1,296 @@
+#include "ablations/study/compare.h"
+
+#include "ablations/run/runner.h"
+#include "ablations/run/setting.h"
+#include "ablations/study/baseline.h"
+#include "ablations/study/guard.h"
+#include "ablations/study/measured.h"
+#include "harness/unfit.h"
+#include "harness/utc.h"
+#include "harness/verdict.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+model::Recipe recipe_of(const Json& record) { return model::recipe_from_json(record.at("recipe"), "record"); }
+
+std::string hash_of(const Json& record) { return recipe_hash(record.at("recipe"), record.at("workload")); }
+
+// What a record without a plan is called.
+std::string label_of(const Json& record) {
+  const Json applied = record.value("optimizations", Json::array());
+  if (applied.empty()) return "start";
+  const Optimization* last = find_optimization(applied.back());
+  return "+ " + (last == nullptr ? applied.back().get<std::string>() : last->title);
+}
+
+void add_study(Side& side, const fs::path& folder) {
+  const Plan plan = open_study(folder);
+  if (plan.gate) {
+    throw std::invalid_argument(
+        fmt::format("{}: is a gate, whose comparison stands in its gate.json; ladder gate --resume --out {} shows it",
+                    folder.string(), folder.string()));
+  }
+  std::vector<PlannedRun> runs = plan.runs;
+  std::ranges::stable_sort(runs, {}, &PlannedRun::rung);  // as the ladder shows them; repeats stay in order
+  for (const PlannedRun& run : runs) {
+    const Rung& rung = plan.rungs[run.rung];
+    const fs::path file = record_file(folder, run.id);
+    if (!rung.peer.empty() || !fs::exists(file)) continue;
+    add_record(side, label_of(rung), harness::read_json(file, "record"));
+  }
+}
+
+bool is_of_peer(const Json& record) {
+  return record.at("status") == "ok" && record.at("observations").contains("peer");
+}
+
+void add_records(Side& side, const fs::path& folder) {
+  std::vector<Json> records;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file() || !name.ends_with(".json") || name.ends_with(".flagged.json")) continue;
+    Json document = harness::read_any_json(entry.path());
+    if (harness::kind_of(document) != "record") continue;
+    harness::check_schema(document, "record", entry.path().string());
+    if (!is_of_peer(document)) records.push_back(std::move(document));
+  }
+  std::ranges::stable_sort(records, {}, [](const Json& record) {
+    return std::pair(record.value("optimizations", Json::array()).size(), record.at("started").get<std::string>());
+  });
+  for (const Json& record : records) add_record(side, label_of(record), record);
+}
+
+using Match = std::pair<const Arm*, const Arm*>;
+
+// Takes arms out of the two lists.
+void match_by(auto same, std::vector<const Arm*>& base, std::vector<const Arm*>& head, std::vector<Match>& matches) {
+  std::erase_if(base, [&](const Arm* arm) {
+    const auto match = std::ranges::find_if(head, [&](const Arm* other) { return same(*arm, *other); });
+    if (match == head.end()) return false;
+    matches.emplace_back(arm, *match);
+    head.erase(match);
+    return true;
+  });
+}
+
+Json ratio_json(const harness::Comparison& comparison) {
+  const auto& interval = comparison.ratio.interval;
+  return {{"ratio", comparison.ratio.center},
+          {"lo", interval ? Json(interval->lo) : Json()},
+          {"hi", interval ? Json(interval->hi) : Json()},
+          {"verdict", harness::name_of(comparison.verdict)}};
+}
+
+Json loss_json(const Arm& base, const Arm& head, size_t pairs) {
+  for (size_t i = 0; i < pairs; ++i) {
+    const Json& here = base.records[i].at("workload");
+    const Json& there = head.records[i].at("workload");
+    for (const char* field : {"seed", "data", "model", "batch", "context", "accumulation"}) {
+      // The file may have another name; its tokens count.
+      const bool data = std::string_view(field) == "data";
+      if (data ? here.at(field).at("sha256") != there.at(field).at("sha256") : here.at(field) != there.at(field)) {
+        return {{"compared", false}, {"message", fmt::format("losses are not compared: another {}", field)}};
+      }
+    }
+  }
+  double tolerance = other_program_tolerance;
+  for (const Arm* arm : {&base, &head}) {
+    for (const std::string name : arm->records.front().at("optimizations")) {
+      if (const Optimization* known = find_optimization(name)) tolerance = std::max(tolerance, known->loss_tolerance);
+    }
+  }
+  const double offset = std::log(static_cast<double>(recipe_of(head.records.front()).vocabulary_rows) /
+                                 static_cast<double>(recipe_of(base.records.front()).vocabulary_rows));
+  Json result{{"compared", true},     {"identical", true},      {"passed", true},
+              {"max_deviation", 0.0}, {"tolerance", tolerance}, {"message", ""}};
+  for (size_t i = 0; i < pairs; ++i) {
+    const RunData before = run_data(base.records[i]), after = run_data(head.records[i]);
+    const Guard verdict = guard(after.losses, before.losses, tolerance, offset, after.skipped_steps);
+    const size_t steps = std::min(before.losses.size(), after.losses.size());
+    if (!std::equal(before.losses.begin(), before.losses.begin() + static_cast<std::ptrdiff_t>(steps),
+                    after.losses.begin())) {
+      result["identical"] = false;
+    }
+    const bool worse = verdict.max_deviation.value_or(INFINITY) >= result["max_deviation"].get<double>();
+    if (!worse && verdict.passed) continue;
+    result["max_deviation"] = verdict.max_deviation ? Json(*verdict.max_deviation) : Json();
+    if (!verdict.passed) {
+      result["passed"] = false;
+      result["message"] = verdict.message;
+      break;
+    }
+  }
+  return result;
+}
+
+Json entry(const Arm& base, const Arm& head, const CompareOptions& options) {
+  const size_t pairs = std::min(base.records.size(), head.records.size());
+  std::vector<double> times[2], peaks[2];
+  Json flags = Json::array();
+  for (size_t side = 0; side < 2; ++side) {
+    for (size_t i = 0; i < pairs; ++i) {
+      const RunData run = run_data((side == 0 ? base : head).records[i]);
+      times[side].push_back(run.median_ms);
+      peaks[side].push_back(static_cast<double>(run.peak_bytes));
+      for (const std::string& flag : run.disturbances)
+        flags.push_back(fmt::format("{} {}", side == 0 ? "base" : "head", flag));
+    }
+  }
+  const harness::Comparison time = harness::compare(times[0], times[1], options.min_effect);
+  Json memory;
+  const auto positive = [](double bytes) { return bytes > 0; };
+  if (std::ranges::all_of(peaks[0], positive) && std::ranges::all_of(peaks[1], positive)) {
+    memory = ratio_json(harness::compare(peaks[0], peaks[1], options.min_effect));
+    memory["base_bytes"] = harness::median(peaks[0]);
+    memory["head_bytes"] = harness::median(peaks[1]);
+  }
+  const Json& first = head.records.front();
+  Json json = ratio_json(time);
+  json.update({{"label", head.label},
+               {"recipe_hash", hash_of(first)},
+               {"recipe", first.at("recipe")},
+               {"recipe_diff", model::recipe_diff(recipe_of(base.records.front()), recipe_of(first))},
+               {"pairs", pairs},
+               {"base_runs", base.records.size()},
+               {"head_runs", head.records.size()},
+               {"base_ms", harness::median(times[0])},
+               {"head_ms", harness::median(times[1])},
+               {"slower_pairs", time.greater},
+               {"unequal_pairs", time.unequal},
+               {"sign_test_p", time.sign_test},
+               {"loss", loss_json(base, head, pairs)},
+               {"memory", memory},
+               {"flags", flags}});
+  return json;
+}
+
+Json side_json(const Side& side) {
+  std::set<std::string> programs;
+  size_t runs = 0;
+  for (const Arm& arm : side.arms) {
+    runs += arm.records.size();
+    for (const Json& record : arm.records) {
+      const Json& environment = record.at("environment");
+      const Json commit = environment.value("git_commit", Json());
+      programs.insert((commit.is_string() ? commit.get<std::string>() : "unknown") +
+                      (environment.value("git_dirty", Json()) == true ? ", with changes that are not committed" : ""));
+    }
+  }
+  return {{"source", side.source}, {"runs", runs}, {"programs", programs}, {"left_out", side.left_out}};
+}
+
+}  // namespace
+
+void add_record(Side& side, const std::string& label, const Json& record) {
+  if (const std::string why = why_no_number(record); !why.empty()) {
+    side.left_out.push_back(fmt::format("{}: {}", record.at("id").get<std::string>(), why));
+    return;
+  }
+  (void)run_data(record);  // throws for one that contradicts itself
+  const std::string hash = hash_of(record);
+  const auto arm = std::ranges::find_if(
+      side.arms, [&](const Arm& other) { return other.label == label && hash_of(other.records.front()) == hash; });
+  if (arm == side.arms.end()) {
+    side.arms.push_back({label, {record}});
+  } else {
+    arm->records.push_back(record);
+  }
+}
+
+Side read_side(const fs::path& path) {
+  Side side{.source = path.string(), .arms = {}, .left_out = {}};
+  if (fs::is_directory(path)) {
+    if (fs::exists(path / "plan.json")) {
+      add_study(side, path);
+    } else {
+      add_records(side, path);
+    }
+  } else if (path.filename() == "study.json") {
+    add_study(side, fs::absolute(path).parent_path());
+  } else if (const Json record = harness::read_any_json(path); harness::kind_of(record) == "baseline") {
+    side.arms.push_back(read_baseline(path));
+  } else {
+    harness::check_schema(record, "record", path.string());
+    add_record(side, label_of(record), record);
+  }
+  if (side.arms.empty()) {
+    throw std::invalid_argument(fmt::format("{}: no record of a run that is a number{}", path.string(),
+                                            side.left_out.empty() ? "" : ": " + side.left_out.front()));
+  }
+  return side;
+}
+
+Json compare_sides(const Side& base, const Side& head, const CompareOptions& options) {
+  std::vector<const Arm*> of_base, of_head;
+  for (const Arm& arm : base.arms) of_base.push_back(&arm);
+  for (const Arm& arm : head.arms) of_head.push_back(&arm);
+  std::vector<Match> matches;
+  const auto same_recipe = [](const Arm& a, const Arm& b) {
+    return recipe_of(a.records.front()) == recipe_of(b.records.front());
+  };
+  if (of_base.size() == 1 && of_head.size() == 1) {
+    match_by([](const Arm&, const Arm&) { return true; }, of_base, of_head, matches);
+  } else {
+    const auto same_work = [](const Arm& a, const Arm& b) {
+      return hash_of(a.records.front()) == hash_of(b.records.front());
+    };
+    match_by([&](const Arm& a, const Arm& b) { return same_work(a, b) && a.label == b.label; }, of_base, of_head,
+             matches);
+    match_by(same_work, of_base, of_head, matches);
+    match_by(same_recipe, of_base, of_head, matches);
+  }
+  if (matches.empty()) {
+    throw std::invalid_argument(
+        fmt::format("{} and {} have no recipe in common; two single records are compared whatever their recipes",
+                    base.source, head.source));
+  }
+  std::vector<std::string> differing;
+  for (const auto& [a, b] : matches) {
+    for (const Arm* arm : {a, b}) {
+      for (const Json& record : arm->records) {
+        for (std::string& line : differences(setting_of(a->records.front()), setting_of(record))) {
+          if (std::ranges::find(differing, line) == differing.end()) differing.push_back(std::move(line));
+        }
+      }
+    }
+  }
+  if (!differing.empty() && !options.force) {
+    throw harness::Unfit(
+        fmt::format("{} and {} were measured under different circumstances ({}); --force compares them "
+                    "all the same",
+                    base.source, head.source, fmt::join(differing, "; ")));
+  }
+  Json entries = Json::array(), unmatched = Json::array();
+  for (const auto& [a, b] : matches) entries.push_back(entry(*a, *b, options));
+  for (const Arm* arm : of_base) unmatched.push_back({{"side", "base"}, {"label", arm->label}});
+  for (const Arm* arm : of_head) unmatched.push_back({{"side", "head"}, {"label", arm->label}});
+  return {{"kind", "comparison"},
+          {"schema_version", 1},
+          {"created", harness::utc_now()},
+          {"min_effect", options.min_effect},
+          {"confidence", harness::confidence},
+          {"method",
+           "head/base, paired in order: Hodges-Lehmann center of the logarithms of the runs' medians; interval "
+           "of the signed-rank test, below 6 pairs Student's with a bootstrapped standard error"},
+          {"base", side_json(base)},
+          {"head", side_json(head)},
+          {"forced", differing},
+          {"entries", entries},
+          {"unmatched", unmatched}};
+}
+
+}  // namespace ablations

@@ -1,0 +1,334 @@
+#include "ablations/study/gate_verdict.h"
+
+#include "ablations/run/runner.h"
+#include "ablations/run/setting.h"
+#include "ablations/study/baseline.h"
+#include "ablations/study/compare.h"
+#include "ablations/study/measured.h"
+#include "ablations/text/markdown.h"
+#include "ablations/text/text.h"
+#include "files/printable.h"
+#include "harness/utc.h"
+#include "harness/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+struct Measurements {
+  Side base, head;
+  std::vector<std::string> base_faults, head_faults;
+};
+
+// "bundle-main/ladder": records and verdicts hold no whole paths.
+std::string short_name(const fs::path& program) {
+  return (program.parent_path().filename() / program.filename()).string();
+}
+
+bool is_base(const Plan& plan, size_t rung) {
+  return std::ranges::any_of(plan.rungs, [&](const Rung& other) { return other.against == rung; });
+}
+
+Measurements read_measurements(const Plan& plan, const fs::path& folder) {
+  Measurements read;
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const bool base = is_base(plan, i);
+    (base ? read.base : read.head).source = short_name(plan.rungs[i].program);
+    Arm arm{plan.rungs[i].title, {}};
+    for (const PlannedRun& run : plan.runs) {
+      if (run.rung != i) continue;
+      Json record = harness::read_json(record_file(folder, run.id), "record");
+      const std::string fault = why_no_number(record);
+      if (fault.empty()) {
+        arm.records.push_back(std::move(record));
+      } else {
+        (base ? read.base_faults : read.head_faults).push_back(fmt::format("run {}: {}", run.id, fault));
+      }
+    }
+    if (!arm.records.empty()) (base ? read.base : read.head).arms.push_back(std::move(arm));
+  }
+  return read;
+}
+
+// The differences of a comparison's pairs, about their own center where `centered`.
+std::vector<double> log_ratios(const Arm& base, const Arm& head, std::optional<double> center) {
+  std::vector<double> differences;
+  for (size_t i = 0; i < std::min(base.records.size(), head.records.size()); ++i) {
+    differences.push_back(std::log(head.records[i].at("summary").at("median_ms").get<double>() /
+                                   base.records[i].at("summary").at("median_ms").get<double>()) -
+                          center.value_or(0));
+  }
+  return differences;
+}
+
+const Arm* find_arm(const Side& side, const std::string& label) {
+  const auto found = std::ranges::find(side.arms, label, &Arm::label);
+  return found == side.arms.end() ? nullptr : &*found;
+}
+
+// What equal programs would have shown: published by --calibrate on this device, else from these pairs' own spread.
+Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry) {
+  const Arm* base = find_arm(measured.base, entry.at("label"));
+  const Arm* head = find_arm(measured.head, entry.at("label"));
+  const auto pairs = entry.at("pairs").get<int64_t>();
+  if (base == nullptr || head == nullptr) return nullptr;
+  if (!plan.gate->baselines.empty()) {
+    const fs::path file = noise_file(plan.gate->baselines, head->records.front());
+    if (fs::exists(file)) {
+      return {{"floor", floor_at(harness::read_json(file, "noise"), pairs)}, {"source", "calibration"}};
+    }
+  }
+  const auto differences = log_ratios(*base, *head, std::log(entry.at("ratio").get<double>()));
+  if (differences.size() < 6) return nullptr;
+  return {{"floor", harness::noise_floor(differences, pairs)}, {"source", "these pairs"}};
+}
+
+int exit_status(const std::string& verdict) {
+  if (verdict == "REGRESSION" || verdict == "FAILED") return 1;
+  return verdict == "INCONCLUSIVE" || verdict == "UNFIT" ? 3 : 0;
+}
+
+// An entry's verdict on time, unless its losses are others.
+std::string verdict_of(const Json& entry) {
+  const Json& loss = entry.at("loss");
+  const bool learns = !loss.at("compared").get<bool>() || loss.at("passed").get<bool>();
+  return learns ? entry.at("verdict").get<std::string>() : "REGRESSION";
+}
+
+// The worst of the entries', and why.
+std::string judge(const Json& comparison, Json& reasons) {
+  std::string worst = "SAME";
+  const std::vector<std::string> order{"SAME", "IMPROVEMENT", "INCONCLUSIVE", "REGRESSION"};
+  const auto place = [&](const std::string& verdict) { return std::ranges::find(order, verdict); };
+  for (const Json& entry : comparison.at("entries")) {
+    const std::string label = entry.at("label");
+    if (entry.at("verdict") != "SAME") {
+      reasons.push_back(fmt::format(
+          "{}: {:.3f} of base's time{}", label, entry.at("ratio").get<double>(),
+          entry.at("lo").is_null()
+              ? ""
+              : fmt::format(" [{:.3f}-{:.3f}]", entry.at("lo").get<double>(), entry.at("hi").get<double>())));
+    }
+    const Json& loss = entry.at("loss");
+    if (loss.at("compared").get<bool>() && !loss.at("passed").get<bool>()) {
+      reasons.push_back(
+          fmt::format("{}: it no longer learns the same: {}", label, loss.at("message").get<std::string>()));
+    }
+    const std::string verdict = verdict_of(entry);
+    if (place(verdict) > place(worst)) worst = verdict;
+  }
+  return worst;
+}
+
+void warn(const Plan& plan, const Json& entry, const Json& noise, Json& warnings) {
+  const std::string label = entry.at("label");
+  if (!noise.is_null() && noise.at("floor").get<double>() > plan.gate->min_effect) {
+    warnings.push_back(
+        fmt::format("{}: the least effect of {:g} % lies under the noise floor of {} pairs here, {:.1f} % "
+                    "({}): more pairs or a larger effect, or equal programs come out inconclusive",
+                    label, 100 * plan.gate->min_effect, entry.at("pairs").get<int64_t>(),
+                    100 * noise.at("floor").get<double>(), noise.at("source").get<std::string>()));
+  }
+  if (const Json& memory = entry.at("memory"); !memory.is_null() && memory.at("verdict") == "REGRESSION") {
+    warnings.push_back(fmt::format("{}: peak memory is {:.3f} of base's", label, memory.at("ratio").get<double>()));
+  }
+  if (const Json& flags = entry.at("flags"); !flags.empty()) {
+    warnings.push_back(fmt::format("{}: {} disturbed run{}: {}", label, flags.size(), flags.size() == 1 ? "" : "s",
+                                   flags.front().get<std::string>()));
+  }
+}
+
+// Stores head's runs as what later ones are judged by; returns the files. Where there is a baseline, only an
+// improvement takes its place: slowdowns that are each too small to matter would add up unseen.
+Json save_baselines(const fs::path& folder, const Side& head, const Json& comparison) {
+  Json files = Json::array();
+  for (const Arm& arm : head.arms) {
+    const fs::path file = baseline_file(folder, arm.records.front());
+    const Json entries = comparison.is_null() ? Json::array() : comparison.at("entries");
+    const bool improved = std::ranges::any_of(entries, [&](const Json& entry) {
+      return entry.at("label") == arm.label && verdict_of(entry) == "IMPROVEMENT";
+    });
+    if (fs::exists(file) && !improved) continue;
+    fs::create_directories(file.parent_path());
+    harness::write_json(file, baseline_json(arm), "baseline");
+    files.push_back(file.string());
+  }
+  return files;
+}
+
+Json calibrations(const Plan& plan, const fs::path& folder, const Measurements& measured, Json& files) {
+  Json list = Json::array();
+  for (const Arm& head : measured.head.arms) {
+    const Arm* base = find_arm(measured.base, head.label);
+    if (base == nullptr) continue;
+    list.push_back(noise_json(log_ratios(*base, head, std::nullopt), head.records.front(), head.label));
+    const fs::path to = plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines";
+    const fs::path file = noise_file(to, head.records.front());
+    fs::create_directories(file.parent_path());
+    harness::write_json(file, list.back(), "noise");
+    files.push_back(file.string());
+  }
+  return list;
+}
+
+std::string headline(const Json& verdict) {
+  std::string line = verdict.at("verdict");
+  for (const Json& reason : verdict.at("reasons")) {
+    line += (line.size() == verdict.at("verdict").get<std::string>().size() ? ": " : "; ") + reason.get<std::string>();
+  }
+  return line;
+}
+
+// The text of a workflow command: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+std::string command_text(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '%':
+        escaped += "%25";
+        break;
+      case '\r':
+        escaped += "%0D";
+        break;
+      case '\n':
+        escaped += "%0A";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool topped_up) {
+  Measurements measured = read_measurements(plan, folder);
+  const bool side_by_side = plan.rungs.back().against.has_value();
+  Json reasons = Json::array(), warnings = Json::array(), noise = Json::array(), saved = Json::array();
+  Json comparison, calibration = Json::array();
+  std::string verdict;
+  if (!measured.base_faults.empty()) {
+    verdict = "UNFIT";
+    reasons.push_back("base " + measured.base_faults.front());
+  } else if (!measured.head_faults.empty()) {
+    verdict = plan.gate->calibrates ? "UNFIT" : "FAILED";
+    reasons.push_back("head " + measured.head_faults.front());
+  } else if (!side_by_side) {
+    for (const Arm& arm : measured.head.arms) {
+      const fs::path file = baseline_file(plan.gate->baselines, arm.records.front());
+      if (fs::exists(file)) measured.base.arms.push_back(read_baseline(file));
+    }
+    measured.base.source = fs::path(plan.gate->baselines).filename().string();
+    if (measured.base.arms.empty()) {
+      verdict = plan.gate->saves ? "SAVED" : "UNFIT";
+      if (!plan.gate->saves) reasons.push_back("there is no baseline in " + plan.gate->baselines);
+    }
+  }
+  if (verdict.empty()) {
+    comparison =
+        compare_sides(measured.base, measured.head,
+                      {.min_effect = plan.gate->min_effect, .force = plan.gate->force || plan.gate->calibrates});
+    verdict = judge(comparison, reasons);
+    for (const Json& entry : comparison.at("entries")) {
+      noise.push_back(noise_of(plan, measured, entry));
+      if (!plan.gate->calibrates) warn(plan, entry, noise.back(), warnings);
+    }
+    if (!side_by_side) {
+      warnings.push_back(
+          "not interleaved: what changed on this machine since the baseline was made counts as the program's");
+    }
+  }
+  if (plan.gate->calibrates && verdict != "UNFIT") {
+    verdict = "CALIBRATED";
+    reasons = Json::array();
+    calibration = calibrations(plan, folder, measured, saved);
+  } else if (exit_status(verdict) == 0 && (plan.gate->saves || verdict == "IMPROVEMENT")) {
+    saved = save_baselines(plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines", measured.head,
+                           comparison);
+  }
+  return {{"kind", "gate"},
+          {"schema_version", 1},
+          {"created", harness::utc_now()},
+          {"verdict", verdict},
+          {"exit_status", exit_status(verdict)},
+          {"against", side_by_side ? "program" : "baseline"},
+          {"pairs", pairs},
+          {"topped_up", topped_up},
+          {"min_effect", plan.gate->min_effect},
+          {"reasons", reasons},
+          {"warnings", warnings},
+          {"noise", noise},
+          {"calibration", calibration},
+          {"saved", saved},
+          {"comparison", comparison}};
+}
+
+std::string gate_table(const Json& as_written, const Look& look) {
+  const Json verdict = with_printable_texts(as_written);
+  std::string text;
+  if (!verdict.at("comparison").is_null() && verdict.at("verdict") != "CALIBRATED") {
+    text += comparison_table(verdict.at("comparison"), look);
+  }
+  for (const Json& noise : verdict.at("calibration")) text += noise_table(noise);
+  for (const Json& warning : verdict.at("warnings")) text += warning_line(look, warning);
+  const std::string word = verdict.at("verdict");
+  text += "\n" + look.painted(style_of(word), wrapped(headline(verdict), "  "), 0, word.size());
+  if (const Json& saved = verdict.at("saved"); !saved.empty()) {
+    text += verdict.at("verdict") == "CALIBRATED" ? "noise floor:\n" : "new baseline:\n";
+    for (const Json& file : saved) text += "  " + file.get<std::string>() + "\n";
+  }
+  return text;
+}
+
+std::string gate_markdown(const Json& verdict) {
+  std::string text = "## ladder gate: " + verdict.at("verdict").get<std::string>() + "\n\n";
+  for (const Json& reason : verdict.at("reasons")) text += "- " + markdown(reason.get<std::string>()) + "\n";
+  for (const Json& warning : verdict.at("warnings")) {
+    text += "- warning: " + markdown(warning.get<std::string>()) + "\n";
+  }
+  if (!verdict.at("comparison").is_null()) text += "\n" + comparison_markdown(verdict.at("comparison"));
+  for (const Json& noise : verdict.at("calibration")) {
+    text += fmt::format("\n{}: noise floor\n\n| pairs | floor |\n|--:|--:|\n",
+                        markdown(noise.at("label").get<std::string>()));
+    for (const Json& entry : noise.at("floors")) {
+      text +=
+          fmt::format("| {} | {:.2f} % |\n", entry.at("pairs").get<int64_t>(), 100 * entry.at("floor").get<double>());
+    }
+  }
+  return text;
+}
+
+void tell_github(const Json& verdict) {
+  const char* in_github = std::getenv("GITHUB_ACTIONS");
+  if (in_github == nullptr || std::string_view(in_github) != "true") return;
+  const int status = verdict.at("exit_status");
+  if (status != 0) {
+    fmt::print(stderr, "::{} title=ladder gate::{}\n", status == 1 ? "error" : "warning",
+               command_text(files::printable(headline(verdict))));
+  }
+  for (const Json& warning : verdict.at("warnings")) {
+    fmt::print(stderr, "::warning title=ladder gate::{}\n", command_text(files::printable(warning.get<std::string>())));
+  }
+  if (const char* summary = std::getenv("GITHUB_STEP_SUMMARY"); summary != nullptr && *summary != 0) {
+    std::ofstream file(summary, std::ios::app);
+    file << gate_markdown(verdict) << std::flush;
+    if (!file) throw std::system_error(errno, std::generic_category(), summary);
+  }
+}
+
+}  // namespace ablations

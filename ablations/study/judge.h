@@ -1,0 +1,22 @@
+// Judgements: whether the number of a rung that has runs counts. A rung stays "measured" where every proof of its runs
+// passed and its losses are finite and follow those of the rung that guards it; else it is "unproven" or "void", or
+// "missing" while what it is compared with has no run yet, with a reason in words.
+//
+// The surprising thing: unproven comes before void. What was not seen to be on has no losses of its own to compare.
+#pragma once
+
+#include "ablations/plan/plan.h"
+#include "ablations/study/measured.h"
+
+namespace ablations {
+
+// By its own runs, of which there is one at least: sets the rung's proofs (a failed one of any run stands for all), and
+// status and reason where its number does not count.
+void judge_alone(const RunsByRepeat& runs, harness::Json& rung);
+
+// By the rung that guards it, once all have been judged alone: sets guard, and status and reason where its number does
+// not count. Rung `index` has a run; an unproven one is left as it is.
+void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured,
+                        harness::Json& rungs);
+
+}  // namespace ablations

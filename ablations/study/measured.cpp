@@ -1,0 +1,108 @@
+#include "ablations/study/measured.h"
+
+#include "ablations/run/runner.h"
+#include "harness/stats.h"
+#include "harness/utc.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+RunData run_data(const Json& record) {
+  RunData run;
+  const Json& timing = record.at("timing");
+  const auto warmup = timing.at("warmup_steps").get<int64_t>();
+  const auto all_ms = timing.at("step_ms").get<std::vector<double>>();
+  const auto faults = timing.at("page_faults").get<std::vector<double>>();
+  const Json& losses = timing.at("loss");
+  if (warmup >= std::ssize(all_ms) || faults.size() != all_ms.size() || losses.size() != all_ms.size()) {
+    throw std::invalid_argument(
+        fmt::format("record of run {}: {} steps of warm-up among {} times, {} losses and {} counts of faults",
+                    record.at("id").dump(), warmup, all_ms.size(), losses.size(), faults.size()));
+  }
+  run.timed_ms.assign(all_ms.begin() + warmup, all_ms.end());
+  run.median_ms = harness::median(run.timed_ms);
+  run.page_faults_per_step = harness::median(std::vector<double>(faults.begin() + warmup, faults.end()));
+  for (const Json& loss : losses) {
+    run.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
+  }
+  run.peak_bytes = record.at("memory").at("peak_bytes");
+  run.tokens_per_step = record.at("workload").at("tokens_per_step");
+  run.flops_per_step = record.at("workload").at("flops_per_step");
+  run.skipped_steps = timing.value("skipped_steps", int64_t{0});
+  run.memory = record.at("memory");
+  run.proofs = record.at("proofs");
+  run.observations = record.at("observations");
+  for (const Json& flag : record.value("flags", Json::array())) {
+    run.disturbances.push_back(fmt::format("{} {}", record.at("id").get<std::string>(), flag.get<std::string>()));
+  }
+  const Json monitor = record.value("monitor", Json::object());
+  if (const auto joules = monitor.find("joules_per_token"); joules != monitor.end() && joules->is_number()) {
+    run.joules_per_token = *joules;
+  }
+  return run;
+}
+
+std::string why_no_number(const Json& record) {
+  if (record.at("status") != "ok") return record.at("failure").at("message");
+  for (const Json& proof : record.at("proofs")) {
+    if (proof.at("passed").get<bool>()) continue;
+    return fmt::format("{} is not proven: expected {}, observed {}", proof.at("field").get<std::string>(),
+                       proof.at("expected").get<std::string>(), proof.at("observed").get<std::string>());
+  }
+  const Json& losses = record.at("timing").at("loss");
+  const auto bad = std::ranges::find_if(losses, [](const Json& loss) { return loss.is_null(); });
+  return bad == losses.end() ? "" : fmt::format("the loss of step {} is not finite", bad - losses.begin() + 1);
+}
+
+Measured read_records(const Plan& plan, const fs::path& folder) {
+  Measured measured;
+  measured.runs_of.resize(plan.rungs.size());
+  measured.runs = Json::array();
+  size_t described_by = plan.rungs.size();  // the rung whose record environment and workload come from
+  for (size_t position = 0; position < plan.runs.size(); ++position) {
+    const PlannedRun& run = plan.runs[position];
+    const fs::path file = record_file(folder, run.id);
+    Json entry{{"id", run.id},        {"rung", run.rung}, {"repeat", run.repeat}, {"position", position},
+               {"status", "missing"}, {"reason", ""},     {"median_ms", nullptr}, {"record", nullptr}};
+    if (fs::exists(file)) {
+      const Json record = harness::read_json(file, "record");
+      entry["record"] = file.lexically_relative(folder).string();
+      entry["status"] = record.at("status");
+      const std::string started = record.at("started");
+      if (measured.first_started.empty() || started < measured.first_started) measured.first_started = started;
+      measured.last_started = std::max(measured.last_started, started);
+      if (record.at("status") == "ok") {
+        ++measured.runs_ok;
+        const RunData& data = measured.runs_of[run.rung][run.repeat] = run_data(record);
+        entry["median_ms"] = data.median_ms;
+        if (plan.rungs[run.rung].peer.empty() && run.rung < described_by) {
+          described_by = run.rung;
+          measured.environment = record.at("environment");
+          measured.workload = record.at("workload");
+        }
+      } else {
+        const Json& failure = record.at("failure");
+        entry["reason"] = failure.at("message");
+        const bool out_of_memory = failure.at("kind") == "out_of_memory";
+        const auto [known, first] = measured.failures.try_emplace(run.rung, Failure{"", true});
+        // Where runs failed for different reasons, one that is not out of memory says more.
+        if (first || (known->second.out_of_memory && !out_of_memory)) {
+          known->second = {fmt::format("run {}: {}", run.id, entry["reason"].get<std::string>()), out_of_memory};
+        }
+      }
+    }
+    measured.runs.push_back(entry);
+  }
+  if (measured.first_started.empty()) measured.first_started = harness::utc_now();
+  return measured;
+}
+
+}  // namespace ablations

@@ -1,0 +1,54 @@
+// What the records in a study's folder hold, by rung and repeat: measured, not judged.
+#pragma once
+
+#include "ablations/plan/plan.h"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// What the analysis takes from one good record.
+struct RunData {
+  double median_ms = 0;
+  std::vector<double> timed_ms, losses;  // losses of every step; NaN where it was not finite
+  double page_faults_per_step = 0;
+  int64_t peak_bytes = 0, tokens_per_step = 0;
+  int64_t skipped_steps = 0;  // by the gradient scaler
+  double flops_per_step = 0;
+  harness::Json memory, proofs, observations;
+  std::optional<double> joules_per_token;
+  std::vector<std::string> disturbances;  // "r1-02-bf16 shared: ..."
+};
+
+// Throws std::invalid_argument for a record with status "ok" that contradicts itself.
+RunData run_data(const harness::Json& record);
+
+// Why a record is no number: its run failed, an optimization of it is not proven, or a loss is not finite. Empty: it is
+// one.
+std::string why_no_number(const harness::Json& record);
+
+using RunsByRepeat = std::map<int64_t, RunData>;
+
+struct Failure {
+  std::string reason;          // "run r1-02-bf16: killed by signal 9 (Killed)"
+  bool out_of_memory = false;  // all of the rung's failures were
+};
+
+struct Measured {
+  std::vector<RunsByRepeat> runs_of;    // one for each rung
+  std::map<size_t, Failure> failures;   // by rung
+  harness::Json runs;                   // as the study lists them
+  harness::Json environment, workload;  // of this program's own records, the first rung's first; null without one
+  int64_t runs_ok = 0;
+  std::string first_started;  // of the earliest record, now without one: a shard's plan does not hold when it was made
+  std::string last_started;
+};
+
+// Throws std::invalid_argument for a record that cannot be read or contradicts itself.
+Measured read_records(const Plan& plan, const std::filesystem::path& folder);
+
+}  // namespace ablations

@@ -1,0 +1,272 @@
+#include "ablations/study/verify.h"
+
+#include "ablations/run/proof.h"
+#include "ablations/run/reproduce.h"
+#include "ablations/run/run.h"
+#include "ablations/run/runner.h"
+#include "ablations/study/analysis.h"
+#include "files/files.h"
+#include "harness/environment.h"
+#include "harness/stats.h"
+#include "model/config.h"
+#include "model/sha256.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+constexpr const char* study_file = "study.json";
+
+std::string dumped(const Json& value) {
+  return value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+}
+
+enum class Missing { is_a_difference, is_older };
+
+// Everything in which `stored` is not `expected`, by JSON pointer. Numbers may differ by a share of `tolerance`.
+class Comparison {
+ public:
+  Comparison(std::string file, Missing missing, double tolerance = 0)
+      : file_(std::move(file)), missing_(missing), tolerance_(tolerance) {}
+
+  void compare(const Json& stored, const Json& expected, const std::string& field) {
+    if (stored.is_object() && expected.is_object()) {
+      for (const auto& [key, value] : expected.items()) {
+        const std::string inner = field + (Json::json_pointer() / key).to_string();
+        if (stored.contains(key)) {
+          compare(stored.at(key), value, inner);
+        } else if (missing_ == Missing::is_a_difference) {
+          findings.push_back({file_, inner, "nothing", dumped(value)});
+        }
+      }
+      for (const auto& [key, value] : stored.items()) {
+        if (expected.contains(key)) continue;
+        findings.push_back({file_, field + (Json::json_pointer() / key).to_string(), dumped(value), "nothing"});
+      }
+    } else if (stored.is_array() && expected.is_array()) {
+      for (size_t i = 0; i < std::max(stored.size(), expected.size()); ++i) {
+        const std::string inner = fmt::format("{}/{}", field, i);
+        if (i >= stored.size()) {
+          findings.push_back({file_, inner, "nothing", dumped(expected[i])});
+        } else if (i >= expected.size()) {
+          findings.push_back({file_, inner, dumped(stored[i]), "nothing"});
+        } else {
+          compare(stored[i], expected[i], inner);
+        }
+      }
+    } else if (!same(stored, expected)) {
+      findings.push_back({file_, field, dumped(stored), dumped(expected)});
+    }
+  }
+
+  std::vector<Finding> findings;
+
+ private:
+  [[nodiscard]] bool same(const Json& stored, const Json& expected) const {
+    if (tolerance_ > 0 && stored.is_number() && expected.is_number()) {
+      const double a = stored.get<double>(), b = expected.get<double>();
+      return std::abs(a - b) <= tolerance_ * std::abs(b);
+    }
+    return dumped(stored) == dumped(expected);  // to the last digit, and 1 is not 1.0
+  }
+
+  std::string file_;
+  Missing missing_;
+  double tolerance_;
+};
+
+void append(std::vector<Finding>& findings, std::vector<Finding> more) {
+  std::ranges::move(more, std::back_inserter(findings));
+}
+
+std::string own_sha256(Json study) {
+  study.erase("sha256");
+  return model::sha256_hex(dumped(study));
+}
+
+size_t values_in(const Json& json) {
+  if (!json.is_structured()) return 1;
+  size_t values = 0;
+  for (const Json& inner : json) values += values_in(inner);
+  return values;
+}
+
+// What a record derives from its own steps and observations.
+std::vector<Finding> check_record(const Json& record, const std::string& name, const std::string& this_commit) {
+  const bool peer = record.at("observations").contains("peer");
+  const Json& timing = record.at("timing");
+  const Json& workload = record.at("workload");
+  const auto step_ms = timing.at("step_ms").get<std::vector<double>>();
+  const auto faults = timing.at("page_faults").get<std::vector<double>>();
+  const auto warmup = timing.at("warmup_steps").get<size_t>();
+  if (warmup >= step_ms.size() || faults.size() != step_ms.size()) {
+    return {{name, "/timing",
+             fmt::format("{} steps of warm-up, {} times, {} page faults", warmup, step_ms.size(), faults.size()),
+             "a time and a count for each step, and timed steps"}};
+  }
+  // The peer's is Python's, which rounds in another order.
+  Comparison summary(name, Missing::is_a_difference, peer ? 1e-12 : 0);
+  summary.compare(record.at("summary"),
+                  summary_of(std::span(step_ms).subspan(warmup), workload.at("tokens_per_step").get<int64_t>()),
+                  "/summary");
+  if (peer) return summary.findings;
+
+  Comparison rest(name, Missing::is_older);
+  RunOptions options = options_of(record, name);
+  options.data = workload.at("data").at("source").get<std::string>();
+  rest.compare(workload,
+               workload_json(options, workload.at("data").at("sha256").get<std::string>(),
+                             workload.at("data").at("tokens").get<size_t>()),
+               "/workload");
+  if (record.at("environment").value("git_commit", "") == this_commit) {
+    const RunFacts facts{.observations = record.at("observations"),
+                         .page_faults_per_step = harness::median(std::span(faults).subspan(warmup)),
+                         .peak_bytes = record.at("memory").at("peak_bytes"),
+                         .attentions = model::preset(options.model).n_layer * options.accumulation};
+    rest.compare(record.at("proofs"), to_json(prove(options.recipe, facts)), "/proofs");
+  }
+  append(summary.findings, std::move(rest.findings));
+  return summary.findings;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> hashes_of(const fs::path& folder) {
+  std::map<std::string, std::string> hashes;
+  const auto add = [&](const std::string& name) { hashes[name] = model::sha256_hex(files::read_file(folder / name)); };
+  if (fs::exists(folder / "plan.json")) add("plan.json");
+  for (const auto& [part, ending] : {std::pair{"records", ".json"}, std::pair{"traces", ".trace.json"}}) {
+    if (!fs::is_directory(folder / part)) continue;
+    for (const auto& entry : fs::directory_iterator(folder / part)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(ending)) add(fmt::format("{}/{}", part, name));
+    }
+  }
+  return hashes;
+}
+
+Json sealed(Json study, const fs::path& folder) {
+  study["hashes"] = hashes_of(folder);
+  study["sha256"] = own_sha256(study);
+  return study;
+}
+
+std::vector<Finding> changed_files(const Json& study, const std::map<std::string, std::string>& now) {
+  std::vector<Finding> findings;
+  if (!study.contains("hashes")) return findings;
+  const auto then = study.at("hashes").get<std::map<std::string, std::string>>();
+  for (const auto& [name, hash] : then) {
+    const auto found = now.find(name);
+    if (found == now.end()) {
+      findings.push_back({name, "", "no such file", "SHA-256 " + hash});
+    } else if (found->second != hash) {
+      findings.push_back({name, "", "SHA-256 " + found->second, "SHA-256 " + hash});
+    }
+  }
+  for (const auto& [name, hash] : now) {
+    if (!then.contains(name)) findings.push_back({name, "", "SHA-256 " + hash, "no such file when the study was made"});
+  }
+  return findings;
+}
+
+Recomputed recompute(const fs::path& folder, const Json& stored) {
+  const Plan plan = open_study(folder);
+  Recomputed result{.study = {}, .hashes = hashes_of(folder), .findings = {}, .unchecked = {}};
+  const std::string this_commit = harness::environment().at("git_commit");
+  size_t other_programs = 0;
+  std::map<std::string, const PlannedRun*> planned;
+  for (const PlannedRun& run : plan.runs) planned[fmt::format("records/{}.json", run.id)] = &run;
+  for (const auto& [name, hash] : result.hashes) {
+    if (!name.starts_with("records/")) continue;
+    const Json record = harness::read_json(folder / name, "record");
+    ++result.records;
+    if (record.at("status") != "ok") continue;
+    try {
+      append(result.findings, check_record(record, name, this_commit));
+    } catch (const std::exception& error) {  // a field that is not there or of another kind
+      result.findings.push_back({name, "", error.what(), "a record that can be computed again"});
+    }
+    if (const auto run = planned.find(name); run != planned.end()) {
+      if (const std::string fault = fault_of(record, plan, *run->second); !fault.empty()) {
+        result.findings.push_back({name, "", fault, "the planned run"});
+      }
+    }
+    if (record.at("environment").value("git_commit", "") != this_commit &&
+        !record.at("observations").contains("peer")) {
+      ++other_programs;
+    }
+  }
+  if (other_programs > 0) {
+    result.unchecked.push_back(
+        fmt::format("the words of {} records' proofs were not computed again: another version of the program made them",
+                    other_programs));
+  }
+  // There and back, so that numbers have the types that JSON gives them.
+  result.study = Json::parse(dumped(analyse(plan, folder, stored.value("environment", Json()))));
+  return result;
+}
+
+std::vector<Finding> compare(const Json& study, const Recomputed& recomputed) {
+  const bool is_sealed = study.contains("sha256") || study.contains("hashes");
+  std::vector<Finding> findings = changed_files(study, recomputed.hashes);
+  Comparison comparison(study_file, is_sealed ? Missing::is_a_difference : Missing::is_older);
+  Json stored = study;
+  stored.erase("sha256");
+  stored.erase("hashes");
+  comparison.compare(stored, recomputed.study, "");
+  append(findings, std::move(comparison.findings));
+  if (is_sealed) {
+    const std::string sha256 = own_sha256(study);
+    if (const Json given = study.value("sha256", Json()); given != sha256) {
+      findings.push_back({study_file, "/sha256", dumped(given), dumped(sha256)});
+    }
+    if (!study.contains("hashes")) findings.push_back({study_file, "/hashes", "nothing", "the hashes of its files"});
+  }
+  return findings;
+}
+
+Verification verify_study(const fs::path& folder) {
+  for (const char* name : {"plan.json", study_file}) {
+    if (!fs::exists(folder / name)) {
+      throw std::invalid_argument(fmt::format("{}: no {}, without which nothing can be computed again",
+                                              files::in_quotes(folder.string()), name));
+    }
+  }
+  Verification verification;
+  const std::string text = files::read_file(folder / study_file, size_t{64} << 20);
+  Json study;
+  try {
+    study = harness::parse_json(text, study_file);
+    verification.sealed = study.contains("sha256") || study.contains("hashes");
+    append(verification.findings, changed_files(study, hashes_of(folder)));
+    harness::check_schema(study, "study", study_file);
+    const Json commit = study.at("environment").value("git_commit", Json());
+    if (commit != harness::environment().at("git_commit")) verification.made_by = dumped(commit);
+    const Recomputed recomputed = recompute(folder, study);
+    verification.findings = recomputed.findings;
+    append(verification.findings, compare(study, recomputed));
+    verification.unchecked = recomputed.unchecked;
+    verification.records = recomputed.records;
+    verification.files = recomputed.hashes.size() + 1;
+    verification.values = values_in(recomputed.study);
+  } catch (const std::invalid_argument& error) {
+    verification.findings.push_back({study_file, "", error.what(), "files that can be read"});
+  } catch (const Json::exception& error) {
+    verification.findings.push_back({study_file, "", error.what(), "a study that can be computed again"});
+  }
+  return verification;
+}
+
+}  // namespace ablations

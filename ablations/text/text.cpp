@@ -1,0 +1,78 @@
+#include "ablations/text/text.h"
+
+#include "files/printable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ablations {
+
+using files::length;
+using harness::Json;
+
+namespace {
+
+std::string grouped(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
+  return digits;
+}
+
+// Of the first `characters` characters of a UTF-8 text.
+size_t bytes_of(std::string_view text, size_t characters) {
+  for (size_t byte = 0, seen = 0; byte < text.size(); ++byte) {
+    if ((static_cast<unsigned char>(text[byte]) & 0xc0) != 0x80 && seen++ == characters) return byte;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+Json with_printable_texts(const Json& value) {
+  if (value.is_string()) return files::printable(value.get_ref<const std::string&>());
+  Json shown = value;
+  for (Json& member : shown) {
+    if (member.is_string() || member.is_structured()) member = with_printable_texts(member);
+  }
+  return shown;
+}
+
+std::string wrapped(const std::string& text, const std::string& indent) {
+  std::string result, line;
+  bool first = true;  // of the text's words; before it there is no blank
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    std::string_view word = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    if (!first && length(line) + 1 + length(word) > columns) {
+      result += line + "\n";
+      line = indent;
+    } else if (!first) {
+      line += ' ';
+    }
+    first = false;
+    for (size_t room = columns - length(line); length(word) > room; room = columns - indent.size()) {  // a long path
+      const size_t cut = bytes_of(word, room);
+      result.append(line).append(word.substr(0, cut)).append("\n");
+      line = indent;
+      word.remove_prefix(cut);
+    }
+    line += word;
+  }
+  return result + line + "\n";
+}
+
+std::string warning_line(const Look& look, const std::string& warning) {
+  return look.painted(Style::caution, wrapped("warning: " + warning, "  "), 0, std::string_view("warning:").size());
+}
+
+std::string number(double value) {
+  if (value >= 1e15) return fmt::format("{:.3g}", value);
+  if (value >= 99.95) return grouped(static_cast<int64_t>(std::llround(value)));
+  if (value >= 9.995) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.2f}", value);
+}
+
+}  // namespace ablations

@@ -1,0 +1,29 @@
+// Text in tables and messages: 80 columns, wrapped, numbers shortened, the strings of documents made printable.
+#pragma once
+
+#include "ablations/text/style.h"
+#include "harness/json_file.h"
+
+#include <string>
+
+namespace ablations {
+
+constexpr size_t columns = 80;  // of every table
+
+// The document with every string in it made printable (files/printable.h): what a table is made from. Its keys are the
+// schema's.
+harness::Json with_printable_texts(const harness::Json& document);
+
+// At most `columns` wide, broken at spaces, and within a word that is longer than a line; continuation lines begin with
+// `indent`.
+std::string wrapped(const std::string& text, const std::string& indent = "");
+
+// "warning: ..." in as many lines as it takes.
+std::string warning_line(const Look& look, const std::string& warning);
+
+double gib(auto bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
+
+// "1,493" "61.2" "0.84": three significant digits or more.
+std::string number(double value);
+
+}  // namespace ablations

@@ -1,0 +1,164 @@
+// Ladder files and the rungs they make on machines with and without a GPU.
+#include "ablations/plan/ladder.h"
+
+#include "harness/json_file.h"
+#include "tests/ablations/machines.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace ablations;
+using harness::Json;
+using harness::Machine;
+using machines::cpu;
+using machines::hopper;
+
+class LadderFile : public testing::Test {
+ protected:
+  fs::path file_ = fs::temp_directory_path() / ("ladder-test-" + std::to_string(::getpid()) + ".json");
+  void TearDown() override { fs::remove(file_); }
+
+  Ladder load(const std::vector<std::string>& rungs, const Json& more = Json::object()) {
+    Json json{{"kind", "ladder"},
+              {"schema_version", 1},
+              {"name", "test"},
+              {"title", "test"},
+              {"start", Json::object()},
+              {"rungs", rungs},
+              {"workload", {{"model", "tiny"}, {"batch", 1}, {"context", 8}}},
+              {"plan", {{"repeats", 1}, {"warmup_steps", 0}, {"timed_steps", 1}}}};
+    json.update(more);
+    std::ofstream(file_) << json.dump();
+    return load_ladder(file_.string());
+  }
+  std::string refusal(const std::vector<std::string>& rungs, const Json& more = Json::object()) {
+    try {
+      (void)load(rungs, more);
+    } catch (const std::invalid_argument& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(message.rfind(file_.string(), 0), 0U) << message;
+      return message;
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {
+  EXPECT_NE(refusal({"bf16", "warp"}).find("rungs[1] \"warp\": unknown optimization; known are gpu"),
+            std::string::npos);
+  EXPECT_NE(refusal({"bf16", "bf16"}).find("rungs[1] \"bf16\": it is on already"), std::string::npos);
+  EXPECT_NE(refusal({"gpu", "bf16", "fp16"}).find("rungs[2] \"fp16\": cannot follow \"bf16\""), std::string::npos);
+  EXPECT_NE(refusal({"tf32"}).find("rungs[0] \"tf32\": needs \"gpu\""), std::string::npos);
+  EXPECT_NE(refusal({"fused_adamw", "foreach"}).find("cannot follow \"fused_adamw\""), std::string::npos);
+  EXPECT_EQ(refusal({"foreach", "fused_adamw"}), "accepted");
+  EXPECT_EQ(refusal({"graph"}, {{"start", {{"device", "cuda"}}}}), "accepted");
+  EXPECT_NE(refusal({"bf16"}, {{"reference", "gpu"}}).find("reference \"gpu\" is not one of its rungs"),
+            std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"start", {{"autocast", "bf8"}}}}).find("start: recipe field \"autocast\""),
+            std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"workload", {{"model", "gpt5"}, {"batch", 1}, {"context", 8}}}})
+                .find("unknown model \"gpt5\""),
+            std::string::npos);
+}
+
+TEST_F(LadderFile, ShippedLaddersLoad) {
+  const auto names = ladder_names();
+  EXPECT_NE(std::find(names.begin(), names.end(), "gpt2"), names.end());
+  for (const std::string& name : names) EXPECT_EQ(load_ladder(name).name, name);
+  EXPECT_THROW((void)load_ladder("no-such"), std::invalid_argument);
+}
+
+TEST(Climb, EveryRungIsOneEditMore) {
+  const auto rungs = climb(load_ladder("gpt2-cpu"), cpu);
+  ASSERT_EQ(rungs.size(), 7U);
+  for (size_t i = 1; i < rungs.size(); ++i) {
+    EXPECT_EQ(rungs[i].status, Rung::Status::planned) << rungs[i].reason;
+    EXPECT_EQ(model::recipe_diff(rungs[i - 1].recipe, rungs[i].recipe).size(), 1U) << rungs[i].optimization;
+    EXPECT_EQ(rungs[i].applied.size(), i);
+  }
+  EXPECT_EQ(rungs.back().recipe.vocabulary_rows, 50304);
+  EXPECT_EQ(reference_rung(rungs), 0U);
+}
+
+TEST(Climb, WithoutAGpuItsRungsSayWhy) {
+  const auto rungs = climb(load_ladder("gpt2"), cpu);
+  for (const Rung& rung : rungs) {
+    const bool gpu_only = rung.optimization == "gpu" || rung.optimization == "tf32" || rung.optimization == "graph";
+    EXPECT_EQ(rung.status, gpu_only ? Rung::Status::not_applicable : Rung::Status::planned) << rung.optimization;
+    EXPECT_EQ(rung.reason, gpu_only ? "no CUDA device" : "");
+    EXPECT_EQ(rung.recipe.device, model::Device::cpu);
+  }
+}
+
+TEST(Climb, WithAGpuCountsFromIt) {
+  const auto rungs = climb(load_ladder("gpt2"), hopper);
+  EXPECT_EQ(rungs[0].status, Rung::Status::not_measured);
+  EXPECT_EQ(reference_rung(rungs), 1U);
+  for (size_t i = 1; i < rungs.size(); ++i) EXPECT_EQ(rungs[i].status, Rung::Status::planned) << rungs[i].reason;
+  EXPECT_EQ(rungs.back().recipe.attention, model::Attention::cudnn);
+  Machine ampere = hopper;
+  ampere.gpu->compute_capability = 80;
+  EXPECT_EQ(climb(load_ladder("gpt2"), ampere).back().recipe.attention, model::Attention::flash);
+  Machine turing = hopper;
+  turing.gpu->compute_capability = 75;
+  EXPECT_EQ(climb(load_ladder("gpt2"), turing)[2].status, Rung::Status::not_applicable);
+}
+
+TEST(Climb, ADeterministicLadderTakesTheAttentionThatIs) {
+  Ladder ladder = load_ladder("gpt2");
+  ladder.start.deterministic = true;
+  const auto rungs = climb(ladder, hopper);
+  EXPECT_EQ(rungs.back().recipe.attention, model::Attention::flash);
+  for (const Rung& rung : rungs) EXPECT_TRUE(rung.recipe.deterministic) << rung.title;
+}
+
+TEST(Climb, ABf16RungNeedsACpuThatHasIt) {
+  Machine old = cpu;
+  old.cpu.features = {"avx2"};
+  const auto rungs = climb(load_ladder("gpt2-cpu"), old);
+  EXPECT_EQ(rungs[3].status, Rung::Status::not_applicable);
+  EXPECT_EQ(rungs[4].recipe.autocast, model::Autocast::off);
+}
+
+TEST(RecipeObstacle, WhatADeviceCannotDoIsRefused) {
+  const Machine turing{.cpu = {}, .gpu = harness::Gpu{"T4", 75, int64_t{16} << 30}, .no_gpu_reason = ""};
+  const auto refused = [](const model::Recipe& recipe, const Machine& machine, const std::string& reason) {
+    EXPECT_NE(recipe_obstacle(recipe, machine).find(reason), std::string::npos)
+        << to_json(recipe).dump() << ": " << recipe_obstacle(recipe, machine);
+  };
+  const auto possible = [](const model::Recipe& recipe, const Machine& machine) {
+    EXPECT_EQ(recipe_obstacle(recipe, machine), "") << to_json(recipe).dump();
+  };
+  using model::Attention;
+  using model::Autocast;
+  using model::Device;
+  using model::MatmulPrecision;
+  refused({.device = Device::cuda}, cpu, "no CUDA device");
+  refused({.execution = model::Execution::graph}, hopper, "needs device cuda");
+  refused({.device = Device::cuda, .matmul_precision = MatmulPrecision::medium}, hopper, "has highest and high");
+  refused({.device = Device::cuda, .matmul_precision = MatmulPrecision::high}, turing, "T4 has 7.5");
+  refused({.device = Device::cuda, .autocast = Autocast::bf16}, turing, "needs compute capability 8.0");
+  possible({.device = Device::cuda, .autocast = Autocast::fp16}, turing);
+  for (const Attention attention : {Attention::flash, Attention::cudnn}) {
+    refused({.device = Device::cuda, .attention = attention}, hopper, "16-bit types only");
+    refused({.device = Device::cuda, .autocast = Autocast::fp16, .attention = attention}, turing, "T4 has 7.5");
+    possible({.device = Device::cuda, .autocast = Autocast::bf16, .attention = attention}, hopper);
+  }
+  refused({.device = Device::cuda, .autocast = Autocast::bf16, .attention = Attention::cudnn, .deterministic = true},
+          hopper, "no deterministic backward pass");
+  possible({.device = Device::cuda, .autocast = Autocast::bf16, .attention = Attention::flash, .deterministic = true},
+           hopper);
+  for (const Attention attention : {Attention::manual, Attention::math, Attention::efficient}) {
+    possible({.device = Device::cuda, .attention = attention}, hopper);
+  }
+  refused({.attention = Attention::efficient}, cpu, "a CPU has manual, math, flash");
+  possible({.attention = Attention::flash}, cpu);
+}
+
+}  // namespace

@@ -1,0 +1,185 @@
+// The rungs that each mode makes of a ladder, and what it refuses.
+#include "ablations/plan/modes.h"
+
+#include "ablations/plan/plan.h"
+#include "tests/ablations/machines.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace {
+
+using namespace ablations;
+using harness::Machine;
+using machines::cpu;
+using machines::hopper;
+
+const Shape plain{.B = 2, .T = 8, .accumulation = 1, .positions = 64};
+
+std::vector<Rung> made(const std::string& ladder, const DesignFlags& flags, const Machine& machine) {
+  return rungs_of(load_ladder(ladder), design_of(flags, machine), plain, machine);
+}
+
+std::string refusal(const std::string& ladder, const DesignFlags& flags, const Machine& machine) {
+  try {
+    (void)made(ladder, flags, machine);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+const Rung& named(const std::vector<Rung>& rungs, const std::string& name) {
+  for (const Rung& rung : rungs) {
+    if (name_of(rung) == name) return rung;
+  }
+  throw std::runtime_error("no rung " + name);
+}
+
+TEST(LeaveOneOut, FullWithoutEachIsGuardedByTheBaseAndComparedWithFull) {
+  const auto rungs = made("gpt2", {.mode = "leave-one-out"}, hopper);
+  ASSERT_EQ(rungs.size(), 8U);  // gpu, full, and full without each of the six after gpu
+  EXPECT_EQ(rungs[0].optimization, "gpu");
+  EXPECT_FALSE(rungs[0].reference);
+  EXPECT_EQ(rungs[1].recipe, climb(load_ladder("gpt2"), hopper).back().recipe);
+  for (size_t i = 2; i < rungs.size(); ++i) {
+    EXPECT_EQ(rungs[i].reference, 0U);
+    EXPECT_EQ(rungs[i].against, 1U);
+    EXPECT_EQ(rungs[i].applied.size(), 6U);
+    EXPECT_EQ(std::ranges::count(rungs[i].applied, rungs[i].optimization), 0) << rungs[i].title;
+  }
+  // The edits are made anew: without bf16 the fastest attention is another.
+  EXPECT_EQ(named(rungs, "without-bf16").recipe.attention, model::Attention::efficient);
+  EXPECT_EQ(named(rungs, "without-bf16").recipe.autocast, model::Autocast::off);
+  EXPECT_EQ(named(rungs, "without-bf16").recipe.execution, model::Execution::graph);
+}
+
+TEST(LeaveOneOut, WhatOthersNeedAndWhatChangesNothingStay) {
+  const auto rungs = made("tiny", {.mode = "leave-one-out"}, hopper);  // counts from the CPU: gpu is one of them
+  const Rung& gpu = named(rungs, "without-gpu");
+  EXPECT_EQ(gpu.status, Rung::Status::not_applicable);
+  EXPECT_EQ(gpu.reason, "others need it: \"graph\": needs \"gpu\"");
+  const Rung& foreach = named(rungs, "without-foreach");  // fused_adamw comes after it
+  EXPECT_EQ(foreach.status, Rung::Status::not_applicable);
+  EXPECT_NE(foreach.reason.find("changes nothing"), std::string::npos);
+}
+
+TEST(OneAtATime, EachAloneIsComparedWithTheBase) {
+  const auto rungs = made("gpt2-cpu", {.mode = "one-at-a-time"}, cpu);
+  ASSERT_EQ(rungs.size(), 7U);
+  for (size_t i = 1; i < rungs.size(); ++i) {
+    EXPECT_EQ(rungs[i].applied, std::vector<std::string>{rungs[i].optimization});
+    EXPECT_EQ(model::recipe_diff(rungs[0].recipe, rungs[i].recipe).size(), 1U);
+    EXPECT_EQ(rungs[i].against, 0U);
+    EXPECT_EQ(rungs[i].reference, 0U);
+  }
+}
+
+TEST(Factorial, HasEverySubsetOnce) {
+  const auto rungs = made("gpt2-cpu", {.mode = "factorial", .factors = "flash,memory,bf16"}, cpu);
+  ASSERT_EQ(rungs.size(), 8U);
+  std::set<std::string> recipes;
+  for (const Rung& rung : rungs) recipes.insert(model::to_json(rung.recipe).dump());
+  EXPECT_EQ(recipes.size(), 8U);
+  EXPECT_EQ(rungs.back().applied, (std::vector<std::string>{"memory", "bf16", "flash"}));  // the ladder's order
+  EXPECT_EQ(rungs.back().title, "memory + bf16 + flash");
+}
+
+TEST(Factorial, RefusesWhatItCannotHave) {
+  EXPECT_NE(refusal("gpt2-cpu", {.mode = "factorial"}, cpu).find("choose with --factors among memory,onednn,bf16"),
+            std::string::npos);
+  EXPECT_NE(refusal("gpt2-cpu", {.mode = "factorial", .factors = "bf16,tf32"}, cpu)
+                .find("--factors tf32: ladder gpt2-cpu has here"),
+            std::string::npos);
+  EXPECT_NE(refusal("tiny", {.mode = "factorial", .factors = "gpu,graph"}, hopper)
+                .find("the subset graph cannot be had: \"graph\": needs \"gpu\""),
+            std::string::npos);
+  EXPECT_EQ(refusal("gpt2", {.mode = "factorial", .factors = "tf32,bf16,graph,flash,vocab,fused_adamw"}, hopper),
+            "accepted");
+  EXPECT_NE(refusal("tiny", {.mode = "factorial", .factors = "gpu,bf16,graph,flash,vocab,foreach,fused_adamw"}, hopper)
+                .find("at most 6"),
+            std::string::npos);
+}
+
+TEST(Sweep, MeasuresTheLastRungAtEachValue) {
+  const auto rungs = made("gpt2", {.sweep = "batch=16,32"}, hopper);
+  ASSERT_EQ(rungs.size(), 2U);
+  EXPECT_EQ(rungs[1].optimization, "fused_adamw");
+  EXPECT_EQ(rungs[1].shape->B, 32);
+  EXPECT_EQ(rungs[1].shape->T, 8);
+  EXPECT_FALSE(rungs[0].reference || rungs[1].reference);  // nothing of equal size to compare with
+  EXPECT_EQ(name_of(rungs[1]), "fused_adamw-B32");
+}
+
+TEST(Sweep, TheFirstRungNamedGuardsTheOthersAtItsValue) {
+  const auto rungs = made("gpt2-cpu", {.sweep = "accumulation=1,2", .rungs = {"start", "bf16", "flash"}}, cpu);
+  ASSERT_EQ(rungs.size(), 6U);
+  EXPECT_FALSE(rungs[3].reference);
+  EXPECT_EQ(rungs[4].reference, 3U);
+  EXPECT_EQ(rungs[5].reference, 3U);
+  EXPECT_EQ(rungs[5].against, 3U);
+  EXPECT_EQ(rungs[5].shape->accumulation, 2);
+}
+
+TEST(Sweep, TheLargestContextGivesThePositionsOfAll) {
+  const auto rungs = made("tiny", {.sweep = "context=32,256,128"}, cpu);
+  for (const Rung& rung : rungs) EXPECT_EQ(rung.shape->positions, 256);
+  for (const Rung& rung : made("tiny", {.sweep = "context=8,16"}, cpu)) EXPECT_EQ(rung.shape->positions, 64);
+}
+
+TEST(Peers, EagerRungsHaveAnEagerTwinAndTheLastHasAll) {
+  const auto rungs = made("gpt2", {.peer = "pytorch"}, hopper);
+  std::vector<std::string> twins;
+  for (size_t i = 8; i < rungs.size(); ++i) {
+    const Rung& own = rungs[*rungs[i].against];
+    EXPECT_TRUE(own.peer.empty());
+    EXPECT_EQ(own.recipe, rungs[i].recipe);
+    twins.push_back(name_of(rungs[i]));
+  }
+  // From graph on the recipes are not eager; the last has one twin for each mode.
+  EXPECT_EQ(twins, (std::vector<std::string>{"gpu-pytorch-eager", "tf32-pytorch-eager", "bf16-pytorch-eager",
+                                             "fused_adamw-pytorch-eager", "fused_adamw-pytorch-compile",
+                                             "fused_adamw-pytorch-max-autotune", "fused_adamw-pytorch-cuda-graphs"}));
+  EXPECT_EQ(rungs.back().title, "PyTorch CUDA graphs");
+  EXPECT_EQ(made("gpt2-cpu", {.peer = "pytorch", .peer_modes = "compile"}, cpu).size(), 8U);
+  const auto swept = made("gpt2-cpu", {.sweep = "batch=1,2", .peer = "pytorch"}, cpu);
+  ASSERT_EQ(swept.size(), 6U);  // eager and compile at each size
+  EXPECT_EQ(swept[5].reference, 1U);
+  EXPECT_EQ(swept[5].shape->B, 2);
+}
+
+TEST(Design, RefusesFlagsThatDoNotFit) {
+  const auto says = [](const DesignFlags& flags, const std::string& words) {
+    EXPECT_NE(refusal("gpt2-cpu", flags, cpu).find(words), std::string::npos) << refusal("gpt2-cpu", flags, cpu);
+  };
+  says({.mode = "all"}, "--mode all is not allowed; cumulative, leave-one-out");
+  says({.mode = "sweep"}, "--mode sweep needs --sweep");
+  says({.mode = "cumulative", .sweep = "batch=1"}, "--mode cumulative is not allowed beside it");
+  says({.factors = "bf16"}, "--factors needs --mode factorial");
+  says({.mode = "factorial", .factors = "bf16,"}, "an empty item");
+  says({.mode = "factorial", .factors = "bf16,bf16"}, "bf16 stands twice");
+  says({.rungs = {"bf16"}}, "--rung needs --sweep");
+  says({.sweep = "batch"}, "--sweep batch: not understood; WHAT=N,N,... with WHAT one of batch, context, accumulation");
+  says({.sweep = "depth=1"}, "not understood");
+  says({.sweep = "batch=0"}, "--sweep batch=0: 0 is not allowed; whole numbers from 1 to 65536 are");
+  says({.sweep = "batch=1,-2"}, "-2 is not allowed");
+  says({.sweep = "batch=1,2x"}, "2x is not allowed");
+  says({.sweep = "batch=99999999999999999999"}, "is not allowed");
+  says({.sweep = "batch=2,02"}, "2 stands twice");
+  says({.sweep = "batch="}, "an empty item");
+  says({.sweep = "batch=1", .rungs = {"warp"}}, "--rung warp: ladder gpt2-cpu has start, memory");
+  says({.sweep = "batch=1", .rungs = {"bf16", "bf16"}}, "--rung bf16: it stands twice");
+  says({.peer = "jax"}, "--with-peer jax is not allowed; pytorch is");
+  says({.mode = "factorial", .peer = "pytorch"}, "--with-peer is for the modes cumulative and sweep");
+  says({.peer_modes = "eager"}, "--peer-modes needs --with-peer");
+  says({.peer = "pytorch", .peer_modes = "cuda-graphs"},
+       "cuda-graphs is for a CUDA device; eager, compile are to be had here");
+  says({.peer = "pytorch", .peer_modes = "jit"}, "jit is unknown");
+  EXPECT_NE(
+      refusal("gpt2", {.sweep = "batch=1", .rungs = {"graph"}}, cpu).find("--rung graph: not applicable here: no CUDA"),
+      std::string::npos);
+}
+
+}  // namespace

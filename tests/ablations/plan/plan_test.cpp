@@ -1,0 +1,143 @@
+// The order of runs, and plans through JSON.
+#include "ablations/plan/plan.h"
+
+#include "harness/utc.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace {
+
+using namespace ablations;
+
+std::vector<Rung> rungs(size_t n) {
+  std::vector<Rung> result;
+  for (size_t i = 0; i < n; ++i)
+    result.push_back({.optimization = i == 0 ? "" : "bf16", .title = "t", .applied = {}, .recipe = {}, .reason = ""});
+  return result;
+}
+
+TEST(Interleave, EveryRepeatHasEveryPlannedRungOnce) {
+  auto seven = rungs(7);
+  seven[3].status = Rung::Status::not_applicable;
+  const auto runs = interleave(seven, 5, 42);
+  EXPECT_EQ(runs.size(), 30U);
+  for (int64_t repeat = 0; repeat < 5; ++repeat) {
+    std::set<size_t> seen;
+    for (const PlannedRun& run : runs) {
+      if (run.repeat == repeat) seen.insert(run.rung);
+    }
+    EXPECT_EQ(seen, (std::set<size_t>{0, 1, 2, 4, 5, 6}));
+  }
+}
+
+TEST(Interleave, BalancesPlacesAndPredecessors) {
+  for (const size_t n : {4U, 5U, 7U, 8U}) {
+    const int64_t repeats = static_cast<int64_t>(n % 2 == 0 ? n : 2 * n);
+    const auto runs = interleave(rungs(n), repeats, 7);
+    std::map<std::pair<size_t, size_t>, int> places, successions;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      ++places[{runs[i].rung, i % n}];
+      if (i % n > 0) ++successions[{runs[i - 1].rung, runs[i].rung}];
+    }
+    EXPECT_EQ(places.size(), n * n);
+    for (const auto& [key, count] : places) EXPECT_EQ(count, repeats / static_cast<int64_t>(n));
+    EXPECT_EQ(successions.size(), n * (n - 1));
+    for (const auto& [key, count] : successions) EXPECT_EQ(count, repeats / static_cast<int64_t>(n));
+  }
+}
+
+TEST(Interleave, SeedDecides) {
+  const auto order = [](uint64_t seed) {
+    std::string ids;
+    for (const PlannedRun& run : interleave(rungs(6), 3, seed)) ids += run.id + " ";
+    return ids;
+  };
+  EXPECT_EQ(order(1), order(1));
+  EXPECT_NE(order(1), order(2));
+}
+
+TEST(Plan, SurvivesJson) {
+  Plan plan{.id = "x-1",
+            .created = harness::utc_now(),
+            .ladder_name = "x",
+            .ladder_title = "X",
+            .model = "tiny",
+            .data = "d",
+            .vocabulary = "v",
+            .repeats = 2,
+            .order_seed = 9,
+            .rungs = climb(load_ladder("tiny"), harness::this_machine()),
+            .reference = 0,
+            .runs = {}};
+  plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  const harness::Json json = to_json(plan);
+  harness::check_schema(json, "plan", "the plan");
+  EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
+}
+
+TEST(Plan, OfAnotherModeSurvivesJson) {
+  Plan plan{.id = "x-1",
+            .created = harness::utc_now(),
+            .ladder_name = "x",
+            .ladder_title = "X",
+            .model = "tiny",
+            .B = 3,
+            .T = 8,
+            .positions = 256,
+            .data = "d",
+            .vocabulary = "v",
+            .tokens = "t.bin",
+            .mode = Mode::sweep,
+            .swept = "context"};
+  const auto machine = harness::this_machine();
+  plan.rungs = rungs_of(
+      load_ladder("tiny"),
+      design_of({.sweep = "context=8,256", .peer = "pytorch", .peer_modes = "eager", .rungs = {"start", "flash"}},
+                machine),
+      shape_of(plan), machine);
+  plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  const harness::Json json = to_json(plan);
+  harness::check_schema(json, "plan", "the plan");
+  const Plan again = plan_from_json(json, "here");
+  EXPECT_EQ(to_json(again), json);
+  EXPECT_EQ(again.rungs[3].reference, 2U);
+  EXPECT_EQ(shape_of(again, 3), (Shape{.B = 3, .T = 256, .accumulation = 1, .positions = 256}));
+  EXPECT_EQ(again.rungs.back().peer, "pytorch-eager");
+  EXPECT_EQ(reference_of(again, 0), std::nullopt);
+  harness::Json wrong = json;
+  wrong["rungs"][3]["reference"] = 99;
+  EXPECT_THROW((void)plan_from_json(wrong, "here"), std::invalid_argument);
+  wrong["rungs"][3]["reference"] = 3;  // itself
+  EXPECT_THROW((void)plan_from_json(wrong, "here"), std::invalid_argument);
+}
+
+TEST(Plan, RefusesWhatContradictsItself) {
+  Plan plan{.id = "x",
+            .created = "",
+            .ladder_name = "",
+            .ladder_title = "",
+            .model = "tiny",
+            .data = "",
+            .vocabulary = "",
+            .rungs = rungs(1),
+            .runs = {{"r1", 0, 0}}};
+  harness::Json json = to_json(plan);
+  EXPECT_NO_THROW((void)plan_from_json(json, "here"));
+  const auto refused = [&](const char* pointer, const harness::Json& value) {
+    harness::Json changed = json;
+    changed[harness::Json::json_pointer(pointer)] = value;
+    EXPECT_THROW((void)plan_from_json(changed, "here"), std::invalid_argument) << pointer;
+  };
+  refused("/runs/0/rung", 5);
+  refused("/runs/0/repeat", 5);
+  refused("/reference", 5);
+  refused("/rungs/0/recipe/device", "tpu");
+  refused("/rungs/0/optimization", "warp");
+  refused("/rungs/0/applied", {"warp"});
+  refused("/runs/1", json["runs"][0]);
+}
+
+}  // namespace

@@ -1,0 +1,104 @@
+// One plan cut into shards, and what makes two plans the same.
+#include "ablations/plan/shard.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <stdexcept>
+
+namespace {
+
+using namespace ablations;
+
+Plan plan_of(int64_t repeats) {
+  Plan plan{.id = "x-1",
+            .created = "",
+            .ladder_name = "x",
+            .ladder_title = "X",
+            .model = "tiny",
+            .data = "/here/text",
+            .vocabulary = "/here/vocabulary",
+            .tokens = "/here/tokens",
+            .repeats = repeats,
+            .order_seed = 1,
+            .rungs = {},
+            .reference = 0,
+            .runs = {}};
+  for (const char* name : {"", "bf16", "flash"}) {
+    plan.rungs.push_back({.optimization = name, .title = "t", .applied = {}, .recipe = {}, .reason = ""});
+  }
+  plan.runs = interleave(plan.rungs, repeats, plan.order_seed);
+  return plan;
+}
+
+TEST(Shard, EveryRunIsInExactlyOneAndRepeatsStayWhole) {
+  const Plan whole = plan_of(5);
+  for (int64_t count = 1; count <= 7; ++count) {
+    std::map<std::string, int> seen;
+    std::map<int64_t, std::set<int64_t>> shards_of_repeat;
+    for (int64_t index = 1; index <= count; ++index) {
+      Plan part = whole;
+      part.shard = Shard{index, count};
+      const auto runs = runs_to_make(part);
+      EXPECT_EQ(runs.empty(), index > 5);
+      for (const PlannedRun& run : runs) {
+        ++seen[run.id];
+        shards_of_repeat[run.repeat].insert(index);
+      }
+    }
+    EXPECT_EQ(seen.size(), whole.runs.size());
+    for (const auto& [run, times] : seen) EXPECT_EQ(times, 1) << run;
+    for (const auto& [repeat, shards] : shards_of_repeat) EXPECT_EQ(shards.size(), 1U) << repeat;
+  }
+  EXPECT_EQ(runs_to_make(whole).size(), whole.runs.size());
+}
+
+TEST(Shard, IsReadFromText) {
+  EXPECT_EQ(shard_of("2/4").index, 2);
+  EXPECT_EQ(shard_of("2/4").count, 4);
+  EXPECT_EQ(shard_of("1000/1000").count, 1000);
+  for (const char* wrong : {"", "2", "/", "2/", "/4", "0/4", "5/4", "-1/4", "1/-4", "1/4x", "x1/4", " 1/4", "1/ 4",
+                            "1//4", "1/1001", "1/99999999999999999999", "99999999999999999999/4", "1.0/4"}) {
+    EXPECT_THROW((void)shard_of(wrong), std::invalid_argument) << wrong;
+  }
+}
+
+TEST(Shard, SurvivesJson) {
+  Plan plan = plan_of(2);
+  plan.shard = Shard{2, 3};
+  harness::Json json = to_json(plan);
+  harness::check_schema(json, "plan", "the plan");
+  EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
+  json["shard"]["index"] = 4;
+  EXPECT_THROW((void)plan_from_json(json, "here"), std::invalid_argument);
+}
+
+TEST(SamePlan, WhereFilesLieAndWhichShardItIsDoNotCount) {
+  Plan plan = plan_of(4), other = plan_of(4);
+  other.shard = Shard{2, 4};
+  other.data = other.vocabulary = other.tokens = "/elsewhere";
+  EXPECT_TRUE(differences(plan, other).empty());
+  EXPECT_EQ(id_by_content(plan), id_by_content(other));
+  EXPECT_TRUE(id_by_content(plan).starts_with("x-")) << id_by_content(plan);
+  EXPECT_EQ(id_by_content(plan).size(), 14U);
+}
+
+TEST(SamePlan, EverythingElseCountsAndIsNamed) {
+  const Plan plan = plan_of(4);
+  Plan other = plan;
+  other.B = 2;
+  other.id = "x-2";
+  EXPECT_EQ(differences(plan, other), std::vector<std::string>{"workload/batch: 1 against 2"});
+  EXPECT_NE(id_by_content(plan), id_by_content(other));
+  other = plan;
+  other.id = "x-2";
+  EXPECT_EQ(differences(plan, other), std::vector<std::string>{"id: \"x-1\" against \"x-2\""});
+  other = plan;
+  other.rungs[1].recipe.optimizer = model::Optimizer::fused;
+  EXPECT_EQ(differences(plan, other).size(), 1U);
+  EXPECT_NE(differences(plan, other).at(0).find("rungs/1/recipe/optimizer"), std::string::npos);
+  EXPECT_FALSE(differences(plan, plan_of(3)).empty());
+}
+
+}  // namespace

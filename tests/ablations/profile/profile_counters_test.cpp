@@ -1,0 +1,100 @@
+// From counter values to the document and the table, with values made by hand.
+#include "ablations/profile/profile_counters.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+namespace {
+
+using namespace ablations;
+using harness::Json;
+
+RunOptions options() {
+  RunOptions options;
+  options.id = "flash";
+  options.B = 16;
+  options.T = 1024;
+  options.recipe.device = model::Device::cuda;
+  options.data = "shakespeare.txt";
+  options.applied = {"gpu", "flash"};
+  return options;
+}
+
+StepCounters counted() {
+  return {.chip = "GH100",
+          .workload = workload_json(options(), "0123", 1000),
+          .warmup_steps = 10,
+          .passes = 1,
+          .values = {{"gpu__time_duration.sum", 50e6, "nanosecond"},
+                     {"dram__bytes_read.sum", 60e9, "byte"},
+                     {"dram__bytes_write.sum", 40e9, "byte"},
+                     {"lts__t_bytes.sum", 2.5e11, "byte"},
+                     {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 97.25, "%"},
+                     {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", 41.5, "%"}}};
+}
+
+TEST(ProfileCounters, SummaryHasFixedUnits) {
+  const Json document = counters_json(options(), counted());
+  harness::check_schema(document, "counters", "the counters");
+  EXPECT_EQ(document.at("summary"), (Json{{"gpu_time_ms", 50.0},
+                                          {"dram_read_bytes", 60e9},
+                                          {"dram_write_bytes", 40e9},
+                                          {"dram_bytes_per_s", 2e12},
+                                          {"l2_bytes", 2.5e11},
+                                          {"tensor_active_percent", 41.5},
+                                          {"sm_active_percent", 97.25}}));
+  EXPECT_EQ(document.at("metrics").at("dram__bytes_read.sum"), (Json{{"value", 60e9}, {"unit", "byte"}}));
+  EXPECT_EQ(document.at("workload").at("tokens_per_step"), 16 * 1024);
+  EXPECT_EQ(document.at("device").at("chip"), "GH100");
+}
+
+TEST(ProfileCounters, DramMayBeCountedUnderAnotherName) {
+  StepCounters counters = counted();
+  counters.values[1].metric = "dram__bytes_op_read.sum";
+  counters.values[2].metric = "dram__bytes_op_write.sum";
+  const Json document = counters_json(options(), counters);
+  EXPECT_EQ(document.at("summary").at("dram_read_bytes"), 60e9);
+  EXPECT_EQ(document.at("summary").at("dram_write_bytes"), 40e9);
+}
+
+TEST(ProfileCounters, WhatIsNotKnownIsNull) {
+  StepCounters counters = counted();
+  counters.values = {{"dram__bytes_read.sum", std::nan(""), "byte"}, {"dram__bytes_write.sum", 1.0, "byte"}};
+  const Json document = counters_json(options(), counters);
+  harness::check_schema(document, "counters", "the counters");
+  EXPECT_TRUE(document.at("metrics").at("dram__bytes_read.sum").at("value").is_null());
+  EXPECT_EQ(document.at("summary").at("dram_write_bytes"), 1.0);
+  for (const char* key : {"gpu_time_ms", "dram_read_bytes", "dram_bytes_per_s", "sm_active_percent"}) {
+    EXPECT_TRUE(document.at("summary").at(key).is_null()) << key;
+  }
+  EXPECT_NE(counters_table(document).find("   unknown byte dram__bytes_read.sum\n"), std::string::npos);
+}
+
+TEST(ProfileCounters, TableFitsATerminal) {
+  const std::string table = counters_table(counters_json(options(), counted()));
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  for (const char* part : {"One step of flash (gpt2-124m B=16 T=1024)", "GPU time                 50.0 ms\n",
+                           "DRAM read                60.0 GB\n", "DRAM rate              2.00 TB/s\n",
+                           "tensor pipe active        41.5 %\n", "    6e+10 byte dram__bytes_read.sum\n"}) {
+    EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
+  }
+  EXPECT_EQ(table.find("passes"), std::string::npos);
+}
+
+TEST(ProfileCounters, SeveralPassesAreSaid) {
+  StepCounters counters = counted();
+  counters.passes = 3;
+  const std::string table = counters_table(counters_json(options(), counters));
+  EXPECT_NE(table.find("3 passes: the values come from 3 steps"), std::string::npos) << table;
+}
+
+TEST(ProfileCounters, ARecipeForTheCpuIsRefused) {
+  RunOptions on_cpu = options();
+  on_cpu.recipe.device = model::Device::cpu;
+  EXPECT_THROW(count_step(on_cpu, {}, 1, [](const std::string&) {}), std::invalid_argument);
+}
+
+}  // namespace

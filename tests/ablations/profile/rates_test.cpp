@@ -1,0 +1,49 @@
+// What is printed of measured rates; the measuring itself is test_study.py's, which asserts no speed.
+#include "ablations/profile/rates.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace ablations;
+
+const Rates known{.device = "NVIDIA H200",
+                  .source = "NVIDIA H200 datasheet, November 2023",
+                  .reason = "",
+                  .rates = {{"copy", "1024 MiB", 4.2e12, 4.8e12}, {"bf16", "8192^3", 791.6e12, 989.5e12}}};
+
+TEST(Rates, StandBesideTheTables) {
+  EXPECT_EQ(rates_text(known),
+            "NVIDIA H200\n"
+            "       size               measured            table  share\n"
+            "copy   1024 MiB         4,200 GB/s       4,800 GB/s   88 %\n"
+            "bf16   8192^3          792 TFLOP/s      990 TFLOP/s   80 %\n"
+            "copy: bytes read and written; the others: dense matrix products\n"
+            "table: NVIDIA H200 datasheet, November 2023\n");
+  const auto json = to_json(known);
+  EXPECT_DOUBLE_EQ(json["rates"][0]["share"].get<double>(), 4.2 / 4.8);
+  EXPECT_EQ(json["rates"][1]["unit"], "FLOP/s");
+}
+
+TEST(Rates, WithoutATableTheReasonStandsThere) {
+  const Rates unknown{.device = "NVIDIA H300",
+                      .source = "",
+                      .reason = "\"NVIDIA H300\" is not in the table of peaks",
+                      .rates = {{"fp32", "1024^3", 175.25e9, std::nullopt}}};
+  const std::string text = rates_text(unknown);
+  EXPECT_NE(text.find("fp32   1024^3          175 GFLOP/s                -      -\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"NVIDIA H300\" is not in the table of peaks\n"), std::string::npos);
+  EXPECT_TRUE(to_json(unknown)["source"].is_null());
+  EXPECT_TRUE(to_json(unknown)["rates"][0]["table"].is_null() && to_json(unknown)["rates"][0]["share"].is_null());
+}
+
+TEST(Rates, EachRecipeHasItsOwn) {
+  using model::Autocast, model::Device, model::MatmulPrecision;
+  EXPECT_EQ(rate_of({}), "fp32");
+  EXPECT_EQ(rate_of({.matmul_precision = MatmulPrecision::medium}), "oneDNN");
+  EXPECT_EQ(rate_of({.matmul_precision = MatmulPrecision::medium, .autocast = Autocast::bf16}), "bf16");
+  EXPECT_EQ(rate_of({.device = Device::cuda, .matmul_precision = MatmulPrecision::high}), "TF32");
+  EXPECT_EQ(rate_of({.device = Device::cuda, .autocast = Autocast::fp16}), "fp16");
+}
+
+}  // namespace

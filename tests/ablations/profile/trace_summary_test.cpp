@@ -1,0 +1,230 @@
+// Traces of known shape: two steps of a device with two streams, a gap that waits for the host and one that does not, a
+// copy; what is computed from them, and the timeline.
+#include "ablations/profile/trace_summary.h"
+
+#include "ablations/profile/explain.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace {
+
+using namespace ablations;
+using harness::Activity;
+using harness::Json;
+using harness::Label;
+using harness::Trace;
+using Kind = Activity::Kind;
+
+constexpr int64_t us = 1000;
+
+Activity on_device(Kind kind, const std::string& name, const Label& label, int64_t begin, int64_t end, uint64_t stream,
+                   uint64_t correlation, int64_t bytes = 0) {
+  return {.kind = kind,
+          .name = name,
+          .label = label,
+          .begin_ns = begin * us,
+          .end_ns = end * us,
+          .lane = stream,
+          .correlation = correlation,
+          .bytes = bytes};
+}
+
+Activity call(const std::string& name, int64_t begin, int64_t end, uint64_t correlation) {
+  return {.kind = Kind::call,
+          .name = name,
+          .label = {},
+          .begin_ns = begin * us,
+          .end_ns = end * us,
+          .lane = 77,
+          .correlation = correlation};
+}
+
+// Times in us. Device: [100, 200) gemm, [150, 250) softmax on another stream, idle, [300, 400) gemm, whose launch ended
+// at 280, idle, [450, 500) a copy that was asked for long before.
+Trace eager() {
+  const Label forward{"forward", "c_fc", 0}, backward{"backward", "c_fc", 1}, data{"data", "", -1};
+  Trace trace{.activities = {call("cudaMemcpyAsync", 10, 20, 4), call("cudaLaunchKernel", 90, 95, 1),
+                             call("cudaLaunchKernel", 100, 110, 2),
+                             on_device(Kind::kernel, "void gemm<float>(float*)", forward, 100, 200, 7, 1),
+                             on_device(Kind::kernel, "softmax", {"forward", "attention", 0}, 150, 250, 8, 2),
+                             call("cudaLaunchKernel", 260, 280, 3),
+                             on_device(Kind::kernel, "void gemm<float>(float*)", backward, 300, 400, 7, 3),
+                             on_device(Kind::copy, "host to device", data, 450, 500, 7, 4, 4096)},
+              .begin_ns = 0,
+              .end_ns = 1000 * us};
+  return trace;
+}
+
+std::map<std::string, Json> by(const Json& list, const char* key) {
+  std::map<std::string, Json> result;
+  for (const Json& row : list) result[row.at(key)] = row;
+  return result;
+}
+
+TEST(TraceSummary, CountsADevicesTime) {
+  const Json summary = summarize(eager(), {.steps = 2, .wall_ms = 0.25});
+  const auto expect = [&](const char* field, double value) {
+    EXPECT_NEAR(summary.at(field).get<double>(), value, 1e-9) << field;
+  };
+  // Busy: [100, 250), [300, 400), [450, 500): 300 us in two steps.
+  expect("busy_ms", 0.15);
+  expect("busy_percent", 60);
+  expect("idle_ms", 0.1);
+  expect("traced_wall_ms", 0.5);
+  expect("kernels", 1.5);
+  expect("copies", 0.5);
+  expect("operations", 0);
+  expect("kernel_launches", 1.5);
+  expect("graph_launches", 0);
+  EXPECT_NEAR(summary.at("gaps").at("count").get<double>(), 1, 1e-9);
+  EXPECT_NEAR(summary.at("gaps").at("ms").get<double>(), 0.05, 1e-9);
+  EXPECT_NEAR(summary.at("gaps").at("largest_ms").get<double>(), 0.05, 1e-9);
+  // Of the first gap, [250, 300), the host's launch took until 280; the second waited for nothing of the host's.
+  expect("launch_bound_percent", 100.0 * 30 / 1000);
+
+  const auto phases = by(summary.at("by_phase"), "phase");
+  EXPECT_NEAR(phases.at("forward").at("ms").get<double>(), 0.1, 1e-9);
+  EXPECT_NEAR(phases.at("backward").at("ms").get<double>(), 0.05, 1e-9);
+  EXPECT_EQ(summary.at("by_phase")[0].at("phase"), "forward");  // the longest first
+  const auto names = by(summary.at("by_name"), "name");
+  EXPECT_NEAR(names.at("void gemm<float>(float*)").at("ms").get<double>(), 0.1, 1e-9);
+  EXPECT_NEAR(names.at("void gemm<float>(float*)").at("count").get<double>(), 1, 1e-9);
+  EXPECT_EQ(summary.at("by_layer").size(), 2U);
+  EXPECT_NEAR(summary.at("transfers")[0].at("bytes").get<double>(), 2048, 1e-9);
+}
+
+TEST(TraceSummary, NothingTracedIsNothing) {
+  const Json summary = summarize(Trace{.activities = {}, .begin_ns = 0, .end_ns = 10}, {.steps = 1, .wall_ms = 1});
+  EXPECT_EQ(summary.at("busy_ms"), 0);
+  EXPECT_TRUE(summary.at("launch_bound_percent").is_null());
+}
+
+TEST(TraceSummary, AnUnlabelledActivityIsTold) {
+  Trace trace = eager();
+  trace.activities[3].label = {};
+  EXPECT_NEAR(summarize(trace, {.steps = 1, .wall_ms = 1}).at("unlabelled_ms").get<double>(), 0.1, 1e-9);
+}
+
+TEST(ChromeTrace, HasNamedTracksAndMicroseconds) {
+  const Json timeline = Json::parse(chrome_trace(eager()));
+  std::map<std::pair<int, int>, std::string> tracks;
+  std::map<int, std::string> processes;
+  bool found = false;
+  int phases = 0;
+  for (const Json& event : timeline.at("traceEvents")) {
+    if (event.at("ph") == "M") {
+      if (event.at("name") == "process_name") processes[event.at("pid")] = event.at("args").at("name");
+      if (event.at("name") == "thread_name") tracks[{event.at("pid"), event.at("tid")}] = event.at("args").at("name");
+      continue;
+    }
+    ASSERT_EQ(event.at("ph"), "X");
+    phases += static_cast<int>(event.at("cat") == "phase");
+    if (event.at("name") == "softmax") {
+      found = true;
+      EXPECT_DOUBLE_EQ(event.at("ts").get<double>(), 150.0);
+      EXPECT_DOUBLE_EQ(event.at("dur").get<double>(), 100.0);
+      EXPECT_EQ(event.at("args").at("part"), "attention");
+      EXPECT_EQ(event.at("args").at("layer"), 0);
+    }
+  }
+  EXPECT_TRUE(found);
+  EXPECT_EQ(phases, 3);  // forward, backward, data
+  for (const Json& event : timeline.at("traceEvents")) {
+    EXPECT_TRUE(processes.contains(event.at("pid")));
+    if (event.at("ph") == "X") {
+      EXPECT_TRUE((tracks.contains({event.at("pid"), event.at("tid")}))) << event.dump();
+    }
+  }
+}
+
+Json document(const Trace& trace, double wall_ms, const std::string& title) {
+  return {{"title", title},
+          {"device", {{"kind", "cuda"}, {"name", "test"}}},
+          {"workload", {{"batch", 1}}},
+          {"memory", {{"peak_bytes", 1000}}},
+          {"summary", summarize(trace, {.steps = 1, .wall_ms = wall_ms})}};
+}
+
+// The same kernels, launched by one graph, without gaps.
+Trace replayed() {
+  const Label forward{"forward", "c_fc", 0};
+  Trace trace{.activities = {call("cudaGraphLaunch", 0, 5, 9), call("cuGraphLaunch", 1, 4, 9),
+                             on_device(Kind::kernel, "void gemm<float>(float*)", forward, 10, 110, 7, 9),
+                             on_device(Kind::kernel, "softmax", forward, 110, 210, 7, 9),
+                             on_device(Kind::kernel, "void gemm<float>(float*)", forward, 210, 310, 7, 9),
+                             on_device(Kind::copy, "host to device", {"data", "", -1}, 310, 360, 7, 4, 4096)},
+              .begin_ns = 0,
+              .end_ns = 400 * us};
+  for (Activity& activity : trace.activities) activity.in_graph = activity.kind == Kind::kernel;
+  return trace;
+}
+
+TEST(Explain, SaysThatAGraphIsOneLaunch) {
+  const Json explanation = explain(document(eager(), 0.5, "eager"), document(replayed(), 0.36, "+ graph capture"));
+  const std::string words = explanation.at("words");
+  EXPECT_NE(words.find("+ graph capture: step 0.50 -> 0.36 ms"), std::string::npos) << words;
+  EXPECT_NE(words.find("3 launches became 1"), std::string::npos) << words;
+  EXPECT_NE(words.find("idle 40 % -> 3 %"), std::string::npos) << words;
+  for (const Json& name : explanation.at("names")) EXPECT_NE(name.at("change"), "came") << name.dump();
+}
+
+TEST(Explain, NamesWhatWentAndWhatCame) {
+  Trace fused = eager();
+  fused.activities[4].name = "void ns::flash_fwd_kernel<Traits, 64>(Params)";
+  fused.activities[4].end_ns = 170 * us;
+  const Json explanation = explain(document(eager(), 0.5, "before"), document(fused, 0.4, "+ flash attention"));
+  std::map<std::string, std::string> changes;
+  for (const Json& name : explanation.at("names")) changes[name.at("name")] = name.at("change");
+  EXPECT_EQ(changes.at("softmax"), "went");
+  EXPECT_EQ(changes.at("flash_fwd_kernel"), "came");
+  const std::string words = explanation.at("words");
+  EXPECT_NE(words.find("went softmax (1x, 0.10 ms)"), std::string::npos) << words;
+  EXPECT_NE(words.find("came flash_fwd_kernel (1x, 0.02 ms)"), std::string::npos) << words;
+  for (const std::string& table : {explanation_table(explanation)}) {
+    size_t begin = 0;
+    while (begin < table.size()) {
+      const size_t end = table.find('\n', begin);
+      EXPECT_LE(end - begin, 80U) << table.substr(begin, end - begin);
+      begin = end + 1;
+    }
+  }
+}
+
+// A template's instances are one kernel to a reader: what became of them together.
+TEST(Explain, TakesAllInstancesOfATemplateTogether) {
+  const auto name = [](const char* type) { return fmt::format("void at::native::fill<{}>({}*)", type, type); };
+  Trace before = eager(), after = eager();
+  before.activities[4].name = name("float");
+  after.activities[4].name = name("double");
+  const Json explanation = explain(document(before, 0.5, "before"), document(after, 0.5, "after"));
+  size_t seen = 0;
+  for (const Json& one : explanation.at("names")) {
+    if (one.at("name") != "fill") continue;
+    ++seen;
+    EXPECT_EQ(one.at("before_count"), one.at("after_count"));
+  }
+  EXPECT_EQ(seen, 1U);
+}
+
+// What there is none of before and after is no line of a table: operations on a GPU, graphs in two eager rungs.
+TEST(Explain, LeavesOutWhatThereIsNoneOf) {
+  const Json explanation = explain(document(eager(), 0.5, "before"), document(eager(), 0.5, "after"));
+  for (const Json& total : explanation.at("totals")) {
+    EXPECT_NE(total.at("what"), "operations");
+    EXPECT_NE(total.at("what"), "graph launches");
+  }
+}
+
+TEST(Explain, RefusesAnotherDeviceOrSize) {
+  Json other = document(eager(), 0.5, "other");
+  other["device"]["name"] = "another";
+  EXPECT_THROW(explain(document(eager(), 0.5, "one"), other), std::invalid_argument);
+  other = document(eager(), 0.5, "other");
+  other["workload"]["batch"] = 2;
+  EXPECT_THROW(explain(document(eager(), 0.5, "one"), other), std::invalid_argument);
+}
+
+}  // namespace

@@ -1,0 +1,376 @@
+// The report document from planted records, and what becomes of it in CSV and in Google Benchmark's form.
+#include "ablations/report/report.h"
+
+#include "ablations/report/export.h"
+#include "ablations/study/analysis.h"
+#include "ablations/study/guard.h"
+#include "tests/ablations/planted_study.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace ablations;
+using harness::Json;
+
+TEST(Band, IsTheReferenceAndTheKnownOffset) {
+  const Band up = band_of({10, 9}, 0.25, 0), down = band_of({10, 9}, -0.25, 0);
+  EXPECT_EQ(up.lo, (std::vector<double>{10, 9}));
+  EXPECT_EQ(up.hi, (std::vector<double>{10.25, 9.25}));
+  EXPECT_EQ(down.lo, (std::vector<double>{9.75, 8.75}));
+  EXPECT_EQ(down.hi, (std::vector<double>{10, 9}));
+}
+
+TEST(Band, SpansTheStepsThatWereSkipped) {
+  const Band band = band_of({10, 7, 8, 5}, 0, 1);
+  EXPECT_EQ(band.lo, (std::vector<double>{10, 7, 7, 5}));
+  EXPECT_EQ(band.hi, (std::vector<double>{10, 10, 8, 8}));
+}
+
+TEST(Band, HasNoneWhereALossIsNotFinite) {
+  const Band band = band_of({10, std::nan(""), 8, 7}, 0, 1);
+  EXPECT_TRUE(std::isnan(band.lo[1]) && std::isnan(band.hi[1]) && std::isnan(band.lo[2]));
+  EXPECT_EQ(band.hi[3], 8);
+}
+
+class Report : public planted::PlantedStudy {
+ protected:
+  Json report() const { return report_document({computed_study(plan_, folder_)}); }
+
+  // The study without its plan.
+  Json stored(const std::function<void(Json&)>& change = [](Json&) {}) const {
+    Json study = analyse(plan_, folder_);
+    change(study);
+    harness::write_json(folder_ / "study.json", study, "study");
+    fs::remove(folder_ / "plan.json");
+    return report_document({stored_study(folder_)});
+  }
+
+  void write_losses(size_t rung, int64_t repeat, const Json& losses) const {
+    Json record = good(run_of(rung, repeat), 50);
+    record["timing"]["loss"] = losses;
+    write(run_of(rung, repeat), record);
+  }
+};
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(Report, HasEveryStepOfEveryRunInTheirOrder) {
+  Json flagged = good(run_of(1, 2), 60);
+  flagged["flags"] = {"shared: said so"};
+  flagged["monitor"] = {{"unavailable", "no GPU"}};
+  write(run_of(1, 2), flagged);
+  const Json entry = report()["studies"][0];
+  EXPECT_EQ(entry["source"], folder_.filename().string());
+  EXPECT_TRUE(entry["computed_again"].get<bool>());
+  ASSERT_EQ(entry["runs"].size(), 9U);
+  for (size_t i = 0; i < 9; ++i) {
+    const Json& run = entry["runs"][i];
+    EXPECT_EQ(run["position"], i);
+    EXPECT_EQ(run["id"], plan_.runs[i].id);
+    EXPECT_EQ(run["warmup_steps"], 1);
+    EXPECT_EQ(run["step_ms"].size(), 3U);
+    EXPECT_EQ(run["step_ms"][0], 1000.0);
+    EXPECT_EQ(run["loss"], (Json{10.0, 9.5, 9.0}));
+    const bool disturbed = run["id"] == run_of(1, 2).id;
+    EXPECT_EQ(run["flags"].size(), disturbed ? 1U : 0U);
+    EXPECT_EQ(run["conditions"], disturbed ? flagged["monitor"] : Json());
+  }
+}
+
+TEST_F(Report, HasTheLossesOfTheWorstRunInTheGuardsBand) {
+  write_losses(1, 0, {10.0, 9.51, 9.0});
+  write_losses(1, 1, {10.0, 9.52, 8.99});
+  const double tolerance = find_optimization("bf16")->loss_tolerance;
+  const Json document = report();
+  const Json guard = document["studies"][0]["study"]["rungs"][1]["guard"];
+  EXPECT_EQ(guard["guarded_by"], 0);
+  EXPECT_EQ(guard["repeat"], 1);
+  ASSERT_EQ(document["studies"][0]["losses"].size(), 2U);  // the reference is not guarded
+  const Json losses = document["studies"][0]["losses"][0];
+  EXPECT_EQ(losses["rung"], 1);
+  EXPECT_EQ(losses["guarded_by"], 0);
+  EXPECT_EQ(losses["repeat"], 1);
+  EXPECT_EQ(losses["loss"], (Json{10.0, 9.52, 8.99}));
+  EXPECT_EQ(losses["reference"], (Json{10.0, 9.5, 9.0}));
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(losses["lo"][i].get<double>(), losses["reference"][i].get<double>() - tolerance);
+    EXPECT_EQ(losses["hi"][i].get<double>(), losses["reference"][i].get<double>() + tolerance);
+  }
+  EXPECT_NEAR(losses["deviation"][1].get<double>(), 0.02, 1e-12);
+  EXPECT_NEAR(losses["deviation"][2].get<double>(), -0.01, 1e-12);
+}
+
+TEST_F(Report, ALossThatIsNotFiniteIsNull) {
+  write_losses(2, 1, {10.0, nullptr, 9.0});
+  const Json losses = report()["studies"][0]["losses"][1];
+  EXPECT_EQ(losses["repeat"], 1);
+  EXPECT_TRUE(losses["loss"][1].is_null() && losses["deviation"][1].is_null());
+  EXPECT_EQ(losses["hi"][1].get<double>(), 9.5 + find_optimization("bf16")->loss_tolerance);
+}
+
+TEST_F(Report, OfAStudyWithoutItsPlanHasTheSameRunsAndLosses) {
+  write_losses(1, 1, {10.0, 9.52, 8.99});
+  const Json computed = report();
+  // As from before guards said so.
+  const Json taken = stored([](Json& study) {
+    for (size_t rung : {1, 2}) {
+      study["rungs"][rung]["guard"].erase("guarded_by");
+      study["rungs"][rung]["guard"].erase("repeat");
+    }
+  });
+  EXPECT_FALSE(taken["studies"][0]["computed_again"].get<bool>());
+  EXPECT_EQ(taken["studies"][0]["runs"], computed["studies"][0]["runs"]);
+  EXPECT_EQ(taken["studies"][0]["losses"], computed["studies"][0]["losses"]);
+  ASSERT_EQ(taken["notes"].size(), 1U);
+  EXPECT_NE(taken["notes"][0].get<std::string>().find("nothing was computed again"), std::string::npos);
+}
+
+TEST_F(Report, LeavesOutRecordsThatAreNotTheStudysOwn) {
+  fs::remove(record_file(folder_, run_of(2, 0).id));
+  const Json before = analyse(plan_, folder_);
+  write(run_of(1, 0), good(run_of(1, 0), 51));  // measured again since
+  harness::write_json(folder_ / "study.json", before, "study");
+  fs::remove(record_file(folder_, run_of(0, 1).id));
+  fs::remove(folder_ / "plan.json");
+  const Json report = report_document({stored_study(folder_)});
+  EXPECT_EQ(report["studies"][0]["runs"].size(), 6U);
+  const std::string notes = report["notes"].dump();
+  EXPECT_NE(notes.find("the records of 1 of 9 runs are not there"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("1 records are not those"), std::string::npos) << notes;
+}
+
+TEST_F(Report, SaysWhenAVerdictDoesNotFollow) {
+  const Json report = stored([](Json& study) { study["rungs"][1]["guard"]["max_deviation"] = 0.001; });
+  ASSERT_EQ(report["studies"][0]["losses"].size(), 1U);
+  EXPECT_NE(report["notes"].dump().find("bf16 autocast"), std::string::npos);
+}
+
+TEST_F(Report, RefusesAStudyThatRefersToWhatItDoesNotHave) {
+  const Json good_one = analyse(plan_, folder_);
+  const auto refused = [&](const char* pointer, const Json& value) {
+    Json study = good_one;
+    study[Json::json_pointer(pointer)] = value;
+    return refusal([&] { check_study(study, "file"); });
+  };
+  EXPECT_EQ(refusal([&] { check_study(good_one, "file"); }), "");
+  EXPECT_EQ(refused("/runs/0/rung", 3), "file: field [runs][0] refers to rung 3; there are 3, counted from 0");
+  EXPECT_NE(refused("/runs/1/rung", -1), "");
+  EXPECT_NE(refused("/runs/1/repeat", -1), "");
+  EXPECT_NE(refused("/runs/1/position", -1), "");
+  EXPECT_NE(refused("/rungs/1/index", 0), "");
+  EXPECT_NE(refused("/rungs/1/against", 9), "");
+  EXPECT_NE(refused("/rungs/1/guard/guarded_by", 9), "");
+  EXPECT_NE(refused("/headline/last", 9), "");
+  Json swept = good_one;
+  swept["swept"] = "batch";
+  swept["rungs"][2].erase("workload");
+  EXPECT_EQ(refusal([&] { check_study(swept, "file"); }), "file: field [rungs][2] of a sweep has no \"workload\"");
+}
+
+TEST_F(Report, ReadsNoRecordOutsideTheFolder) {
+  for (const char* place : {"../other/r.json", "records/../../r.json", "/etc/passwd", ""}) {
+    const auto escape = [&](Json& study) { study["runs"][0]["record"] = place; };
+    harness::write_json(folder_ / "plan.json", to_json(plan_), "plan");
+    EXPECT_NE(refusal([&] { (void)stored(escape); }).find("outside the study's folder"), std::string::npos) << place;
+  }
+}
+
+TEST_F(Report, TakesRecordsByLine) {
+  const Json computed = report();
+  harness::write_json(folder_ / "one.study.json", analyse(plan_, folder_), "study");
+  std::ofstream lines(folder_ / "one.records.jsonl");
+  lines << good(run_of(1, 1), 77).dump() << "\n\n";  // of a disturbed run, the first of two
+  for (const PlannedRun& run : plan_.runs) {
+    lines << harness::read_json(record_file(folder_, run.id), "record").dump() << "\n";
+  }
+  lines.close();
+  const Json report = report_document({stored_study(folder_ / "one.study.json")});
+  EXPECT_EQ(report["studies"][0]["source"], "one.study.json");
+  EXPECT_EQ(report["studies"][0]["runs"], computed["studies"][0]["runs"]);
+  std::ofstream(folder_ / "one.records.jsonl", std::ios::app) << "{\"kind\": NaN}\n";
+  EXPECT_NE(
+      refusal([&] { (void)stored_study(folder_ / "one.study.json"); }).find("one.records.jsonl: line 12: not valid"),
+      std::string::npos);
+}
+
+TEST_F(Report, OfTwoComparesWhatTheyHaveInCommon) {
+  StudyFiles base = computed_study(plan_, folder_), head = base;
+  head.source = "other";
+  Json report = report_document({base, head});
+  EXPECT_EQ(report["studies"].size(), 2U);
+  EXPECT_EQ(report["comparison"]["entries"].size(), 3U);
+  EXPECT_EQ(report["comparison"]["base"]["source"], base.source);
+  for (Json& record : head.records) record["recipe"]["vocabulary_rows"] = 50304;
+  report = report_document({base, head});
+  EXPECT_TRUE(report["comparison"].is_null());
+  EXPECT_NE(report["notes"].dump().find("no recipe in common"), std::string::npos);
+  for (Json& record : head.records) record = nullptr;
+  report = report_document({base, head});
+  EXPECT_TRUE(report["comparison"].is_null());
+  EXPECT_NE(report["notes"].dump().find("other has no record"), std::string::npos);
+}
+
+TEST_F(Report, IsReadAgainAsItIs) {
+  const Json document = report();
+  harness::write_json(folder_ / "report.json", document, "report");
+  EXPECT_EQ(read_report(folder_ / "report.json"), document);
+  Json bad = document;
+  bad["studies"][0]["losses"][0]["guarded_by"] = 7;
+  EXPECT_NE(refusal([&] { check_report(bad, "r"); }).find("[studies][0][losses]: \"guarded_by\" is 7"),
+            std::string::npos);
+  bad = document;
+  bad["studies"][0]["study"]["schema_version"] = 2;
+  EXPECT_NE(refusal([&] { check_report(bad, "r"); }).find("\"schema_version\" is 2"), std::string::npos);
+  bad = document;
+  bad["gates"].push_back({{"kind", "study"}});
+  EXPECT_NE(refusal([&] { check_report(bad, "r"); }).find("r: field [gates][0]"), std::string::npos);
+}
+
+// Lines of cells. Only as much of RFC 4180 as it takes to read back what was written.
+std::vector<std::vector<std::string>> cells(const std::string& csv) {
+  std::vector<std::vector<std::string>> rows{{""}};
+  bool quoted = false;
+  for (size_t i = 0; i < csv.size(); ++i) {
+    const char c = csv[i];
+    if (quoted && c == '"' && csv[i + 1] == '"') {
+      rows.back().back() += csv[++i];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && c == ',') {
+      rows.back().emplace_back();
+    } else if (!quoted && c == '\r') {
+      rows.emplace_back(1);
+      ++i;
+    } else {
+      rows.back().back() += c;
+    }
+  }
+  rows.pop_back();
+  return rows;
+}
+
+std::string cell(const std::vector<std::vector<std::string>>& rows, size_t row, const std::string& column) {
+  const auto at = std::ranges::find(rows.at(0), column) - rows.at(0).begin();
+  return rows.at(row).at(static_cast<size_t>(at));
+}
+
+TEST_F(Report, RungsAsCsvAreTheStudysNumbers) {
+  const Json document = report();
+  const auto rows = cells(rungs_csv(document));
+  ASSERT_EQ(rows.size(), 4U);
+  for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
+  EXPECT_EQ(cell(rows, 1, "ms_per_step_median"),
+            document["studies"][0]["study"]["rungs"][0]["ms_per_step"]["median"].dump());
+  EXPECT_NEAR(std::stod(cell(rows, 1, "ms_per_step_median")), 110, 1e-9);
+  EXPECT_EQ(cell(rows, 1, "optimization"), "");
+  EXPECT_EQ(cell(rows, 1, "speedup_previous_ratio"), "");
+  EXPECT_EQ(cell(rows, 2, "optimization"), "bf16");
+  EXPECT_EQ(cell(rows, 2, "label"), "'+ bf16 autocast");
+  EXPECT_EQ(cell(rows, 2, "title"), "bf16 autocast");
+  EXPECT_EQ(cell(rows, 2, "guard"), "passed");
+  EXPECT_EQ(cell(rows, 2, "proofs_passed"), "1");
+  EXPECT_EQ(cell(rows, 2, "B"), "1");
+  EXPECT_EQ(cell(rows, 2, "T"), "1");
+  EXPECT_EQ(std::stod(cell(rows, 3, "speedup_first_lo")),
+            document["studies"][0]["study"]["rungs"][2]["speedup_first"]["lo"].get<double>());  // every digit
+  EXPECT_EQ(cell(rows, 3, "study_id"), "test");
+}
+
+TEST_F(Report, TextsInCsvStayTexts) {
+  Json document = report();
+  Json& rungs = document["studies"][0]["study"]["rungs"];
+  const std::string title = "a, \"b\"\nc<b>|";
+  for (const auto& [given, shown] :
+       std::vector<std::pair<std::string, std::string>>{{title, title},
+                                                        {"=1+1", "'=1+1"},
+                                                        {"@x", "'@x"},
+                                                        {"-1", "'-1"},
+                                                        {"\t=1", " =1"},
+                                                        {"\x1b[31m", "\\x1b[31m"},
+                                                        {std::string(10000, 'x'), std::string(10000, 'x')},
+                                                        {"\xc3\xa4", "\xc3\xa4"}}) {
+    rungs[1]["title"] = given;
+    EXPECT_EQ(cell(cells(rungs_csv(document)), 2, "title"), shown);
+  }
+  rungs[1]["title"] = title;
+  EXPECT_NE(rungs_csv(document).find("\"a, \"\"b\"\"\nc<b>|\""), std::string::npos);
+}
+
+TEST_F(Report, StepsAsCsvAreAllSteps) {
+  write_losses(1, 0, {10.0, nullptr, 9.0});
+  const auto rows = cells(steps_csv(report()));
+  ASSERT_EQ(rows.size(), 1U + 27U);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"study", "run", "rung", "label", "repeat", "position", "step", "warmup",
+                                               "ms", "loss", "disturbed"}));
+  size_t without_loss = 0, warmup = 0;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    without_loss += cell(rows, i, "loss").empty() ? 1 : 0;
+    warmup += cell(rows, i, "warmup") == "1" ? 1 : 0;
+    EXPECT_EQ(cell(rows, i, "warmup") == "1", cell(rows, i, "step") == "1");
+  }
+  EXPECT_EQ(without_loss, 1U);
+  EXPECT_EQ(warmup, 9U);
+}
+
+TEST_F(Report, WithoutARunHasItsColumnsAllTheSame) {
+  fs::remove_all(folder_ / "records");
+  const Json document = report();
+  EXPECT_EQ(document["studies"][0]["runs"].size() + document["studies"][0]["losses"].size(), 0U);
+  EXPECT_EQ(cells(steps_csv(document)).size(), 1U);
+  EXPECT_EQ(cells(rungs_csv(document)).size(), 4U);
+  EXPECT_TRUE(benchmark_json(document)["benchmarks"].empty());
+  EXPECT_NE(benchmark_json(document)["context"]["left_out"].get<std::string>().find("test/bf16: missing"),
+            std::string::npos);
+}
+
+TEST_F(Report, AsBenchmarksHasRunsAndTheirAggregates) {
+  plan_.T = 10;
+  const Json document = benchmark_json(report());
+  const auto named = [&](const std::string& name) {
+    for (const Json& entry : document["benchmarks"]) {
+      if (entry["name"] == name) return entry;
+    }
+    throw std::runtime_error(name);
+  };
+  ASSERT_EQ(document["benchmarks"].size(), 3U * (3 + 4));
+  const Json first = document["benchmarks"][7];
+  EXPECT_EQ(first["name"], "test/bf16");
+  EXPECT_EQ(first["repetitions"], 3);
+  EXPECT_EQ(first["repetition_index"], 0);
+  EXPECT_EQ(first["iterations"], 2);
+  // Runs of 50, 55 and 60 ms: standard deviation 5.
+  EXPECT_NEAR(named("test/bf16_mean")["real_time"].get<double>(), 55, 1e-9);
+  EXPECT_NEAR(named("test/bf16_median")["real_time"].get<double>(), 55, 1e-9);
+  EXPECT_NEAR(named("test/bf16_stddev")["real_time"].get<double>(), 5, 1e-9);
+  EXPECT_NEAR(named("test/bf16_cv")["real_time"].get<double>(), 5.0 / 55, 1e-9);
+  EXPECT_EQ(named("test/bf16_cv")["aggregate_unit"], "percentage");
+  EXPECT_NEAR(named("test/bf16_median")["tokens_per_second"].get<double>(), 10 * 1000.0 / 55, 1e-9);
+  EXPECT_NE(document["context"]["not_measured"].get<std::string>().find("cpu_time"), std::string::npos);
+}
+
+TEST_F(Report, AsBenchmarksHasNoNumberThatDoesNotCount) {
+  write_losses(2, 0, {10.0, 20.0, 9.0});
+  const Json document = benchmark_json(report());
+  EXPECT_EQ(document["benchmarks"].size(), 2U * (3 + 4));
+  EXPECT_EQ(document["context"]["left_out"], "test/fused_adamw: void");
+  for (size_t rung = 0; rung < 3; ++rung) {
+    for (int64_t repeat : {1, 2}) fs::remove(record_file(folder_, run_of(rung, repeat).id));
+  }
+  EXPECT_EQ(benchmark_json(report())["benchmarks"].size(), 2U);  // one run each has no spread to aggregate
+}
+
+}  // namespace

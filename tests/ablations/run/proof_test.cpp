@@ -1,0 +1,272 @@
+// Every optimization of the CPU, on and switched off behind the recipe's back: the proof passes on the one and fails on
+// the other, with a real trainer.
+#include "ablations/run/proof.h"
+
+#include "ablations/plan/optimizations.h"
+#include "ablations/run/observe.h"
+#include "harness/environment.h"
+#include "model/host_memory.h"
+#include "model/trainer.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace {
+
+using namespace ablations;
+using namespace model;
+
+TokenStream text() {
+  TokenStream stream;
+  for (int i = 0; i < 2000; ++i) stream.tokens.push_back(static_cast<uint16_t>(i * 31 % 50257));
+  return stream;
+}
+
+// What a run of `recipe` is seen to do; `sabotage` comes between making the trainer and its steps.
+RunFacts facts(
+    const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}, int64_t accumulation = 1) {
+  const TokenStream stream = text();
+  Trainer trainer(preset("tiny"), recipe,
+                  {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 1 + observed_steps}, stream);
+  sabotage(trainer);
+  trainer.step();
+  return {.observations = observe(trainer),
+          .page_faults_per_step = 0,
+          .peak_bytes = int64_t{1} << 30,
+          .attentions = 2 * accumulation};
+}
+
+const Proof& proof_of(const std::vector<Proof>& proofs, const std::string& field) {
+  for (const Proof& proof : proofs) {
+    if (proof.field == field) return proof;
+  }
+  throw std::runtime_error("no proof of " + field);
+}
+
+bool passes(const Recipe& recipe, const RunFacts& run, const std::string& field) {
+  const auto proofs = prove(recipe, run);
+  return proof_of(proofs, field).passed;
+}
+
+TEST(Proof, ThePlainRecipeIsProven) {
+  for (const Proof& proof : prove({}, facts({}))) EXPECT_TRUE(proof.passed) << proof.field << ": " << proof.observed;
+}
+
+TEST(Proof, KeptMemoryByItsFaults) {
+  const Recipe keep{.host_memory = HostMemory::keep};
+  EXPECT_FALSE(passes(keep, facts(keep), "host_memory"));  // mallopt was never called
+  apply_host_memory(HostMemory::keep);
+  const RunFacts kept = facts(keep);
+  EXPECT_TRUE(passes(keep, kept, "host_memory")) << proof_of(prove(keep, kept), "host_memory").observed;
+  EXPECT_FALSE(passes({}, kept, "host_memory"));
+  RunFacts faulting = kept;
+  faulting.page_faults_per_step = 100000;
+  EXPECT_FALSE(passes(keep, faulting, "host_memory"));
+}
+
+TEST(Proof, OneDnnByTheLibraryThatMultiplied) {
+  const Recipe medium{.matmul_precision = MatmulPrecision::medium};
+  EXPECT_TRUE(passes(medium, facts(medium), "matmul_precision"));
+  EXPECT_FALSE(passes(medium, facts(medium, [](Trainer&) { at::globalContext().setFloat32MatmulPrecision("highest"); }),
+                      "matmul_precision"));
+  // The flag alone: it reads "medium", but the product is MKL's.
+  RunFacts flag = facts({});
+  flag.observations["matmul_precision"]["aten"] = "medium";
+  EXPECT_FALSE(passes(medium, flag, "matmul_precision"));
+}
+
+TEST(Proof, Bf16ByLogitsAndProducts) {
+  if (!harness::this_machine().cpu.has("avx512_bf16") && !harness::this_machine().cpu.has("amx_bf16")) {
+    GTEST_SKIP() << "this CPU has no bfloat16 products";
+  }
+  const Recipe bf16{.autocast = Autocast::bf16};
+  EXPECT_TRUE(passes(bf16, facts(bf16), "autocast"));
+  EXPECT_FALSE(passes({}, facts(bf16), "autocast"));
+  const auto without_autocast = [](Trainer& trainer) {
+    const auto head = trainer.ops().head;
+    trainer.ops().head = [head](const at::Tensor& x, const at::Tensor& wte) {
+      const c10::impl::ExcludeDispatchKeyGuard off(c10::DispatchKeySet(c10::DispatchKey::AutocastCPU));
+      return head(x.to(at::kFloat), wte);
+    };
+  };
+  EXPECT_FALSE(passes(bf16, facts(bf16, without_autocast), "autocast"));
+}
+
+TEST(Proof, FlashByItsNodeInTheGraph) {
+  const Recipe flash{.attention = Attention::flash};
+  EXPECT_TRUE(passes(flash, facts(flash), "attention"));
+  EXPECT_FALSE(
+      passes(flash, facts(flash, [](Trainer& trainer) { trainer.ops().attention = manual_attention(); }), "attention"));
+  EXPECT_FALSE(passes({}, facts(flash), "attention"));
+  // One layer of two falls back.
+  const auto half = [](Trainer& trainer) {
+    trainer.ops().attention = [n = 0](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) mutable {
+      return ++n % 2 == 0 ? manual_attention()(q, k, v) : sdpa_attention()(q, k, v);
+    };
+  };
+  EXPECT_FALSE(passes(flash, facts(flash, half), "attention"));
+}
+
+TEST(Proof, MathByItsSafeSoftmax) {
+  const Recipe math{.attention = Attention::math};
+  EXPECT_TRUE(passes(math, facts(math), "attention"));
+  EXPECT_FALSE(passes({}, facts(math), "attention"));
+  EXPECT_FALSE(passes(math, facts({.attention = Attention::flash}), "attention"));
+}
+
+TEST(Proof, EveryMicroStepHasItsAttention) {
+  const auto nothing = [](Trainer&) {};
+  for (const Recipe& recipe : {Recipe{}, Recipe{.attention = Attention::flash}}) {
+    RunFacts run = facts(recipe, nothing, /*accumulation=*/3);
+    EXPECT_TRUE(passes(recipe, run, "attention"));
+    run.attentions = 2;
+    EXPECT_FALSE(passes(recipe, run, "attention"));
+  }
+}
+
+TEST(Proof, PaddingByTheLogitsColumns) {
+  const Recipe padded{.vocabulary_rows = 50304};
+  EXPECT_TRUE(passes(padded, facts(padded), "vocabulary_rows"));
+  EXPECT_FALSE(passes(padded, facts({}), "vocabulary_rows"));
+}
+
+TEST(Proof, OptimizersByTheirOperations) {
+  const std::array kinds{Optimizer::loop, Optimizer::foreach, Optimizer::fused};
+  for (const Optimizer really : kinds) {
+    const RunFacts run = facts({.optimizer = really});
+    for (const Optimizer claimed : kinds) {
+      EXPECT_EQ(passes({.optimizer = claimed}, run, "optimizer"), really == claimed)
+          << static_cast<int>(really) << " " << static_cast<int>(claimed);
+    }
+  }
+}
+
+TEST(Proof, DeviceAndExecutionAreSeenNotBelieved) {
+  RunFacts run = facts({});
+  EXPECT_TRUE(passes({}, run, "execution"));
+  EXPECT_FALSE(passes({.execution = Execution::graph}, run, "execution"));
+  run.observations["cuda_calls"] = {{"unavailable", "no driver"}};
+  EXPECT_FALSE(passes({.device = Device::cuda}, run, "device"));
+}
+
+// What a step on a GPU would be seen to do, from a real one on the CPU.
+RunFacts on_cuda(int64_t kernels, int64_t graphs, int64_t waits, int64_t dispatched) {
+  RunFacts run = facts({});
+  run.observations["parameters_device"] = "cuda:0";
+  run.observations["matmul_precision"]["backend"] = "ieee";
+  run.observations["operations"]["forward"] = dispatched;
+  run.observations["operations"]["backward"] = 0;
+  run.observations["cuda_calls"] = {{"kernel_launches", kernels}, {"graph_launches", graphs}, {"host_waits", waits}};
+  return run;
+}
+
+TEST(Proof, AStepOnAGpuWaitsForNothing) {
+  const Recipe gpu{.device = Device::cuda};
+  EXPECT_TRUE(passes(gpu, on_cuda(1400, 0, 0, 500), "device"));
+  EXPECT_FALSE(passes(gpu, on_cuda(1400, 0, 1, 500), "device"));
+  EXPECT_FALSE(passes({}, on_cuda(1400, 0, 0, 500), "device"));
+}
+
+TEST(Proof, AGraphIsOneLaunchAndNothingElse) {
+  const Recipe eager{.device = Device::cuda};
+  const Recipe graph{.device = Device::cuda, .execution = Execution::graph};
+  EXPECT_TRUE(passes(eager, on_cuda(1400, 0, 0, 500), "execution"));
+  EXPECT_FALSE(passes(eager, on_cuda(1400, 1, 0, 500), "execution"));
+  EXPECT_TRUE(passes(graph, on_cuda(0, 1, 0, 0), "execution"));
+  EXPECT_FALSE(passes(graph, on_cuda(1, 1, 0, 0), "execution"));
+  EXPECT_FALSE(passes(graph, on_cuda(0, 2, 0, 0), "execution"));
+  EXPECT_FALSE(passes(graph, on_cuda(0, 0, 0, 0), "execution"));
+  EXPECT_FALSE(passes(graph, on_cuda(0, 1, 0, 500), "execution"));
+  // Without CUPTI what was dispatched still tells, and the proof says what it lacks.
+  RunFacts blind = on_cuda(0, 0, 0, 0);
+  blind.observations["cuda_calls"] = {{"unavailable", "another tool"}};
+  const auto proofs = prove(graph, blind);
+  EXPECT_TRUE(proof_of(proofs, "execution").passed);
+  EXPECT_NE(proof_of(proofs, "execution").observed.find("not counted: another tool"), std::string::npos);
+}
+
+TEST(Proof, FullPrecisionIsReadBackFromCublasToo) {
+  const Recipe gpu{.device = Device::cuda};
+  RunFacts run = on_cuda(1400, 0, 0, 500);
+  EXPECT_TRUE(passes(gpu, run, "matmul_precision"));
+  run.observations["matmul_precision"]["backend"] = "tf32";
+  EXPECT_FALSE(passes(gpu, run, "matmul_precision"));
+}
+
+// As a record's file has it, which `ladder verify` proves again.
+TEST(Proof, AProductThatIsNoNumberProvesNothing) {
+  RunFacts run = facts({});
+  run.observations["fingerprint"]["float32"] = {
+      {"relative_error", nullptr}, {"precision", "wrong"}, {"kernel", nullptr}};
+  const auto proofs = prove({}, run);
+  const auto precision = std::ranges::find(proofs, "matmul_precision", &Proof::field);
+  EXPECT_FALSE(precision->passed);
+  EXPECT_NE(precision->observed.find("error not finite, wrong"), std::string::npos) << precision->observed;
+}
+
+TEST(Proof, DeterminismIsReadBackAndRefuses) {
+  const Recipe on{.deterministic = true};
+  EXPECT_TRUE(passes(on, facts(on), "deterministic"));
+  EXPECT_FALSE(passes({}, facts(on), "deterministic"));
+  EXPECT_FALSE(passes(on, facts({}), "deterministic"));
+  auto& context = at::globalContext();
+  const auto warn_only = [&](Trainer&) { context.setDeterministicAlgorithms(true, /*warn_only=*/true); };
+  EXPECT_FALSE(passes(on, facts(on, warn_only), "deterministic"));
+  EXPECT_FALSE(passes(on, facts(on, [&](Trainer&) { context.setBenchmarkCuDNN(true); }), "deterministic"));
+}
+
+TEST(Proof, DeterminismOnAGpuNeedsCublasWorkspace) {
+  const Recipe on{.device = Device::cuda, .deterministic = true};
+  RunFacts run = on_cuda(1400, 0, 0, 500);
+  run.observations["determinism"] = facts({.deterministic = true}).observations.at("determinism");
+  for (const char* good : {":4096:8", ":16:8"}) {
+    run.observations["determinism"]["cublas_workspace"] = good;
+    EXPECT_TRUE(passes(on, run, "deterministic")) << good;
+  }
+  run.observations["determinism"]["cublas_workspace"] = ":4096:2:16:8";
+  EXPECT_FALSE(passes(on, run, "deterministic"));
+  run.observations["determinism"]["cublas_workspace"] = nullptr;
+  EXPECT_FALSE(passes(on, run, "deterministic"));
+}
+
+TEST(Observe, TellsActivationsFromWeights) {
+  const auto activations = [](const TrainerOptions& options) {
+    const TokenStream stream = text();
+    Trainer trainer(preset("tiny"), {}, options, stream);
+    trainer.step();
+    const auto memory = observe(trainer).at("memory");
+    EXPECT_EQ(memory.at("weights_bytes"), 4 * preset("tiny").parameters());
+    EXPECT_EQ(memory.at("gradients_bytes"), memory.at("weights_bytes"));
+    EXPECT_EQ(memory.at("optimizer_bytes").get<int64_t>(), 2 * memory.at("weights_bytes").get<int64_t>());
+    return memory.at("activations_bytes").get<double>();
+  };
+  const double one = activations({.B = 2, .T = 32, .max_steps = 1 + observed_steps});
+  // The logarithms of the probabilities alone: one float for each token and word of the vocabulary.
+  EXPECT_GT(one, 2 * 32 * 50257 * 4);
+  EXPECT_LT(one, 5 * 2 * 32 * 50257 * 4);
+  EXPECT_NEAR(activations({.B = 4, .T = 32, .max_steps = 1 + observed_steps}) / one, 2.0, 0.02);
+  EXPECT_NEAR(activations({.B = 2, .T = 32, .accumulation = 3, .max_steps = 1 + observed_steps}) / one, 1.0, 0.02);
+}
+
+TEST(Precision, IsReadOffTheError) {
+  EXPECT_EQ(precision_of(4e-7), "float32");
+  EXPECT_EQ(precision_of(3e-4), "tf32 or float16");
+  EXPECT_EQ(precision_of(2.9e-3), "bfloat16");
+  EXPECT_EQ(precision_of(0.5), "wrong");
+  EXPECT_EQ(precision_of(std::nan("")), "wrong");
+  // Against products of factors that were really rounded.
+  at::manual_seed(5);
+  const at::Tensor a = at::randn({512, 512}), b = at::randn({512, 512});
+  const at::Tensor exact = at::matmul(a.to(at::kDouble), b.to(at::kDouble));
+  const auto error = [&](at::ScalarType type) {
+    const at::Tensor product = at::matmul(a.to(type).to(at::kDouble), b.to(type).to(at::kDouble));
+    return ((product - exact).norm() / exact.norm()).item<double>();
+  };
+  EXPECT_EQ(precision_of(error(at::kBFloat16)), "bfloat16");
+  EXPECT_EQ(precision_of(error(at::kHalf)), "tf32 or float16");
+}
+
+}  // namespace

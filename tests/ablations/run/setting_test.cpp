@@ -1,0 +1,83 @@
+// What makes two times comparable.
+#include "ablations/run/setting.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace ablations;
+using harness::Json;
+
+const Json environment{{"cpu", {{"model", "AMD EPYC"}}},
+                       {"gpu", {{"name", "NVIDIA H200"}}},
+                       {"driver", "580.82.07"},
+                       {"driver_cuda", "13.0"},
+                       {"cuda", "13.0"},
+                       {"torch", "2.11.0"},
+                       {"threads", 2},
+                       {"load_average", {1, 2, 3}}};
+const Json workload{{"model", "gpt2-124m"}, {"batch", 16},       {"context", 1024},
+                    {"accumulation", 1},    {"positions", 1024}, {"seed", 1}};
+
+TEST(Setting, OfAGpuHasItsDriverAndOfACpuItsThreads) {
+  const Json gpu = setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}});
+  EXPECT_EQ(gpu.at("device"), "NVIDIA H200");
+  EXPECT_EQ(gpu.at("driver"), "580.82.07");
+  EXPECT_EQ(gpu.at("dtype"), "bf16");
+  EXPECT_FALSE(gpu.contains("threads"));
+  const Json cpu = setting_of(environment, workload, {{"device", "cpu"}, {"autocast", "off"}});
+  EXPECT_EQ(cpu.at("device"), "AMD EPYC");
+  EXPECT_EQ(cpu.at("threads"), 2);
+  EXPECT_EQ(cpu.at("dtype"), "float32");
+  EXPECT_FALSE(cpu.contains("driver"));
+}
+
+TEST(Setting, OfAMachineSaysNothingOfTheWork) {
+  const auto fields = [](const Json& setting) {
+    std::string names;
+    for (const auto& [name, value] : setting.items()) names += name + " ";
+    return names;
+  };
+  EXPECT_EQ(fields(machine_setting(environment, true)), "cuda device driver driver_cuda torch ");
+  EXPECT_EQ(fields(machine_setting(environment, false)), "device threads torch ");
+  EXPECT_EQ(machine_setting(environment, true).at("device"), "NVIDIA H200");
+}
+
+TEST(Setting, EveryFieldThatDiffersIsNamed) {
+  const Json setting = setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}});
+  EXPECT_TRUE(differences(setting, setting).empty());
+  for (const auto& [field, value] : setting.items()) {
+    Json other = setting;
+    other[field] = "something else";
+    const auto lines = differences(setting, other);
+    ASSERT_EQ(lines.size(), 1U) << field;
+    EXPECT_TRUE(lines[0].starts_with(field + ": ")) << lines[0];
+    EXPECT_TRUE(lines[0].ends_with(" against something else")) << lines[0];
+    other.erase(field);
+    EXPECT_EQ(differences(setting, other).size(), 1U) << field;
+    EXPECT_EQ(differences(other, setting).size(), 1U) << field;
+  }
+}
+
+TEST(RecipeHash, ChangesWithTheRecipeAndTheStepAndNothingElse) {
+  const std::string hash = recipe_hash({{"autocast", "bf16"}}, workload);
+  EXPECT_EQ(hash.size(), 12U);
+  EXPECT_EQ(recipe_hash({{"device", "cpu"}, {"autocast", "bf16"}}, workload), hash);  // a default, said
+  Json seeded = workload;
+  seeded["seed"] = 2;
+  EXPECT_EQ(recipe_hash({{"autocast", "bf16"}}, seeded), hash);
+  EXPECT_NE(recipe_hash({{"autocast", "fp16"}}, workload), hash);
+  Json larger = workload;
+  larger["batch"] = 64;
+  EXPECT_NE(recipe_hash({{"autocast", "bf16"}}, larger), hash);
+  EXPECT_THROW(recipe_hash({{"autocast", "int4"}}, workload), std::invalid_argument);
+}
+
+TEST(DeviceSlug, CanBePartOfAFileName) {
+  EXPECT_EQ(device_slug({{"device", "NVIDIA H200"}}), "nvidia-h200");
+  EXPECT_EQ(device_slug({{"device", "AMD EPYC"}, {"threads", 2}}), "amd-epyc-2-threads");
+  EXPECT_EQ(device_slug({{"device", "../../Intel(R) Xeon(R) @ 2.0GHz"}}), "intel-r-xeon-r-2-0ghz");
+  EXPECT_EQ(device_slug({{"device", nullptr}}), "unknown-device");
+}
+
+}  // namespace

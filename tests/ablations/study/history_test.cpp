@@ -1,0 +1,186 @@
+// Which times make a series, and what is said of it.
+#include "ablations/study/history.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace {
+
+using namespace ablations;
+using harness::Json;
+
+Json rung(const char* label, double ms, const Json& recipe) {
+  return {{"index", 0},           {"title", label},
+          {"label", label},       {"recipe", recipe},
+          {"status", "measured"}, {"ms_per_step", {{"median", ms}, {"lo", ms * 0.99}, {"hi", ms * 1.01}}}};
+}
+
+const Json float32{{"device", "cpu"}}, bf16{{"device", "cpu"}, {"autocast", "bf16"}};
+
+// The `day`-th study, of one rung.
+Json study(int day, double ms, const Json& recipe = bf16) {
+  const std::string time = fmt::format("2026-{:02}-{:02}T01:00:00Z", 1 + day / 28, 1 + day % 28);
+  return {{"id", fmt::format("night-{}", day)},
+          {"created", "2026-01-01T00:00:00Z"},
+          {"finished", time},
+          {"ladder", {{"name", "nightly"}}},
+          {"workload", {{"model", "tiny"}, {"batch", 2}, {"context", 16}, {"accumulation", 1}}},
+          {"environment",
+           {{"cpu", {{"model", "AMD EPYC"}}},
+            {"torch", "2.11.0"},
+            {"threads", 2},
+            {"git_commit", fmt::format("commit{}", day)}}},
+          {"rungs", {rung("+ bf16", ms, recipe)}}};
+}
+
+Json series_of_studies(const std::vector<Json>& studies) {
+  std::vector<HistoryPoint> points;
+  std::vector<std::string> notes;
+  for (const Json& one : studies) add_points(one, one.at("id"), points, notes);
+  EXPECT_TRUE(notes.empty());
+  return series_of(points);
+}
+
+// Seven values of noise, 0.4 % at most.
+double noise(int i) { return 1 + 0.001 * ((i * 3) % 7 - 3); }
+
+TEST(History, OneRecipeUnderEqualCircumstancesIsASeriesInOrderOfTime) {
+  const Json series = series_of_studies({study(2, 30), study(0, 10), study(1, 20)});
+  ASSERT_EQ(series.size(), 1U);
+  const Json& points = series[0].at("points");
+  ASSERT_EQ(points.size(), 3U);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(points[i].at("median"), 10 * (i + 1));
+  EXPECT_EQ(points[2].at("git_commit"), "commit2");
+  EXPECT_EQ(series[0].at("against_first"), 3);
+  EXPECT_EQ(series[0].at("against_best"), 3);
+  EXPECT_EQ(series[0].at("best"), 0);
+  EXPECT_EQ(series[0].at("verdict"), "too_few");
+  EXPECT_EQ(series[0].at("device_slug"), "amd-epyc-2-threads");
+}
+
+TEST(History, AnotherRecipeSizeOrDeviceIsAnotherSeries) {
+  Json larger = study(1, 10), elsewhere = study(2, 10), swept = study(3, 10);
+  larger["workload"]["batch"] = 4;
+  elsewhere["environment"]["cpu"]["model"] = "Intel Xeon";
+  swept["rungs"][0]["workload"] = {{"batch", 8}};
+  const Json series = series_of_studies({study(0, 10), larger, elsewhere, swept, study(4, 10, float32), study(5, 10)});
+  ASSERT_EQ(series.size(), 5U);
+  EXPECT_EQ(series[0].at("points").size(), 2U);
+  for (const Json& one : series) {
+    EXPECT_TRUE(one.at("new_because").empty());
+    EXPECT_EQ(one.at("current"), true);
+  }
+  EXPECT_EQ(series[4].at("setting").at("device"), "Intel Xeon");
+}
+
+TEST(History, NewCircumstancesBeginANewSeriesAndSayWhy) {
+  std::vector<Json> studies;
+  for (int day = 0; day < 24; ++day) {
+    studies.push_back(study(day, day < 12 ? 10 * noise(day) : 20 * noise(day)));
+    if (day >= 12) studies.back()["environment"]["torch"] = "2.12.0";
+  }
+  const Json series = series_of_studies(studies);
+  ASSERT_EQ(series.size(), 2U);
+  for (const Json& one : series) EXPECT_EQ(one.at("verdict"), "unchanged") << one.at("finding");
+  EXPECT_EQ(series[0].at("current"), false);
+  EXPECT_EQ(series[1].at("current"), true);
+  EXPECT_EQ(series[1].at("new_because"), Json::array({"torch: 2.12.0 against 2.11.0"}));
+}
+
+TEST(History, AStepIsNamedWithItsStudyAndCommits) {
+  std::vector<Json> studies;
+  for (int day = 0; day < 30; ++day) studies.push_back(study(day, (day < 20 ? 100 : 105) * noise(day)));
+  const Json series = series_of_studies(studies)[0];
+  ASSERT_EQ(series.at("steps").size(), 1U);
+  EXPECT_EQ(series.at("steps")[0].at("at"), 20);
+  EXPECT_NEAR(series.at("steps")[0].at("ratio").get<double>(), 1.05, 0.003);
+  EXPECT_EQ(series.at("verdict"), "slower");
+  EXPECT_NEAR(series.at("slowdown").at("ratio").get<double>(), 1.05, 0.003);
+  EXPECT_EQ(series.at("slowdown").at("best_level_at"), 19);
+  const std::string finding = series.at("finding");
+  EXPECT_NE(finding.find("% at 2026-01-21, night-20, commit commit20, after commit commit19"), std::string::npos)
+      << finding;
+}
+
+TEST(History, ASpeedupIsFasterAndOneThatWasLostAgainIsSlower) {
+  std::vector<Json> faster, lost;
+  for (int day = 0; day < 30; ++day) {
+    faster.push_back(study(day, (day < 15 ? 100 : 90) * noise(day)));
+    lost.push_back(study(day, (day >= 10 && day < 20 ? 90 : 100) * noise(day)));
+  }
+  EXPECT_EQ(series_of_studies(faster)[0].at("verdict"), "faster");
+  EXPECT_TRUE(series_of_studies(faster)[0].at("slowdown").is_null());
+  const Json series = series_of_studies(lost)[0];
+  EXPECT_EQ(series.at("verdict"), "slower");
+  EXPECT_EQ(series.at("slowdown").at("best_level_at"), 19);
+  EXPECT_NE(series.at("finding").get<std::string>().find("against its best level"), std::string::npos);
+}
+
+TEST(History, SmallStepsThatAddUpAreADriftWithItsTotal) {
+  std::vector<Json> studies;
+  for (int day = 0; day < 30; ++day) studies.push_back(study(day, 100 * std::pow(1.002, day) * noise(day)));
+  const Json series = series_of_studies(studies)[0];
+  ASSERT_FALSE(series.at("drift").is_null()) << series.at("finding");
+  EXPECT_NEAR(series.at("drift").at("ratio").get<double>(), std::pow(1.002, 29), 0.006);
+  EXPECT_EQ(series.at("verdict"), "slower");
+  EXPECT_NE(series.at("finding").get<std::string>().find("since 2026-01-01, night-0"), std::string::npos);
+}
+
+TEST(History, OnlyMeasuredRungsOfThisProgramCount) {
+  Json mixed = study(0, 10);
+  Json peer = rung("PyTorch", 20, float32), failed = rung("failed", 30, float32);
+  peer["peer"] = "pytorch-eager";
+  failed["status"] = "void";
+  mixed["rungs"].push_back(peer);
+  mixed["rungs"].push_back(failed);
+  mixed["rungs"].push_back(rung("the same again", 11, bf16));
+  const Json series = series_of_studies({mixed});
+  ASSERT_EQ(series.size(), 1U);
+  ASSERT_EQ(series[0].at("points").size(), 1U);
+  EXPECT_EQ(series[0].at("points")[0].at("median"), 10);
+}
+
+TEST(History, WhatCannotBeUsedIsSaid) {
+  Json odd = study(0, 10);
+  odd["rungs"].push_back(rung("from the future", 20, {{"attention", "telepathy"}}));
+  odd["rungs"].push_back(rung("impossible", -1, float32));
+  odd["environment"]["git_commit"] = 7;
+  std::vector<HistoryPoint> points;
+  std::vector<std::string> notes;
+  add_points(odd, "odd/study.json", points, notes);
+  EXPECT_EQ(points.size(), 1U);
+  EXPECT_EQ(points[0].git_commit, Json());
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_NE(notes[0].find("odd/study.json: rung \"from the future\" is left out: "), std::string::npos) << notes[0];
+  EXPECT_NE(notes[1].find("\"impossible\" is left out: its ms_per_step are no times"), std::string::npos) << notes[1];
+  odd["finished"] = "yesterday";
+  EXPECT_THROW(add_points(odd, "odd/study.json", points, notes), std::invalid_argument);
+}
+
+TEST(History, AnUnfinishedStudyCountsWithTheTimeOfItsBeginning) {
+  Json unfinished = study(3, 10);
+  unfinished["finished"] = nullptr;
+  const Json points = series_of_studies({study(1, 20), unfinished})[0].at("points");
+  EXPECT_EQ(points[0].at("time"), "2026-01-01T00:00:00Z");
+  EXPECT_EQ(points[0].at("median"), 10);
+}
+
+TEST(History, OfALongSeriesTheLatestThousandCount) {
+  std::vector<HistoryPoint> points;
+  std::vector<std::string> notes;
+  add_points(study(0, 10), "study.json", points, notes);
+  for (int i = 1; i < 1003; ++i) {
+    points.push_back(points[0]);
+    points.back().study = fmt::format("{}", i);
+    points.back().time = fmt::format("{}-01-01T00:00:00Z", 3000 + i);
+  }
+  const Json series = series_of(points)[0];
+  EXPECT_EQ(series.at("points").size(), 1000U);
+  EXPECT_EQ(series.at("left_out"), 3);
+  EXPECT_EQ(series.at("points")[0].at("study"), "3");
+}
+
+}  // namespace
