@@ -3,14 +3,23 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 namespace model {
 
 using at::Tensor;
 
-Inputs::Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, uint64_t seed, at::Device device)
+Inputs::Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
+               at::Device device)
     : loader_(tokens, B, T, seed),
       batch_(at::zeros({micro_steps, 2, B, T}, at::TensorOptions().dtype(at::kLong).device(device))) {
   if (!device.is_cuda()) return;
+  constexpr int64_t most_bytes = int64_t{256} << 20;
+  const int64_t most = std::clamp<int64_t>(most_bytes / static_cast<int64_t>(batch_.nbytes()), 4, 64);
+  pinned_.resize(static_cast<size_t>(std::min(steps + 1, most)));  // one more is on its way than was taken
+  for (Pinned& pinned : pinned_) {
+    pinned.batch = at::empty(batch_.sizes(), at::TensorOptions().dtype(at::kLong).pinned_memory(true));
+  }
   copies_ = c10::cuda::getStreamFromPool();
   const c10::cuda::CUDAStream compute = c10::cuda::getCurrentCUDAStream();
   for (Slot& slot : slots_) {
@@ -24,23 +33,25 @@ Inputs::~Inputs() {
   if (copies_) cudaStreamSynchronize(copies_->stream());
 }
 
-Tensor Inputs::load(bool pinned) {
-  Tensor host = at::empty(batch_.sizes(), at::TensorOptions().dtype(at::kLong).pinned_memory(pinned));
+void Inputs::load(const Tensor& host) {
   for (int64_t i = 0; i < host.size(0); ++i) loader_.next(host[i][0], host[i][1]);
-  return host;
 }
 
 void Inputs::prefetch(Slot& slot) {
-  const Tensor host = load(/*pinned=*/true);
+  Pinned& pinned = pinned_[next_pinned_];
+  next_pinned_ = (next_pinned_ + 1) % pinned_.size();
+  if (!pinned.copied.query()) pinned.copied.synchronize();
+  load(pinned.batch);
   const c10::cuda::CUDAStreamGuard guard(*copies_);
   slot.consumed.block(*copies_);
-  slot.batch.copy_(host, /*non_blocking=*/true);
+  slot.batch.copy_(pinned.batch, /*non_blocking=*/true);
   slot.copied.record(*copies_);
+  pinned.copied.record(*copies_);
 }
 
 void Inputs::advance() {
   if (!copies_) {
-    batch_.copy_(load(/*pinned=*/false));
+    load(batch_);
     return;
   }
   const c10::cuda::CUDAStream compute = c10::cuda::getCurrentCUDAStream();

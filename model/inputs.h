@@ -1,9 +1,9 @@
 // Batches on their way to the device.
 //
 // On a GPU a batch is copied while the step before it computes: host tokens in pinned memory, a stream of their own,
-// two buffers on the device that take turns. Nothing here waits on the host, so no more than memory for one batch for
-// each step that is enqueued and not yet done is held; the surprising thing: PyTorch's pinned allocator knows when a
-// block's copy is over and only then hands it out again, so a fresh block is asked for each time.
+// two buffers on the device that take turns. The host may be many steps ahead of the device and waits only where all
+// its pinned buffers are on their way. The surprising thing: those are made at the start, because to allocate pinned
+// memory in a step may wait for the device (CUDA Programming Guide, "Implicit Synchronization").
 #pragma once
 
 #include "model/data.h"
@@ -14,14 +14,17 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 namespace model {
 
 class Inputs {
  public:
-  // `tokens` must outlive it. Throws as BatchLoader does.
-  Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, uint64_t seed, at::Device device);
-  // Waits for the copy that is under way, whose buffer goes.
+  // `tokens` must outlive it. `steps`: how many batches there will be; a pinned buffer for each, up to 64 and, beyond
+  // four, 256 MiB of them. Throws as BatchLoader does.
+  Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
+         at::Device device);
+  // Waits for the copy that is under way, whose buffers go.
   ~Inputs();
   Inputs(const Inputs&) = delete;  // events and streams of its own
   Inputs& operator=(const Inputs&) = delete;
@@ -34,17 +37,23 @@ class Inputs {
   [[nodiscard]] const at::Tensor& batch() const { return batch_; }
 
  private:
+  struct Pinned {
+    at::Tensor batch;
+    c10::cuda::CUDAEvent copied;
+  };
   struct Slot {
     at::Tensor batch;
     c10::cuda::CUDAEvent copied, consumed;
   };
 
-  [[nodiscard]] at::Tensor load(bool pinned);
+  void load(const at::Tensor& host);
   void prefetch(Slot& slot);
 
   BatchLoader loader_;
   at::Tensor batch_;
-  std::optional<c10::cuda::CUDAStream> copies_;  // on a GPU
+  std::optional<c10::cuda::CUDAStream> copies_;  // on a GPU, as what follows
+  std::vector<Pinned> pinned_;
+  size_t next_pinned_ = 0;
   std::array<Slot, 2> slots_;
   size_t turn_ = 0;
 };

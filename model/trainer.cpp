@@ -52,7 +52,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       model_(config, recipe.vocabulary_rows, options.seed, device_),
       ops_(ops_for(recipe)),
       optimizer_(model_.parameters(), recipe.optimizer),
-      inputs_(tokens, options.B, options.T, options.accumulation, options.seed, device_),
+      inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps, options.seed, device_),
       executor_(make_executor(recipe.execution, [this] { optimizer_.drop_gradients(); })) {
   const auto on_device = at::TensorOptions().device(device_);
   std::vector<float> schedule;

@@ -133,12 +133,14 @@ void add_overheads(Suite& suite) {
       });
     }
     suite.add("inputs/advance", device, [=](benchmark::State& state) {
-      Inputs inputs(some_tokens(), sizes.B, sizes.T, /*micro_steps=*/1, /*seed=*/1,
+      Inputs inputs(some_tokens(), sizes.B, sizes.T, /*micro_steps=*/1, /*steps=*/64, /*seed=*/1,
                     at::Device(device_type(device), static_cast<c10::DeviceIndex>(device == Device::cuda ? 0 : -1)));
       // On a GPU what the step's stream sees of it: a copy from the buffer that was filled meanwhile.
       time_calls(
           state, device, [] {}, [&] { inputs.advance(); });
-      set_rates(state, 0, 32.0 * static_cast<double>(sizes.B * sizes.T));  // inputs and targets read and written
+      // Inputs and targets: int64 read and written there, uint16 read and int64 written here.
+      const double bytes_per_token = device == Device::cuda ? 2.0 * (8 + 8) : 2.0 * (2 + 8);
+      set_rates(state, 0, bytes_per_token * static_cast<double>(sizes.B * sizes.T));
     });
     suite.add("harness/measured_step", device, [=](benchmark::State& state) {
       const Step& step = steps->on(device, sizes);

@@ -39,6 +39,7 @@ cudaError_t cudaFree(void* data) {
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
   CALL(cudaHostAlloc, v3020);
   if (is_forbidden()) return fail(cudaErrorStreamCaptureUnsupported);
+  ++process().done["cudaHostAlloc"];
   *data = take(bytes, true);
   return fail(*data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }

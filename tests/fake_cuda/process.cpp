@@ -15,7 +15,7 @@ Process& process() {
 
 namespace {
 
-// FAKE_CUDA_COUNTS=FILE: how often each kernel ran, written there when the program ends.
+// FAKE_CUDA_COUNTS=FILE: how often each kernel ran, and cudaHostAlloc was called, written there when the program ends.
 __attribute__((destructor)) void write_counts() {
   const char* path = std::getenv("FAKE_CUDA_COUNTS");
   if (path == nullptr || process().done.empty()) return;
