@@ -5,10 +5,43 @@
 #include <cupti.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
+#include <utility>
 
 namespace harness {
 namespace {
+
+// How the files begin that a tool, and no other, loads into a process. Nsight Compute and compute-sanitizer share their
+// libTreeLauncher*.so and libInterceptor*.so, which therefore tell nothing.
+constexpr auto injected_libraries = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"/libToolsInjection", "Nsight Systems"},
+    {"/libcuda-injection", "Nsight Compute"},
+    {"/libsanitizer-collection", "compute-sanitizer"},
+});
+
+// Files of /proc say that they are empty, so that files::read_file would find nothing in them.
+std::string own_maps() {
+  std::ifstream stream("/proc/self/maps");
+  return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+}
+
+int64_t own_tracer() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t pid = 0;
+    if (word == "TracerPid:" && status >> pid) return pid;
+  }
+  return 0;
+}
+
+std::string tool_attached_here() {
+  const char* injection = std::getenv("CUDA_INJECTION64_PATH");
+  return attached_tool(own_maps(), own_tracer(), injection == nullptr ? "" : injection);
+}
 
 // Empty where the fault is no property of the machine.
 std::string remedy(CUptiResult result) {
@@ -35,8 +68,7 @@ std::string remedy(CUptiResult result) {
       return "another program reads the GPU's counters: DCGM can be paused (dcgmi profile --pause), Nsight has to end";
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
     case CUPTI_ERROR_DISABLED:
-      return "another tool is attached to this process (Nsight Systems, Nsight Compute, cuda-gdb, "
-             "compute-sanitizer): start it without";
+      return tool_attached_here() + ": start it without";
     case CUPTI_ERROR_NOT_INITIALIZED:
       return "CUPTI lacks a part of itself: libnvperf_host.so and libnvperf_target.so belong beside libcupti.so.13";
     default:
@@ -45,6 +77,17 @@ std::string remedy(CUptiResult result) {
 }
 
 }  // namespace
+
+std::string attached_tool(std::string_view maps, int64_t tracer, std::string_view injection_path) {
+  for (const auto& [library, tool] : injected_libraries) {
+    if (maps.find(library) != std::string_view::npos) return fmt::format("{} is attached to this process", tool);
+  }
+  if (tracer > 0) return fmt::format("a debugger (cuda-gdb?), process {}, is attached to this process", tracer);
+  if (!injection_path.empty()) {
+    return fmt::format("a tool injected by CUDA_INJECTION64_PATH, {}, is attached to this process", injection_path);
+  }
+  return "another tool is attached to this process (Nsight Systems, Nsight Compute, cuda-gdb, compute-sanitizer)";
+}
 
 std::string describe_cupti(const char* call, CUptiResult result) {
   const char* text = nullptr;

@@ -3,7 +3,9 @@
 
 #include <cupti_result.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace harness {
 
@@ -13,5 +15,10 @@ std::string describe_cupti(const char* call, CUptiResult result);
 // Throws for everything but success: Unfit with the remedy where the machine refuses (permission, another tool, a
 // virtual or partitioned GPU), std::runtime_error otherwise.
 void check_cupti(const char* call, CUptiResult result);
+
+// Which other tool is in a process, as told by its /proc/self/maps, the process that traces it (0: none) and its
+// CUDA_INJECTION64_PATH (may be empty): "Nsight Systems is attached to this process". Names all that it could be where
+// nothing shows which.
+std::string attached_tool(std::string_view maps, int64_t tracer, std::string_view injection_path);
 
 }  // namespace harness

@@ -52,6 +52,7 @@ struct Session {
   std::vector<Raw> raw;
   std::unordered_map<uint64_t, int> label_of_call;  // by correlation
   std::unordered_map<uint64_t, int> label_of_node;  // by graph node
+  size_t dropped = 0;                               // records that CUPTI had no room for
   std::string fault;                                // of a callback, which cannot throw
 };
 
@@ -131,14 +132,13 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
     found.push_back(std::move(*raw));
   }
   if (end != CUPTI_ERROR_MAX_LIMIT_REACHED) fault = fmt::format("CUPTI's records cannot be read (result {})", int{end});
-  size_t dropped = 0;
-  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped > 0) {
-    fault = fmt::format("CUPTI dropped {} records", dropped);
-  }
+  size_t dropped = 0;  // since it was last asked
+  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS) dropped = 0;
   // Held for this only: CUPTI may hold a lock of its own here, for which a thread in on_call waits.
   Session& s = session();
   const std::lock_guard lock(s.mutex);
   std::ranges::move(found, std::back_inserter(s.raw));
+  s.dropped += dropped;
   if (!fault.empty()) s.fault = fault;
 }
 
@@ -192,7 +192,14 @@ class Tracing {
   Tracing(const Tracing&) = delete;  // CUPTI has one place
   Tracing& operator=(const Tracing&) = delete;
 
-  static void flush() { check_cupti("cuptiActivityFlushAll", cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)); }
+  static void flush() {
+    check_cupti("cuptiActivityFlushAll", cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+    // Of what was dropped after the last buffer, or for want of any, no call of take_buffer has heard.
+    size_t dropped = 0;
+    check_cupti("cuptiActivityGetNumDroppedRecords", cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped));
+    const std::lock_guard lock(session().mutex);
+    session().dropped += dropped;
+  }
 
  private:
   // Never KIND_KERNEL, which makes kernels run one after another.
@@ -230,6 +237,7 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, c
   Session& s = session();
   const std::lock_guard lock(s.mutex);
   if (!s.fault.empty()) throw std::runtime_error(s.fault);
+  if (s.dropped > 0) throw std::runtime_error(fmt::format("CUPTI dropped {} records", s.dropped));
   for (Raw& raw : s.raw) {
     Activity& activity = raw.activity;
     if (activity.begin_ns < trace.begin_ns || activity.begin_ns > trace.end_ns) continue;  // of `prepare`

@@ -137,6 +137,34 @@ def test_every_kernel_has_its_phase_also_in_a_graph(traces) -> None:
     assert traces["graph"]["kernels"] < traces["bf16"]["kernels"] + 30, "and a few for what the host computes in an eager step"
 
 
+def counts(summary) -> dict:
+    """What a summary counts, without its times."""
+    lists = {key: sorted(tuple(value for name, value in row.items() if name not in ("ms", "bytes")) for row in summary[key])
+             for key in ("by_phase", "by_part", "by_layer", "by_name", "transfers")}
+    return lists | {key: summary[key] for key in ("kernels", "copies", "sets", "kernel_launches", "graph_launches")}
+
+
+@pytest.mark.parametrize("rung", ["bf16", "graph"])
+@pytest.mark.parametrize("records", ["unknown", "reversed"])
+def test_a_trace_bears_unknown_records_and_any_order(ladder, device, traces, tmp_path, records, rung) -> None:
+    done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", rung, *TINY, "--out", tmp_path,
+                  variables=device | {"FAKE_CUPTI": records})
+    assert done.returncode == 0 and f"fake CUPTI: {records}" in done.stderr.splitlines(), done.stderr
+    summary = read_json(tmp_path / f"{rung}.trace.json")["summary"]
+    assert counts(summary) == counts(traces[rung])
+    total = sum(row["ms"] for row in summary["by_phase"])
+    assert summary["busy_ms"] <= total * (1 + 1e-9) < summary["busy_ms"] * 1.1, "activities out of order look idle between"
+
+
+def test_a_trace_that_lost_records_is_an_error(ladder, device, tmp_path) -> None:
+    """Also those that were lost after the last buffer."""
+    done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", "bf16", *TINY, "--out", tmp_path / "trace",
+                  variables=device | {"FAKE_CUPTI": "dropped"})
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] == "ladder: CUPTI dropped 5 records", done.stderr
+    assert not list((tmp_path / "trace").glob("*.json"))
+
+
 def test_products_are_made_in_the_precision_of_the_rung(traces) -> None:
     """Of every matrix product of a step, as cuBLAS was asked for it."""
     products = {rung: {row["name"] for row in summary["by_name"] if row["name"].startswith("gemm")}
@@ -155,6 +183,23 @@ def test_the_difference_that_a_graph_makes(ladder, device, tmp_path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def calls_of(file) -> dict[str, int]:
+    return {name: int(count) for count, name in (line.split(" ", 1) for line in file.read_text().splitlines())}
+
+
+def test_no_pinned_memory_is_allocated_in_a_step(ladder, device, tmp_path) -> None:
+    """A replayed step takes the host less time than the device: it is ever more steps ahead, and allocating may wait."""
+    allocated = []
+    for steps in (20, 50):
+        file = tmp_path / f"{steps}.txt"
+        ladder("run", "--ladder", "gpt2", "--rung", "graph", *TINY[:-1], steps, variables=device | {"FAKE_CUDA_COUNTS": str(file)})
+        seen = calls_of(file)
+        launched = sum(seen.values()) - seen["cudaHostAlloc"]
+        allocated.append((launched, seen["cudaHostAlloc"] - steps))
+    assert allocated[1][0] > 2 * allocated[0][0]
+    assert allocated[0][1] == allocated[1][1], "as many buffers as steps, made before the first"
+
+
 def test_an_eager_step_has_no_more_kernels_than_pytorchs(ladder, device, environment, tmp_path) -> None:
     ladder("ablate", "--ladder", "gpt2", *TINY, "--repeats", "1", "--with-peer", "pytorch", "--peer-modes", "eager",
            "--budget-s", "1", "--out", tmp_path / "study", variables=device)
@@ -168,7 +213,7 @@ def test_an_eager_step_has_no_more_kernels_than_pytorchs(ladder, device, environ
             done = subprocess.run(list(map(str, command(steps))), env=environment | device | {"FAKE_CUDA_COUNTS": str(file)},
                                   capture_output=True, text=True, check=False)
             assert done.returncode == status, done.stderr
-            counted.append(sum(int(line.split()[0]) for line in file.read_text().splitlines()))
+            counted.append(sum(count for name, count in calls_of(file).items() if name != "cudaHostAlloc"))
         return (counted[1] - counted[0]) / 10
 
     def ours(rung: dict, steps: int) -> list:

@@ -1,12 +1,21 @@
-// CUPTI's callbacks and activity, fed by the calls and the work of this device.
+// CUPTI's callbacks and activity, fed by the calls and the work of this device. FAKE_CUPTI asks for what a tracer must
+// bear, and each flush then says on standard error that it was done:
+//   dropped   five records are lost, two before the first buffer is handed over and three after the last
+//   unknown   each record follows one of a kind that nobody enabled
+//   reversed  the kernels' records come in the opposite order of time
 #include "fake_cuda/device.h"
 
 #include <cupti.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace fake_cuda {
 namespace {
@@ -20,6 +29,7 @@ struct Listener {
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
   std::vector<std::string> records;  // in CUPTI's own layout
+  size_t dropped = 0;                // since it was last asked
 };
 
 Listener& listener() {
@@ -42,9 +52,55 @@ size_t size_of(const CUpti_Activity* record) {
       return sizeof(CUpti_ActivityMemcpy6);
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return sizeof(CUpti_ActivitySynchronization2);
     default:
       return sizeof(CUpti_ActivityAPI);
   }
+}
+
+void mix_unknown(std::vector<std::string>& records) {
+  CUpti_ActivitySynchronization2 unknown{};
+  unknown.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+  std::vector<std::string> mixed;
+  for (std::string& record : records) {
+    mixed.emplace_back(reinterpret_cast<const char*>(&unknown), sizeof unknown);
+    mixed.push_back(std::move(record));
+  }
+  records.swap(mixed);
+}
+
+void reverse_kernels(std::vector<std::string>& records) {
+  std::vector<std::string*> kernels;
+  for (std::string& record : records) {
+    const auto* activity = reinterpret_cast<const CUpti_Activity*>(record.data());
+    if (activity->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) kernels.push_back(&record);
+  }
+  for (size_t i = 0; i < kernels.size() / 2; ++i) kernels[i]->swap(*kernels[kernels.size() - 1 - i]);
+}
+
+// What FAKE_CUPTI asks for, done to the records of a flush. Returns how many are lost after the last buffer.
+size_t disturb(std::vector<std::string>& records) {
+  const char* asked = std::getenv("FAKE_CUPTI");
+  if (asked == nullptr || records.empty()) return 0;
+  const std::string what(asked);
+  size_t lost_last = 0;
+  if (what == "dropped") {
+    const size_t lost_first = std::min<size_t>(2, records.size());
+    records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(lost_first));
+    listener().dropped += lost_first;
+    lost_last = std::min<size_t>(3, records.size());
+    records.resize(records.size() - lost_last);
+  } else if (what == "unknown") {
+    mix_unknown(records);
+  } else if (what == "reversed") {
+    reverse_kernels(records);
+  } else {
+    std::fprintf(stderr, "FAKE_CUPTI=%s: neither dropped nor unknown nor reversed\n", asked);
+    std::abort();
+  }
+  std::fprintf(stderr, "fake CUPTI: %s\n", asked);
+  return lost_last;
 }
 
 // Names that cuptiGetCallbackName says, learnt from the calls.
@@ -206,9 +262,11 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
 }
 CUptiResult cuptiActivityFlushAll(uint32_t) {
   std::vector<std::string> records;
+  size_t lost_last = 0;
   {
     const std::lock_guard lock(fake_cuda::mutex());
     records.swap(listener().records);
+    lost_last = disturb(records);
   }
   for (size_t next = 0; next < records.size();) {
     uint8_t* buffer = nullptr;
@@ -221,6 +279,8 @@ CUptiResult cuptiActivityFlushAll(uint32_t) {
     }
     listener().complete(nullptr, 0, buffer, size, used);
   }
+  const std::lock_guard lock(fake_cuda::mutex());
+  listener().dropped += lost_last;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** record) {
@@ -230,7 +290,8 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid_bytes, CUpt
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
-  *dropped = 0;
+  const std::lock_guard lock(fake_cuda::mutex());
+  *dropped = std::exchange(listener().dropped, 0);
   return CUPTI_SUCCESS;
 }
 

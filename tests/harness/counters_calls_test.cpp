@@ -2,6 +2,7 @@
 // a GPU: this program's own definitions of the calls that need one stand in front of CUDA's and CUPTI's. They keep a
 // list and refuse what they are told to; which metrics there are and how many passes they need is CUPTI's real answer.
 #include "harness/counters.h"
+#include "harness/cupti_error.h"
 #include "harness/unfit.h"
 
 #include <cuda_runtime_api.h>
@@ -11,6 +12,7 @@
 #include <cupti_target.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -243,6 +245,24 @@ TEST(CountersCalls, WithoutPermissionNothingIsRun) {
   expect_all_off();
 }
 
+TEST(CountersCalls, AToolInTheWayIsNamed) {
+  driver = {.refused = "enable", .refusal = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED};
+  {
+    Counters counters(two);
+    ::setenv("CUDA_INJECTION64_PATH", "/opt/libtool.so", 1);
+    try {
+      (void)counters.measure(work);
+      ADD_FAILURE() << "enabled";
+    } catch (const harness::Unfit& error) {
+      EXPECT_STREQ(error.what(),
+                   "a tool injected by CUDA_INJECTION64_PATH, /opt/libtool.so, is attached to this process: start it "
+                   "without [cuptiRangeProfilerEnable: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)]");
+    }
+    ::unsetenv("CUDA_INJECTION64_PATH");
+  }
+  expect_all_off();
+}
+
 TEST(CountersCalls, AVirtualGpuWithoutCountersIsNamed) {
   driver = {.virtual_gpu = CUPTI_PROFILER_CONFIGURATION_DISABLED};
   try {
@@ -258,6 +278,43 @@ TEST(CountersCalls, ADroppedRangeIsAnError) {
   driver = {.dropped = 1};
   EXPECT_THROW((void)Counters(two).measure(work), std::runtime_error);
   expect_all_off();
+}
+
+// A process's map with one more library in it.
+std::string maps_with(const std::string& library) {
+  return "55d0c0a00000-55d0c0a80000 r-xp 00000000 08:01 11 /usr/bin/ladder\n"
+         "7f10a0000000-7f10a0080000 r-xp 00000000 08:01 12 " +
+         library +
+         "\n"
+         "7f10b0000000-7f10b0080000 r-xp 00000000 08:01 13 /usr/lib/libcupti.so.13\n"
+         "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]\n";
+}
+
+TEST(AttachedTool, IsNamedByItsLibrary) {
+  const std::map<std::string, std::string> tool_of = {
+      {"/opt/nvidia/nsight-systems/target-linux-x64/libToolsInjection64.so", "Nsight Systems"},
+      {"/opt/nvidia/nsight-systems/target-linux-x64/libToolsInjectionProxy64.so", "Nsight Systems"},
+      {"/opt/nvidia/nsight-compute/target/linux-desktop-glibc_2_11_3-x64/libcuda-injection.so", "Nsight Compute"},
+      {"/usr/local/cuda/compute-sanitizer/libsanitizer-collection.so", "compute-sanitizer"}};
+  for (const auto& [library, tool] : tool_of) {
+    EXPECT_EQ(harness::attached_tool(maps_with(library), 4711, library), tool + " is attached to this process");
+  }
+}
+
+TEST(AttachedTool, IsElseTheTracerOrWhatIsInjected) {
+  const std::string maps = maps_with("/usr/lib/libcuda.so.1");
+  EXPECT_EQ(harness::attached_tool(maps, 4711, "/opt/libtool.so"),
+            "a debugger (cuda-gdb?), process 4711, is attached to this process");
+  EXPECT_EQ(harness::attached_tool(maps, 0, "/opt/libtool.so"),
+            "a tool injected by CUDA_INJECTION64_PATH, /opt/libtool.so, is attached to this process");
+}
+
+TEST(AttachedTool, ThatNothingShowsIsOneOfThose) {
+  // Which Nsight Compute and compute-sanitizer have in common.
+  for (const char* library : {"/usr/lib/libcuda.so.1", "/opt/nvidia/libTreeLauncherTargetInjection.so"}) {
+    EXPECT_EQ(harness::attached_tool(maps_with(library), 0, ""),
+              "another tool is attached to this process (Nsight Systems, Nsight Compute, cuda-gdb, compute-sanitizer)");
+  }
 }
 
 }  // namespace
