@@ -1,12 +1,12 @@
 // The compression function of FIPS 180-4, section 6.2, in its plain form: about 200 MB/s, so a second for 100 million
 // tokens.
-#include "model/sha256.h"
+#include "files/sha256.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-namespace model {
+namespace files {
 namespace {
 
 // FIPS 180-4, section 4.2.2: fractional parts of the cube roots of the first 64 primes.
@@ -85,4 +85,4 @@ std::string sha256_hex(std::string_view bytes) {
   return hash.hex();
 }
 
-}  // namespace model
+}  // namespace files

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace model {
+namespace files {
 
 class Sha256 {
  public:
@@ -30,4 +30,4 @@ class Sha256 {
 
 [[nodiscard]] std::string sha256_hex(std::string_view bytes);
 
-}  // namespace model
+}  // namespace files

@@ -140,6 +140,10 @@ nlohmann::json environment() {
   };
 }
 
+std::string program_version() {
+  return fmt::format("{:.12}{}", LADDER_GIT_COMMIT, LADDER_GIT_DIRTY != 0 ? " with uncommitted changes" : "");
+}
+
 std::vector<std::string> disturbances() {
   std::vector<std::string> lines;
   const Machine& machine = this_machine();

@@ -35,6 +35,9 @@ const Machine& this_machine();
 // frequency governor, load average, kernel.
 nlohmann::json environment();
 
+// The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.
+std::string program_version();
+
 // One line for each thing that disturbs measurements now: load, frequency governor, memory short.
 std::vector<std::string> disturbances();
 

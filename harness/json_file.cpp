@@ -141,6 +141,10 @@ std::string ascii_text(const Json& document) {
   return document.dump(1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
+Json field_or_null(const Json& object, const char* field) {
+  return object.is_object() ? object.value(field, Json()) : Json();
+}
+
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 }  // namespace harness

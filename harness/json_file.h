@@ -31,6 +31,9 @@ void write_json(const std::filesystem::path& file, const Json& document, std::st
 // As text in ASCII, indented: nothing in it is more than text on a terminal. JSON's \u spells out the rest.
 std::string ascii_text(const Json& document);
 
+// The field's value; null where there is none, or `object` is none.
+Json field_or_null(const Json& object, const char* field);
+
 // A number, or null where it is not finite: JSON has no NaN.
 Json finite_or_null(double value);
 

@@ -3,7 +3,7 @@
 #include "model/data.h"
 
 #include "files/files.h"
-#include "model/sha256.h"
+#include "files/sha256.h"
 #include "model/tokenizer.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ constexpr int32_t kVersion = 1;
 using Header = std::array<int32_t, 256>;
 
 std::string sha256_of(const std::vector<uint16_t>& tokens) {
-  return sha256_hex({reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(uint16_t)});
+  return files::sha256_hex({reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(uint16_t)});
 }
 
 // Vigna's generator, https://prng.di.unimi.it/splitmix64.c, first number for this seed.
@@ -83,7 +83,7 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
 TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::filesystem::path& vocabulary_path,
                            const std::filesystem::path& cache_folder) {
   const std::string text = files::read_file(text_path);
-  Sha256 key;
+  files::Sha256 key;
   key.update(text);
   key.update(files::read_file(vocabulary_path));
   const std::filesystem::path cache = cache_folder / (key.hex().substr(0, 16) + ".bin");

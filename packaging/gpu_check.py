@@ -291,7 +291,7 @@ def profile(check, arguments, limit, study_name, cwd):
     with check.step("profile", shown) as words:
         status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:], *traced], shown, limit, cwd)
         if status == 3:  # counters may not be permitted
-            words.append("not to be had here")
+            words.append("not available here")
         elif status != 0:
             raise Fault(ending(status, limit))
         kept = check.folder / f"{study_name}.records.jsonl"

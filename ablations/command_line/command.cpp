@@ -98,7 +98,7 @@ CLI::Option* add_choice(Command& command, const std::string& names, std::string&
 }
 
 void add_wait(Command& command, bool& wait) {
-  command.add_flag("--wait", wait, "while something else measures on the device (default: say so, exit status 3)");
+  command.add_flag("--wait", wait, "wait while something else measures on the device (default: say so, exit status 3)");
 }
 
 void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
@@ -115,7 +115,8 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
   add_number(command, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
   add_number(command, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
   add_number(command, "--warmup", flags.warmup, "untimed steps before them", 0, most_steps);
-  add_number(command, "--seed", flags.seed, "weights and place in the text (default 1)", 0, INT64_MAX);
+  add_number(command, "--seed", flags.seed,
+             "seed of the initial weights and of where in the text training starts (default 1)", 0, INT64_MAX);
   add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core)", 1, 4096);
   add_text(command, "--data", flags.data,
            "a UTF-8 text, or a token file (.bin, llm.c's format) (default: Shakespeare's plays)", "FILE");

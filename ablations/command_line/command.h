@@ -2,7 +2,7 @@
 // completion are made from nothing else, and a test parses every example.
 #pragma once
 
-#include "ablations/commands/request.h"
+#include "ablations/commands/flags.h"
 
 #include <CLI/CLI.hpp>
 
@@ -50,9 +50,9 @@ struct CommandLine {
   std::function<int()> chosen;  // returns the exit status
 };
 
-// Each in the file of its name.
+// Each in the file of its name, the reporting ones in look.cpp.
 void add_measuring_commands(CommandLine& line);
-void add_looking_commands(CommandLine& line);
+void add_reporting_commands(CommandLine& line);
 void add_comparing_commands(CommandLine& line);
 void add_training_commands(CommandLine& line);
 void add_help_commands(CommandLine& line);

@@ -4,6 +4,7 @@
 #include "ablations/command_line/help.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "harness/environment.h"
 
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
@@ -22,11 +23,11 @@ CommandLine::CommandLine()
                         {"ladder ablate --ladder tiny", "The whole way in seconds, on a two-layer model."},
                         {"ladder ablate", "The ladder that fits this machine: a table, a report, charts."}}}) {
   app.require_subcommand(1);
-  app.set_version_flag("--version", fmt::format("ladder, torch {}", TORCH_VERSION),
+  app.set_version_flag("--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),
                        "the program's and PyTorch's version");
   app.get_version_ptr()->group(app.get_help_ptr()->get_group());
   add_measuring_commands(*this);
-  add_looking_commands(*this);
+  add_reporting_commands(*this);
   add_comparing_commands(*this);
   add_training_commands(*this);
   add_help_commands(*this);

@@ -1,7 +1,6 @@
 // Commands that compare: compare, gate.
 #include "ablations/command_line/command.h"
 #include "ablations/commands/commands.h"
-#include "ablations/commands/gate.h"
 #include "ablations/plan/ladder.h"
 
 #include <memory>
@@ -50,25 +49,22 @@ void add_gate(CommandLine& line) {
            "inconclusive, or base failed.\n"
            "Leaves a folder with the records, gate.json and summary.md; with --save also a baseline. docs/power.md "
            "says how small a slowdown it finds and how often it is wrong.",
-       .examples = {
-           {"ladder gate --base old/bundle --head new/bundle", "Two bundles side by side."},
-           {"ladder gate --calibrate --baselines baselines --save", "What this machine can show: its noise floor."},
-           {"ladder gate --baselines baselines --save",
-            "Makes a baseline of this device; the next time, compares with it."}}});
+       .examples = {{"ladder gate --base old/bundle --head new/bundle", "Two bundles side by side."},
+                    {"ladder gate --calibrate --save", "What this machine can show: its noise floor."},
+                    {"ladder gate --save", "Makes a baseline of this device; the next time, compares with it."}}});
   command.heading("What to compare");
   auto* base =
       add_text(command, "--base", flags->base, "the program as it was: a bundle's folder, or a program", "PATH");
   add_text(command, "--head", flags->head, "the program as it is now (default: this one)", "PATH");
-  auto* baselines = add_text(command, "--baselines", flags->baselines,
-                             "folder with baselines by device and recipe: what to compare with where there is no "
-                             "--base, and where --save stores",
-                             "FOLDER");
+  add_text(
+      command, "--baselines", flags->baselines,
+      "folder with baselines by device and recipe: what to compare with where there is no --base, and where --save "
+      "stores (default: results/baselines)",
+      "FOLDER");
   auto* calibrate = command.add_flag("--calibrate", flags->calibrate,
                                      "--head against itself: how small a difference this machine can show");
-  command
-      .add_flag("--save", flags->save,
-                "store the runs where there is no baseline or they are faster, or the noise floor")
-      ->needs(baselines);
+  auto* save = command.add_flag("--save", flags->save,
+                                "store the runs where there is no baseline or they are faster, or the noise floor");
   auto* ladder =
       add_text(command, "--ladder", flags->ladder, "where the recipes come from (default: as of ablate)", "NAME|FILE");
   auto* rungs = command.add_option("--rung", flags->rungs, "a rung to measure, repeatable (default: the last)");
@@ -84,7 +80,8 @@ void add_gate(CommandLine& line) {
   auto* blocked =
       command.add_flag("--blocked", flags->blocked,
                        "all of base's runs before head's, where one disturbs the other; drift is then not seen");
-  add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000)
+      ->type_name("SECONDS");
   auto* force = command.add_flag("--force", flags->force, "compare under different circumstances, and say so");
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
@@ -93,17 +90,14 @@ void add_gate(CommandLine& line) {
   command.add_flag("--resume", flags->resume, "make only the runs that the gate in --out lacks");
   command.add_flag("--json", flags->json, "print the verdict as JSON");
   base->excludes(calibrate);
+  base->excludes(save);  // faster than another program is not faster than what is stored
   for (CLI::Option* option : {effect, top_up, blocked, force}) calibrate->excludes(option);
-  command.callback([&line, &command, flags, base, baselines, calibrate] {
+  command.callback([&line, &command, flags] {
     if (flags->resume && flags->out.empty())
       throw std::invalid_argument("--resume needs --out, the folder of the gate");
     if (flags->resume && command.count_all() > 3U + (flags->json ? 1U : 0U) + (flags->wait ? 1U : 0U)) {
       throw std::invalid_argument(
           "--resume goes on with the plan in --out; other flags would change it and are not allowed");
-    }
-    if (!flags->resume && base->count() + baselines->count() + calibrate->count() == 0) {
-      throw std::invalid_argument(
-          "gate needs something to compare with: --base PROGRAM, --baselines FOLDER, or --calibrate");
     }
     line.chosen = [flags] { return gate(*flags); };
   });

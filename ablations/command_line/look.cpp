@@ -1,4 +1,4 @@
-// Commands that look at what was measured: report, history, verify.
+// Commands for what was measured: report, history, verify, merge.
 #include "ablations/command_line/command.h"
 #include "ablations/commands/commands.h"
 
@@ -7,7 +7,7 @@
 namespace ablations {
 namespace {
 
-constexpr const char* group = "Look";
+constexpr const char* group = "Report";
 
 void add_report(CommandLine& line) {
   auto flags = std::make_shared<ReportFlags>();
@@ -53,10 +53,10 @@ void add_history(CommandLine& line) {
   Command& command = line.add(
       {.group = group,
        .name = "history",
-       .summary = "what became of each rung's time over stored studies: steps and drifts",
+       .summary = "what became of each rung's time over stored studies: jumps and drifts",
        .about = "Puts studies that were made under equal circumstances in a row, rung by rung, and says where the time "
-                "changed: at a step, named with its study and commits, or by a drift of small steps. A step takes ten "
-                "studies, a drift six. Writes nothing unless --out names a folder.",
+                "changed: at a jump, named with its study and commits, or by a drift of small changes. A jump takes "
+                "ten studies, a drift six. Writes nothing unless --out names a folder.",
        .examples = {
            {"ladder history studies", "Every study in that folder and below."},
            {"ladder history studies --out drawn", "The same, and history.json with its chart."},
@@ -92,12 +92,34 @@ void add_verify(CommandLine& line) {
   command.callback([&line, flags] { line.chosen = [flags] { return verify(*flags); }; });
 }
 
+void add_merge(CommandLine& line) {
+  auto flags = std::make_shared<MergeFlags>();
+  Command& command = line.add(
+      {.group = group,
+       .name = "merge",
+       .summary = "join the shards of a study that several machines measured",
+       .about =
+           "Each machine measures a part of the repeats with `ladder ablate --shard i/n`, all of them from the same "
+           "flags. This joins the parts to one study in OUT, says which runs are missing, and draws it. Other plans, "
+           "programs or texts, and devices of different kinds, are refused.",
+       .examples = {{"ladder merge whole shard-1 shard-2", "One study, in the folder whole, of two shards."},
+                    {"ladder merge --group-by-device whole shard-1 shard-2", "One study for each kind of device."}}});
+  command.heading("Arguments");
+  add_text(command, "out", flags->out, "folder of the study; may hold a part already", "FOLDER")->required();
+  command.add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
+  command.heading("What to join");
+  command.add_flag("--group-by-device", flags->group_by_device,
+                   "a study for each kind of device, in a folder of OUT (default: refuse different devices)");
+  command.callback([&line, flags] { line.chosen = [flags] { return merge(*flags); }; });
+}
+
 }  // namespace
 
-void add_looking_commands(CommandLine& line) {
+void add_reporting_commands(CommandLine& line) {
   add_report(line);
   add_history(line);
   add_verify(line);
+  add_merge(line);
 }
 
 }  // namespace ablations

@@ -1,4 +1,4 @@
-// Commands that measure: doctor, ablate, run, profile, merge.
+// Commands that measure: doctor, ablate, run, profile.
 #include "ablations/command_line/command.h"
 #include "ablations/commands/commands.h"
 #include "ablations/plan/ladder.h"
@@ -62,12 +62,12 @@ void add_ablate(CommandLine& line) {
   auto* sweep =
       add_text(command, "--sweep", flags->design.sweep,
                "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes", "WHAT=N,N");
-  auto* rung =
-      command
-          .add_option("--rung", flags->design.rungs,
-                      "a rung to measure at each size, repeatable; the first guards the others (default: the last)")
-          ->type_name("NAME")
-          ->allow_extra_args(false);
+  auto* rung = command
+                   .add_option("--rung", flags->design.rungs,
+                               "with --sweep: a rung to measure at each size, repeatable; the others' losses must "
+                               "follow the first's (default: the last)")
+                   ->type_name("NAME")
+                   ->allow_extra_args(false);
   auto* peer = add_text(command, "--with-peer", flags->design.peer,
                         "pytorch: the same work in plain PyTorch, interleaved with ours", "PEER");
   auto* peer_modes = add_text(command, "--peer-modes", flags->design.peer_modes,
@@ -81,9 +81,11 @@ void add_ablate(CommandLine& line) {
   add_number(command, "--repeats", flags->repeats, "runs of each rung (default: the ladder's)", 1, 1000);
   add_number(command, "--order-seed", flags->order_seed,
              "of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
-  add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000)
+      ->type_name("SECONDS");
   auto* budget = add_number(command, "--budget-s", flags->budget_s,
-                            "seconds after which no run is begun; --resume makes the rest (default: none)", 1, 1000000);
+                            "seconds after which no run is begun; --resume makes the rest (default: none)", 1, 1000000)
+                     ->type_name("SECONDS");
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
   add_deterministic_flag(command, flags->workload);
@@ -234,27 +236,6 @@ void add_profile(CommandLine& line) {
   command.callback([&line, flags] { line.chosen = [flags] { return profile(*flags); }; });
 }
 
-void add_merge(CommandLine& line) {
-  auto flags = std::make_shared<MergeFlags>();
-  Command& command = line.add(
-      {.group = group,
-       .name = "merge",
-       .summary = "join the shards of a study that several machines measured",
-       .about =
-           "Each machine measures a part of the repeats with `ladder ablate --shard i/n`, all of them from the same "
-           "flags. This joins the parts to one study in OUT, says which runs are missing, and draws it. Other plans, "
-           "programs or texts, and devices of different kinds, are refused.",
-       .examples = {{"ladder merge whole shard-1 shard-2", "One study, in the folder whole, of two shards."},
-                    {"ladder merge --group-by-device whole shard-1 shard-2", "One study for each kind of device."}}});
-  command.heading("Arguments");
-  add_text(command, "out", flags->out, "folder of the study; may hold a part already", "FOLDER")->required();
-  command.add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
-  command.heading("What to join");
-  command.add_flag("--group-by-device", flags->group_by_device,
-                   "a study for each kind of device, in a folder of OUT (default: refuse different devices)");
-  command.callback([&line, flags] { line.chosen = [flags] { return merge(*flags); }; });
-}
-
 }  // namespace
 
 void add_measuring_commands(CommandLine& line) {
@@ -262,7 +243,6 @@ void add_measuring_commands(CommandLine& line) {
   add_ablate(line);
   add_run(line);
   add_profile(line);
-  add_merge(line);
 }
 
 }  // namespace ablations

@@ -2,56 +2,22 @@
 // that cannot be used.
 #pragma once
 
-#include "ablations/commands/request.h"
-
-#include <string>
-#include <vector>
+#include "ablations/commands/flags.h"
 
 namespace ablations {
-
-struct CompareFlags {
-  std::string base, head;
-  double min_effect = 0.02;
-  bool force = false, json = false, markdown = false;
-};
-
-struct ReportFlags {
-  std::vector<std::string> studies, with;  // files or folders
-  std::string out;
-  bool published = false;
-};
-
-struct HistoryFlags {
-  std::string folder, out;
-  bool json = false, fail_on_slowdown = false;
-};
-
-struct VerifyFlags {
-  std::string study;
-  bool json = false;
-};
-
-struct MergeFlags {
-  std::string out;
-  std::vector<std::string> shards;  // folders
-  bool group_by_device = false;
-};
-
-struct TrainFlags {
-  WorkloadFlags workload;
-  std::string recipe = "{}", weights, save;
-  bool json = false;
-};
-
-struct TokenizeFlags {
-  std::string data, vocabulary, out;
-};
 
 int doctor(bool json, bool peaks);
 int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);
 int compare(const CompareFlags& flags);
+
+// Carries the gate out, writes its files and returns the exit status: 0 the same or faster, 1 slower, losses that
+// differ, or a head that fails; 3 inconclusive. Throws std::invalid_argument for what cannot be used, harness::Unfit
+// where base fails, there is no baseline, or circumstances differ without --force. 130 when interrupted; --resume goes
+// on.
+int gate(const GateFlags& flags);
+
 int report(const ReportFlags& flags);
 int history(const HistoryFlags& flags);
 int verify(const VerifyFlags& flags);

@@ -1,4 +1,5 @@
 #include "ablations/commands/commands.h"
+#include "ablations/commands/defaults.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/profile/rates.h"
 #include "ablations/text/style.h"

@@ -1,12 +1,9 @@
 #include "ablations/commands/draw.h"
 
-#include "ablations/commands/commands.h"
+#include "ablations/commands/defaults.h"
 #include "ablations/report/export.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
-#include "ablations/run/runner.h"
-#include "ablations/study/compare.h"
-#include "ablations/study/verify.h"
 #include "ablations/text/style.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -15,12 +12,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <sstream>
-#include <stdexcept>
-#include <system_error>
 
 namespace ablations {
 
@@ -37,92 +31,30 @@ std::string printable_lines(const std::string& text) {
   return shown;
 }
 
-// Files that are not what they were when the study was last made. None for a study.json that cannot be read.
-std::vector<Finding> changes_since(const fs::path& folder) {
-  try {
-    return changed_files(harness::read_json(folder / "study.json", "study"), hashes_of(folder));
-  } catch (const std::invalid_argument&) {
-    return {};
-  }
-}
-
-// Before anything is computed for it.
-void check_folder(const fs::path& out) {
-  if (fs::exists(out) && !fs::is_directory(out)) {
-    throw std::invalid_argument(fmt::format("--out {}: is not a folder", out.string()));
-  }
-}
-
-bool is_report(const fs::path& path) {
-  if (fs::is_directory(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
-  return harness::kind_of(harness::read_any_json(path)) == "report";
-}
-
-// A folder, or a file that stands for it.
-StudyFiles read_study(const fs::path& path) {
-  if (path.filename() == "study.json") return read_study(fs::absolute(path).parent_path());
-  if (path.filename().string().ends_with(".study.json")) return stored_study(path);
-  if (!fs::exists(path / "plan.json") && fs::exists(path / "study.json")) return stored_study(path);
-  return computed_study(open_study(path), path);
-}
-
-// The study's own study.json is made anew with its report. A folder that cannot be written is no reason not to draw it
-// elsewhere.
-void renew(const StudyFiles& study, const fs::path& folder, const fs::path& out) {
-  const std::vector<Finding> changes = changes_since(folder);
-  try {
-    harness::write_json(folder / "study.json", study.study, "study");
-  } catch (const std::system_error& error) {
-    if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
-      throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
-    }
-    fmt::print(stderr, "note: {}; what is drawn was computed from the records all the same\n", printable(error.what()));
-  }
-  for (const Finding& change : changes) {
-    fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(change.file),
-               printable(change.stored), printable(change.expected));
-  }
-}
-
-void show_notes(const Json& report) {
-  std::fflush(stdout);
-  for (const Json& note : report.at("notes")) fmt::print(stderr, "note: {}\n", printable(note.get<std::string>()));
-}
-
-int draw_again(const fs::path& file, const ReportFlags& flags) {
-  const fs::path out = flags.out.empty() ? fs::absolute(file).parent_path() : fs::path(flags.out);
-  if (flags.studies.size() > 1 || !flags.with.empty() || flags.published) {
-    throw std::invalid_argument(fmt::format(
-        "{}: a report is drawn as it is, by itself; name the studies to put something beside it", file.string()));
-  }
-  check_folder(out);
-  const Json report = read_report(file);
-  int status = 0;
-  for (const Json& entry : report.at("studies")) status = std::max(status, show_study(entry.at("study"), false));
-  show_notes(report);
-  const int drawn = draw_report(report, out);
-  return drawn != 0 ? drawn : status;
-}
-
 }  // namespace
 
-int draw(const fs::path& document, const fs::path& out) {
-  const fs::path log = out / "report.log";
+int draw(std::string_view what, const fs::path& document, const fs::path& out) {
+  constexpr double limit_s = 300;
+  const fs::path log = out / "drawing.log";
   const auto child = harness::run_child(
       {.argv = {python(), (harness::resource_root() / "plots" / "render.py").string(), document.string(), out.string()},
        .log = log,
-       .limit_s = 300});
+       .limit_s = limit_s});
   const std::string output = printable_lines(files::read_file(log, size_t{1} << 20));
   if (child.succeeded()) {
     fs::remove(log);
     fmt::print("{}", output);
     return 0;
   }
-  fmt::print(
-      stderr,
-      "{}ladder: the report was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
-      output, python(), child.describe(300));
+  fmt::print(stderr,
+             "{}ladder: the {} was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
+             output, what, python(), child.describe(limit_s));
   return child.end == harness::ChildResult::End::exited ? child.code : 1;
+}
+
+void show_notes(const Json& report) {
+  std::fflush(stdout);
+  for (const Json& note : report.at("notes")) fmt::print(stderr, "note: {}\n", printable(note.get<std::string>()));
 }
 
 int show_study(const Json& study, bool json) {
@@ -149,7 +81,7 @@ int draw_report(const Json& report, const fs::path& out) {
     fmt::print("{}\n", printable((out / name).string()));
   }
   std::fflush(stdout);
-  return draw(out / "report.json", out);
+  return draw("report", out / "report.json", out);
 }
 
 bool draw_report(const StudyFiles& study, const fs::path& out) {
@@ -162,41 +94,6 @@ bool draw_report(const StudyFiles& study, const fs::path& out) {
     fmt::print(stderr, "ladder: the report was not made: {}\n", printable(error.what()));
     return false;
   }
-}
-
-int report(const ReportFlags& flags) {
-  if (flags.studies.size() > 2) {
-    throw std::invalid_argument(fmt::format(
-        "ladder report: {} studies are named; one, or two beside each other, are shown", flags.studies.size()));
-  }
-  const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
-  if (const auto made = std::ranges::find_if(paths, is_report); made != paths.end()) return draw_again(*made, flags);
-  if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {
-    throw std::invalid_argument(
-        fmt::format("{}: named twice; two different studies are shown beside each other", paths[0].string()));
-  }
-  std::vector<StudyFiles> studies;
-  studies.reserve(paths.size());
-  for (const fs::path& path : paths) studies.push_back(read_study(path));
-  const bool alone = paths.size() == 1;
-  if (!alone && studies[0].source == studies[1].source) studies[1].source += " (2)";
-  const auto own_folder = [](const fs::path& path) {
-    return fs::is_directory(path) ? path : fs::absolute(path).parent_path();
-  };
-  const fs::path out = !flags.out.empty() ? fs::path(flags.out)
-                       : alone            ? own_folder(paths[0])
-                               : fs::path("reports") / fmt::format("{}-{}", studies[0].source, studies[1].source);
-  check_folder(out);
-  const Json document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
-  if (alone && studies[0].computed_again) renew(studies[0], own_folder(paths[0]), out);
-  int status = 0;
-  for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
-  if (const Json& comparison = document.at("comparison"); !comparison.is_null()) {
-    fmt::print("{}\n", comparison_table(comparison, standard_output()));
-  }
-  show_notes(document);
-  const int drawn = draw_report(document, out);
-  return drawn != 0 ? drawn : status;
 }
 
 }  // namespace ablations

@@ -1,10 +1,18 @@
-#include "ablations/commands/gate.h"
-
+// Did the program become slower? Two programs, or a program and what was stored of an earlier one, on the same recipes:
+// interleaved runs in fresh processes, one verdict, an exit status that a merge can hang on.
+//
+//   FOLDER/plan.json, records/, logs/   as a study's (ablations/run/study_folder.h): "base-NAME" and "head-NAME"
+//   FOLDER/gate.json                    the verdict (results/schemas/gate.v1.json)
+//   FOLDER/summary.md                   the same for people
+#include "ablations/commands/commands.h"
+#include "ablations/commands/defaults.h"
+#include "ablations/commands/request.h"
+#include "ablations/report/gate_table.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/study/baseline.h"
-#include "ablations/study/compare.h"
 #include "ablations/study/gate_verdict.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -121,7 +129,7 @@ Plan gate_plan(const GateFlags& flags) {
                         .top_up = flags.calibrate    ? 0
                                   : flags.top_up < 0 ? pairs
                                                      : flags.top_up,
-                        .baselines = flags.baselines.empty() ? "" : fs::absolute(flags.baselines).string(),
+                        .baselines = fs::absolute(flags.baselines).string(),
                         .calibrates = flags.calibrate,
                         .saves = flags.save,
                         .force = flags.force};

@@ -1,6 +1,8 @@
 // `ladder profile`: traces one recipe in this process, or compares the traces of two, each made by a process of its
 // own.
 #include "ablations/commands/commands.h"
+#include "ablations/commands/defaults.h"
+#include "ablations/commands/request.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/profile/explain.h"
 #include "ablations/profile/profile_counters.h"
@@ -9,17 +11,20 @@
 #include "ablations/profile/trace_run.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/metrics.h"
 #include "harness/process.h"
 #include "harness/unfit.h"
+#include "model/precision.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 namespace ablations {
@@ -51,11 +56,7 @@ void write_files(const fs::path& folder, const std::string& name, const TracedRu
 std::pair<std::string, std::string> named(const ProfileFlags& flags) {
   if (flags.run.plan.empty()) return {flags.run.rung.empty() ? "recipe" : flags.run.rung, title_of(flags)};
   const Plan plan = plan_from_json(harness::read_json(flags.run.plan, "plan"), flags.run.plan);
-  const auto run = std::ranges::find(plan.runs, flags.run.run_id, &PlannedRun::id);
-  if (run == plan.runs.end()) {
-    throw std::invalid_argument(fmt::format("{}: no run \"{}\"", flags.run.plan, flags.run.run_id));
-  }
-  const Rung& rung = plan.rungs[run->rung];
+  const Rung& rung = plan.rungs[planned_run(plan, flags.run).rung];
   return {name_of(rung), label_of(rung)};
 }
 
@@ -69,10 +70,16 @@ int trace(const ProfileFlags& flags) {
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : fs::path(flags.out);
   Occupied devices;
   if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
+  std::optional<Rates> rates;
+  if (flags.roofline) {
+    // First, because tracing leaves a process slower.
+    const model::DeterminismScope determinism(options.recipe.deterministic);  // cuBLAS asks at its first product only
+    rates = measure_rates();
+  }
   TracedRun traced = trace_run(options, title);
   std::string distances;
-  if (flags.roofline) {
-    const auto limits = limits_from_rates(options.recipe, measure_rates());
+  if (rates) {
+    const auto limits = limits_from_rates(options.recipe, *rates);
     if (!limits)
       throw std::runtime_error(
           "--roofline: this machine's rate for such products could not be measured; the trace is made without it");

@@ -1,8 +1,9 @@
 #include "ablations/commands/request.h"
 
+#include "ablations/commands/defaults.h"
 #include "ablations/plan/shard.h"
+#include "ablations/run/child.h"
 #include "ablations/run/reproduce.h"
-#include "ablations/run/runner.h"
 #include "files/files.h"
 #include "harness/environment.h"
 #include "harness/resources.h"
@@ -14,7 +15,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <random>
 #include <stdexcept>
 
@@ -38,7 +39,7 @@ void check_context(const std::string& model_name, int64_t T, int64_t positions) 
 // What this machine has no way to run, before any child is started.
 void check_recipe(const model::Recipe& recipe, const model::Config& config) {
   if (recipe.device == model::Device::cuda && !harness::this_machine().gpu) {
-    throw std::invalid_argument("recipe: device cuda is not to be had here: " + harness::this_machine().no_gpu_reason);
+    throw std::invalid_argument("recipe: device cuda is not available here: " + harness::this_machine().no_gpu_reason);
   }
   if (const std::string obstacle = recipe_obstacle(recipe, harness::this_machine()); !obstacle.empty()) {
     throw std::invalid_argument("recipe: " + obstacle);
@@ -124,8 +125,6 @@ std::string study_id(const std::string& ladder, const std::string& created) {
 }
 
 }  // namespace
-
-std::string ladder_for_this_machine() { return harness::this_machine().gpu ? "gpt2" : "gpt2-cpu"; }
 
 Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
   const WorkloadFlags& flags = ablate.workload;
@@ -215,41 +214,46 @@ RunOptions options_again(const RunFlags& run) {
   return options;
 }
 
+// A run of a plan, as its runner asks for it.
+RunOptions planned_options(const RunFlags& run) {
+  const Plan plan = plan_from_json(harness::read_json(run.plan, "plan"), run.plan);
+  const PlannedRun& planned = planned_run(plan, run);
+  const Rung& rung = plan.rungs[planned.rung];
+  const Shape shape = shape_of(plan, planned.rung);
+  if (!rung.peer.empty()) {
+    throw std::invalid_argument(fmt::format("{}: run \"{}\" is for PyTorch: python {} --plan {} --run {} --record FILE",
+                                            run.plan, run.run_id, peer_script().string(), run.plan, run.run_id));
+  }
+  return {.id = planned.id,
+          .model = plan.model,
+          .B = shape.B,
+          .T = shape.T,
+          .accumulation = shape.accumulation,
+          .positions = shape.positions,
+          .warmup_steps = plan.warmup_steps,
+          .timed_steps = plan.timed_steps,
+          .seed = plan.seed,
+          .threads = plan.threads,
+          .data = plan.data,
+          .vocabulary = plan.vocabulary,
+          .tokens = plan.tokens,
+          .recipe = rung.recipe,
+          .applied = rung.applied};
+}
+
 }  // namespace
+
+const PlannedRun& planned_run(const Plan& plan, const RunFlags& run) {
+  const auto found = std::ranges::find(plan.runs, run.run_id, &PlannedRun::id);
+  if (found == plan.runs.end()) throw std::invalid_argument(fmt::format("{}: no run \"{}\"", run.plan, run.run_id));
+  return *found;
+}
 
 RunOptions run_options(const RunFlags& run) {
   if (!run.from.empty()) return options_again(run);
+  if (!run.plan.empty()) return planned_options(run);
   const WorkloadFlags& flags = run.workload;
   RunOptions options;
-  if (!run.plan.empty()) {
-    const Plan plan = plan_from_json(harness::read_json(run.plan, "plan"), run.plan);
-    for (const PlannedRun& planned : plan.runs) {
-      if (planned.id != run.run_id) continue;
-      const Rung& rung = plan.rungs[planned.rung];
-      const Shape shape = shape_of(plan, planned.rung);
-      if (!rung.peer.empty()) {
-        throw std::invalid_argument(
-            fmt::format("{}: run \"{}\" is for PyTorch: python {} --plan {} --run {} --record FILE", run.plan,
-                        run.run_id, peer_script().string(), run.plan, run.run_id));
-      }
-      return {.id = planned.id,
-              .model = plan.model,
-              .B = shape.B,
-              .T = shape.T,
-              .accumulation = shape.accumulation,
-              .positions = shape.positions,
-              .warmup_steps = plan.warmup_steps,
-              .timed_steps = plan.timed_steps,
-              .seed = plan.seed,
-              .threads = plan.threads,
-              .data = plan.data,
-              .vocabulary = plan.vocabulary,
-              .tokens = plan.tokens,
-              .recipe = rung.recipe,
-              .applied = rung.applied};
-    }
-    throw std::invalid_argument(fmt::format("{}: no run \"{}\"", run.plan, run.run_id));
-  }
   if (!run.recipe.empty()) {
     const bool inline_json = run.recipe.front() == '{';
     const std::string where = inline_json ? "--recipe" : run.recipe;
@@ -291,14 +295,5 @@ void check_can_write(const char* flag, const fs::path& file) {
   }
   if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
 }
-
-std::string python() {
-  const char* named = std::getenv("LADDER_PYTHON");
-  return named != nullptr ? named : LADDER_PYTHON;
-}
-
-fs::path default_vocabulary() { return harness::cache_folder() / "data" / "gpt2.tiktoken"; }
-fs::path default_text() { return harness::cache_folder() / "data" / "shakespeare.txt"; }
-fs::path bundled_tokens() { return harness::resource_root() / "data" / "shakespeare.bin"; }
 
 }  // namespace ablations

@@ -1,5 +1,7 @@
 // The trainer as a user would use it, without measuring: `ladder train` and `ladder tokenize`.
 #include "ablations/commands/commands.h"
+#include "ablations/commands/defaults.h"
+#include "ablations/commands/request.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 #include "harness/json_file.h"

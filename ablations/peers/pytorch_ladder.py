@@ -275,7 +275,7 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         raise BadInput(f'{file}: run "{run_id}": the field {error} is missing') from error
     except (ValueError, TypeError, AttributeError, IndexError) as error:
         raise BadInput(f"{file}: not a plan: {error}") from error
-    require(not on_cuda or torch.cuda.is_available(), "device cuda is not to be had here")
+    require(not on_cuda or torch.cuda.is_available(), "device cuda is not available here")
     require(on_cuda or run.mode != "reduce-overhead", "peer pytorch-cuda-graphs needs device cuda")
     compiler = os.environ.get("CXX", "g++")
     require(run.mode is None or on_cuda or shutil.which(compiler) is not None,
@@ -371,7 +371,7 @@ def main() -> int:
         result = {"status": "failed", "failure": {"kind": "out_of_memory", "message": message}}
     record = {"kind": "record", "schema_version": 1, "id": run.id, "started": started,
               "duration_s": time.monotonic() - start, **result}
-    temporary = flags.record.with_name(flags.record.name + ".part")
+    temporary = flags.record.with_name(flags.record.name + ".tmp")
     with temporary.open("w") as file:
         json.dump(record, file, indent=1, sort_keys=True, allow_nan=False)
         file.flush()

@@ -79,7 +79,7 @@ std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine
   for (const std::string& mode : asked) {
     if (std::ranges::find(here, mode) != here.end()) continue;
     const bool known = std::ranges::any_of(peers, [&](const PeerMode& peer) { return mode == peer.name; });
-    refuse(fmt::format("--peer-modes {}: {} is {}; {} are to be had here", flags.peer_modes, mode,
+    refuse(fmt::format("--peer-modes {}: {} is {}; {} are available here", flags.peer_modes, mode,
                        known ? "for a CUDA device" : "unknown", fmt::join(here, ", ")));
   }
   return asked;

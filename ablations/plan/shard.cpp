@@ -1,7 +1,7 @@
 #include "ablations/plan/shard.h"
 
 #include "files/files.h"
-#include "model/sha256.h"
+#include "files/sha256.h"
 
 #include <fmt/format.h>
 
@@ -52,7 +52,7 @@ std::string id_by_content(const Plan& plan) {
   Json content = shared_part(plan);
   content.erase("id");
   content.erase("created");
-  return fmt::format("{}-{}", plan.ladder_name, model::sha256_hex(content.dump()).substr(0, 12));
+  return fmt::format("{}-{}", plan.ladder_name, files::sha256_hex(content.dump()).substr(0, 12));
 }
 
 std::vector<std::string> differences(const Plan& plan, const Plan& other) {

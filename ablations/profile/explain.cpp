@@ -165,6 +165,12 @@ Json explain(const Json& before, const Json& after) {
         std::array{"copies", "copies", ""}}) {
     total(what, a.at(field), b.at(field), unit);
   }
+  const auto copied = [](const Json& summary) {
+    double bytes = 0;
+    for (const Json& kind : summary.at("transfers")) bytes += kind.value("bytes", 0.0);
+    return Json(bytes);
+  };
+  total("copied and set", copied(a), copied(b), "bytes");
   total("peak memory", before.at("memory").at("peak_bytes"), after.at("memory").at("peak_bytes"), "bytes");
   visit_pairs(phases_of(a), phases_of(b), [&](const std::string& phase, const Entry& x, const Entry& y) {
     phases.push_back({{"phase", phase}, {"before_ms", x.ms}, {"after_ms", y.ms}});

@@ -55,6 +55,13 @@ Json summary(const std::vector<harness::CounterValue>& values) {
 
 }  // namespace
 
+void check_passes(const std::string& chip, int64_t passes, int64_t max_passes) {
+  if (passes <= max_passes) return;
+  throw std::invalid_argument(
+      fmt::format("--metrics: {} needs {} for them, {} allowed; ask for fewer, or set --max-passes {}", chip,
+                  plural(passes, "pass", "passes"), plural(max_passes, "is", "are"), passes));
+}
+
 StepCounters count_step(const RunOptions& options, const std::vector<std::string>& metrics, int64_t max_passes,
                         const std::function<void(const std::string&)>& announce) {
   if (options.recipe.device != model::Device::cuda) {
@@ -64,12 +71,7 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
   }
   harness::Counters counters(metrics);
   const int64_t passes = counters.passes();
-  if (passes > max_passes) {
-    throw std::invalid_argument(
-        fmt::format("--metrics: {} needs {} for them, {} allowed; ask for fewer, or set "
-                    "--max-passes {}",
-                    counters.chip(), plural(passes, "pass", "passes"), plural(max_passes, "is", "are"), passes));
-  }
+  check_passes(counters.chip(), passes, max_passes);
   const int64_t warmup = std::max(options.warmup_steps, least_warmup);
   announce(fmt::format("{} on {}: {} run after {} of warm-up", plural(passes, "pass", "passes"), counters.chip(),
                        plural(passes, "step is", "steps are"), warmup));

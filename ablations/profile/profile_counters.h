@@ -27,6 +27,9 @@ struct StepCounters {
 StepCounters count_step(const RunOptions& options, const std::vector<std::string>& metrics, int64_t max_passes,
                         const std::function<void(const std::string&)>& announce);
 
+// Throws std::invalid_argument where a chip needs more passes for its metrics than are allowed.
+void check_passes(const std::string& chip, int64_t passes, int64_t max_passes);
+
 // A document of kind "counters". Its summary has what is asked most, in fixed units, null where the metrics do not
 // tell: gpu_time_ms of the range; dram_read_bytes, dram_write_bytes, dram_bytes_per_s (both, over that time), l2_bytes;
 // tensor_active_percent and sm_active_percent, shares of the elapsed cycles, averaged over the SMs.

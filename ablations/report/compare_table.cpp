@@ -1,5 +1,5 @@
-// A comparison as people read it: on a terminal, and as the Markdown of a pull request's summary.
-#include "ablations/study/compare.h"
+#include "ablations/report/compare_table.h"
+
 #include "ablations/text/markdown.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 namespace ablations {

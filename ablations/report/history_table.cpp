@@ -1,4 +1,5 @@
-#include "ablations/study/history.h"
+#include "ablations/report/history_table.h"
+
 #include "ablations/text/text.h"
 #include "files/printable.h"
 

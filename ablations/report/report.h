@@ -2,7 +2,7 @@
 // of two beside each other, are made from. No number in it is computed again by what draws it.
 #pragma once
 
-#include "ablations/report/study_files.h"
+#include "ablations/study/study_files.h"
 #include "harness/json_file.h"
 
 #include <filesystem>

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ablations {
@@ -17,7 +18,7 @@ using harness::Json;
 
 namespace {
 
-constexpr size_t label_width = 25, ratio_width = 17;
+constexpr size_t label_width = 25, step_width = 6, ratio_width = 17;
 
 // Three significant digits in at most 5 columns, whatever the number: "0.84" "12.3" "16384" "5e-3" "1e300".
 std::string brief(double value) {
@@ -69,16 +70,22 @@ std::string rule(const Look& look) { return look.painted(Style::faint, std::stri
 
 std::string headed(const Look& look, const std::string& line) { return look.painted(Style::faint, line) + rule(look); }
 
+// How a rung without a number stands: the words of plots/study.py.
+std::pair<std::string, Style> standing(const Json& rung) {
+  const std::string status = rung.at("status");
+  if (rung.value("out_of_memory", false)) return {"out of memory", Style::bad};
+  if (status == "not_applicable") return {"not applicable", Style::faint};
+  if (status == "not_measured") return {"not measured", Style::faint};
+  if (status == "missing") return {"not run yet", Style::caution};
+  return {status, style_of(status)};
+}
+
 std::string status_line(const Look& look, const std::string& label, size_t width, const Json& rung) {
-  std::string status = rung.at("status").get<std::string>();
-  std::ranges::replace(status, '_', ' ');
-  if (rung.at("status") == "not_applicable") status = "not applicable here";
-  if (rung.value("out_of_memory", false)) status = "out of memory";
+  const auto [words, style] = standing(rung);
   const std::string begin = fmt::format("{:<{}} ", label, width);
-  const std::string text = wrapped(fmt::format("{}{}: {}", begin, status, rung.at("reason").get<std::string>()),
-                                   std::string(width + 1, ' '));
-  const Style style = style_of(status);
-  return style == Style::faint ? look.painted(style, text) : look.painted(style, text, begin.size(), status.size());
+  const std::string text =
+      wrapped(fmt::format("{}{}: {}", begin, words, rung.at("reason").get<std::string>()), std::string(width + 1, ' '));
+  return style == Style::faint ? look.painted(style, text) : look.painted(style, text, begin.size(), words.size());
 }
 
 // "B=16 " before what a sweep measures.
@@ -110,13 +117,13 @@ Layout layout_of(const Json& study) {
   const bool compared = mode != "sweep" || std::ranges::any_of(study.at("rungs"), [](const Json& rung) {
                           return !is_peer(rung) && !rung.at("speedup_first").is_null();
                         });
-  Layout layout{.step = mode == "cumulative"      ? "step"
+  Layout layout{.step = mode == "cumulative"      ? "vs prev"
                         : mode == "leave-one-out" ? "vs all"
                                                   : "",
                 .so_far = mode == "cumulative" ? "so far [95 %]"
                           : compared           ? "vs first [95 %]"
                                                : ""};
-  if (layout.step.empty()) layout.label += 7;
+  if (layout.step.empty()) layout.label += step_width + 1;
   if (layout.so_far.empty()) layout.bar += ratio_width + 1;
   return layout;
 }
@@ -148,9 +155,11 @@ std::string rung_rows(const Json& study, const Look& look) {
     if (!layout.so_far.empty()) line += " " + so_far;
     return line + fmt::format(" {:>5} {:>5}\n", tokens, memory);
   };
-  std::string text =
-      headed(look, row("", " ", "ms/step", std::string(layout.bar, ' '), fmt::format("{:>6}", layout.step),
-                       fmt::format("{:>{}}", layout.so_far, ratio_width), "tok/s", "GiB"));
+  // The bars have no heading: one that is longer than its column reaches in there.
+  const size_t beyond = std::max(layout.step.size(), step_width) - step_width;
+  std::string text = headed(look, row("", " ", "ms/step", std::string(layout.bar - beyond, ' '),
+                                      fmt::format("{:>{}}", layout.step, step_width),
+                                      fmt::format("{:>{}}", layout.so_far, ratio_width), "tok/s", "GiB"));
   for (const Json& rung : study.at("rungs")) {
     if (is_peer(rung)) continue;
     const std::string title = shortened(label(study, rung), layout.label);
@@ -162,7 +171,7 @@ std::string rung_rows(const Json& study, const Look& look) {
     const Style style = costs_time(rung) ? Style::caution : Style::plain;
     text += row(title, mark(rung), milliseconds(median_ms(rung)),
                 look.painted(style, look.bar(median_ms(rung) / slowest, layout.bar)),
-                look.painted(style, fmt::format("{:>6}", ratio(rung.at("speedup_previous")))),
+                look.painted(style, fmt::format("{:>{}}", ratio(rung.at("speedup_previous")), step_width)),
                 layout.so_far.empty() ? "" : with_interval(look, rung.at("speedup_first"), ratio_width, below),
                 rate(rung.at("tokens_per_s").at("median")), gibibytes(rung.at("peak_memory_bytes")));
     text += below;
@@ -176,7 +185,7 @@ std::string peer_rows(const Json& study, const Look& look) {
   if (std::ranges::none_of(rungs, is_peer)) return "";
   constexpr const char* row = "{:<25} {:<21}{}{:>9} {:>22}\n";
   std::string text =
-      headed(look, "\n" + fmt::format(row, "the same work in PyTorch", "", " ", "ms/step", "ours is as fast [95 %]"));
+      headed(look, "\n" + fmt::format(row, "the same work in PyTorch", "", " ", "ms/step", "our speedup [95 %]"));
   for (const Json& own : rungs) {
     for (const Json& peer : own.value("peers", Json::array())) {
       const Json& rung = rungs.at(peer.at("rung").get<size_t>());

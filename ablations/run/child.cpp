@@ -1,6 +1,7 @@
 #include "ablations/run/child.h"
 
 #include "ablations/run/run.h"
+#include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/process.h"
@@ -10,7 +11,6 @@
 
 #include <csignal>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,19 +21,6 @@ using harness::ChildResult;
 using harness::Json;
 
 fs::path peer_script() { return harness::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
-
-fs::path record_file(const fs::path& folder, const std::string& run_id) {
-  return folder / "records" / (run_id + ".json");
-}
-
-void remove_unfinished_files(const fs::path& folder) {
-  std::vector<fs::path> unfinished;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".tmp" && !entry.is_directory()) unfinished.push_back(entry.path());
-  }
-  std::error_code ignored;
-  for (const fs::path& file : unfinished) fs::remove(file, ignored);
-}
 
 std::string last_line(const fs::path& log) {
   std::string text = files::read_end(log, 4096);

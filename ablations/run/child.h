@@ -27,15 +27,10 @@ std::optional<harness::Json> made_by_child(const Plan& plan, const PlannedRun& r
 // Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
 std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
 
-std::filesystem::path record_file(const std::filesystem::path& folder, const std::string& run_id);
-
 // The script that does the work of a planned run in PyTorch.
 std::filesystem::path peer_script();
 
 // The end of what a child printed, whatever that was: one line of UTF-8 without control characters.
 std::string last_line(const std::filesystem::path& log);
-
-// Removes what writers that were killed left behind in a folder. Nobody else may be at work in it.
-void remove_unfinished_files(const std::filesystem::path& folder);
 
 }  // namespace ablations

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 
 namespace ablations {

@@ -18,15 +18,13 @@ using harness::Json;
 
 namespace {
 
-Json field_of(const Json& object, const char* name) { return object.is_object() ? object.value(name, Json()) : Json(); }
-
-bool uncommitted(const Json& environment) { return field_of(environment, "git_dirty") == true; }
+bool uncommitted(const Json& environment) { return harness::field_or_null(environment, "git_dirty") == true; }
 
 // What decides bits beside what setting_of() says: the instructions that libraries choose their kernels by.
 std::vector<std::string> instruction_differences(const Json& environment, const Json& other) {
   const auto instructions = [](const Json& of) {
-    return Json{{"cpu features", field_of(field_of(of, "cpu"), "features")},
-                {"torch's instructions", field_of(of, "torch_cpu_capability")}};
+    return Json{{"cpu features", harness::field_or_null(harness::field_or_null(of, "cpu"), "features")},
+                {"torch's instructions", harness::field_or_null(of, "torch_cpu_capability")}};
   };
   return differences(instructions(environment), instructions(other));
 }
@@ -72,7 +70,7 @@ RunOptions options_of(const Json& record, const std::string& where) {
 ProgramComparison compare_programs(const Json& environment, const Json& other, model::Device device) {
   ProgramComparison comparison;
   for (const char* field : program_fields(device == model::Device::cuda)) {
-    const Json here = field_of(environment, field), there = field_of(other, field);
+    const Json here = harness::field_or_null(environment, field), there = harness::field_or_null(other, field);
     if (here.is_null() || there.is_null()) continue;
     if (std::string_view(field) == "git_commit" && (here == "unknown" || there == "unknown")) {
       comparison.unknown.emplace_back("a program that was not built in a git repository does not know its commit");
@@ -80,7 +78,7 @@ ProgramComparison compare_programs(const Json& environment, const Json& other, m
       comparison.differences.push_back(fmt::format("{}: {} against {}", field, here.dump(), there.dump()));
     }
   }
-  if (field_of(environment, "git_commit").is_null()) {
+  if (harness::field_or_null(environment, "git_commit").is_null()) {
     comparison.unknown.emplace_back("the record does not name its program's commit");
   }
   if (uncommitted(environment)) {
@@ -108,14 +106,14 @@ Reproduction compare_losses(const Json& record, const Json& again) {
     }
   }
   const Json& recipe = record.at("recipe");
-  const bool cuda = field_of(recipe, "device") == "cuda";
+  const bool cuda = harness::field_or_null(recipe, "device") == "cuda";
   const Json& environment = record.at("environment");
   const Json& here = again.at("environment");
   reproduction.excuses = differences(setting_of(environment, record.at("workload"), recipe),
                                      setting_of(here, again.at("workload"), recipe));
   if (!cuda) {
     std::ranges::move(instruction_differences(environment, here), std::back_inserter(reproduction.excuses));
-  } else if (field_of(recipe, "deterministic") != true) {
+  } else if (harness::field_or_null(recipe, "deterministic") != true) {
     reproduction.excuses.emplace_back("the recipe is not deterministic, and a GPU adds up in another order each time");
   }
   return reproduction;

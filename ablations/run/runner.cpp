@@ -3,6 +3,7 @@
 #include "ablations/plan/shard.h"
 #include "ablations/run/progress.h"
 #include "ablations/run/setting.h"
+#include "ablations/run/study_folder.h"
 #include "harness/environment.h"
 #include "harness/json_file.h"
 #include "harness/locks.h"
@@ -97,7 +98,8 @@ class Runner {
  private:
   struct Due {
     PlannedRun run;
-    Json first;  // of a disturbed run that is to be made again; null: it has not been made
+    Json first;         // of a disturbed run that is to be made again; null: it has not been made
+    bool told = false;  // of that first run the progress has told
   };
 
   struct Maker {
@@ -111,7 +113,7 @@ class Runner {
     for (const PlannedRun& run : runs_to_make(plan_)) {
       const Json record = good_record(folder_, plan_, run);
       const bool again = !record.is_null() && waits_for_second(record_file(folder_, run.id), record);
-      if (record.is_null() || again) due.push_back({run, record});
+      if (record.is_null() || again) due.push_back({.run = run, .first = record});
       if (!record.is_null()) first_of_.try_emplace(maker_of(run), record);
     }
     return due;
@@ -124,17 +126,18 @@ class Runner {
 
   void make_due(const Due& due) {
     Json record = due.first;
-    if (record.is_null()) {
+    const bool is_first = record.is_null();
+    if (is_first) {
       std::optional<Json> made = make(due.run);
       if (!made) return;
       record = std::move(*made);
       harness::write_json(record_file(folder_, due.run.id), record, "record");
-      // Under a budget disturbed runs wait until all others of their repeat have been made.
-      if (is_disturbed(record) && budget_s_ > 0) {
-        progress_->end(due.run, record);
-        disturbed_.push_back({due.run, std::move(record)});
-        return;
-      }
+    }
+    // Under a budget disturbed runs wait until all others of their repeat have been made.
+    if (is_disturbed(record) && budget_s_ > 0) {
+      if (is_first) progress_->end(due.run, record);
+      disturbed_.push_back({due.run, std::move(record), is_first});
+      return;
     }
     if (is_disturbed(record) && !make_again(due.run, record)) return;
     outcome_.some_failed = outcome_.some_failed || record.at("status") != "ok";
@@ -143,9 +146,9 @@ class Runner {
 
   void make_disturbed_again() {
     while (!disturbed_.empty() && !budget_is_spent() && !outcome_.interrupted) {
-      auto [run, record] = std::move(disturbed_.front());
+      auto [run, record, told] = std::move(disturbed_.front());
       disturbed_.pop_front();
-      progress_->one_more();
+      if (told) progress_->one_more();
       if (make_again(run, record)) progress_->end(run, record);
     }
   }
@@ -209,32 +212,11 @@ class Runner {
 
 }  // namespace
 
-fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_extension(".flagged.json"); }
-
-void create_study(const Plan& plan, const fs::path& folder) {
-  if (fs::exists(folder / "plan.json")) {
-    throw std::invalid_argument(fmt::format(
-        "{}: holds a study already; --resume completes it, or name another folder with --out", folder.string()));
-  }
-  fs::create_directories(folder);
-  harness::write_json(folder / "plan.json", to_json(plan), "plan");
-}
-
-Plan open_study(const fs::path& folder) {
-  const fs::path file = folder / "plan.json";
-  if (!fs::exists(file)) throw std::invalid_argument(fmt::format("{}: holds no study (no plan.json)", folder.string()));
-  return plan_from_json(harness::read_json(file, "plan"), file.string());
-}
-
 Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s) {
   const harness::FolderLock lock(folder);
   for (const char* part : {"records", "logs"}) fs::create_directories(folder / part);
   for (const fs::path& part : {folder, folder / "records"}) remove_unfinished_files(part);
   return Runner(plan, folder, programs, budget_s).carry_out();
-}
-
-std::filesystem::path trace_file(const fs::path& folder, const Rung& rung) {
-  return folder / "traces" / (name_of(rung) + ".trace.json");
 }
 
 ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs) {

@@ -1,12 +1,5 @@
-// Carries out a plan: one child process for each run, records into the study's folder. Whatever happens to a child
-// costs its own run only; whatever happens to the runner costs the running child only.
-//
-//   FOLDER/plan.json           what was planned; never changed
-//   FOLDER/records/ID.json     one for each run that has ended, well or not; in a shard's folder, of its own runs
-//   FOLDER/records/ID.flagged.json   what it was at first, where the machine disturbed it and it was made again
-//   FOLDER/logs/ID.log         what the child printed
-//   FOLDER/traces/NAME.*.json  where a rung's steps went, if asked for
-//   FOLDER/study.json          what came of it (analysis.h)
+// Carries out a plan: one child process for each run, records into the study's folder (study_folder.h). Whatever
+// happens to a child costs its own run only; whatever happens to the runner costs the running child only.
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -18,13 +11,6 @@
 
 namespace ablations {
 
-// Creates the folder with the plan in it. Throws std::invalid_argument when it holds a study already, std::system_error
-// when it cannot be written.
-void create_study(const Plan& plan, const std::filesystem::path& folder);
-
-// Reads the plan of an existing study. Throws std::invalid_argument when there is none.
-Plan open_study(const std::filesystem::path& folder);
-
 struct Outcome {
   bool interrupted = false;
   bool some_failed = false;
@@ -32,12 +18,11 @@ struct Outcome {
 };
 
 // Makes the runs of the plan's shard that have no successful record yet, or one that is flagged and was not made again,
-// in the plan's order. No run is begun more than
-// budget_s seconds after the call; 0: no such limit. A run whose record is flagged is made a second time, once: at
-// once, under a budget after the others of its repeat. Where that ends well it takes the first one's place, flagged or
-// not. Throws std::invalid_argument while another runner works in the folder, harness::Unfit where runs are missing and
-// the others were made on another machine or by another program, and for a run that was: of a text, or of a gate's
-// program, that was replaced meanwhile.
+// in the plan's order. No run is begun more than budget_s seconds after the call; 0: no such limit. A run whose record
+// is flagged is made a second time, once: at once, under a budget after the others of its repeat. Where that ends well
+// it takes the first one's place, flagged or not. Throws std::invalid_argument while another runner works in the
+// folder, harness::Unfit where runs are missing and the others were made on another machine or by another program, and
+// for a run that was: of a text, or of a gate's program, that was replaced meanwhile.
 Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s);
 
 // Traces a rung of the plan in FOLDER/plan.json that has runs, in a process of its own: trace_file, and a timeline
@@ -48,10 +33,5 @@ harness::ChildResult trace_rung(const Plan& plan, const std::filesystem::path& f
 // Traces every planned rung of a cumulative ladder that has no trace yet. A trace that fails costs itself only and is
 // told on standard error. Returns false when interrupted.
 bool trace_rungs(const Plan& plan, const std::filesystem::path& folder, const Programs& programs);
-
-std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);
-
-// Where the first record of a run is kept that was made again, by the path of the second.
-std::filesystem::path flagged_file(const std::filesystem::path& record);
 
 }  // namespace ablations

@@ -1,7 +1,7 @@
 #include "ablations/run/setting.h"
 
+#include "files/sha256.h"
 #include "model/recipe.h"
-#include "model/sha256.h"
 
 #include <fmt/format.h>
 
@@ -11,14 +11,11 @@ using harness::Json;
 
 namespace {
 
-Json at_or_null(const Json& object, const char* field) {
-  return object.is_object() ? object.value(field, Json()) : Json();
-}
-
 // Model and size of a step.
 Json size_of(const Json& workload) {
   Json size;
-  for (const char* field : {"model", "batch", "context", "accumulation"}) size[field] = at_or_null(workload, field);
+  for (const char* field : {"model", "batch", "context", "accumulation"})
+    size[field] = harness::field_or_null(workload, field);
   return size;
 }
 
@@ -30,19 +27,20 @@ std::string text_of(const Json& value) {
 }  // namespace
 
 Json setting_of(const Json& environment, const Json& workload, const Json& recipe) {
-  const bool cuda = at_or_null(recipe, "device") == "cuda";
+  const bool cuda = harness::field_or_null(recipe, "device") == "cuda";
   Json setting = size_of(workload);
-  setting["positions"] = at_or_null(workload, "positions");
-  setting["dtype"] = at_or_null(recipe, "autocast") == "off" ? Json("float32") : at_or_null(recipe, "autocast");
-  setting["torch"] = at_or_null(environment, "torch");
+  setting["positions"] = harness::field_or_null(workload, "positions");
+  setting["dtype"] = harness::field_or_null(recipe, "autocast") == "off" ? Json("float32")
+                                                                         : harness::field_or_null(recipe, "autocast");
+  setting["torch"] = harness::field_or_null(environment, "torch");
   if (cuda) {
-    setting["device"] = at_or_null(at_or_null(environment, "gpu"), "name");
-    setting["driver"] = at_or_null(environment, "driver");
-    setting["driver_cuda"] = at_or_null(environment, "driver_cuda");
-    setting["cuda"] = at_or_null(environment, "cuda");
+    setting["device"] = harness::field_or_null(harness::field_or_null(environment, "gpu"), "name");
+    setting["driver"] = harness::field_or_null(environment, "driver");
+    setting["driver_cuda"] = harness::field_or_null(environment, "driver_cuda");
+    setting["cuda"] = harness::field_or_null(environment, "cuda");
   } else {
-    setting["device"] = at_or_null(at_or_null(environment, "cpu"), "model");
-    setting["threads"] = at_or_null(environment, "threads");
+    setting["device"] = harness::field_or_null(harness::field_or_null(environment, "cpu"), "model");
+    setting["threads"] = harness::field_or_null(environment, "threads");
   }
   return setting;
 }
@@ -66,9 +64,9 @@ std::vector<const char*> program_fields(bool cuda) {
 Json study_setting(const Json& record, bool cuda) {
   const Json& environment = record.at("environment");
   Json setting = machine_setting(environment, cuda);
-  for (const char* field : program_fields(cuda)) setting[field] = at_or_null(environment, field);
-  setting["git_dirty"] = at_or_null(environment, "git_dirty");
-  setting["text"] = at_or_null(at_or_null(record.at("workload"), "data"), "sha256");
+  for (const char* field : program_fields(cuda)) setting[field] = harness::field_or_null(environment, field);
+  setting["git_dirty"] = harness::field_or_null(environment, "git_dirty");
+  setting["text"] = harness::field_or_null(harness::field_or_null(record.at("workload"), "data"), "sha256");
   return setting;
 }
 
@@ -77,7 +75,8 @@ std::vector<std::string> differences(const Json& setting, const Json& other) {
   Json fields = setting;
   fields.update(other);
   for (const auto& [field, ignored] : fields.items()) {
-    const Json here = at_or_null(setting, field.c_str()), there = at_or_null(other, field.c_str());
+    const Json here = harness::field_or_null(setting, field.c_str()),
+               there = harness::field_or_null(other, field.c_str());
     if (here != there) lines.push_back(fmt::format("{}: {} against {}", field, text_of(here), text_of(there)));
   }
   return lines;
@@ -86,14 +85,14 @@ std::vector<std::string> differences(const Json& setting, const Json& other) {
 std::string recipe_hash(const Json& recipe, const Json& workload) {
   // Only what is not the default, so that a new field of recipes leaves old hashes as they are.
   const Json edits = model::recipe_diff({}, model::recipe_from_json(recipe, "recipe"));
-  return model::sha256_hex(Json{{"recipe", edits}, {"size", size_of(workload)}}.dump()).substr(0, 12);
+  return files::sha256_hex(Json{{"recipe", edits}, {"size", size_of(workload)}}.dump()).substr(0, 12);
 }
 
 std::string device_slug(const Json& setting) {
-  const Json device = at_or_null(setting, "device");
+  const Json device = harness::field_or_null(setting, "device");
   if (!device.is_string()) return "unknown-device";
   std::string text = device;
-  if (const Json threads = at_or_null(setting, "threads"); threads.is_number())
+  if (const Json threads = harness::field_or_null(setting, "threads"); threads.is_number())
     text += fmt::format(" {} threads", threads.get<int64_t>());
   std::string slug;
   for (const char c : text) {

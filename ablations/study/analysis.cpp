@@ -1,7 +1,7 @@
 #include "ablations/study/analysis.h"
 
 #include "ablations/profile/explain.h"
-#include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
 #include "ablations/run/workload.h"
 #include "ablations/study/attribution.h"
 #include "ablations/study/judge.h"
@@ -142,6 +142,85 @@ std::string device_name(const Plan& plan, const Json& environment) {
   return gpu.at("name").get<std::string>() + (mixed ? "; rungs without it on " + cpu : "");
 }
 
+// The rung that another is compared with, where `reference` has taken the planned one's place.
+std::optional<size_t> counted_reference(const Plan& plan, size_t reference, size_t rung) {
+  const auto planned = reference_of(plan, rung);
+  if (!planned || *planned != plan.reference) return planned;
+  return reference == rung ? std::nullopt : std::optional(reference);
+}
+
+// Every rung by its reference. Returns the plan's that counts.
+size_t judge_rungs(const Plan& plan, const Measured& measured, Json& rungs, Json& warnings) {
+  const size_t reference = reference_that_counts(plan, rungs);
+  if (reference != plan.reference) {
+    warnings.push_back(fmt::format("the reference rung \"{}\" has no valid number; \"{}\" takes its place",
+                                   plan.rungs[plan.reference].title, plan.rungs[reference].title));
+  }
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (measured.runs_of[i].empty()) continue;
+    if (const auto guarded_by = counted_reference(plan, reference, i)) {
+      judge_by_reference(plan, i, *guarded_by, measured, rungs);
+    }
+  }
+  return reference;
+}
+
+// Times and speedups of the rungs that were judged. Returns the last one of ours that was measured.
+std::optional<size_t> number_rungs(const Plan& plan, const Measured& measured, size_t reference, const std::string& gpu,
+                                   Json& rungs) {
+  const auto& runs_of = measured.runs_of;
+  std::optional<size_t> last;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    Json& json = rungs[i];
+    const Rung& rung = plan.rungs[i];
+    const RunsByRepeat& data = runs_of[i];
+    if (data.empty()) continue;
+    add_conditions(data, json);
+    if (json["status"] != "unproven") add_numbers(rung, data, gpu, json);
+    if (json["status"] != "measured") continue;
+    // Speedups count from the reference: where that is not valid itself, there is none.
+    const size_t first = counted_reference(plan, reference, i).value_or(i);
+    const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
+    if (!alone && rungs[first].at("status") == "measured") json["speedup_first"] = speedup(runs_of[first], data);
+    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : last;
+    if (against && rungs[*against].at("status") == "measured") {
+      json["speedup_previous"] = speedup(runs_of[*against], data);
+    }
+    if (rung.peer.empty()) last = i;
+  }
+  return last;
+}
+
+// What makes a rung's number doubtful although it counts.
+void warn_of_rungs(const Plan& plan, const Measured& measured, Json& warnings) {
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    const RunsByRepeat& data = measured.runs_of[i];
+    if (data.empty()) continue;
+    const auto warn = [&](const std::string& text) {
+      warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, text));
+    };
+    if (const auto failure = measured.failures.find(i); failure != measured.failures.end()) {
+      warn(failure->second.reason);
+    }
+    if (rung.recipe.device == model::Device::cpu && rung.peer.empty() && losses_differ(data)) {
+      warn("repeats of the same recipe and seed have different losses");
+    }
+    const Json calls = harness::field_or_null(data.begin()->second.observations, "cuda_calls");
+    if (const Json reason = harness::field_or_null(calls, "unavailable"); reason.is_string()) {
+      warn("launches, and what the host waits for, could not be counted: " + reason.get<std::string>());
+    }
+  }
+}
+
+void warn_of_load(const Json& environment, Json& warnings) {
+  const int64_t cores = environment.at("cpu").at("logical_cores");
+  const double load = environment.at("load_average").at(0);
+  if (load <= 1.5 * static_cast<double>(cores)) return;
+  warnings.push_back(
+      fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load, cores));
+}
+
 }  // namespace
 
 Json planned_workload(const Plan& plan) {
@@ -157,7 +236,6 @@ Json planned_workload(const Plan& plan) {
 
 Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_without_records) {
   const Measured measured = read_records(plan, folder);
-  const auto& runs_of = measured.runs_of;
   const Json workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload;
   const Json environment = !measured.environment.is_null()          ? measured.environment
                            : !environment_without_records.is_null() ? environment_without_records
@@ -166,59 +244,14 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   Json warnings = Json::array(), rungs = Json::array();
 
   for (size_t i = 0; i < plan.rungs.size(); ++i) rungs.push_back(rung_by_itself(plan, i, measured));
-
-  const size_t reference = reference_that_counts(plan, rungs);
-  if (reference != plan.reference) {
-    warnings.push_back(fmt::format("the reference rung \"{}\" has no valid number; \"{}\" takes its place",
-                                   plan.rungs[plan.reference].title, plan.rungs[reference].title));
-  }
-  const auto reference_of_rung = [&](size_t i) -> std::optional<size_t> {
-    const auto planned = reference_of(plan, i);
-    if (!planned || *planned != plan.reference) return planned;
-    return reference == i ? std::nullopt : std::optional(reference);
-  };
-  for (size_t i = 0; i < rungs.size(); ++i) {
-    if (runs_of[i].empty()) continue;
-    if (const auto guarded_by = reference_of_rung(i)) judge_by_reference(plan, i, *guarded_by, measured, rungs);
-  }
-
-  std::optional<size_t> last;  // measured so far
-  for (size_t i = 0; i < rungs.size(); ++i) {
-    Json& json = rungs[i];
-    const Rung& rung = plan.rungs[i];
-    const RunsByRepeat& data = runs_of[i];
-    if (const auto failure = measured.failures.find(i); failure != measured.failures.end() && !data.empty()) {
-      warnings.push_back(fmt::format("rung {} \"{}\": {}", i, rung.title, failure->second.reason));
-    }
-    if (data.empty()) continue;
-    add_conditions(data, json);
-    if (rung.recipe.device == model::Device::cpu && rung.peer.empty() && losses_differ(data)) {
-      warnings.push_back(
-          fmt::format("rung {} \"{}\": repeats of the same recipe and seed have different losses", i, rung.title));
-    }
-    if (json["status"] != "unproven") add_numbers(rung, data, gpu, json);
-    if (json["status"] != "measured") continue;
-    // Speedups count from the reference: where that is not valid itself, there is none.
-    const size_t first = reference_of_rung(i).value_or(i);
-    const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
-    if (!alone && rungs[first].at("status") == "measured") json["speedup_first"] = speedup(runs_of[first], data);
-    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : last;
-    if (against && rungs[*against].at("status") == "measured") {
-      json["speedup_previous"] = speedup(runs_of[*against], data);
-    }
-    if (rung.peer.empty()) last = i;
-  }
+  const size_t reference = judge_rungs(plan, measured, rungs, warnings);
+  const auto last = number_rungs(plan, measured, reference, gpu, rungs);
   add_peers(plan, measured, rungs);
   add_explanations(plan, folder, rungs);
+  warn_of_rungs(plan, measured, warnings);
   warn_of_disturbed_runs(measured, warnings);
+  warn_of_load(environment, warnings);
 
-  const bool cuda = uses_cuda(plan);
-  const Json& cpu = environment.at("cpu");
-  if (const double load = environment.at("load_average").at(0).get<double>();
-      load > 1.5 * cpu.at("logical_cores").get<double>()) {
-    warnings.push_back(fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load,
-                                   cpu.at("logical_cores").get<int>()));
-  }
   Json study{
       {"kind", "study"},
       {"schema_version", 1},
@@ -235,7 +268,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
         {"order_seed", plan.order_seed},
         {"runs_planned", plan.runs.size()},
         {"runs_ok", measured.runs_ok}}},
-      {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
+      {"device", {{"kind", uses_cuda(plan) ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
       {"statistics", statistics_of(plan)},
       {"headline", headline_of(plan, rungs, reference, last)},
       {"rungs", rungs},

@@ -2,7 +2,6 @@
 
 #include "ablations/run/setting.h"
 #include "ablations/study/measured.h"
-#include "ablations/text/text.h"
 #include "harness/stats.h"
 #include "harness/utc.h"
 #include "harness/verdict.h"
@@ -89,26 +88,6 @@ double floor_at(const Json& noise, int64_t pairs) {
     if (entry.at("pairs").get<int64_t>() <= pairs) floor = entry.at("floor");
   }
   return floor;
-}
-
-std::string noise_table(const Json& as_written) {
-  const Json noise = with_printable_texts(as_written);
-  std::string text =
-      "\n" + wrapped(fmt::format("What this machine can show: {} against itself, {} pairs of runs that differ by "
-                                 "{:.2g} % (standard deviation).",
-                                 noise.at("label").get<std::string>(), noise.at("pairs").get<int64_t>(),
-                                 100 * noise.at("sd").get<double>()));
-  text += fmt::format("\n{:>8}  {:>12}  {:>34}\n", "pairs", "noise floor", "with a least effect of 2 % it finds");
-  text += std::string(columns, '-') + "\n";
-  for (const Json& entry : noise.at("floors")) {
-    const double floor = entry.at("floor");
-    text += fmt::format("{:>8}  {:>10.2f} %  {:>24.2f} % slower\n", entry.at("pairs").get<int64_t>(), 100 * floor,
-                        100 * (1.02 * (1 + floor) - 1));
-  }
-  text += std::string(columns, '-') + "\n";
-  return text + wrapped(
-                    "The floor is what must come on top of the least effect for a regression to be found in 95 % of "
-                    "studies. A least effect below the floor leaves most comparisons of equal programs inconclusive.");
 }
 
 }  // namespace ablations

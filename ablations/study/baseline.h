@@ -29,6 +29,4 @@ harness::Json noise_json(std::span<const double> differences, const harness::Jso
 // The floor (verdict.h) at `pairs` that a noise_json published; between its entries, the next smaller number of pairs'.
 double floor_at(const harness::Json& noise, int64_t pairs);
 
-std::string noise_table(const harness::Json& noise);
-
 }  // namespace ablations

@@ -1,7 +1,7 @@
 #include "ablations/study/compare.h"
 
-#include "ablations/run/runner.h"
 #include "ablations/run/setting.h"
+#include "ablations/run/study_folder.h"
 #include "ablations/study/baseline.h"
 #include "ablations/study/guard.h"
 #include "ablations/study/measured.h"

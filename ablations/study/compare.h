@@ -2,7 +2,6 @@
 // Whether the two may be compared at all is asked first.
 #pragma once
 
-#include "ablations/text/style.h"
 #include "harness/json_file.h"
 
 #include <filesystem>
@@ -41,9 +40,5 @@ struct CompareOptions {
 // nothing matches, harness::Unfit where records that were matched were measured under different circumstances
 // (setting.h) and `force` is not given: with it they stand in the result under "forced".
 harness::Json compare_sides(const Side& base, const Side& head, const CompareOptions& options);
-
-// For a terminal, 80 columns; and for a page.
-std::string comparison_table(const harness::Json& comparison, const Look& look = {});
-std::string comparison_markdown(const harness::Json& comparison);
 
 }  // namespace ablations

@@ -57,12 +57,12 @@ std::string finding(const Json& series) {
   const size_t n = points.size();
   const std::string verdict = series.at("verdict");
   if (verdict == "too_few") {
-    return fmt::format("{} {}: too few to tell; a drift takes {}, a step {}", n, n == 1 ? "study" : "studies",
+    return fmt::format("{} {}: too few to tell; a drift takes {}, a jump {}", n, n == 1 ? "study" : "studies",
                        harness::least_for_drift, harness::least_for_steps);
   }
   if (verdict == "unchanged") {
     return n < harness::least_for_steps
-               ? fmt::format("no drift found in {} studies; to tell a step takes {}", n, harness::least_for_steps)
+               ? fmt::format("no drift found in {} studies; to tell a jump takes {}", n, harness::least_for_steps)
                : fmt::format("no change found in {} studies", n);
   }
   std::vector<std::string> parts;
@@ -77,7 +77,7 @@ std::string finding(const Json& series) {
     const Json& drift = series.at("drift");
     parts.push_back(
         fmt::format("a drift of {} a study, together {}{}{}", percent(drift.at("ratio_per_study").get<double>()),
-                    percent(drift.at("ratio").get<double>()), parts.empty() ? " since " : " beside the steps",
+                    percent(drift.at("ratio").get<double>()), parts.empty() ? " since " : " beside the jumps",
                     parts.empty() ? place(points.at(0)) : ""));
   }
   std::string text;
@@ -308,7 +308,7 @@ Json history_of(const fs::path& folder) {
       {"finding", words},
       {"slower", slower},
       {"method",
-       fmt::format("Steps: circular binary segmentation, 999 permutations, p at most {}; drift: Mann and Kendall's "
+       fmt::format("Jumps: circular binary segmentation, 999 permutations, p at most {}; drift: Mann and Kendall's "
                    "test, p at most {}, slope of Theil and Sen; on the logarithm of a study's median. Of 100 series in "
                    "which nothing changes, about {:.0f} are wrongly reported as changed.",
                    harness::false_steps, harness::false_drifts, 100 * (harness::false_steps + harness::false_drifts))},

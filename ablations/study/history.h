@@ -2,7 +2,6 @@
 // (ablations/run/setting.h) make a series: after a new driver or a new torch another one begins.
 #pragma once
 
-#include "ablations/text/style.h"
 #include "harness/json_file.h"
 
 #include <filesystem>
@@ -34,8 +33,5 @@ harness::Json series_of(std::vector<HistoryPoint> points);
 // history.v1.json of every study.json in `folder` and below. Those that cannot be read are in `skipped`, copies in
 // `notes`. Throws std::invalid_argument where there is no folder or no study with a measured rung.
 harness::Json history_of(const std::filesystem::path& folder);
-
-// On a terminal, at most 80 columns wide.
-std::string history_table(const harness::Json& history, const Look& look = {});
 
 }  // namespace ablations

@@ -1,6 +1,6 @@
 #include "ablations/study/measured.h"
 
-#include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
 #include "harness/stats.h"
 #include "harness/utc.h"
 

@@ -1,8 +1,9 @@
 #include "ablations/study/merge.h"
 
 #include "ablations/plan/shard.h"
-#include "ablations/run/runner.h"
+#include "ablations/run/child.h"
 #include "ablations/run/setting.h"
+#include "ablations/run/study_folder.h"
 #include "harness/locks.h"
 
 #include <fmt/format.h>

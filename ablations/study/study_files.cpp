@@ -1,6 +1,6 @@
-#include "ablations/report/study_files.h"
+#include "ablations/study/study_files.h"
 
-#include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/study/measured.h"
 #include "ablations/study/verify.h"

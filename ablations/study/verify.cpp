@@ -1,15 +1,16 @@
 #include "ablations/study/verify.h"
 
+#include "ablations/run/child.h"
 #include "ablations/run/proof.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
-#include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "files/files.h"
+#include "files/sha256.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
 #include "model/config.h"
-#include "model/sha256.h"
 
 #include <fmt/format.h>
 
@@ -93,7 +94,7 @@ void append(std::vector<Finding>& findings, std::vector<Finding> more) {
 
 std::string own_sha256(Json study) {
   study.erase("sha256");
-  return model::sha256_hex(dumped(study));
+  return files::sha256_hex(dumped(study));
 }
 
 size_t values_in(const Json& json) {
@@ -145,7 +146,7 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, c
 
 std::map<std::string, std::string> hashes_of(const fs::path& folder) {
   std::map<std::string, std::string> hashes;
-  const auto add = [&](const std::string& name) { hashes[name] = model::sha256_hex(files::read_file(folder / name)); };
+  const auto add = [&](const std::string& name) { hashes[name] = files::sha256_hex(files::read_file(folder / name)); };
   if (fs::exists(folder / "plan.json")) add("plan.json");
   for (const auto& [part, ending] : {std::pair{"records", ".json"}, std::pair{"traces", ".trace.json"}}) {
     if (!fs::is_directory(folder / part)) continue;

@@ -84,10 +84,9 @@ const Look& standard_error() {
 Style style_of(std::string_view verdict) {
   using Words = std::initializer_list<std::string_view>;
   const auto is_one_of = [&](Words words) { return std::ranges::find(words, verdict) != words.end(); };
-  if (is_one_of({"REGRESSION", "FAILED", "failed", "unproven", "void", "out of memory"})) return Style::bad;
-  if (is_one_of({"INCONCLUSIVE", "UNFIT", "SLOWER", "missing"})) return Style::caution;
-  if (is_one_of({"IMPROVEMENT", "SAME", "SAVED", "CALIBRATED", "faster", "proven"})) return Style::good;
-  return is_one_of({"not applicable here", "not measured"}) ? Style::faint : Style::plain;
+  if (is_one_of({"REGRESSION", "FAILED", "failed", "unproven", "void"})) return Style::bad;
+  if (is_one_of({"INCONCLUSIVE", "UNFIT", "SLOWER"})) return Style::caution;
+  return is_one_of({"IMPROVEMENT", "SAME", "SAVED", "CALIBRATED", "faster", "proven"}) ? Style::good : Style::plain;
 }
 
 }  // namespace ablations

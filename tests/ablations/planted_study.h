@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
 #include "harness/environment.h"
 
 #include <gtest/gtest.h>

@@ -134,7 +134,7 @@ def test_killed_at_random_times(program, environment, ladder, small, calm, tmp_p
 def test_what_a_killed_writer_leaves_is_swept_up(ladder, begun, calm, tmp_path) -> None:
     folder = begun(tmp_path / "study")
     for name in ("study.json.0123456789abcdef.tmp", "records/x.json.0123456789abcdef.tmp", "records/x.child.tmp",
-                 "records/x.child.tmp.0123456789abcdef.tmp"):
+                 "records/x.child.tmp.0123456789abcdef.tmp", "records/x.child.tmp.tmp"):
         (folder / name).write_text("{")
     resumed(ladder, folder, calm)
 

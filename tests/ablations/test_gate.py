@@ -210,6 +210,12 @@ def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, program, tm
     assert not lost.exists()  # what the other program measured is not kept
 
 
+def test_without_a_word_it_compares_with_the_stored_baseline(ladder, tmp_path) -> None:
+    done = ladder("gate", *SMALL, "--out", tmp_path / "gate")
+    assert done.returncode == 3 and not (tmp_path / "gate").exists()
+    assert "there is no baseline" in done.stderr and "/results/baselines" in done.stderr and "--save makes one" in done.stderr
+
+
 def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, program, tmp_path) -> None:
     diverges = editing(tmp_path / "diverges", program, 'record["timing"]["loss"][0] = None')
     common = (*SMALL, "--pairs", 6, "--top-up", 0)
@@ -256,11 +262,10 @@ def test_github_is_told(program, environment, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    ([], "--calibrate"),
     (["--base", "nowhere"], "nowhere"),
     (["--base", "/etc/passwd"], "is not a program"),
     (["--base", "/bin/true", "--calibrate"], "--calibrate"),
-    (["--calibrate", "--save"], "--baselines"),
+    (["--base", "/bin/true", "--save"], "--save"),
     (["--calibrate", "--pairs", "5"], "--pairs 5"),
     (["--calibrate", "--min-effect", "2"], "--calibrate"),
     (["--base", "/bin/true", "--min-effect", "2 percent"], "--min-effect 2 percent"),

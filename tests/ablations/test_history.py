@@ -100,7 +100,7 @@ def test_few_studies_and_copies(ladder, tmp_path) -> None:
     document = history(ladder, tmp_path)
     assert document["studies"] == 3 and "the same study as" in document["notes"][0]
     assert {s["verdict"] for s in document["series"]} == {"too_few"}
-    assert document["series"][0]["finding"] == "3 studies: too few to tell; a drift takes 6, a step 10"
+    assert document["series"][0]["finding"] == "3 studies: too few to tell; a drift takes 6, a jump 10"
 
 
 def test_shards_and_their_study_are_counted_once(ladder, tmp_path) -> None:

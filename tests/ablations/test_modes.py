@@ -214,7 +214,7 @@ BAD = {
     "factor-not-here": (["--mode", "factorial", "--factors", "gpu"], "--factors gpu: ladder small has here"),
     "factor-twice": (["--mode", "factorial", "--factors", "flash,flash"], "flash stands twice"),
     "peer": (["--with-peer", "jax"], "--with-peer jax is not allowed; pytorch is"),
-    "peer-mode": (["--with-peer", "pytorch", "--peer-modes", "eager,jit"], "jit is unknown; eager, compile are to be had here"),
+    "peer-mode": (["--with-peer", "pytorch", "--peer-modes", "eager,jit"], "jit is unknown; eager, compile are available here"),
     "peer-device": (["--with-peer", "pytorch", "--peer-modes", "cuda-graphs"], "cuda-graphs is for a CUDA device"),
     "peer-modes-alone": (["--peer-modes", "eager"], "--peer-modes needs --with-peer"),
     "peer-in-factorial": (["--mode", "factorial", "--with-peer", "pytorch"], "for the modes cumulative and sweep"),

@@ -372,7 +372,7 @@ def without(document: dict, *path: str) -> dict:
 BAD = {
     "unknown peer": (lambda p: p(peer="jax"), 'peer "jax" is not allowed; one of pytorch-eager, pytorch-compile, '),
     "no peer": (lambda p: p(peer=""), 'peer "" is not allowed'),
-    "GPU": (lambda p: p({"device": "cuda"}), "device cuda is not to be had here"),
+    "GPU": (lambda p: p({"device": "cuda"}), "device cuda is not available here"),
     "CUDA graphs": (lambda p: p(peer="pytorch-cuda-graphs"), "peer pytorch-cuda-graphs needs device cuda"),
     "attention": (lambda p: p({"attention": "cudnn"}), 'attention "cudnn" is not allowed; one of manual, math, flash is'),
     "optimizer": (lambda p: p({"optimizer": "adam"}), 'optimizer "adam" is not allowed; one of loop, foreach, fused is'),

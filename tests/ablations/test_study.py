@@ -95,7 +95,7 @@ def test_what_this_machine_cannot_have(study) -> None:
     for name in ("gpu", "graph"):
         assert rungs[name]["status"] == "not_applicable" and "no CUDA device" in rungs[name]["reason"]
         assert rungs[name]["recipe_diff"] == {}
-    assert "+ GPU                     not applicable here: no CUDA device" in study[1].stdout
+    assert "+ GPU                     not applicable: no CUDA device" in study[1].stdout
 
 
 def test_what_is_printed(study) -> None:

@@ -20,7 +20,7 @@ FAILED = {"LADDER_PYTHON": "/bin/false"}  # no report is drawn: only the table c
 @pytest.fixture(scope="module")
 def helps(ladder) -> dict[str, str]:
     """The help of every command that the program's help names."""
-    sections = re.findall(r"^(?:Measure|Look|Compare|Train|Help)\n((?:  .*\n)+)", ladder("--help").stdout, re.M)
+    sections = re.findall(r"^(?:Measure|Report|Compare|Train|Help)\n((?:  .*\n)+)", ladder("--help").stdout, re.M)
     assert len(sections) == 5
     names = [name for section in sections for name in re.findall(r"^  (\w+) ", section, re.M)]
     return {name: ladder("help", name).stdout for name in names}

@@ -35,6 +35,13 @@ def test_every_folder_is_in_the_layout() -> None:
     assert folders == set(BELOW)
 
 
+def test_every_source_has_its_header() -> None:
+    """Else a folder may define what another declares, and no include shows it. The commands share one header."""
+    for folder in INNER[:-2]:
+        for source in (ROOT / folder).glob("*.cpp"):
+            assert source.with_suffix(".h").exists(), source
+
+
 def test_arrows_point_one_way() -> None:
     assert wrong_arrows(ROOT) == []
 

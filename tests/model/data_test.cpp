@@ -3,7 +3,7 @@
 #include "model/data.h"
 
 #include "files/files.h"
-#include "model/sha256.h"
+#include "files/sha256.h"
 #include "model/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST_F(DataTest, ReadsAndWritesLlmCsFormat) {
   const auto stream = model::load_tokens(file("tokens.bin", bytes), 50257);
   EXPECT_EQ(stream.tokens, (std::vector<uint16_t>{1, 2, 50256}));
   EXPECT_EQ(stream.source, (folder_ / "tokens.bin").string());
-  EXPECT_EQ(stream.sha256, model::sha256_hex(std::string("\x01\x00\x02\x00\x50\xc4", 6)));
+  EXPECT_EQ(stream.sha256, files::sha256_hex(std::string("\x01\x00\x02\x00\x50\xc4", 6)));
   model::write_tokens(folder_ / "copy.bin", stream.tokens);
   EXPECT_EQ(files::read_file(folder_ / "copy.bin"), bytes);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2) << "a temporary file was left behind";
@@ -114,8 +114,8 @@ TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
   const auto first = model::tokens_of_text(text, vocabulary, cache);
   EXPECT_EQ(first.tokens, (std::vector<uint16_t>{31373, 995}));
   EXPECT_EQ(first.source, text.string());
-  EXPECT_EQ(first.sha256, model::sha256_hex(std::string("\x8d\x7a\xe3\x03", 4)));
-  const std::string key = model::sha256_hex("hello world" + files::read_file(vocabulary)).substr(0, 16);
+  EXPECT_EQ(first.sha256, files::sha256_hex(std::string("\x8d\x7a\xe3\x03", 4)));
+  const std::string key = files::sha256_hex("hello world" + files::read_file(vocabulary)).substr(0, 16);
   const fs::path cached = cache / (key + ".bin");
   const std::string good = files::read_file(cached);
   EXPECT_EQ(first.file, cached);

@@ -175,7 +175,7 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   says({.mode = "factorial", .peer = "pytorch"}, "--with-peer is for the modes cumulative and sweep");
   says({.peer_modes = "eager"}, "--peer-modes needs --with-peer");
   says({.peer = "pytorch", .peer_modes = "cuda-graphs"},
-       "cuda-graphs is for a CUDA device; eager, compile are to be had here");
+       "cuda-graphs is for a CUDA device; eager, compile are available here");
   says({.peer = "pytorch", .peer_modes = "jit"}, "jit is unknown");
   EXPECT_NE(
       refusal("gpt2", {.sweep = "batch=1", .rungs = {"graph"}}, cpu).find("--rung graph: not applicable here: no CUDA"),

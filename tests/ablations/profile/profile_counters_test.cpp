@@ -35,6 +35,17 @@ StepCounters counted() {
                      {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", 41.5, "%"}}};
 }
 
+TEST(ProfileCounters, MorePassesThanAllowedAreRefused) {
+  check_passes("GH100", 1, 1);
+  try {
+    check_passes("GH100", 3, 2);
+    FAIL() << "accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "--metrics: GH100 needs 3 passes for them, 2 are allowed; ask for fewer, or set --max-passes 3");
+  }
+}
+
 TEST(ProfileCounters, SummaryHasFixedUnits) {
   const Json document = counters_json(options(), counted());
   harness::check_schema(document, "counters", "the counters");

@@ -88,15 +88,18 @@ TEST(Table, BarsAreAsLongAsTheTimes) {
   EXPECT_EQ(plain.find("\xe2\x96"), std::string::npos);
   EXPECT_NE(plain.find(" " + std::string(static_cast<size_t>(full / 8), '#') + " "), std::string::npos);
   EXPECT_EQ(lines_of(plain).size(), lines_of(table).size());
+  EXPECT_NE(plain.find(" vs prev     so far [95 %] tok/s   GiB\n"), std::string::npos) << plain;
 }
 
 TEST(Table, RungsWithoutNumberHaveAReasonAndNoBar) {
   const std::string table = study_table(
       study_of({rung("start", 10), no_number("+ graph", "not_applicable", "no CUDA device"),
-                no_number("+ bf16", "failed", "run r1 was killed"), no_number("+ all", "void", "step 3 is off")}));
-  EXPECT_NE(table.find("\n+ graph                   not applicable here: no CUDA device\n"), std::string::npos)
-      << table;
+                no_number("+ bf16", "failed", "run r1 was killed"), no_number("+ all", "void", "step 3 is off"),
+                no_number("+ flash", "missing", "its runs have not been made yet")}));
+  EXPECT_NE(table.find("\n+ graph                   not applicable: no CUDA device\n"), std::string::npos) << table;
   EXPECT_NE(table.find("\n+ bf16                    failed: run r1 was killed\n"), std::string::npos);
+  EXPECT_NE(table.find("\n+ flash                   not run yet: its runs have not been made yet\n"),
+            std::string::npos);
   EXPECT_EQ(eighths(table, "+ bf16"), 0U);
 }
 

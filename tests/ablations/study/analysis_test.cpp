@@ -3,7 +3,7 @@
 
 #include "ablations/report/table.h"
 #include "ablations/run/run.h"
-#include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
 #include "harness/environment.h"
 #include "tests/ablations/planted_study.h"
 

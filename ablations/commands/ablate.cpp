@@ -1,0 +1,121 @@
+// `ladder ablate`: makes a study, or goes on with one.
+#include "ablations/commands/commands.h"
+#include "ablations/commands/defaults.h"
+#include "ablations/commands/draw.h"
+#include "ablations/commands/request.h"
+#include "ablations/plan/shard.h"
+#include "ablations/run/occupy.h"
+#include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
+#include "files/printable.h"
+#include "harness/environment.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+
+namespace {
+
+struct Begun {
+  Plan plan;
+  fs::path folder;
+  bool is_new;  // its folder is still to be made
+};
+
+Begun gone_on_with(const AblateFlags& flags) {
+  Plan plan = open_study(flags.out);
+  if (plan.gate) {
+    throw std::invalid_argument(
+        fmt::format("{}: is a gate, not a study; ladder gate --resume --out {} goes on", flags.out, flags.out));
+  }
+  check_workload(plan);
+  return {std::move(plan), flags.out, false};
+}
+
+Begun planned(const AblateFlags& flags) {
+  const std::string name = flags.ladder.empty() ? ladder_for_this_machine() : flags.ladder;
+  Plan plan = make_plan(name, flags);
+  const fs::path out = flags.out.empty() ? fs::path("studies") / plan.id : fs::path(flags.out);
+  if (flags.ladder.empty()) {
+    fmt::print(stderr, "ladder {}: {}\n", name,
+               harness::this_machine().gpu ? "there is a CUDA device, " + harness::this_machine().gpu->name
+                                           : harness::this_machine().no_gpu_reason +
+                                                 ", so this measures what the CPU can do; CPU figures only");
+  }
+  // A shard that is begun twice, as Slurm does after a pre-emption, goes on: its plan is the same.
+  const bool goes_on = plan.shard && fs::exists(out / "plan.json") && to_json(open_study(out)) == to_json(plan);
+  return {std::move(plan), out, !goes_on};
+}
+
+// As a table with its files and report, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
+int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool json) {
+  const int status = show_study(study.study, json);
+  std::fflush(stdout);
+  if (json) return status;
+  if (plan.shard) {
+    fmt::print("This is shard {} of {}; where all of them are: ladder merge OUT SHARD...\n", plan.shard->index,
+               plan.shard->count);
+    return status;
+  }
+  fmt::print("Files:\n{}\n", printable((folder / "study.json").string()));
+  std::fflush(stdout);
+  if (!draw_report(study, folder)) {
+    fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
+               printable(folder.string()));
+  }
+  return status;
+}
+
+}  // namespace
+
+int ablate(const AblateFlags& flags) {
+  const auto [plan, out, is_new] = flags.resume ? gone_on_with(flags) : planned(flags);
+  const std::vector<PlannedRun> runs = runs_to_make(plan);
+  Occupied devices = occupy(devices_of(plan, runs), "ladder ablate", out, flags.wait);
+  if (is_new) {
+    create_study(plan, out);
+    for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
+    fmt::print(stderr, "{} runs of {} steps into {} (order seed {})\n", runs.size(),
+               plan.warmup_steps + plan.timed_steps, printable(out.string()), plan.order_seed);
+  }
+  if (plan.shard && runs.empty()) {
+    fmt::print("shard {}/{} has nothing to do: the plan has {} repeat{}\n", plan.shard->index, plan.shard->count,
+               plan.repeats, plan.repeats == 1 ? "" : "s");
+    return 0;
+  }
+  // Not by its name: a build may put another program there while the study runs.
+  const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
+  const std::string to_go_on =
+      fmt::format("ladder ablate --resume{} --out {}", flags.explain ? " --explain" : "", printable(out.string()));
+  const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s));
+  if (outcome.interrupted) {
+    fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on);
+    return 130;
+  }
+  const bool explains = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard);
+  const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs);
+  devices.clear();
+  const StudyFiles study = computed_study(plan, out);
+  harness::write_json(out / "study.json", study.study, "study");
+  if (!traced) {
+    fmt::print(stderr, "all is measured, not all is traced; go on with: {}\n", to_go_on);
+    return 130;
+  }
+  const int status = show(plan, study, out, flags.json);
+  if (outcome.not_made > 0) {
+    std::fflush(stdout);
+    fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; {} goes on\n", outcome.not_made,
+               outcome.not_made == 1 ? " was" : "s were", flags.budget_s, to_go_on);
+  }
+  return outcome.some_failed ? 1 : status;
+}
+
+}  // namespace ablations

@@ -1,0 +1,23 @@
+// `ladder compare`: two sides' records against each other.
+#include "ablations/study/compare.h"
+
+#include "ablations/commands/commands.h"
+#include "ablations/report/compare_table.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using harness::Json;
+
+int compare(const CompareFlags& flags) {
+  const Json comparison = compare_sides(read_side(flags.base), read_side(flags.head),
+                                        {.min_effect = flags.min_effect, .force = flags.force});
+  harness::check_schema(comparison, "comparison", "the comparison");
+  fmt::print("{}\n", flags.json       ? harness::ascii_text(comparison)
+                     : flags.markdown ? comparison_markdown(comparison)
+                                      : comparison_table(comparison, standard_output()));
+  return 0;
+}
+
+}  // namespace ablations

@@ -1,0 +1,23 @@
+#include "ablations/commands/defaults.h"
+
+#include "harness/environment.h"
+#include "harness/resources.h"
+
+#include <cstdlib>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+
+std::string ladder_for_this_machine() { return harness::this_machine().gpu ? "gpt2" : "gpt2-cpu"; }
+
+std::string python() {
+  const char* named = std::getenv("LADDER_PYTHON");
+  return named != nullptr ? named : LADDER_PYTHON;
+}
+
+fs::path default_vocabulary() { return harness::cache_folder() / "data" / "gpt2.tiktoken"; }
+fs::path default_text() { return harness::cache_folder() / "data" / "shakespeare.txt"; }
+fs::path bundled_tokens() { return harness::resource_root() / "data" / "shakespeare.bin"; }
+
+}  // namespace ablations

@@ -1,0 +1,110 @@
+// What the command line's flags say, command by command, as they were given.
+#pragma once
+
+#include "ablations/plan/modes.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// Flags that several commands share. Zero, negative or empty: not given.
+struct WorkloadFlags {
+  std::string model;
+  int64_t B = 0, T = 0, accumulation = 0, positions = 0;
+  int64_t steps = 0, warmup = -1;
+  int64_t seed = 1;
+  int64_t threads = 0;
+  std::string data, vocabulary;
+  bool deterministic = false;  // on every rung
+};
+
+struct AblateFlags {
+  WorkloadFlags workload;
+  std::string ladder, out;
+  DesignFlags design;
+  int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
+  bool resume = false, json = false;
+  bool explain = false;  // trace every rung, too, and say what changed
+  std::string shard;     // "2/4": that part of the runs
+  bool wait = false;     // for a device that is in use
+};
+
+struct RunFlags {
+  WorkloadFlags workload;
+  std::string recipe, ladder, rung, plan, run_id, record;
+  std::string from;          // a record that says everything but where the data is
+  bool any_program = false;  // with from: another program than the record's may run
+  bool json = false, wait = false;
+  bool report_steps = false;  // to file descriptor 3, for the runner
+};
+
+// One of trace, diff, counters and list_metrics says what to do.
+struct ProfileFlags {
+  RunFlags run;  // what to profile
+  bool trace = false, counters = false, list_metrics = false, json = false;
+  bool roofline = false;          // of the trace
+  std::vector<std::string> diff;  // one rung, two rungs, or two files with traces
+  std::string metrics, chip;
+  int64_t max_passes = 16;
+  std::string out;
+};
+
+struct GateFlags {
+  WorkloadFlags workload;
+  std::string base, head;  // a bundle's folder or a program; head empty: this program
+  // Folder (ablations/study/baseline.h): what to compare with where base is empty, and what to save into.
+  std::string baselines = "results/baselines";
+  std::string ladder, out;
+  std::vector<std::string> rungs;  // empty: the last that applies here
+  double min_effect = 0.02;
+  int64_t pairs = 0;    // 0: 8, or 16 to calibrate
+  int64_t top_up = -1;  // pairs more where those leave it open; -1: as many again
+  int64_t limit_s = 900;
+  bool calibrate = false;  // head against itself: what this machine can show
+  bool save = false;       // store what was measured as the new baseline or noise floor
+  bool blocked = false;    // all of base's runs, then all of head's
+  bool force = false, resume = false, json = false;
+  bool wait = false;  // for the device, where another ladder measures on it
+};
+
+struct CompareFlags {
+  std::string base, head;
+  double min_effect = 0.02;
+  bool force = false, json = false, markdown = false;
+};
+
+struct ReportFlags {
+  std::vector<std::string> studies, with;  // files or folders
+  std::string out;
+  bool published = false;
+};
+
+struct HistoryFlags {
+  std::string folder, out;
+  bool json = false, fail_on_slowdown = false;
+};
+
+struct VerifyFlags {
+  std::string study;
+  bool json = false;
+};
+
+struct MergeFlags {
+  std::string out;
+  std::vector<std::string> shards;  // folders
+  bool group_by_device = false;
+};
+
+struct TrainFlags {
+  WorkloadFlags workload;
+  std::string recipe = "{}", weights, save;
+  bool json = false;
+};
+
+struct TokenizeFlags {
+  std::string data, vocabulary, out;
+};
+
+}  // namespace ablations

@@ -1,0 +1,42 @@
+// `ladder history`: the times of all studies in a folder, and what changed.
+#include "ablations/study/history.h"
+
+#include "ablations/commands/commands.h"
+#include "ablations/commands/draw.h"
+#include "ablations/report/history_table.h"
+#include "files/printable.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+using harness::Json;
+
+int history(const HistoryFlags& flags) {
+  const Json history = history_of(flags.folder);
+  harness::check_schema(history, "history", "the history");
+  for (const Json& skipped : history.at("skipped"))
+    fmt::print(stderr, "skipped: {}: {}\n", printable(skipped.at("file").get<std::string>()),
+               printable(skipped.at("reason").get<std::string>()));
+  if (flags.json) {
+    fmt::print("{}\n", harness::ascii_text(history));
+  } else {
+    fmt::print("{}", history_table(history, standard_output()));
+  }
+  const int status = flags.fail_on_slowdown && history.at("slower") != 0 ? 1 : 0;
+  if (flags.out.empty()) return status;
+  const fs::path out = flags.out;
+  fs::create_directories(out);
+  harness::write_json(out / "history.json", history, "history");
+  fmt::print("Files:\n{}\n", (out / "history.json").string());
+  std::fflush(stdout);
+  const int drawn = draw("history", out / "history.json", out);
+  return drawn != 0 ? drawn : status;
+}
+
+}  // namespace ablations

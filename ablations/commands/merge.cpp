@@ -1,0 +1,45 @@
+// `ladder merge`: the shards of one plan become one study.
+#include "ablations/study/merge.h"
+
+#include "ablations/commands/commands.h"
+#include "ablations/commands/draw.h"
+#include "files/printable.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+
+int merge(const MergeFlags& flags) {
+  const std::vector<MergedStudy> studies =
+      merge_studies(flags.out, {flags.shards.begin(), flags.shards.end()}, flags.group_by_device);
+  int status = 0;
+  for (const auto& [folder, plan, missing] : studies) {
+    const StudyFiles study = computed_study(plan, folder);
+    harness::write_json(folder / "study.json", study.study, "study");
+    status = std::max(status, show_study(study.study, false));
+    std::fflush(stdout);
+    if (!draw_report(study, folder)) {
+      fmt::print(stderr, "the study is kept; to draw it: ladder report {}\n", printable(folder.string()));
+    }
+    if (missing.empty()) continue;
+    std::set<int64_t> repeats;
+    for (const PlannedRun& run : missing) repeats.insert(run.repeat + 1);
+    fmt::print(stderr,
+               "{}: {} of {} runs are missing, of the repeats {}; merge their shard as well, or make them here: "
+               "ladder ablate --resume --out {}\n",
+               printable(folder.string()), missing.size(), plan.runs.size(), fmt::join(repeats, ", "),
+               printable(folder.string()));
+  }
+  return status;
+}
+
+}  // namespace ablations

@@ -1,0 +1,110 @@
+// `ladder run`: one run in this process.
+#include "ablations/commands/commands.h"
+#include "ablations/commands/request.h"
+#include "ablations/run/occupy.h"
+#include "ablations/run/reproduce.h"
+#include "ablations/text/text.h"
+#include "files/printable.h"
+#include "harness/environment.h"
+#include "harness/process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+using harness::Json;
+
+namespace {
+
+void note_unknown_programs(const Json& original, model::Device device) {
+  for (const std::string& unknown :
+       compare_programs(original.at("environment"), harness::environment(), device).unknown) {
+    fmt::print(stderr, "note: whether this is the record's program cannot be known: {}\n", unknown);
+  }
+}
+
+// To whoever started it, or on a terminal.
+std::function<void(int64_t)> progress_of(const RunOptions& options, bool to_parent) {
+  const int64_t steps = options.warmup_steps + options.timed_steps;
+  if (to_parent) {
+    return [steps](int64_t step) {
+      const std::string line = fmt::format("{} {}\n", step, steps);
+      [[maybe_unused]] const ssize_t ignored = ::write(3, line.data(), line.size());
+    };
+  }
+  if (::isatty(STDERR_FILENO) == 0) return [](int64_t) {};
+  return [steps](int64_t step) {
+    fmt::print(stderr, "\r\x1b[Kstep {}/{}{}", step, steps, step == steps ? "\r\x1b[K" : "");
+  };
+}
+
+void print_summary(const RunOptions& options, const Json& record) {
+  const Json& summary = record.at("summary");
+  fmt::print("{} B={} T={}: median {} ms/step [{} - {}] over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
+             options.model, options.B, options.T, number(summary.at("median_ms")), number(summary.at("min_ms")),
+             number(summary.at("max_ms")), summary.at("n").get<int64_t>(), number(summary.at("tokens_per_s")),
+             gib(record.at("memory").at("peak_bytes")), record.at("timing").at("loss").back().dump());
+  for (const Json& flag : record.at("flags")) fmt::print("disturbed: {}\n", flag.get<std::string>());
+}
+
+void print_proofs(const Json& proofs) {
+  for (const Json& proof : proofs) {
+    const bool passed = proof.at("passed");
+    const char* const word = passed ? "proven" : "FAILED";
+    fmt::print("{} {:<17} {}\n", standard_output().painted(style_of(word), word), proof.at("field").get<std::string>(),
+               passed ? proof.at("observed").get<std::string>()
+                      : fmt::format("expected {}; observed {}", proof.at("expected").get<std::string>(),
+                                    proof.at("observed").get<std::string>()));
+  }
+}
+
+}  // namespace
+
+int run(const RunFlags& flags) {
+  if (flags.report_steps) harness::die_with_parent();
+  const RunOptions options = run_options(flags);
+  if (!flags.record.empty()) check_can_write("--record", flags.record);
+  const Json original = flags.from.empty() ? Json() : harness::read_json(flags.from, "record");
+  if (!original.is_null()) note_unknown_programs(original, options.recipe.device);
+  Occupied devices;
+  if (!flags.report_steps) devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
+  Json record = execute_run(options, progress_of(options, flags.report_steps));
+  bool reproduced = true;
+  std::string verdict;
+  if (!original.is_null() && record.at("status") == "ok") {
+    const Reproduction reproduction = compare_losses(original, record);
+    reproduced = reproduction.identical || !reproduction.excuses.empty();
+    verdict = describe(reproduction, original.at("id"));
+    record["reproduction"] = to_json(reproduction);
+  }
+  if (!flags.record.empty()) harness::write_json(flags.record, record, "record");
+  if (flags.report_steps) return 0;
+  if (flags.json) {
+    harness::check_schema(record, "record", "the record");
+    fmt::print("{}\n", harness::ascii_text(record));
+  }
+  if (record.at("status") == "failed") {
+    throw std::runtime_error(fmt::format("out of memory: {}", record.at("failure").at("message").get<std::string>()));
+  }
+  if (!flags.json) {
+    print_summary(options, record);
+    print_proofs(record.at("proofs"));
+  }
+  if (!verdict.empty()) {
+    std::fflush(stdout);
+    fmt::print(flags.json ? stderr : stdout, "{}\n", printable(verdict));
+  }
+  const bool proven =
+      std::ranges::all_of(record.at("proofs"), [](const Json& proof) { return proof.at("passed").get<bool>(); });
+  return proven && reproduced ? 0 : 1;
+}
+
+}  // namespace ablations

@@ -1,0 +1,64 @@
+// `ladder verify`: whether a study follows from its records, and its files are what they were.
+#include "ablations/study/verify.h"
+
+#include "ablations/commands/commands.h"
+#include "files/printable.h"
+#include "harness/unfit.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace ablations {
+
+using files::printable;
+using harness::Json;
+
+int verify(const VerifyFlags& flags) {
+  const Verification seen = verify_study(flags.study);
+  if (flags.json) {
+    Json findings = Json::array();
+    for (const Finding& finding : seen.findings) {
+      findings.push_back({{"file", finding.file},
+                          {"field", finding.field},
+                          {"stored", finding.stored},
+                          {"expected", finding.expected}});
+    }
+    fmt::print("{}\n", harness::ascii_text({{"findings", findings},
+                                            {"unchecked", seen.unchecked},
+                                            {"hashes", seen.sealed},
+                                            {"records", seen.records},
+                                            {"files", seen.files},
+                                            {"values", seen.values}}));
+  } else {
+    for (const Finding& finding : seen.findings) {
+      fmt::print("{}{}: {}; expected {}\n", printable(finding.file),
+                 finding.field.empty() ? "" : " " + printable(finding.field), printable(finding.stored),
+                 printable(finding.expected));
+    }
+  }
+  std::fflush(stdout);
+  for (const std::string& line : seen.unchecked) fmt::print(stderr, "note: {}\n", line);
+  if (!seen.findings.empty()) {
+    if (!seen.made_by.empty()) {
+      fmt::print(stderr, "note: the study was made by commit {}, this is another: a difference may be the program's\n",
+                 seen.made_by);
+    }
+    fmt::print(stderr, "ladder: {}: {} difference{}\n", flags.study, seen.findings.size(),
+               seen.findings.size() == 1 ? "" : "s");
+    return 1;
+  }
+  if (!seen.sealed) {
+    throw harness::Unfit(
+        fmt::format("{}: the {} values of study.json follow from its {} records, but it has no hashes "
+                    "(it is from before them), so that an edited record would not show",
+                    flags.study, seen.values, seen.records));
+  }
+  if (!flags.json) {
+    fmt::print("{}: {} values follow from {} records; {} files have their SHA-256\n", flags.study, seen.values,
+               seen.records, seen.files);
+  }
+  return 0;
+}
+
+}  // namespace ablations
