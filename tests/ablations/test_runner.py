@@ -232,6 +232,29 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path, budge
     assert all(file.read_text() != text for file, text in zip(kept, disturbed, strict=True))
     assert "[1/" not in ladder("ablate", "--resume", "--json", "--out", folder).stderr
 
+    # A second run that was not made beside a run that was not made at all: the budget is for the latter first.
+    waiting, missing = (folder / "records" / f"{run}.json" for run in run_ids(folder))
+    shutil.copy(waiting.with_suffix(".flagged.json"), waiting)
+    for file in (waiting.with_suffix(".flagged.json"), missing, missing.with_suffix(".flagged.json")):
+        file.unlink()
+    assert ladder("ablate", "--resume", "--json", "--out", folder, *budget).returncode == 0
+    started = [read_json(file)["started"] for file in (missing, waiting)]
+    assert (started[0] <= started[1]) == bool(budget)
+
+
+def test_an_interrupt_while_rungs_are_traced(small, start, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    runner = start("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--explain", "--out", folder)
+    wait_for(lambda: list((folder / "logs").glob("*.trace.log")), "a trace", 120)
+    runner.send_signal(signal.SIGINT)
+    words = runner.communicate(timeout=60)[1]
+    assert runner.returncode == 130 and f"go on with: ladder ablate --resume --explain --out {folder}\n" in words
+    assert "LADDER_PYTHON" not in words and not (folder / "report.md").exists()
+    assert [rung["status"] for rung in read_json(folder / "study.json")["rungs"]].count("measured") == 3
+    done = ladder("ablate", "--resume", "--explain", "--out", folder)
+    assert done.returncode == 0 and "[1/" not in done.stderr
+    assert len(list((folder / "traces").glob("*.trace.json"))) == 3 and (folder / "report.md").exists()
+
 
 def test_one_study_is_one_programs_and_of_one_text(small, ladder, tmp_path) -> None:
     folder = tmp_path / "study"

@@ -46,6 +46,7 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
         },
         [&] {
           eager.step();
+          eager.synchronize();  // else the two run beside each other
           replayed.step();
           replayed.synchronize();
         });
@@ -74,6 +75,11 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
   }
   const auto summary = ablations::summarize(trace, {.steps = 1, .wall_ms = 1});
   EXPECT_EQ(summary.at("graph_launches"), 1);
+  double phases_ms = 0;
+  for (const auto& row : summary.at("by_phase")) phases_ms += row.at("ms").get<double>();
+  const double busy_ms = summary.at("busy_ms");
+  EXPECT_GE(phases_ms, busy_ms * (1 - 1e-9));
+  EXPECT_LT(phases_ms, busy_ms * 1.1);  // a copy may run beside a kernel
   const auto calls = harness::cuda_calls([&] { eager.step(); });
   EXPECT_EQ(calls.unavailable, "");
   EXPECT_EQ(calls.kernel_launches(), eager_kernels);
