@@ -1,5 +1,7 @@
 #include "harness/environment.h"
 
+#include "files/files.h"
+#include "files/sha256.h"
 #include "version.h"
 
 #include <ATen/Parallel.h>
@@ -96,6 +98,17 @@ const Machine& this_machine() {
   return machine;
 }
 
+namespace {
+
+// Of this program's file; null where its commit says what it is.
+const nlohmann::json& program_sha256() {
+  static const nlohmann::json sha256 =
+      LADDER_GIT_DIRTY != 0 ? nlohmann::json(files::sha256_hex(files::read_file("/proc/self/exe"))) : nlohmann::json();
+  return sha256;
+}
+
+}  // namespace
+
 nlohmann::json environment() {
   const Machine& machine = this_machine();
   const auto load = load_average();
@@ -132,6 +145,7 @@ nlohmann::json environment() {
       {"compiler_flags", LADDER_COMPILER_FLAGS},
       {"git_commit", LADDER_GIT_COMMIT},
       {"git_dirty", LADDER_GIT_DIRTY != 0},
+      {"program_sha256", program_sha256()},
       {"threads", at::get_num_threads()},
       {"governor", text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
       {"transparent_huge_pages", text_or_null(first_line("/sys/kernel/mm/transparent_hugepage/enabled"))},

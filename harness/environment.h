@@ -31,8 +31,8 @@ struct Machine {
 // Looks once and remembers. Without a driver the CUDA part says so; it does not throw.
 const Machine& this_machine();
 
-// Everything that goes into a record: CPU and GPU, driver, CUDA, cuDNN, torch, compiler and flags, git commit, threads,
-// frequency governor, load average, kernel.
+// Everything that goes into a record: CPU and GPU, driver, CUDA, cuDNN, torch, compiler and flags, git commit (and
+// where there were changes on top of it the SHA-256 of the program), threads, frequency governor, load average, kernel.
 nlohmann::json environment();
 
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.

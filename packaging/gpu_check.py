@@ -169,8 +169,9 @@ class Check:
                          f"{o.seconds:.0f} | `{cell(o.command)}` |")
         lines += ["", "- `check.log`: everything that was printed: doctor, every device test's verdict, tables."]
         for pattern, what in [("*.study.json", "a study's numbers"), ("*.trace.json", "a trace, for `ladder report --with`"),
+                              ("*.counters.json", "counters of a step, a document on each line"),
                               ("*.records.jsonl", "the record of every run of a study, one on a line, two of a disturbed one, and "
-                               "its traces")]:
+                               "its traces and counters")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
         lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records."]
         (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -284,20 +285,20 @@ def study(check, one, share, reserve, cwd):
 
 
 def profile(check, arguments, limit, study_name, cwd):
-    """What it prints goes into the log; a trace, to the traces of the study, or where there is none, into a file."""
+    """What it prints goes into the log; its document, to the records of the study, or where there is none, into a file."""
     shown = f"ladder profile {arguments}"
-    out = cwd / "profile"
-    traced = ["--out", str(out)] if "--trace" in arguments else []
-    with check.step("profile", shown) as words:
-        status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:], *traced], shown, limit, cwd)
+    kind = "trace" if "--trace" in arguments else "counters"
+    with check.step("profile", shown) as words, tempfile.TemporaryDirectory(dir=cwd) as folder:
+        out = Path(folder) / ("." if kind == "trace" else "step.counters.json")
+        status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:], "--out", str(out)], shown, limit, cwd)
         if status == 3:  # counters may not be permitted
             words.append("not available here")
         elif status != 0:
             raise Fault(ending(status, limit))
         kept = check.folder / f"{study_name}.records.jsonl"
         if not kept.is_file():
-            kept = check.folder / "profile.trace.json"
-        for file in sorted(out.glob("*.trace.json")) if traced else []:
+            kept = check.folder / f"profile.{kind}.json"
+        for file in sorted(Path(folder).glob(f"*.{kind}.json")):
             keep(kept, (kept.read_text(encoding="utf-8") if kept.is_file() else "") + one_line(file))
 
 

@@ -1,5 +1,5 @@
 // The registry: every optimization that a ladder may name. To add one: give the recipe a field or a value
-// (model/recipe.h), have the trainer act on it, prove the value (proof.cpp), and enter it here.
+// (model/recipe.h), have the trainer act on it, prove the value (ablations/run/proof.cpp), and enter it here.
 #pragma once
 
 #include "harness/environment.h"

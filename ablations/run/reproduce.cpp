@@ -81,6 +81,8 @@ ProgramComparison compare_programs(const Json& environment, const Json& other, m
   if (harness::field_or_null(environment, "git_commit").is_null()) {
     comparison.unknown.emplace_back("the record does not name its program's commit");
   }
+  const Json sha256 = harness::field_or_null(environment, "program_sha256");
+  if (!sha256.is_null() && sha256 == harness::field_or_null(other, "program_sha256")) return comparison;
   if (uncommitted(environment)) {
     comparison.unknown.emplace_back("the record's program was built with uncommitted changes (git_dirty)");
   }

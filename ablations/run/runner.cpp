@@ -15,11 +15,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <compare>
 #include <deque>
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -104,7 +104,7 @@ class Runner {
 
   struct Maker {
     std::string peer, program;  // as a rung's
-    auto operator<=>(const Maker&) const = default;
+    bool operator<(const Maker& other) const { return std::tie(peer, program) < std::tie(other.peer, other.program); }
   };
 
   // What the folder lacks.

@@ -56,7 +56,8 @@ Json machine_setting(const Json& environment, bool cuda) {
 }
 
 std::vector<const char*> program_fields(bool cuda) {
-  std::vector<const char*> fields{"git_commit", "torch", "compiler", "compiler_flags", "mkl", "onednn"};
+  std::vector<const char*> fields{"git_commit", "program_sha256", "torch", "compiler", "compiler_flags",
+                                  "mkl",        "onednn"};
   if (cuda) fields.insert(fields.end(), {"cuda", "cudnn"});
   return fields;
 }

@@ -18,7 +18,8 @@ harness::Json setting_of(const harness::Json& record);
 // The machine's part of it alone: device, its driver (CUDA) or threads (CPU), CUDA, torch.
 harness::Json machine_setting(const harness::Json& environment, bool cuda);
 
-// What an `environment` tells a program by: commit, compiler and flags, libraries.
+// What an `environment` tells a program by: commit, its file's SHA-256 where there were changes on top, compiler and
+// flags, libraries.
 std::vector<const char*> program_fields(bool cuda);
 
 // What must be the same for all runs of a study: the machine's part, the program (program_fields, git_dirty) and the

@@ -132,8 +132,8 @@ Json statistics_of(const Plan& plan) {
 
 // "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
 std::string device_name(const Plan& plan, const Json& environment) {
-  const std::string cpu = fmt::format("{}, {} threads", environment.at("cpu").at("model").get<std::string>(),
-                                      environment.at("threads").get<int64_t>());
+  std::string cpu = fmt::format("{}, {} threads", environment.at("cpu").at("model").get<std::string>(),
+                                environment.at("threads").get<int64_t>());
   const Json& gpu = environment.at("gpu");
   if (!uses_cuda(plan) || gpu.is_null()) return cpu;
   const bool mixed = std::ranges::any_of(plan.rungs, [](const Rung& rung) {

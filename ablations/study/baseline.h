@@ -26,7 +26,8 @@ Arm read_baseline(const std::filesystem::path& file);
 // record of that program.
 harness::Json noise_json(std::span<const double> differences, const harness::Json& record, const std::string& label);
 
-// The floor (verdict.h) at `pairs` that a noise_json published; between its entries, the next smaller number of pairs'.
+// The floor (harness/verdict.h) at `pairs` that a noise_json published; between its entries, the next smaller number of
+// pairs'.
 double floor_at(const harness::Json& noise, int64_t pairs);
 
 }  // namespace ablations

@@ -38,7 +38,7 @@ struct CompareOptions {
 // The comparison (results/schemas/comparison.v1.json). Arms are matched by recipe and size, then by recipe alone; where
 // each side has one only, those two. Runs are paired in order, as many as both have. Throws std::invalid_argument where
 // nothing matches, harness::Unfit where records that were matched were measured under different circumstances
-// (setting.h) and `force` is not given: with it they stand in the result under "forced".
+// (ablations/run/setting.h) and `force` is not given: with it they stand in the result under "forced".
 harness::Json compare_sides(const Side& base, const Side& head, const CompareOptions& options);
 
 }  // namespace ablations

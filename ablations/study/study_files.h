@@ -25,9 +25,9 @@ struct StudyFiles {
 // or a trace that cannot be read.
 StudyFiles computed_study(const Plan& plan, const std::filesystem::path& folder);
 
-// FOLDER with study.json, records/ and traces/, or NAME.study.json with NAME.records.jsonl beside it, a record or a
-// trace on each line: the study as it stands. Throws std::invalid_argument for a file that cannot be read, or a study
-// that contradicts itself.
+// FOLDER with study.json, records/ and traces/, or NAME.study.json with NAME.records.jsonl beside it, a record, a
+// trace or counters on each line: the study as it stands. Throws std::invalid_argument for a file that cannot be read,
+// or a study that contradicts itself.
 StudyFiles stored_study(const std::filesystem::path& path);
 
 // Throws std::invalid_argument for a study whose rungs and runs refer to what it does not have; `where` begins the

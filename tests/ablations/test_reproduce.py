@@ -96,7 +96,7 @@ def test_every_difference_of_program_and_data_is_named(ladder, record, tmp_path)
     (tmp_path / "other.bin").write_bytes(header.tobytes() + np.arange(1000, dtype="<u2").tobytes())
 
     def edit(document):
-        document["environment"].update(git_commit="0123456789", torch="2.10.0", git_dirty=True)
+        document["environment"].update(git_commit="0123456789", torch="2.10.0", git_dirty=True, program_sha256=None)
 
     other = changed(record, tmp_path, edit)
     sha256 = read_json(record)["workload"]["data"]["sha256"]

@@ -1,6 +1,7 @@
 // The report document from planted records, and what becomes of it in CSV and in Google Benchmark's form.
 #include "ablations/report/report.h"
 
+#include "ablations/profile/profile_counters.h"
 #include "ablations/report/export.h"
 #include "ablations/study/analysis.h"
 #include "ablations/study/guard.h"
@@ -197,13 +198,18 @@ TEST_F(Report, TakesRecordsByLine) {
   for (const PlannedRun& run : plan_.runs) {
     lines << harness::read_json(record_file(folder_, run.id), "record").dump() << "\n";
   }
+  const Json workload = workload_json({.id = "flash", .data = "text.txt"}, "0123", 1000);
+  lines << counters_json({.id = "flash"},
+                         {.chip = "GH100", .workload = workload, .passes = 1, .values = {{"a.sum", 1, "byte"}}})
+               .dump()
+        << "\n";
   lines.close();
   const Json report = report_document({stored_study(folder_ / "one.study.json")});
   EXPECT_EQ(report["studies"][0]["source"], "one.study.json");
   EXPECT_EQ(report["studies"][0]["runs"], computed["studies"][0]["runs"]);
   std::ofstream(folder_ / "one.records.jsonl", std::ios::app) << "{\"kind\": NaN}\n";
   EXPECT_NE(
-      refusal([&] { (void)stored_study(folder_ / "one.study.json"); }).find("one.records.jsonl: line 12: not valid"),
+      refusal([&] { (void)stored_study(folder_ / "one.study.json"); }).find("one.records.jsonl: line 13: not valid"),
       std::string::npos);
 }
 

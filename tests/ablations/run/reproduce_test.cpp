@@ -82,6 +82,15 @@ TEST(Reproduce, ProgramsDifferByWhatDecidesBits) {
   EXPECT_TRUE(compared({{"threads", 3}, {"cpu", {{"model", "B"}}}}).differences.empty());
   EXPECT_TRUE(compared({{"git_dirty", true}}).differences.empty());
   EXPECT_EQ(compared({{"git_dirty", true}}).unknown.size(), 1U);
+  const auto with_changes = [&](const char* sha256) {
+    Json changed = environment;
+    changed.update({{"git_dirty", true}, {"program_sha256", sha256}});
+    return changed;
+  };
+  const auto same = compare_programs(with_changes("ab"), with_changes("ab"), model::Device::cpu);
+  EXPECT_TRUE(same.differences.empty() && same.unknown.empty());
+  const auto rebuilt = compare_programs(with_changes("ab"), with_changes("cd"), model::Device::cpu);
+  EXPECT_EQ(rebuilt.differences, std::vector<std::string>{"program_sha256: \"ab\" against \"cd\""});
   EXPECT_EQ(compared({{"git_commit", "unknown"}}).unknown.size(), 1U);
   Json older = environment, newer = environment;
   older["cuda"] = "12.8";
