@@ -76,9 +76,14 @@ def splitmix64(seed: int) -> int:
 class Batches:
     """Windows of B * T tokens one after another, as BatchLoader in model/data.h."""
 
-    def __init__(self, tokens: torch.Tensor, B: int, T: int, seed: int, device: torch.device):
+    def __init__(self, tokens: torch.Tensor, B: int, T: int, seed: int, device: torch.device, count: int):
         self.tokens, self.shape, self.window, self.device = tokens, (B, T), B * T, device
         self.position = splitmix64(seed) % ((len(tokens) - 1) // self.window) * self.window if seed != 0 else 0
+        if device.type == "cuda":
+            # PyTorch keeps freed pinned memory. To allocate it in a step may wait for the device (model/inputs.h).
+            count = min(count, 64, 4 + 2**28 // (16 * self.window))
+            blocks = [torch.empty(self.shape, dtype=torch.int64, pin_memory=True) for _ in range(2 * count)]
+            del blocks
 
     def next(self):
         cut = (self.tokens[i : i + self.window].to(torch.int64).view(self.shape) for i in (self.position, self.position + 1))
@@ -120,7 +125,8 @@ class Trainer:
         kind = recipe["optimizer"]
         self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8, foreach=kind == "foreach", fused=kind == "fused")
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=recipe["autocast"] == "fp16")
-        self.batches = Batches(tokens, run.batch, run.context, run.seed, self.device)
+        batches = self.accumulation * (run.warmup_steps + run.timed_steps + 1)
+        self.batches = Batches(tokens, run.batch, run.context, run.seed, self.device, batches)
         self.losses = torch.zeros(run.warmup_steps + run.timed_steps + 1, device=self.device)
 
     def autocast(self):

@@ -205,16 +205,18 @@ def test_an_eager_step_has_no_more_kernels_than_pytorchs(ladder, device, environ
            "--budget-s", "1", "--out", tmp_path / "study", variables=device)
     plan = read_json(tmp_path / "study" / "plan.json")
 
-    def kernels(status: int, command) -> float:
-        """Of one step: ten steps more against none more."""
-        counted = []
+    def kernels_and_pinned(status: int, command) -> tuple[float, float]:
+        """Launched and allocated for one step: ten steps more against none more."""
+        counted, pinned = [], []
         for steps in (3, 13):
             file = tmp_path / "counts.txt"
             done = subprocess.run(list(map(str, command(steps))), env=environment | device | {"FAKE_CUDA_COUNTS": str(file)},
                                   capture_output=True, text=True, check=False)
             assert done.returncode == status, done.stderr
-            counted.append(sum(count for name, count in calls_of(file).items() if name != "cudaHostAlloc"))
-        return (counted[1] - counted[0]) / 10
+            calls = calls_of(file)
+            pinned.append(calls.pop("cudaHostAlloc"))
+            counted.append(sum(calls.values()))
+        return (counted[1] - counted[0]) / 10, (pinned[1] - pinned[0]) / 10
 
     def ours(rung: dict, steps: int) -> list:
         return [os.environ["LADDER"], "run", "--recipe", json.dumps({**rung["recipe"], "execution": "eager"}), *TINY[:-1], steps]
@@ -227,7 +229,10 @@ def test_an_eager_step_has_no_more_kernels_than_pytorchs(ladder, device, environ
     peers = [(run, plan["rungs"][run["rung"]]) for run in plan["runs"] if "peer" in plan["rungs"][run["rung"]]]
     assert len(peers) >= 4
     for run, rung in peers:
-        assert 100 < kernels(1, lambda steps: ours(rung, steps)) <= kernels(0, lambda steps: theirs(run, steps)), run["id"]
+        (our_kernels, our_pinned), (their_kernels, their_pinned) = (
+            kernels_and_pinned(status, lambda steps: command(of, steps)) for status, command, of in ((1, ours, rung), (0, theirs, run)))
+        assert 100 < our_kernels <= their_kernels, run["id"]
+        assert (our_pinned, their_pinned) == (1, 2), "buffers for every step, made before the first"
 
 
 def test_a_micro_benchmark_times_the_device_and_not_the_launching(device, environment, tmp_path) -> None:
