@@ -101,7 +101,11 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     assert short.returncode == 0, short.stderr  # nothing failed
     made = len({path.name.split(".")[0] for path in (folder / "records").glob("*.json")})
     assert 1 <= made < 4
-    words = "1 run was" if made == 3 else f"{4 - made} runs were"
+    # On a busy machine a run may be disturbed, and its second one is not made either.
+    waiting = sum(read_json(file)["flags"] != [] and not file.with_suffix(".flagged.json").exists()
+                  for file in (folder / "records").glob("*.json") if not file.name.endswith(".flagged.json"))
+    not_made = 4 - made + waiting
+    words = "1 run was" if not_made == 1 else f"{not_made} runs were"
     assert f"{words} not made: the budget of 1 s is spent; ladder ablate --resume --out {folder} goes on" in short.stderr
     assert f"{made} of 4 runs" in short.stdout and study_of(folder)["finished"] is None
     assert any("not been made yet" in worth["reason"] for worth in study_of(folder)["attribution"])
