@@ -38,14 +38,13 @@ void Inputs::load(const Tensor& host) {
 }
 
 void Inputs::prefetch(Slot& slot) {
-  Pinned& pinned = pinned_[next_pinned_];
-  next_pinned_ = (next_pinned_ + 1) % pinned_.size();
+  pinned_turn_ = (pinned_turn_ + 1) % pinned_.size();
+  Pinned& pinned = pinned_[pinned_turn_];
   if (!pinned.copied.query()) pinned.copied.synchronize();
   load(pinned.batch);
   const c10::cuda::CUDAStreamGuard guard(*copies_);
   slot.consumed.block(*copies_);
   slot.batch.copy_(pinned.batch, /*non_blocking=*/true);
-  slot.copied.record(*copies_);
   pinned.copied.record(*copies_);
 }
 
@@ -57,7 +56,7 @@ void Inputs::advance() {
   const c10::cuda::CUDAStream compute = c10::cuda::getCurrentCUDAStream();
   Slot& ready = slots_[turn_];
   turn_ = 1 - turn_;
-  ready.copied.block(compute);
+  pinned_[pinned_turn_].copied.block(compute);
   batch_.copy_(ready.batch, /*non_blocking=*/true);
   ready.consumed.record(compute);
   prefetch(slots_[turn_]);

@@ -43,7 +43,7 @@ class Inputs {
   };
   struct Slot {
     at::Tensor batch;
-    c10::cuda::CUDAEvent copied, consumed;
+    c10::cuda::CUDAEvent consumed;
   };
 
   void load(const at::Tensor& host);
@@ -53,7 +53,7 @@ class Inputs {
   at::Tensor batch_;
   std::optional<c10::cuda::CUDAStream> copies_;  // on a GPU, as what follows
   std::vector<Pinned> pinned_;
-  size_t next_pinned_ = 0;
+  size_t pinned_turn_ = 0;  // the one that was copied last
   std::array<Slot, 2> slots_;
   size_t turn_ = 0;
 };
