@@ -93,6 +93,18 @@ TEST_F(Analysis, MfuOfEachRungIsOfItsOwnTypesPeak) {
       << table;
 }
 
+TEST_F(Analysis, WhatCouldNotBeCountedIsSaid) {
+  EXPECT_EQ(study()["warnings"].dump().find("could not be counted"), std::string::npos);
+  Json record = good(run_of(1, 0), 100);
+  record["observations"]["cuda_calls"] = {{"unavailable", "another tool is attached"}};
+  write(run_of(1, 0), record);
+  EXPECT_NE(
+      study()["warnings"].dump().find("rung 1 \\\"bf16 autocast\\\": launches, and what the host waits for, could not "
+                                      "be counted: another tool is attached"),
+      std::string::npos)
+      << study()["warnings"];
+}
+
 TEST_F(Analysis, AStudyWithRungsOnAGpuIsNoCpusStudy) {
   EXPECT_EQ(study()["device"]["kind"], "cpu");
   plan_.rungs[2].recipe.device = model::Device::cuda;
