@@ -50,7 +50,7 @@ struct CommandLine {
   std::function<int()> chosen;  // returns the exit status
 };
 
-// Each in the file of its name, the reporting ones in look.cpp.
+// Each in the file of its name.
 void add_measuring_commands(CommandLine& line);
 void add_reporting_commands(CommandLine& line);
 void add_comparing_commands(CommandLine& line);

@@ -95,20 +95,18 @@ int ablate(const AblateFlags& flags) {
   const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
   const std::string to_go_on =
       fmt::format("ladder ablate --resume{} --out {}", flags.explain ? " --explain" : "", printable(out.string()));
-  const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s));
-  if (outcome.interrupted) {
+  const auto interrupted = [&] {
     fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on);
     return 130;
-  }
+  };
+  const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s));
+  if (outcome.interrupted) return interrupted();
   const bool explains = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard);
   const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs);
   devices.clear();
   const StudyFiles study = computed_study(plan, out);
   harness::write_json(out / "study.json", study.study, "study");
-  if (!traced) {
-    fmt::print(stderr, "all is measured, not all is traced; go on with: {}\n", to_go_on);
-    return 130;
-  }
+  if (!traced) return interrupted();
   const int status = show(plan, study, out, flags.json);
   if (outcome.not_made > 0) {
     std::fflush(stdout);
