@@ -1,9 +1,11 @@
 #include "harness/clock.h"
 
 #include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <sys/resource.h>
 
 #include <chrono>
+#include <iterator>
 #include <numeric>
 
 namespace harness {
@@ -19,6 +21,21 @@ int64_t minor_faults() {
   return usage.ru_minflt;
 }
 
+using Events = std::vector<c10::cuda::CUDAEvent>;
+
+// One before the first of these steps and one after each; none on a CPU. Made beforehand, because that takes time.
+Events events_of(int64_t steps, bool on_cuda) {
+  Events events;
+  for (int64_t i = 0; on_cuda && i <= steps; ++i) {
+    events.emplace_back(cudaEventDefault).create(c10::cuda::current_device());
+  }
+  return events;
+}
+
+void append_times(const Events& events, std::vector<double>& times_ms) {
+  for (size_t i = 1; i < events.size(); ++i) times_ms.push_back(events[i - 1].elapsed_time(events[i]));
+}
+
 }  // namespace
 
 Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
@@ -26,29 +43,31 @@ Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
                const std::function<void()>& on_end) {
   Timing timing{.warmup_steps = warmup_steps};
   const bool on_cuda = workload.on_cuda();
-  std::vector<c10::cuda::CUDAEvent> begins, ends;
-  Clock::time_point window_start;
-  const int64_t steps = warmup_steps + timed_steps;
-  for (int64_t i = 0; i < steps; ++i) {
-    if (i == warmup_steps) {
-      workload.synchronize();
-      on_begin();
-      window_start = Clock::now();
+  Events warmup_events = events_of(warmup_steps, on_cuda), timed_events = events_of(timed_steps, on_cuda);
+  const auto take_steps = [&](int64_t steps, Events& events) {
+    if (on_cuda) events.front().record();
+    for (int64_t i = 0; i < steps; ++i) {
+      const int64_t faults = minor_faults();
+      const auto start = Clock::now();
+      workload.step();
+      if (on_cuda) events[static_cast<size_t>(i) + 1].record();
+      timing.step_ms.push_back(milliseconds(Clock::now() - start));
+      timing.page_faults.push_back(minor_faults() - faults);
+      on_step(std::ssize(timing.step_ms));
     }
-    const int64_t faults = minor_faults();
-    const auto start = Clock::now();
-    if (on_cuda) begins.emplace_back(cudaEventDefault).record();
-    workload.step();
-    if (on_cuda) ends.emplace_back(cudaEventDefault).record();
-    timing.step_ms.push_back(milliseconds(Clock::now() - start));
-    timing.page_faults.push_back(minor_faults() - faults);
-    on_step(i + 1);
-  }
+  };
+  take_steps(warmup_steps, warmup_events);
+  workload.synchronize();
+  on_begin();
+  const auto window_start = Clock::now();
+  take_steps(timed_steps, timed_events);
   workload.synchronize();
   timing.window_ms = milliseconds(Clock::now() - window_start);
   on_end();
   if (on_cuda) {
-    for (size_t i = 0; i < begins.size(); ++i) timing.step_ms[i] = begins[i].elapsed_time(ends[i]);
+    timing.step_ms.clear();
+    append_times(warmup_events, timing.step_ms);
+    append_times(timed_events, timing.step_ms);
     timing.device_ms = std::accumulate(timing.step_ms.begin() + warmup_steps, timing.step_ms.end(), 0.0);
   }
   return timing;

@@ -93,7 +93,8 @@ int64_t CudaCalls::host_waits() const {
   return sum_where(calls, [](std::string_view name) {
     const bool waits = contains(name, "Synchronize");
     const bool copies = name.starts_with("cudaMemcpy") || name.starts_with("cuMemcpy");
-    return waits || (copies && !contains(name, "Async"));
+    const bool frees = name.starts_with("cudaFree") || name.starts_with("cuMemFree");
+    return waits || ((copies || frees) && !contains(name, "Async"));
   });
 }
 

@@ -18,7 +18,8 @@ struct CudaCalls {
 
   [[nodiscard]] int64_t kernel_launches() const;
   [[nodiscard]] int64_t graph_launches() const;
-  // Calls that return only when the device has done something: synchronizations, and copies that are not asynchronous.
+  // Calls that return only when the device has done something: synchronizations, and copying and freeing that is not
+  // asynchronous.
   [[nodiscard]] int64_t host_waits() const;
 };
 

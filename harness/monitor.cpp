@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <new>
@@ -22,6 +21,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::chrono::milliseconds first_sample{20}, between_samples{80};
+constexpr double shortest_energy_window_s = 1;  // the energy is then right to 10 %
 
 struct Reason {
   uint64_t bit;
@@ -84,7 +84,13 @@ json to_json(const GpuWatch& watch, int64_t tokens) {
   const auto& joules = watch.energy_j.value;
   const auto& others = watch.other_processes.value;
   result["energy_j"] = joules ? json(*joules) : json();
-  result["joules_per_token"] = joules ? json(*joules / static_cast<double>(tokens)) : json();
+  const bool too_short = watch.seconds < shortest_energy_window_s;
+  result["joules_per_token"] = joules && !too_short ? json(*joules / static_cast<double>(tokens)) : json();
+  if (joules && too_short) {
+    note("joules_per_token", fmt::format("a window of {:.2f} s is too short for the energy counter, which moves in "
+                                         "steps of up to 100 ms; at least {:g} s are needed",
+                                         watch.seconds, shortest_energy_window_s));
+  }
   result["other_processes"] = others ? json(static_cast<int64_t>(*others)) : json();
   note("energy_j", watch.energy_j.note);
   note("other_processes", watch.other_processes.note);
@@ -137,8 +143,10 @@ Monitor::Monitor(const std::string& bus_id, const std::string& library)
   if (watch_.unavailable.empty()) (void)device_.energy_j();  // the first call of a function takes longest
 }
 
-void Monitor::begin() {
+void Monitor::begin(pid_t measured) {
+  measured_ = measured;
   if (!watch_.unavailable.empty()) return;
+  begun_ = std::chrono::steady_clock::now();
   energy_before_ = device_.energy_j();
   sampler_ = std::jthread([this](const std::stop_token& stop) { sample_until(stop); });
 }
@@ -146,6 +154,7 @@ void Monitor::begin() {
 GpuWatch Monitor::end() {
   if (!watch_.unavailable.empty()) return watch_;
   const Reading after = device_.energy_j();
+  watch_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
   sampler_.request_stop();
   sampler_.join();
   look_for_others();
@@ -175,7 +184,7 @@ void Monitor::sample_until(const std::stop_token& stop) try {
 }
 
 void Monitor::look_for_others() {
-  const Reading seen = device_.other_processes();
+  const Reading seen = device_.other_processes(measured_);
   if (!watch_.other_processes.value || (seen.value && *seen.value > *watch_.other_processes.value)) {
     watch_.other_processes = seen;
   }

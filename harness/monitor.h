@@ -7,7 +7,9 @@
 #include "harness/nvml.h"
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,10 +20,12 @@ struct GpuWatch {
   std::string unavailable;  // why nothing was watched; empty when it was
   std::vector<GpuSample> samples;
   Reading energy_j, other_processes;  // of the window; the most that were seen at once
+  double seconds = 0;                 // of the window
 };
 
 // The record's "monitor" (results/schemas/record.v1.json): least, median and most of each series, energy in joules, and
-// null with a note where there is none. tokens: of the window.
+// null with a note where there is none; joules per token are null for a window of under a second, which is too short
+// for a counter that moves in steps of up to 100 ms. tokens: of the window.
 nlohmann::json to_json(const GpuWatch& watch, int64_t tokens);
 
 // "throttled: ..." and "shared: ...", empty for a run that nothing disturbed. Hardware slowdowns and heat count always;
@@ -36,7 +40,7 @@ class Monitor {
   // Loads and starts NVML, which takes a while: before the first step. bus_id, library: as for NvmlDevice.
   explicit Monitor(const std::string& bus_id, const std::string& library = "libnvidia-ml.so.1");
 
-  void begin();    // the timed window begins now
+  void begin(pid_t measured = ::getpid());  // the timed window of that process begins now
   GpuWatch end();  // and has ended. Where end() is never called the destructor stops the thread.
 
  private:
@@ -44,6 +48,8 @@ class Monitor {
   void look_for_others();
 
   NvmlDevice device_;
+  pid_t measured_ = 0;
+  std::chrono::steady_clock::time_point begun_;
   GpuWatch watch_;
   Reading energy_before_;
   std::jthread sampler_;  // last: it is joined before what it uses goes

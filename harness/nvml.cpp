@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
@@ -121,7 +120,7 @@ Reading NvmlDevice::energy_j() const {
   return fault.empty() ? Reading{static_cast<double>(millijoules) / 1000.0, ""} : Reading{{}, fault};
 }
 
-Reading NvmlDevice::other_processes() const {
+Reading NvmlDevice::other_processes(std::optional<pid_t> measured) const {
   std::vector<Process> processes(256);
   unsigned count = 0;
   const auto ask = [&](const char* name) {
@@ -131,13 +130,15 @@ Reading NvmlDevice::other_processes() const {
   std::string fault = ask("nvmlDeviceGetComputeRunningProcesses_v3");
   if (!fault.empty()) fault = ask("nvmlDeviceGetComputeRunningProcesses_v2");  // before 510; the same structure
   if (!fault.empty()) return {{}, fault};
+  if (!measured) return {count, ""};
   processes.resize(count);
-  if (count == 0) return {{}, "the driver shows no process on this GPU, not even this one, as in some containers"};
-  const auto own = static_cast<unsigned>(::getpid());
-  const bool known = std::ranges::any_of(processes, [&](const Process& process) { return process.pid == own; });
+  if (count == 0)
+    return {{}, "the driver shows no process on this GPU, not even the measured one, as in some containers"};
+  const auto pid = static_cast<unsigned>(*measured);
+  const bool known = std::ranges::any_of(processes, [&](const Process& process) { return process.pid == pid; });
   return {count - 1.0, known ? ""
                              : "the driver's process ids are not those of this container: one of them is taken for "
-                               "this process"};
+                               "the measured process"};
 }
 
 }  // namespace harness

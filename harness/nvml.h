@@ -4,6 +4,8 @@
 // none.
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -33,8 +35,8 @@ class NvmlDevice {
   [[nodiscard]] GpuSample sample() const;
   // What the GPU has consumed since its driver was loaded. The counter moves in steps of up to 100 ms.
   [[nodiscard]] Reading energy_j() const;
-  // Processes that compute on this GPU, without this one.
-  [[nodiscard]] Reading other_processes() const;
+  // Processes that compute on this GPU, without the one that is measured on it.
+  [[nodiscard]] Reading other_processes(std::optional<pid_t> measured) const;
 
  private:
   template <class Function, class... Arguments>

@@ -42,6 +42,28 @@ class Descriptor {
   int fd_;
 };
 
+// A child that leads a process group. However run_child is left, nothing of the group stays behind.
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid) {}
+  ~Child() {
+    kill_group();
+    while (!reaped_ && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Child(const Child&) = delete;  // waits once
+  Child& operator=(const Child&) = delete;
+  void kill_group() const { ::kill(-pid_, SIGKILL); }
+  [[nodiscard]] bool has_ended(int& status) {
+    reaped_ = ::waitpid(pid_, &status, WNOHANG) == pid_;
+    return reaped_;
+  }
+
+ private:
+  pid_t pid_;
+  bool reaped_ = false;
+};
+
 // Hands complete lines on and keeps the rest.
 void take_lines(std::string& pending, const std::function<void(std::string_view)>& on_line) {
   size_t begin = 0;
@@ -117,6 +139,7 @@ ChildResult run_child(const ChildOptions& options) {
   writer.close();
   if (error != 0) return {.end = ChildResult::End::not_started, .code = error, .seconds = seconds()};
 
+  Child child(pid);
   ChildResult result{.end = ChildResult::End::exited};
   std::string pending;
   std::array<char, 4096> buffer{};
@@ -135,14 +158,13 @@ ChildResult run_child(const ChildOptions& options) {
         reading = false;
       }
     }
-    if (::waitpid(pid, &status, WNOHANG) == pid) break;
+    if (child.has_ended(status)) break;
     if (!stopped && (seconds() > options.limit_s || interrupted())) {
       stopped = true;
       result.end = interrupted() ? ChildResult::End::interrupted : ChildResult::End::timed_out;
-      ::kill(-pid, SIGKILL);
+      child.kill_group();
     }
   }
-  ::kill(-pid, SIGKILL);  // whatever it left behind
   result.seconds = seconds();
   if (stopped) return result;
   if (WIFSIGNALED(status)) {

@@ -30,7 +30,7 @@ struct ChildOptions {
 
 // Returns when the child has ended, or was killed at its limit or at an interrupt (below). Its standard input is empty;
 // it leads a process group of its own, which is killed with it. Throws std::system_error where the log cannot be
-// opened.
+// opened, and what on_line throws; the child is killed then, too.
 ChildResult run_child(const ChildOptions& options);
 
 // From here on SIGINT and SIGTERM only set a flag: run_child sees it, ends its child and returns End::interrupted.

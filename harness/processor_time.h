@@ -17,8 +17,8 @@ struct ProcessorTime {
 // (/proc/self/task/*/schedstat).
 std::optional<ProcessorTime> processor_time();
 
-// The share of a window, between 0 and 1, that `threads` busy threads lost to other work on `cores` cores:
-// min(waited, window * cores - ran) / (window * min(threads, cores)).
+// The share of a window, between 0 and 1, that `threads` threads, busy at the same time, lost to other work on `cores`
+// cores: min(waited, window * cores - ran) / (window * min(threads, cores)). Threads that sleep neither run nor wait.
 double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores);
 
 // "shared: the processor was busy with something else for 23 % of the time"; empty up to 10 %.

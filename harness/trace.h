@@ -37,7 +37,7 @@ Trace trace_operations(const Labels& labels, const std::function<void()>& work);
 // Runs `prepare`, then `work`, and records what the GPU does for the work: what is captured in `prepare` is known by
 // its labels when the work replays it. Both must leave the device idle. Once in a process (CUPTI 13.0 mixes up the
 // graph launches of a second session): a second call throws std::logic_error. Throws Unfit (unfit.h) where CUPTI is
-// refused, std::runtime_error where it lost records.
+// refused, std::runtime_error where it lost records or times.
 Trace trace_device(const Labels& labels, const std::function<void()>& prepare, const std::function<void()>& work);
 
 }  // namespace harness

@@ -129,6 +129,8 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
     auto raw = read(record);
     if (!raw) continue;
     if (raw->activity.end_ns < raw->activity.begin_ns) fault = "CUPTI recorded an activity that ends before it begins";
+    // So CUPTI says that it could not collect the times.
+    if (raw->activity.on_device() && raw->activity.begin_ns == 0) fault = "CUPTI could not time all that the GPU did";
     found.push_back(std::move(*raw));
   }
   if (end != CUPTI_ERROR_MAX_LIMIT_REACHED) fault = fmt::format("CUPTI's records cannot be read (result {})", int{end});

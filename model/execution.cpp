@@ -28,7 +28,7 @@ class CapturedGraph : public Executor {
   explicit CapturedGraph(std::function<void()> before_body) : before_body_(std::move(before_body)) {}
 
   void run(const std::function<void()>& body) override {
-    if (eager_runs_ < warm_up_runs) {
+    if (eager_runs_ + 1 < runs_before_replay) {
       ++eager_runs_;
       before_body_();
       body();
@@ -42,8 +42,6 @@ class CapturedGraph : public Executor {
   void recapture() override { graph_.reset(); }
 
  private:
-  static constexpr int warm_up_runs = 3;  // cuBLAS handles and workspaces, attention plans, module loading
-
   void capture(const std::function<void()>& body) {
     before_body_();
     at::autocast::clear_cache();
@@ -69,7 +67,7 @@ class CapturedGraph : public Executor {
   }
 
   std::function<void()> before_body_;
-  int eager_runs_ = 0;
+  int64_t eager_runs_ = 0;
   std::unique_ptr<at::cuda::CUDAGraph> graph_;
 };
 

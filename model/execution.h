@@ -3,10 +3,15 @@
 
 #include "model/recipe.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 namespace model {
+
+// Runs of a graph's executor until all are replays: three eager ones, which make cuBLAS handles and workspaces and
+// attention plans and load modules, and the one that captures.
+inline constexpr int64_t runs_before_replay = 4;
 
 class Executor {
  public:
@@ -20,8 +25,8 @@ class Executor {
 };
 
 // before_body: called each time before the body itself runs, not before a replay. It drops the gradients: a capture
-// must create them in the graph's own memory, which each replay then overwrites. A graph is captured at the fourth run,
-// after three eager ones, and needs to be used on one non-default CUDA stream throughout.
+// must create them in the graph's own memory, which each replay then overwrites. A graph is captured at run
+// `runs_before_replay`, and needs to be used on one non-default CUDA stream throughout.
 std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body);
 
 }  // namespace model

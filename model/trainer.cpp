@@ -55,13 +55,15 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps, options.seed, device_),
       executor_(make_executor(recipe.execution, [this] { optimizer_.drop_gradients(); })) {
   const auto on_device = at::TensorOptions().device(device_);
-  std::vector<float> schedule;
-  for (int64_t i = 0; i < options.max_steps; ++i) schedule.push_back(static_cast<float>(options.schedule.at(i)));
-  learning_rates_ =
-      at::from_blob(schedule.data(), {options.max_steps}, at::kFloat).to(device_, at::kFloat, false, true);
   losses_ = at::zeros({options.max_steps}, on_device);
-  step_index_ = at::zeros({1}, on_device.dtype(at::kLong));
-  if (recipe.deterministic) step_numbers_ = at::arange(options.max_steps, on_device.dtype(at::kLong));
+  if (recipe.execution == Execution::graph) {
+    std::vector<float> schedule;
+    for (int64_t i = 0; i < options.max_steps; ++i) schedule.push_back(static_cast<float>(options.schedule.at(i)));
+    learning_rates_ =
+        at::from_blob(schedule.data(), {options.max_steps}, at::kFloat).to(device_, at::kFloat, false, true);
+    step_index_ = at::zeros({1}, on_device.dtype(at::kLong));
+    if (recipe.deterministic) step_numbers_ = at::arange(options.max_steps, on_device.dtype(at::kLong));
+  }
   if (recipe.autocast == Autocast::fp16) {
     scaler_ = GradientScaler{.scale = at::full({1}, 65536.0, on_device.dtype(at::kFloat)),
                              .growth_tracker = at::zeros({1}, on_device.dtype(at::kInt)),

@@ -65,7 +65,7 @@ class Trainer {
   [[nodiscard]] GPT2& model() { return model_; }
   [[nodiscard]] Ops& ops() { return ops_; }
 
-  // The forward pass as a step does it, on tokens (B, T) int64 -> (B, T, rows), without a loss.
+  // For tests: the forward pass as a step does it, on tokens (B, T) int64 -> (B, T, rows), without a loss.
   [[nodiscard]] at::Tensor forward_logits(const at::Tensor& tokens) const;
 
   // The next step dispatches its operations once more, into a new graph; where steps are eager they always do.
@@ -99,10 +99,11 @@ class Trainer {
   Inputs inputs_;
   std::unique_ptr<Executor> executor_;
   std::optional<GradientScaler> scaler_;
+  at::Tensor losses_;  // (max_steps) float32, each the mean of its step
+  // Of graphs only:
   at::Tensor learning_rates_;  // (max_steps) float32, the schedule
-  at::Tensor losses_;          // (max_steps) float32, each the mean of its step
-  at::Tensor step_index_;      // (1) int64; graphs only, as learning_rates_
-  at::Tensor step_numbers_;    // (max_steps) int64: 0, 1, 2, ...; deterministic recipes only
+  at::Tensor step_index_;      // (1) int64
+  at::Tensor step_numbers_;    // (max_steps) int64: 0, 1, 2, ...; where the recipe is deterministic
   int64_t step_ = 0;
 };
 

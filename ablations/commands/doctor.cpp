@@ -47,7 +47,7 @@ std::string monitor_text(const harness::Machine& machine) {
     if (const auto reading = sample.find(name); reading != sample.end()) add(reading->second, what);
   }
   add(device.energy_j(), "energy counter (J)");
-  add(device.other_processes(), "other processes");
+  add(device.other_processes({}), "processes that compute on it");
   return fmt::format("NVML: {}", fmt::join(seen, ", "));
 }
 

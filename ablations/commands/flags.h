@@ -49,6 +49,11 @@ struct ProfileFlags {
   std::string metrics, chip;
   int64_t max_passes = 16;
   std::string out;
+
+  // --diff names two files of traces, not rungs.
+  [[nodiscard]] bool compares_files() const {
+    return diff.size() == 2 && diff[0].ends_with(".json") && diff[1].ends_with(".json");
+  }
 };
 
 struct GateFlags {

@@ -15,6 +15,7 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
+#include "harness/locks.h"
 #include "harness/metrics.h"
 #include "harness/process.h"
 #include "harness/unfit.h"
@@ -75,6 +76,7 @@ int trace(const ProfileFlags& flags) {
     // First, because tracing leaves a process slower.
     const model::DeterminismScope determinism(options.recipe.deterministic);  // cuBLAS asks at its first product only
     rates = measure_rates();
+    reset_peak_memory(options.recipe);  // of gibibytes that no step needs
   }
   TracedRun traced = trace_run(options, title);
   std::string distances;
@@ -126,7 +128,12 @@ std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
                                             : fs::path(flags.out);
   const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
                                   fs::current_path(), flags.run.wait);
+  if (fs::exists(folder / "records") || fs::exists(folder / "study.json")) {
+    throw std::invalid_argument(
+        fmt::format("--out {}: is a study's folder, whose plan stays as it is; name another", folder.string()));
+  }
   fs::create_directories(folder);
+  const harness::FolderLock lock(folder);
   harness::write_json(folder / "plan.json", to_json(plan), "plan");
   const auto traced = [&](size_t rung) {
     const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = {}};
@@ -147,9 +154,7 @@ std::pair<Json, Json> traces_in_files(const ProfileFlags& flags) {
 }
 
 int diff(const ProfileFlags& flags) {
-  const bool files_given =
-      flags.diff.size() == 2 && flags.diff[0].ends_with(".json") && flags.diff[1].ends_with(".json");
-  const auto [before, after] = files_given ? traces_in_files(flags) : traced_rungs(flags);
+  const auto [before, after] = flags.compares_files() ? traces_in_files(flags) : traced_rungs(flags);
   const Json explanation = explain(before, after);
   fmt::print("{}\n", flags.json ? harness::ascii_text(explanation) : explanation_table(explanation));
   return 0;

@@ -73,6 +73,7 @@ void check_workload(const Plan& plan, const model::TokenStream& tokens) {
     const Shape shape = shape_of(plan, i);
     check_context(plan.model, shape.T, shape.positions);
     check_recipe(rung.recipe, config);
+    check_warmup(rung.recipe, plan.warmup_steps);
     (void)model::BatchLoader(tokens, shape.B, shape.T, plan.seed);
     if (!rung.peer.empty() && !fs::exists(peer_script())) {
       throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));

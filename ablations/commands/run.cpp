@@ -3,6 +3,7 @@
 #include "ablations/commands/request.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/reproduce.h"
+#include "ablations/study/measured.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 #include "harness/environment.h"
@@ -48,10 +49,13 @@ std::function<void(int64_t)> progress_of(const RunOptions& options, bool to_pare
 
 void print_summary(const RunOptions& options, const Json& record) {
   const Json& summary = record.at("summary");
-  fmt::print("{} B={} T={}: median {} ms/step [{} - {}] over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
-             options.model, options.B, options.T, number(summary.at("median_ms")), number(summary.at("min_ms")),
-             number(summary.at("max_ms")), summary.at("n").get<int64_t>(), number(summary.at("tokens_per_s")),
-             gib(record.at("memory").at("peak_bytes")), record.at("timing").at("loss").back().dump());
+  const Json last = record.at("timing").at("loss").back();
+  fmt::print(
+      "{} B={} T={}: median {} ms/step (least {}, most {}) over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
+      options.model, options.B, options.T, number(summary.at("median_ms")), number(summary.at("min_ms")),
+      number(summary.at("max_ms")), summary.at("n").get<int64_t>(), number(summary.at("tokens_per_s")),
+      gib(record.at("memory").at("peak_bytes")),
+      last.is_null() ? "not finite" : fmt::format("{:.4f}", last.get<double>()));
   for (const Json& flag : record.at("flags")) fmt::print("disturbed: {}\n", flag.get<std::string>());
 }
 
@@ -102,9 +106,12 @@ int run(const RunFlags& flags) {
     std::fflush(stdout);
     fmt::print(flags.json ? stderr : stdout, "{}\n", printable(verdict));
   }
-  const bool proven =
-      std::ranges::all_of(record.at("proofs"), [](const Json& proof) { return proof.at("passed").get<bool>(); });
-  return proven && reproduced ? 0 : 1;
+  const std::string fault = why_no_number(record);
+  if (!fault.empty()) {
+    std::fflush(stdout);
+    fmt::print(stderr, "ladder run: this is not a number: {}\n", printable(fault));
+  }
+  return fault.empty() && reproduced ? 0 : 1;
 }
 
 }  // namespace ablations

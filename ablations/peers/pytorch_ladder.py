@@ -1,7 +1,7 @@
 """pytorch_ladder.py --plan PLAN --run ID --record FILE: one run of a study in plain PyTorch, what a user would pick instead.
 
 Same model, weights, batches, optimizer and record as `ladder run`, so that the two may stand in one table; it needs nothing
-but torch. The rung's recipe says what is computed, its `peer` how: eagerly, or by torch.compile in one of its modes. The
+but torch (and, to compile, a compiler: compilers.py). The rung's recipe says what is computed, its `peer` how: eagerly, or by torch.compile in one of its modes. The
 model is in pytorch_gpt2.py; what a run was seen to do, and whether that is what was asked for, in pytorch_proof.py.
 """
 
@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import ctypes
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -17,7 +18,6 @@ import platform
 import re
 import resource
 import select
-import shutil
 import signal
 import statistics
 import struct
@@ -26,6 +26,7 @@ import time
 import traceback
 import types
 
+import compilers
 import torch
 from pytorch_gpt2 import GPT2, SIZES, VOCABULARY
 from pytorch_proof import minor_faults, observe, prove
@@ -34,6 +35,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 MODES = {"pytorch-eager": None, "pytorch-compile": "default", "pytorch-max-autotune": "max-autotune",
          "pytorch-cuda-graphs": "reduce-overhead"}  # of torch.compile
+# The first step compiles; graphs are captured in the second one and replayed from then on (torch/_inductor/cudagraph_trees.py).
+LEAST_WARMUP = {None: 0, "default": 1, "max-autotune": 2, "reduce-overhead": 2}
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 BACKENDS = {"math": SDPBackend.MATH, "efficient": SDPBackend.EFFICIENT_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
             "cudnn": SDPBackend.CUDNN_ATTENTION}
@@ -173,41 +176,75 @@ def processor_time() -> tuple[float, float]:
     return ran * 1e-9, waited * 1e-9
 
 
-def share_lost(begin: tuple[float, float], end: tuple[float, float], window_s: float) -> float | None:
-    threads, cores = torch.get_num_threads(), len(os.sched_getaffinity(0))
+def share_lost(begin: tuple[float, float], end: tuple[float, float], window_s: float, threads: int) -> float | None:
+    cores = len(os.sched_getaffinity(0))
     if end[0] == 0:
         return None
     lost = min(end[1] - begin[1], window_s * cores - (end[0] - begin[0]))
     return min(max(lost / (window_s * min(threads, cores)), 0.0), 1.0)
 
 
-def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, on_step) -> dict:
-    """As harness/clock.cpp: on a GPU a pair of events around each step, and no waiting between the first and the last."""
+def allocator_calls() -> dict:
+    """How often PyTorch's allocator has gone to the device (AllocatorCalls in ablations/run/run.cpp)."""
+    stats = torch.cuda.memory_stats()
+    return {"allocations": stats["num_device_alloc"], "frees": stats["num_device_free"], "retries": stats["num_alloc_retries"]}
+
+
+def events_of(steps: int, on_cuda: bool) -> list:
+    """One before the first of these steps and one after each; recording an event makes it, which takes time."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)] if on_cuda else []
+    for event in events:
+        event.record()
+    return events
+
+
+def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict:
+    """As harness/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. What is
+    watched beside them is as in ablations/run/run.cpp."""
     on_cuda = trainer.device.type == "cuda"
-    step_ms, faults, events = [], [], []
-    for step in range(warmup_steps + timed_steps):
-        if step == warmup_steps:
-            trainer.synchronize()
-            processor_before = processor_time()
-            window_start = time.perf_counter()
-        faults_before, start = minor_faults(), time.perf_counter()
+    step_ms, faults = [], []
+
+    def take_steps(steps: int, events: list):
         if on_cuda:
-            events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
-            events[-1][0].record()
-        trainer.step()
-        if on_cuda:
-            events[-1][1].record()
-        step_ms.append(1e3 * (time.perf_counter() - start))
-        faults.append(minor_faults() - faults_before)
-        on_step(step + 1)
+            events[0].record()
+        for step in range(steps):
+            faults_before, start = minor_faults(), time.perf_counter()
+            trainer.step()
+            if on_cuda:
+                events[step + 1].record()
+            step_ms.append(1e3 * (time.perf_counter() - start))
+            faults.append(minor_faults() - faults_before)
+            tell(f"{len(step_ms)} {warmup_steps + timed_steps}")
+
+    warmup_events, timed_events = events_of(warmup_steps, on_cuda), events_of(timed_steps, on_cuda)
+    take_steps(warmup_steps, warmup_events)
+    trainer.synchronize()
+    calls_before = allocator_calls() if on_cuda else {}
+    processor_before = processor_time()
+    tell(f"window begins {os.getpid()}")
+    window_start = time.perf_counter()
+    take_steps(timed_steps, timed_events)
     trainer.synchronize()
     window_ms = 1e3 * (time.perf_counter() - window_start)
-    lost = None if on_cuda else share_lost(processor_before, processor_time(), 1e-3 * window_ms)
+    tell("window ends")
+    lost = share_lost(processor_before, processor_time(), 1e-3 * window_ms, 1 if on_cuda else torch.get_num_threads())
+    calls = {name: count - calls_before[name] for name, count in allocator_calls().items()} if on_cuda else None
     if on_cuda:
-        step_ms = [begin.elapsed_time(end) for begin, end in events]
+        step_ms = [begin.elapsed_time(end) for events in (warmup_events, timed_events) for begin, end in itertools.pairwise(events)]
     losses = [loss if math.isfinite(loss) else None for loss in trainer.losses[: trainer.steps].tolist()]
     return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults, "window_ms": window_ms,
-            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "processor_lost": lost}
+            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "processor_lost": lost, "allocator": calls}
+
+
+def flags_of(timing: dict) -> list[str]:
+    """What makes a run doubtful, in the words of harness/processor_time.cpp and ablations/run/run.cpp."""
+    flags, lost, calls = [], timing["processor_lost"] or 0, timing["allocator"] or {}
+    if lost > 0.1:
+        flags.append(f"shared: the processor was busy with something else for {100 * lost:.0f} % of the time")
+    if any(calls.values()):
+        counted = ", ".join(f"{name} {count}" for name, count in calls.items())
+        flags.append(f"memory: the allocator went to the device during the timed steps ({counted})")
+    return flags
 
 
 def summarize(step_ms: list[float], tokens_per_step: int) -> dict:
@@ -275,6 +312,9 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         run.positions = max(SIZES[run.model][3], workload.get("positions", 0))
         require(rows >= VOCABULARY, f"vocabulary_rows {rows} is not allowed; {VOCABULARY} or more are")
         require(1 <= run.context <= run.positions, f"context {run.context} is not allowed; 1 to {run.positions} are")
+        least = LEAST_WARMUP[run.mode]
+        require(run.warmup_steps >= least, f"warmup_steps {run.warmup_steps} is not allowed with peer {rung['peer']}, which prepares "
+                f"in its first steps what the others run; {least} or more are")
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from error
     except KeyError as error:
@@ -283,13 +323,12 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         raise BadInput(f"{file}: not a plan: {error}") from error
     require(not on_cuda or torch.cuda.is_available(), "device cuda is not available here")
     require(on_cuda or run.mode != "reduce-overhead", "peer pytorch-cuda-graphs needs device cuda")
-    compiler = os.environ.get("CXX", "g++")
-    require(run.mode is None or on_cuda or shutil.which(compiler) is not None,
-            f"torch.compile needs a C++ compiler, and {compiler} is not there: install g++, or name another with CXX")
+    missing = compilers.obstacle(on_cuda) if run.mode is not None else ""
+    require(not missing, missing)
     return run
 
 
-def execute(run: types.SimpleNamespace, on_step) -> dict:
+def execute(run: types.SimpleNamespace, tell) -> dict:
     torch.set_num_threads(run.threads)
     torch.set_float32_matmul_precision(run.recipe["matmul_precision"])
     torch.use_deterministic_algorithms(run.recipe.get("deterministic", False))  # as model/precision.cpp
@@ -303,7 +342,7 @@ def execute(run: types.SimpleNamespace, on_step) -> dict:
     backend = BACKENDS.get(run.recipe["attention"])
     with sdpa_kernel(backend) if backend is not None else contextlib.nullcontext():
         trainer = Trainer(run, tokens)
-        timing = measure(trainer, run.warmup_steps, run.timed_steps, on_step)
+        timing = measure(trainer, run.warmup_steps, run.timed_steps, tell)
         memory = peak_memory(trainer.device)
         facts = observe(trainer)
     facts["peer"] = {"program": "PyTorch", "version": torch.__version__, "mode": run.mode or "eager"}
@@ -318,10 +357,9 @@ def execute(run: types.SimpleNamespace, on_step) -> dict:
                 "flops_per_step": per_step * (6.0 * parameters + 6.0 * n_layer * C * run.context), "seed": run.seed,
                 "data": {"source": run.source, "tokens": len(tokens),
                          "sha256": hashlib.sha256(run.tokens.read_bytes()[1024:]).hexdigest()}}
-    lost = timing["processor_lost"] or 0
-    flags = [f"shared: the processor was busy with something else for {100 * lost:.0f} % of the time"] if lost > 0.1 else []
+    on_cuda = trainer.device.type == "cuda"
     return {"status": "ok", "recipe": run.recipe, "optimizations": run.applied, "workload": workload, "timing": timing,
-            "flags": flags, "monitor": {"unavailable": "PyTorch's runs are not watched"},
+            "flags": flags_of(timing), "monitor": {"unavailable": "only a runner watches the GPU" if on_cuda else "no step ran on a GPU"},
             "summary": summarize(timing["step_ms"][run.warmup_steps :], per_step), "memory": memory, "observations": facts,
             "proofs": proofs, "environment": environment(trainer.device)}
 
@@ -354,9 +392,10 @@ def main() -> int:
     flags = parser.parse_args()
     start, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
-    def on_step(step: int):
+    def tell(line: str):
+        """The runner: steps done, of how many, and when to watch the GPU (ablations/run/peer_watch.h)."""
         if flags.report_steps_to_parent:
-            os.write(3, f"{step} {run.warmup_steps + run.timed_steps}\n".encode())
+            os.write(3, f"{line}\n".encode())
 
     try:
         if flags.report_steps_to_parent:
@@ -364,7 +403,7 @@ def main() -> int:
         run = planned_run(flags.plan, flags.run)
         if not os.access(flags.record.absolute().parent, os.W_OK):
             raise BadInput(f"--record {flags.record}: its folder cannot be written")
-        result = execute(run, on_step)
+        result = execute(run, tell)
     except BadInput as error:
         print(f"pytorch_ladder.py: {error}", file=sys.stderr)
         return 2

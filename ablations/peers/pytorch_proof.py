@@ -67,7 +67,7 @@ def fingerprint(device: torch.device, autocast) -> dict:
     calls = library_calls(multiply) if device.type == "cpu" else multiply() or {}
     exact = factors[0].double() @ factors[1].double()
     error = float((product.cpu().double() - exact).norm() / exact.norm())
-    names = ((1e-5, "float32"), (9e-4, "tf32 or float16"), (1e-2, "bfloat16"))
+    names = ((1e-5, "float32"), (1.3e-3, "tf32 or float16"), (1e-2, "bfloat16"))
     kernels = [name for name in sorted(calls) if "matmul" in name or "gemm" in name]
     return {"relative_error": error if math.isfinite(error) else None,
             "precision": next((name for most, name in names if error <= most), "wrong"),

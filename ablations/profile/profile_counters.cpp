@@ -17,9 +17,6 @@ using harness::Json;
 
 namespace {
 
-// A graph is captured at the fourth step; the fifth is as all that follow.
-constexpr int64_t least_warmup = 5;
-
 std::string plural(int64_t count, const char* one, const char* many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
@@ -72,10 +69,12 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
   harness::Counters counters(metrics);
   const int64_t passes = counters.passes();
   check_passes(counters.chip(), passes, max_passes);
-  const int64_t warmup = std::max(options.warmup_steps, least_warmup);
+  RunOptions warmed_up = options;
+  warmed_up.warmup_steps = std::max(options.warmup_steps, model::runs_before_replay);
+  const int64_t warmup = warmed_up.warmup_steps;
   announce(fmt::format("{} on {}: {} run after {} of warm-up", plural(passes, "pass", "passes"), counters.chip(),
                        plural(passes, "step is", "steps are"), warmup));
-  Gpt2Workload workload(options, warmup + passes);
+  Gpt2Workload workload(warmed_up, warmup + passes);
   for (int64_t step = 0; step < warmup; ++step) workload.step();
   return {counters.chip(), workload.description(), warmup, passes, counters.measure([&] { workload.step(); })};
 }

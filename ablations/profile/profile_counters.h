@@ -20,10 +20,10 @@ struct StepCounters {
   std::vector<harness::CounterValue> values;  // of one step
 };
 
-// Trains as the options say and counts one step for each pass that the metrics need (no metrics: the chip's default
-// set); `announce` is told how many, before the first. A step whose recipe is a graph is counted as one launch of it.
-// Throws std::invalid_argument for a recipe that is not for a GPU, unknown metrics, and more passes than max_passes;
-// harness::Unfit where counters are not to be had.
+// Trains as the options say, with at least the warm-up that a graph needs, and counts one step for each pass that the
+// metrics need (no metrics: the chip's default set); `announce` is told how many, before the first. A step whose recipe
+// is a graph is counted as one launch of it. Throws std::invalid_argument for a recipe that is not for a GPU, unknown
+// metrics, and more passes than max_passes; harness::Unfit where counters are not to be had.
 StepCounters count_step(const RunOptions& options, const std::vector<std::string>& metrics, int64_t max_passes,
                         const std::function<void(const std::string&)>& announce);
 

@@ -59,7 +59,8 @@ double steady_seconds(const std::function<void()>& work, at::Device device) {
 
 Rate copy_rate(at::Device device) {
   const int64_t bytes = int64_t{1} << (device.is_cuda() ? 30 : 28);
-  const at::Tensor from = at::ones({bytes}, at::TensorOptions(device).dtype(at::kByte)), to = at::zeros_like(from);
+  const at::Tensor random = at::randint(256, {1 << 20}, at::TensorOptions(device).dtype(at::kByte));
+  const at::Tensor from = random.repeat({bytes >> 20}), to = at::zeros_like(from);
   const auto copy = [&] {
     if (device.is_cuda()) {
       to.copy_(from, /*non_blocking=*/true);

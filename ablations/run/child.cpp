@@ -1,5 +1,6 @@
 #include "ablations/run/child.h"
 
+#include "ablations/run/peer_watch.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <stdexcept>
 #include <utility>
@@ -38,8 +40,11 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
     return "its steps of warm-up are not the planned ones";
   const Shape shape = shape_of(plan, run.rung);
   const Json& workload = record.at("workload");
+  if (workload.at("model") != plan.model) return "its model is not the planned one";
+  if (workload.at("seed") != plan.seed) return "its seed is not the planned one";
   if (workload.at("batch") != shape.B || workload.at("context") != shape.T ||
-      workload.at("accumulation") != shape.accumulation) {
+      workload.at("accumulation") != shape.accumulation ||
+      (shape.positions > 0 && workload.value("positions", shape.positions) != shape.positions)) {
     return "its steps are not of the planned size";
   }
   const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
@@ -52,6 +57,18 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
 }
 
 namespace {
+
+// A field of the record's recipe that no proof speaks of; empty where there is none. Where host memory goes does not
+// matter to a GPU.
+std::string field_without_proof(const Json& record) {
+  const Json& recipe = record.at("recipe");
+  for (const auto& [field, value] : recipe.items()) {
+    if (field == "host_memory" && recipe.value("device", "") == "cuda") continue;
+    const auto is_of_field = [&](const Json& proof) { return proof.at("field") == field; };
+    if (std::ranges::none_of(record.at("proofs"), is_of_field)) return field;
+  }
+  return "";
+}
 
 // The file into which a child writes its record: gone when the run is over, however it ends.
 class ChildFile {
@@ -101,8 +118,10 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
     }
     if (record.at("status") == "failed" && record.at("id") == run.id) return record;  // it says why itself
     const std::string fault = fault_of(record, plan, run);
-    if (fault.empty()) return record;
-    return failed("rubbish", "its record does not fit the plan: " + fault);
+    if (!fault.empty()) return failed("rubbish", "its record does not fit the plan: " + fault);
+    const std::string unproven = field_without_proof(record);
+    if (!unproven.empty()) return failed("rubbish", "its record has no proof of " + unproven);
+    return record;
   } catch (const std::invalid_argument& error) {
     return failed("rubbish", fmt::format("it left no valid record: {}", error.what()));
   }
@@ -160,13 +179,18 @@ std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const
                                   const fs::path& folder, const std::function<void(std::string_view)>& on_line) {
   const ChildFile written(folder / "records" / (run.id + ".child.tmp"));
   const fs::path log = folder / "logs" / (run.id + ".log");
+  PeerWatch watch(plan.rungs[run.rung]);
   const ChildResult child = harness::run_child({.argv = command_of(plan, run, programs, folder, written.path()),
                                                 .log = log,
                                                 .limit_s = plan.run_limit_s,
                                                 .environment = environment_of(plan.rungs[run.rung]),
-                                                .on_line = on_line});
+                                                .on_line = [&](std::string_view line) {
+                                                  if (!watch.take(line)) on_line(line);
+                                                }});
   if (child.end == ChildResult::End::interrupted) return std::nullopt;
-  return result_record(child, written.path(), log, plan, run);
+  Json record = result_record(child, written.path(), log, plan, run);
+  watch.complete(record);
+  return record;
 }
 
 }  // namespace ablations

@@ -80,10 +80,38 @@ std::string available_host_memory() {
   return "how much of the host's memory was available is not known";
 }
 
+// How often PyTorch's allocator went to the device. That takes the host long, and to free memory it waits for the
+// device. Steps that have settled live on what the allocator holds: already one allocation says that these had not.
+struct AllocatorCalls {
+  int64_t allocations = 0, frees = 0;
+  int64_t retries = 0;  // allocations that failed until it had freed all that it held in reserve
+};
+
+AllocatorCalls allocator_calls() {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+  return {.allocations = stats.num_device_alloc, .frees = stats.num_device_free, .retries = stats.num_alloc_retries};
+}
+
+AllocatorCalls operator-(const AllocatorCalls& after, const AllocatorCalls& before) {
+  return {.allocations = after.allocations - before.allocations,
+          .frees = after.frees - before.frees,
+          .retries = after.retries - before.retries};
+}
+
+// "memory: ..."; empty where there were none.
+std::string flag_of(const AllocatorCalls& calls) {
+  if (calls.allocations == 0 && calls.frees == 0 && calls.retries == 0) return "";
+  return fmt::format(
+      "memory: the allocator went to the device during the timed steps (allocations {}, frees {}, retries {})",
+      calls.allocations, calls.frees, calls.retries);
+}
+
+// The timed steps, and what else went on while they did.
 struct Watched {
   harness::Timing timing;
   harness::GpuWatch gpu;
-  std::optional<double> processor_lost;  // on a CPU: the share of the timed window
+  std::optional<double> processor_lost;     // the share of the timed window
+  std::optional<AllocatorCalls> allocator;  // on a GPU
 };
 
 Watched watched(Gpt2Workload& workload, int64_t warmup_steps, int64_t timed_steps,
@@ -92,26 +120,57 @@ Watched watched(Gpt2Workload& workload, int64_t warmup_steps, int64_t timed_step
   if (workload.on_cuda()) monitor.emplace(harness::current_bus_id());
   Watched seen{.gpu = {.unavailable = "no step ran on a GPU"}};
   std::optional<harness::ProcessorTime> before, after;
+  AllocatorCalls calls_before;
+  // The monitor's thread begins last and ends first: its time is not the run's.
   const auto on_begin = [&] {
-    if (monitor) {
-      monitor->begin();
-    } else {
-      before = harness::processor_time();
-    }
+    before = harness::processor_time();
+    if (!monitor) return;
+    calls_before = allocator_calls();
+    monitor->begin();
   };
   const auto on_end = [&] {
     if (monitor) {
       seen.gpu = monitor->end();
-    } else {
-      after = harness::processor_time();
+      seen.allocator = allocator_calls() - calls_before;
     }
+    after = harness::processor_time();
   };
   seen.timing = harness::measure(workload, warmup_steps, timed_steps, on_step, on_begin, on_end);
   if (before && after) {
-    seen.processor_lost = harness::share_lost(*before, *after, seen.timing.window_ms / 1e3, at::get_num_threads(),
+    // A step on a GPU is prepared by one thread at a time: this one, and autograd's for the backward pass.
+    const int busy_threads = workload.on_cuda() ? 1 : at::get_num_threads();
+    seen.processor_lost = harness::share_lost(*before, *after, seen.timing.window_ms / 1e3, busy_threads,
                                               harness::this_machine().cpu.logical_cores);
   }
   return seen;
+}
+
+std::vector<std::string> flags_of(const Watched& seen) {
+  std::vector<std::string> flags = harness::flags(seen.gpu);
+  for (const std::string& flag :
+       {harness::flag(seen.processor_lost.value_or(0)), flag_of(seen.allocator.value_or(AllocatorCalls{}))}) {
+    if (!flag.empty()) flags.push_back(flag);
+  }
+  return flags;
+}
+
+Json timing_json(const Watched& seen, const Json& losses, int64_t skipped_steps) {
+  const harness::Timing& timing = seen.timing;
+  Json allocator;
+  if (seen.allocator) {
+    allocator = {{"allocations", seen.allocator->allocations},
+                 {"frees", seen.allocator->frees},
+                 {"retries", seen.allocator->retries}};
+  }
+  return {{"warmup_steps", timing.warmup_steps},
+          {"step_ms", timing.step_ms},
+          {"loss", losses},
+          {"page_faults", timing.page_faults},
+          {"skipped_steps", skipped_steps},
+          {"window_ms", timing.window_ms},
+          {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()},
+          {"processor_lost", seen.processor_lost ? Json(*seen.processor_lost) : Json()},
+          {"allocator", allocator}};
 }
 
 Json measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
@@ -119,9 +178,8 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
   const std::string started = harness::utc_now();
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps);
   model::Trainer& trainer = workload.trainer();
-  const auto [timing, gpu, processor_lost] = watched(workload, options.warmup_steps, options.timed_steps, on_step);
-  std::vector<std::string> flags = harness::flags(gpu);
-  if (const std::string flag = harness::flag(processor_lost.value_or(0)); !flag.empty()) flags.push_back(flag);
+  const Watched seen = watched(workload, options.warmup_steps, options.timed_steps, on_step);
+  const harness::Timing& timing = seen.timing;
 
   Json memory = peak_memory(options.recipe);
   Json losses = Json::array();
@@ -145,17 +203,9 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
           {"recipe", model::to_json(options.recipe)},
           {"optimizations", options.applied},
           {"workload", workload.description()},
-          {"timing",
-           {{"warmup_steps", timing.warmup_steps},
-            {"step_ms", timing.step_ms},
-            {"loss", losses},
-            {"page_faults", timing.page_faults},
-            {"skipped_steps", skipped_steps},
-            {"window_ms", timing.window_ms},
-            {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()},
-            {"processor_lost", processor_lost ? Json(*processor_lost) : Json()}}},
-          {"monitor", harness::to_json(gpu, trainer.tokens_per_step() * options.timed_steps)},
-          {"flags", flags},
+          {"timing", timing_json(seen, losses, skipped_steps)},
+          {"monitor", harness::to_json(seen.gpu, trainer.tokens_per_step() * options.timed_steps)},
+          {"flags", flags_of(seen)},
           {"summary", summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
                                  trainer.tokens_per_step())},
           {"memory", memory},
@@ -185,6 +235,15 @@ Json peak_memory(const model::Recipe& recipe) {
             {"reserved_peak_bytes", stats.reserved_bytes[0].peak}};
   }
   return {{"peak_bytes", peak_resident_kib() * 1024}, {"peak_source", "resident set of the process"}};
+}
+
+void reset_peak_memory(const model::Recipe& recipe) {
+  if (recipe.device == model::Device::cuda) {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    c10::cuda::CUDACachingAllocator::resetPeakStats(0);
+    return;
+  }
+  std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM becomes what is resident now (man 5 proc)
 }
 
 Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {

@@ -22,6 +22,7 @@ void check_range(const char* name, int64_t value, int64_t least, int64_t most) {
 const RunOptions& checked(const RunOptions& options) {
   check_range("--steps", options.timed_steps, 1, 100000);
   check_range("--warmup", options.warmup_steps, 0, 100000);
+  check_warmup(options.recipe, options.warmup_steps);
   check_range("--threads", options.threads, 0, 4096);
   return options;
 }
@@ -41,6 +42,14 @@ model::Config config_of(const RunOptions& options) {
 }
 
 }  // namespace
+
+void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
+  if (recipe.execution == model::Execution::eager || warmup_steps >= model::runs_before_replay) return;
+  throw std::invalid_argument(
+      fmt::format("--warmup {} is not allowed with execution graph, which is captured at step {} and then replayed; "
+                  "--warmup {} or more is",
+                  warmup_steps, model::runs_before_replay, model::runs_before_replay));
+}
 
 nlohmann::json workload_json(const RunOptions& options, const std::string& sha256, size_t tokens) {
   const model::Config config = config_of(options);

@@ -32,13 +32,17 @@ struct RunOptions {
   std::vector<std::string> applied;  // names of the optimizations, for the record
 };
 
+// Throws std::invalid_argument where a graph would be captured among the timed steps: their times would be those of
+// eager steps and of the capture.
+void check_warmup(const model::Recipe& recipe, int64_t warmup_steps);
+
 // The "workload" of records, traces, counters and studies: model, sizes, seed, and the tokens' SHA-256 and number.
 nlohmann::json workload_json(const RunOptions& options, const std::string& sha256, size_t tokens);
 
 class Gpt2Workload : public harness::Workload {
  public:
   // Memory policy, threads, tokens and trainer; `steps` are how many may be taken. Throws std::invalid_argument for
-  // sizes out of range, before anything is allocated.
+  // sizes out of range and as check_warmup, before anything is allocated.
   Gpt2Workload(const RunOptions& options, int64_t steps);
 
   Gpt2Workload(const Gpt2Workload&) = delete;  // its trainer calls back

@@ -13,6 +13,7 @@ from conftest import ROOT, read_json, write_json
 GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw"]
 FP16 = [rung.replace("bf16", "fp16") for rung in GPT2]
 TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3"]
+BUSY = "shared: the processor was busy with something else"  # as it may well be where tests run
 
 
 @pytest.fixture(scope="module", name="device")
@@ -64,6 +65,64 @@ def test_what_needs_no_numbers_is_proven_and_what_needs_them_is_not(ladders, nam
         assert all(passed[field] for field in passed.keys() - numbers - {"autocast"}), (rung, record["proofs"])
 
 
+WARMUP_3 = ["--model", "tiny", "-T", "64", "--warmup", "3"]
+
+
+@pytest.mark.parametrize("command", [["run", "--rung", "graph"], ["profile", "--trace", "--rung", "graph"], ["ablate"]],
+                         ids=["run", "trace", "study"])
+def test_a_warm_up_too_short_for_a_graph_is_refused(ladder, device, tmp_path, command) -> None:
+    done = ladder(*command, "--ladder", "gpt2", *WARMUP_3, cwd=tmp_path, variables=device)
+    assert done.returncode == 2 and "--warmup 4 or more is" in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_warm_up_too_short_for_pytorchs_graphs_is_refused(environment, tmp_path) -> None:
+    recipe = {"device": "cuda", "host_memory": "release", "matmul_precision": "highest", "autocast": "bf16", "attention": "manual",
+              "vocabulary_rows": 50257, "optimizer": "fused"}
+    plan = {"workload": {"model": "tiny", "batch": 2, "context": 64, "accumulation": 1, "seed": 1, "threads": 1, "data": "x",
+                         "tokens": "x"}, "warmup_steps": 1, "timed_steps": 3, "runs": [{"id": "r1", "rung": 0}],
+            "rungs": [{"recipe": recipe, "applied": [], "peer": "pytorch-cuda-graphs"}]}
+    command = [sys.executable, ROOT / "ablations" / "peers" / "pytorch_ladder.py", "--run", "r1", "--record", tmp_path / "peer.json",
+               "--plan", write_json(tmp_path / "plan.json", plan)]
+    done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "warmup_steps 1 is not allowed with peer pytorch-cuda-graphs" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt2-fp16"])
+def test_timed_steps_leave_the_devices_memory_alone(ladders, name) -> None:
+    """A capture does not, so none was among them."""
+    for rung, record in ladders[name].items():
+        assert record["timing"]["allocator"] == {"allocations": 0, "frees": 0, "retries": 0}, rung
+        assert not [flag for flag in record["flags"] if flag.startswith("memory: ")], rung
+
+
+def test_timed_steps_that_want_more_memory_are_named(run) -> None:
+    """The first step has all yet to allocate. With 2.9 GiB it must free what is in reserve, where otherwise it would take 3.2."""
+    record = run("bf16", "--model", "tiny", "-B", "64", "-T", "64", "--warmup", "0", "--steps", "3", GIB="2.9")
+    calls = record["timing"]["allocator"]
+    assert min(calls.values()) > 0, calls
+    counted = ", ".join(f"{name} {count}" for name, count in calls.items())  # by name, as JSON has them
+    assert f"memory: the allocator went to the device during the timed steps ({counted})" in record["flags"]
+
+
+def test_the_processor_is_watched_beside_a_gpu(ladder, device, tmp_path) -> None:
+    core = min(os.sched_getaffinity(0))
+
+    def stay() -> None:
+        os.sched_setaffinity(0, {core})
+
+    rival = subprocess.Popen([sys.executable, "-c", "import signal; signal.alarm(300)\nwhile True: pass"], preexec_fn=stay)
+    try:
+        ladder("run", "--ladder", "gpt2", "--rung", "bf16", *TINY[:-1], "60", "--record", tmp_path / "record.json", variables=device,
+               preexec_fn=stay)
+    finally:
+        rival.kill()
+        rival.wait()
+    record = read_json(tmp_path / "record.json")
+    assert 0.1 < record["timing"]["processor_lost"] <= 1
+    assert [flag for flag in record["flags"] if flag.startswith(BUSY)], record["flags"]
+
+
 def test_the_attention_is_the_one_that_the_device_has(run) -> None:
     for capability, attention in [("9.0", "cudnn"), ("8.0", "flash"), ("7.5", "efficient")]:
         assert run("flash", CAPABILITY=capability)["recipe"]["attention"] == attention
@@ -96,21 +155,51 @@ NVML = {"init": "0", "shutdown": "0", "sm_clock": "1980", "memory_clock": "2619"
         "reasons": "0", "utilization": "99", "processes": "1 0", "energy": "1000000 1000000 1025000"}
 
 
-@pytest.mark.parametrize("answers, flag", [({}, ""), ({"reasons": "8"}, "throttled: HwSlowdown"),
-                                           ({"processes": "2 0 77"}, "shared: ")])
-def test_power_and_who_disturbs_are_in_the_record(ladder, device, tmp_path, answers, flag) -> None:
+@pytest.fixture(name="watched")
+def fixture_watched(device, tmp_path):
+    """watched(power="600000"): the fake device with NVML, which says what the script says."""
     library = os.environ.get("FAKE_NVML") or pytest.skip("FAKE_NVML is not set")
     (tmp_path / "libnvidia-ml.so.1").symlink_to(library)
-    script = "\n".join(f"{name} {values}" for name, values in (NVML | answers).items())
+
+    def variables(**answers) -> dict[str, str]:
+        script = "\n".join(f"{name} {values}" for name, values in (NVML | answers).items())
+        return device | {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML_SCRIPT": script}
+
+    return variables
+
+
+def assert_25_joules(monitor: dict, tokens: int) -> None:
+    """Shared out among the tokens, or not, where the timed steps took less than a second."""
+    assert monitor["energy_j"] == 25.0, monitor
+    assert monitor["joules_per_token"] == 25.0 / tokens or "too short" in monitor["notes"]["joules_per_token"], monitor
+
+
+@pytest.mark.parametrize("answers, flag", [({}, ""), ({"reasons": "8"}, "throttled: HwSlowdown"),
+                                           ({"processes": "2 0 77"}, "shared: ")])
+def test_power_and_who_disturbs_are_in_the_record(ladder, watched, tmp_path, answers, flag) -> None:
     done = ladder("run", "--ladder", "gpt2", "--rung", "bf16", "-B", "16", "--warmup", "4", "--steps", "30",
-                  "--record", tmp_path / "record.json", variables=device | {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML_SCRIPT": script})
+                  "--record", tmp_path / "record.json", variables=watched(**answers))
     record = read_json(tmp_path / "record.json")
     monitor = record["monitor"]
-    assert monitor["energy_j"] == 25.0 and monitor["joules_per_token"] == 25.0 / (30 * 16 * 1024), monitor
+    assert_25_joules(monitor, 30 * 16 * 1024)
     assert monitor["power_w"]["median"] == 500 and monitor["sm_clock_mhz"]["median"] == 1980 and monitor["samples"] >= 1
-    assert [one[: len(flag)] for one in record["flags"]] == ([flag] if flag else [])
+    assert [one[: len(flag)] for one in record["flags"] if not one.startswith(BUSY)] == ([flag] if flag else [])
     said = [line for line in done.stdout.splitlines() if line.startswith("disturbed: ")]
     assert said == [f"disturbed: {one}" for one in record["flags"]]
+
+
+def test_the_runner_watches_the_gpu_of_pytorchs_runs(ladder, watched, tmp_path) -> None:
+    """The script's energy is the runner's: each time it is asked it has grown by 25 J."""
+    write_json(tmp_path / "one.json", {**read_json(ROOT / "ladders" / "gpt2.json"), "name": "one", "rungs": ["gpu"]})
+    energy = " ".join(str(1000000 + 25000 * asked) for asked in range(20))
+    done = ladder("ablate", "--ladder", tmp_path / "one.json", *TINY[:-1], "30", "--repeats", "1", "--with-peer", "pytorch",
+                  "--peer-modes", "eager", "--out", tmp_path / "study", variables=watched(energy=energy, reasons="8"), timeout=300)
+    peers = [read_json(file) for file in (tmp_path / "study" / "records").glob("*pytorch*.json")]
+    assert len(peers) == 2, done.stderr  # the first was throttled, and so was the second
+    for record in peers:
+        assert_25_joules(record["monitor"], 30 * 2 * 64)
+        assert [flag for flag in record["flags"] if flag.startswith("throttled: HwSlowdown")], record["flags"]
+        assert not [flag for flag in record["flags"] if flag.startswith("memory: ")], record["timing"]
 
 
 @pytest.fixture(scope="module", name="traces")
@@ -156,13 +245,22 @@ def test_a_trace_bears_unknown_records_and_any_order(ladder, device, traces, tmp
     assert summary["busy_ms"] <= total * (1 + 1e-9) < summary["busy_ms"] * 1.1, "activities out of order look idle between"
 
 
-def test_a_trace_that_lost_records_is_an_error(ladder, device, tmp_path) -> None:
-    """Also those that were lost after the last buffer."""
+@pytest.mark.parametrize("records, said", [("dropped", "CUPTI dropped 5 records"),  # also those after the last buffer
+                                           ("untimed", "CUPTI could not time all that the GPU did")])
+def test_a_trace_that_lost_records_or_times_is_an_error(ladder, device, tmp_path, records, said) -> None:
     done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", "bf16", *TINY, "--out", tmp_path / "trace",
-                  variables=device | {"FAKE_CUPTI": "dropped"})
+                  variables=device | {"FAKE_CUPTI": records})
     assert done.returncode == 1
-    assert done.stderr.strip().splitlines()[-1] == "ladder: CUPTI dropped 5 records", done.stderr
+    assert done.stderr.strip().splitlines()[-1] == f"ladder: {said}", done.stderr
     assert not list((tmp_path / "trace").glob("*.json"))
+
+
+def test_what_the_roofline_takes_is_not_the_steps_memory(ladder, device, tmp_path) -> None:
+    """Two blocks of a GiB, among others."""
+    done = ladder("profile", "--trace", "--roofline", "--ladder", "gpt2", "--rung", "bf16", *TINY, "--out", tmp_path, variables=device)
+    assert done.returncode == 0, done.stderr
+    memory = read_json(tmp_path / "bf16.trace.json")["memory"]
+    assert 0 < memory["peak_bytes"] <= memory["reserved_peak_bytes"] < 2**30, memory
 
 
 def test_products_are_made_in_the_precision_of_the_rung(traces) -> None:
@@ -256,6 +354,21 @@ def test_a_study_of_the_fake_device_has_no_number(ladder, device, tmp_path) -> N
     assert len(planned) > 5 and all(rung["status"] == "unproven" and rung["ms_per_step"] is None for rung in planned), planned
 
 
+def test_gpu_checks_studies_are_ones_that_the_program_plans(ladder, device, monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("LADDER_HOME", str(ROOT))
+    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
+    import gpu_check
+
+    for number, study in enumerate([*gpu_check.FULL.studies, *gpu_check.QUICK.studies]):
+        # One run of a small model, and no traces, after which the budget is spent.
+        arguments = [word for word in study.arguments.split() if word != "--explain"]
+        done = ladder("ablate", *arguments, "--model", "tiny", "-T", "16", "--budget-s", "1", "--out", tmp_path / str(number),
+                      variables=device)
+        assert done.returncode == 1 and "the budget of 1 s is spent" in done.stderr, (study, done.stderr)
+        peers = {rung["peer"] for rung in read_json(tmp_path / str(number) / "plan.json")["rungs"] if "peer" in rung}
+        assert bool(peers) == ("--with-peer" in arguments), study
+
+
 def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
     """The tests that a GPU passes would be worth nothing if a device passed them that only says that it worked."""
     suites = ["Graph", "Deterministic", "DeviceTrace", "Memory", "Ops", "Scaler", "Clock"]
@@ -264,7 +377,7 @@ def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
     assert done.returncode == 1 and "SKIPPED" not in done.stdout, done.stdout[-4000:]
     verdicts = {name: verdict for verdict, name in re.findall(r"^\[ +(OK|FAILED) +\] (\w+\.\w+) \(", done.stdout, re.M)}
     assert {name for name, verdict in verdicts.items() if verdict == "OK"} == {
-        "Clock.EventsFitIntoTheHostsWindow", "Deterministic.IsProvenWithoutAWait",
+        "Clock.EventsFitIntoTheHostsWindow", "Clock.LeavesOutNothingBetweenTwoSteps", "Deterministic.IsProvenWithoutAWait",
         "DeviceTrace.LabelsEagerKernelsAndGraphNodes", "Memory.ThatIsNotThereIsReported", "Ops.NoAttentionFallsBackToAnother"}
     assert {name for name, verdict in verdicts.items() if verdict == "FAILED"} == {
         "Deterministic.RunsRepeatToTheBit", "Graph.FollowsTheSchedule", "Graph.HoldsAllMicroSteps",

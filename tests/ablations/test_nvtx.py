@@ -1,5 +1,6 @@
 """What a tool that listens to NVTX sees of a run: nvtx_tool.cpp is attached as Nsight Systems would be, and writes down every
-range. On a CPU the backward pass runs on the trainer's thread, so that its ranges lie within the phase."""
+range. On a CPU the backward pass runs on the trainer's thread, so that its ranges lie within the phase; on a GPU (a fake one,
+tests/fake_cuda) on a thread of its own."""
 
 import dataclasses
 import itertools
@@ -12,7 +13,7 @@ from conftest import read_json
 
 WARMUP, STEPS = 1, 2
 OBSERVED = 1  # after the timed ones, for the proofs
-RUN = ["run", "--model", "tiny", "-B", "2", "-T", "16", "--steps", STEPS, "--warmup", WARMUP, "--threads", "1"]
+RUN = ["run", "--model", "tiny", "-B", "2", "-T", "16", "--steps", STEPS, "--threads", "1"]
 BLOCK = ["ln_1", "c_attn", "attention", "attn_proj", "residual", "ln_2", "c_fc", "gelu", "mlp_proj", "residual"]
 
 
@@ -53,11 +54,11 @@ def run(program, ladder, tmp_path_factory):
     """run(attached, ...): `ladder run` with or without the tool."""
     library = os.environ.get("NVTX_TOOL_LIBRARY") or pytest.skip("NVTX_TOOL_LIBRARY is not set")
 
-    def start(*flags: str, attached: bool = True) -> Seen:
+    def start(*flags: str, warmup: int = WARMUP, attached: bool = True, status: int = 0, **others: str) -> Seen:
         folder = tmp_path_factory.mktemp("nvtx")
         variables = {"NVTX_TOOL_FILE": str(folder / "ranges")} | ({"NVTX_INJECTION64_PATH": library} if attached else {})
-        done = ladder(*RUN, *flags, "--record", folder / "record.json", variables=variables)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = ladder(*RUN, "--warmup", warmup, *flags, "--record", folder / "record.json", variables=variables | others)
+        assert done.returncode == status, done.stdout + done.stderr
         return Seen(folder / "ranges", read_json(folder / "record.json")["timing"]["loss"])
 
     return start
@@ -102,6 +103,21 @@ def test_backward_is_told_by_layer_last_one_first(seen) -> None:
 def test_every_micro_step_has_its_own_forward_and_backward(run) -> None:
     for step in run("--accumulation", "2").steps():
         assert step.names() == ["data", "forward", "backward", "forward", "backward", "clip", "update"]
+
+
+@pytest.mark.parametrize("rung, replays", [("gpu", False), ("graph", True)])
+def test_on_a_gpu_the_phases_cover_the_step(run, preloadable, rung, replays) -> None:
+    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS or cuDNN were not found")
+    seen = run("--ladder", "gpt2", "--rung", rung, warmup=4, status=1, LD_PRELOAD=str(preloadable(library)), CUDA_VISIBLE_DEVICES="0")
+    outermost = seen.steps()
+    steps = [one for one in outermost if one.name == "step"]
+    phases = ["data", "forward", "backward", "clip", "update"]
+    assert [one.names() for one in steps[:4]] == [phases] * 4  # the fourth is captured, where there is a graph
+    assert [one.names() for one in steps[4:6]] == [["data"] if replays else phases] * 2
+    assert all(not one.inner[2].inner for one in steps[:4])  # told by autograd's own thread
+    backward = {one.name for one in outermost} - {"step"}
+    parts = {part for part in BLOCK for layer in (0, 1) if f"{part} of layer {layer}" in backward}
+    assert parts == set(BLOCK) and {"cross_entropy", "head", "ln_f", "embed", "accumulate_grad"} <= backward
 
 
 def test_without_a_tool_nothing_is_written_and_the_same_is_learned(run, seen) -> None:

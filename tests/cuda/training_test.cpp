@@ -4,7 +4,7 @@
 #include "ablations/run/observe.h"
 #include "ablations/run/proof.h"
 #include "ablations/run/run.h"
-#include "ablations/study/analysis.h"
+#include "ablations/study/guard.h"
 #include "harness/clock.h"
 #include "tests/cuda/device.h"
 
@@ -13,8 +13,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 namespace {
 
@@ -201,25 +203,35 @@ TEST(Data, ArrivesInOrderWhileStepsCompute) {
   for (size_t i = 0; i < cpu.size(); ++i) EXPECT_NEAR(seen[i], cpu[i], 1e-3) << "step " << i;
 }
 
+class Steps : public harness::Workload {
+ public:
+  Steps() : trainer_(small(), on_device({}), {.B = 4, .T = 128, .max_steps = 12}, text()) {}
+  void step() override { trainer_.step(); }
+  void synchronize() override { trainer_.synchronize(); }
+  [[nodiscard]] bool on_cuda() const override { return true; }
+
+ private:
+  Trainer trainer_;
+};
+
 TEST(Clock, EventsFitIntoTheHostsWindow) {
   if (rehearsal()) GTEST_SKIP() << "a CPU has no events";
-  class Steps : public harness::Workload {
-   public:
-    explicit Steps(Trainer& trainer) : trainer_(trainer) {}
-    void step() override { trainer_.step(); }
-    void synchronize() override { trainer_.synchronize(); }
-    [[nodiscard]] bool on_cuda() const override { return true; }
-
-   private:
-    Trainer& trainer_;
-  };
-  Trainer trainer(small(), on_device({}), {.B = 4, .T = 128, .max_steps = 12}, text());
-  Steps steps(trainer);
+  Steps steps;
   const harness::Timing timing = harness::measure(steps, 4, 8);
   ASSERT_TRUE(timing.device_ms.has_value());
   EXPECT_GT(*timing.device_ms, 0);
   EXPECT_LE(*timing.device_ms, timing.window_ms * 1.001);  // two clocks
+  EXPECT_EQ(timing.step_ms.size(), 12U);
   for (const double ms : timing.step_ms) EXPECT_GT(ms, 0);
+}
+
+TEST(Clock, LeavesOutNothingBetweenTwoSteps) {
+  if (rehearsal()) GTEST_SKIP() << "a CPU has no events";
+  Steps steps;
+  const auto pause = [](int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(40)); };
+  const harness::Timing timing = harness::measure(steps, 4, 8, pause);
+  EXPECT_GT(*timing.device_ms, 0.999 * 7 * 40);  // the last pause comes after the last step
+  EXPECT_LE(*timing.device_ms, timing.window_ms * 1.001);
 }
 
 TEST(Memory, ThatIsNotThereIsReported) {

@@ -3,6 +3,7 @@
 //   dropped   five records are lost, two before the first buffer is handed over and three after the last
 //   unknown   each record follows one of a kind that nobody enabled
 //   reversed  the kernels' records come in the opposite order of time
+//   untimed   the kernels' records say neither when they began nor when they ended
 #include "fake_cuda/device.h"
 
 #include <cupti.h>
@@ -70,12 +71,17 @@ void mix_unknown(std::vector<std::string>& records) {
   records.swap(mixed);
 }
 
-void reverse_kernels(std::vector<std::string>& records) {
+std::vector<std::string*> kernels_of(std::vector<std::string>& records) {
   std::vector<std::string*> kernels;
   for (std::string& record : records) {
     const auto* activity = reinterpret_cast<const CUpti_Activity*>(record.data());
     if (activity->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) kernels.push_back(&record);
   }
+  return kernels;
+}
+
+void reverse_kernels(std::vector<std::string>& records) {
+  const std::vector<std::string*> kernels = kernels_of(records);
   for (size_t i = 0; i < kernels.size() / 2; ++i) kernels[i]->swap(*kernels[kernels.size() - 1 - i]);
 }
 
@@ -95,8 +101,13 @@ size_t disturb(std::vector<std::string>& records) {
     mix_unknown(records);
   } else if (what == "reversed") {
     reverse_kernels(records);
+  } else if (what == "untimed") {
+    for (std::string* kernel : kernels_of(records)) {
+      auto* record = reinterpret_cast<CUpti_ActivityKernel10*>(kernel->data());
+      record->start = record->end = 0;
+    }
   } else {
-    std::fprintf(stderr, "FAKE_CUPTI=%s: neither dropped nor unknown nor reversed\n", asked);
+    std::fprintf(stderr, "FAKE_CUPTI=%s: neither dropped nor unknown nor reversed nor untimed\n", asked);
     std::abort();
   }
   std::fprintf(stderr, "fake CUPTI: %s\n", asked);

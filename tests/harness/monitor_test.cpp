@@ -51,10 +51,16 @@ TEST(Monitor, RecordsTheTimedWindow) {
   EXPECT_EQ(library.calls("sm_clock"), 0);  // nothing is sampled before the window
   monitor.begin();
   library.wait_for_calls("reasons", 4);
-  const GpuWatch watch = monitor.end();
+  GpuWatch watch = monitor.end();
   const int asked = library.calls("sm_clock");
   EXPECT_EQ(asked, std::ssize(watch.samples));
 
+  EXPECT_GT(watch.seconds, 0);
+  watch.seconds = 0.5;  // too short for the energy counter's steps
+  EXPECT_TRUE(to_json(watch, 100)["joules_per_token"].is_null());
+  EXPECT_NE(to_json(watch, 100)["notes"]["joules_per_token"].get<std::string>().find("0.50 s is too short"),
+            std::string::npos);
+  watch.seconds = 2;
   const nlohmann::json seen = to_json(watch, 100);
   EXPECT_EQ(seen["samples"], watch.samples.size());
   EXPECT_EQ(seen["sm_clock_mhz"], (nlohmann::json{{"min", 1500.0}, {"median", 1500.0}, {"max", 1980.0}}));
@@ -109,13 +115,13 @@ TEST(Monitor, ARefusedCallCostsItsOwnFieldOnly) {
 TEST(Monitor, TellsOtherProcessesFromItself) {
   const auto others = [](const std::string& line) {
     const Library library(FAKE_NVML, ("init 0\n" + line).c_str());
-    return NvmlDevice(bus_id, FAKE_NVML).other_processes();
+    return NvmlDevice(bus_id, FAKE_NVML).other_processes(::getpid());
   };
   EXPECT_EQ(others("processes 1 0").value, 0);
   EXPECT_EQ(others("processes 3 77 0 78").value, 2);
   // In a container: nobody is seen, or all of them under foreign ids.
   EXPECT_FALSE(others("processes 0").value);
-  EXPECT_NE(others("processes 0").note.find("not even this one"), std::string::npos);
+  EXPECT_NE(others("processes 0").note.find("not even the measured one"), std::string::npos);
   EXPECT_EQ(others("processes 1 77").value, 0);
   EXPECT_EQ(others("processes 2 77 78").value, 1);
   EXPECT_NE(others("processes 2 77 78").note.find("not those of this container"), std::string::npos);
@@ -159,7 +165,7 @@ TEST(Monitor, StopsAndShutsDownWhenTheRunFails) {
 }
 
 TEST(Monitor, AWindowWithoutSamplesSaysSo) {
-  const GpuWatch watch{.energy_j = {3.0, ""}, .other_processes = {0.0, ""}};
+  const GpuWatch watch{.energy_j = {3.0, ""}, .other_processes = {0.0, ""}, .seconds = 2};
   const nlohmann::json seen = to_json(watch, 2);
   EXPECT_TRUE(seen["sm_clock_mhz"].is_null() && seen["throttle"].is_null());
   EXPECT_EQ(seen["notes"]["power_w"], "the timed window was over before the first sample");

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 namespace {
@@ -65,6 +67,19 @@ TEST_F(Process, KillsAtTheLimitWithEverythingItStarted) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_TRUE(gone);
+}
+
+TEST_F(Process, KillsTheChildWhereALineCannotBeTaken) {
+  pid_t child = 0;
+  const auto refuse = [&](std::string_view line) {
+    child = std::stoi(std::string(line));
+    throw std::runtime_error("planted");
+  };
+  EXPECT_THROW(harness::run_child(
+                   {.argv = {"/bin/sh", "-c", "echo $$ >&3; sleep 300"}, .log = folder_ / "log", .on_line = refuse}),
+               std::runtime_error);
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(::kill(child, 0) == -1 && errno == ESRCH);  // gone, and waited for
 }
 
 TEST_F(Process, DoesNotWaitForADaemonThatHoldsThePipe) {

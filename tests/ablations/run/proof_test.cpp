@@ -4,6 +4,7 @@
 
 #include "ablations/plan/optimizations.h"
 #include "ablations/run/observe.h"
+#include "ablations/run/run.h"
 #include "harness/environment.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
@@ -11,8 +12,13 @@
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <typeinfo>
 
 namespace {
 
@@ -188,6 +194,24 @@ TEST(Proof, AGraphIsOneLaunchAndNothingElse) {
   EXPECT_NE(proof_of(proofs, "execution").observed.find("not counted: another tool"), std::string::npos);
 }
 
+TEST(Proof, NothingIsSaidOfCallsThatWereNotCounted) {
+  const auto expected = [](const Recipe& recipe, const RunFacts& run, const std::string& field) {
+    return proof_of(prove(recipe, run), field).expected;
+  };
+  const Recipe eager{.device = Device::cuda};
+  const Recipe graph{.device = Device::cuda, .execution = Execution::graph};
+  RunFacts run = on_cuda(1400, 0, 0, 500);
+  EXPECT_EQ(expected(eager, run, "device"), "parameters on cuda; the host waits for nothing in a step");
+  EXPECT_EQ(expected(eager, run, "execution"),
+            "forward and backward are dispatched operation by operation; no graph is launched");
+  EXPECT_EQ(expected(graph, run, "execution"),
+            "a step dispatches nothing of forward and backward; it is one graph launch and no other kernel launch");
+  run.observations["cuda_calls"] = {{"unavailable", "another tool"}};
+  EXPECT_EQ(expected(eager, run, "device"), "parameters on cuda");
+  EXPECT_EQ(expected(eager, run, "execution"), "forward and backward are dispatched operation by operation");
+  EXPECT_EQ(expected(graph, run, "execution"), "a step dispatches nothing of forward and backward");
+}
+
 TEST(Proof, FullPrecisionIsReadBackFromCublasToo) {
   const Recipe gpu{.device = Device::cuda};
   RunFacts run = on_cuda(1400, 0, 0, 500);
@@ -251,6 +275,50 @@ TEST(Observe, TellsActivationsFromWeights) {
   EXPECT_NEAR(activations({.B = 2, .T = 32, .accumulation = 3, .max_steps = 1 + observed_steps}) / one, 1.0, 0.02);
 }
 
+TEST(Observe, LeavesATrainerAsItWasWhereAStepFails) {
+  const TokenStream stream = text();
+  Trainer trainer(preset("tiny"), {}, {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream);
+  trainer.ops().attention = [](const at::Tensor&, const at::Tensor&, const at::Tensor&) -> at::Tensor {
+    throw std::runtime_error("planted");
+  };
+  const std::type_info& head = trainer.ops().head.target_type();
+  const std::type_info& on_phase = trainer.on_phase.target_type();
+  EXPECT_THROW((void)observe(trainer), std::runtime_error);
+  EXPECT_TRUE(trainer.ops().head.target_type() == head);
+  EXPECT_TRUE(trainer.on_phase.target_type() == on_phase);
+}
+
+TEST(PeakMemory, IsOfWhatComesAfterAReset) {
+  if (::access("/proc/self/clear_refs", W_OK) != 0) GTEST_SKIP() << "this kernel forgets no peak";
+  constexpr size_t bytes = size_t{256} << 20;
+  void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(block, MAP_FAILED);
+  std::memset(block, 1, bytes);
+  ::munmap(block, bytes);
+  const auto peak = [] { return peak_memory({}).at("peak_bytes").get<int64_t>(); };
+  const int64_t before = peak();
+  reset_peak_memory({});
+  EXPECT_LT(peak(), before - (int64_t{200} << 20));
+}
+
+TEST(Warmup, ThatCapturesAGraphInATimedStepIsRefused) {
+  const Recipe eager{.device = Device::cuda}, graph{.device = Device::cuda, .execution = Execution::graph};
+  EXPECT_NO_THROW(check_warmup(eager, 0));
+  EXPECT_NO_THROW(check_warmup(graph, runs_before_replay));
+  EXPECT_THROW(check_warmup(graph, runs_before_replay - 1), std::invalid_argument);
+  RunOptions options;  // refused before anything is looked for
+  options.warmup_steps = 3;
+  options.recipe = graph;
+  try {
+    const Gpt2Workload workload(options, 10);
+    FAIL() << "accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "--warmup 3 is not allowed with execution graph, which is captured at step 4 and then replayed; "
+                 "--warmup 4 or more is");
+  }
+}
+
 TEST(Precision, IsReadOffTheError) {
   EXPECT_EQ(precision_of(4e-7), "float32");
   EXPECT_EQ(precision_of(3e-4), "tf32 or float16");
@@ -267,6 +335,14 @@ TEST(Precision, IsReadOffTheError) {
   };
   EXPECT_EQ(precision_of(error(at::kBFloat16)), "bfloat16");
   EXPECT_EQ(precision_of(error(at::kHalf)), "tf32 or float16");
+  // A tensor core may cut float32 off to TF32's 10 bits of mantissa instead of rounding it.
+  const auto cut_off = [](const at::Tensor& x) {
+    return x.view(at::kInt).bitwise_and(~((1 << 13) - 1)).view(at::kFloat).to(at::kDouble);
+  };
+  const at::Tensor product = at::matmul(cut_off(a), cut_off(b));
+  const double cut_off_error = ((product - exact).norm() / exact.norm()).item<double>();
+  EXPECT_NEAR(cut_off_error, 7.7e-4, 1e-5);
+  EXPECT_EQ(precision_of(cut_off_error), "tf32 or float16");
 }
 
 }  // namespace
