@@ -13,9 +13,9 @@ int profile(const ProfileFlags& flags);
 int compare(const CompareFlags& flags);
 
 // Carries the gate out, writes its files and returns the exit status: 0 the same or faster, 1 slower, losses that
-// differ, or a head that fails; 3 inconclusive. Throws std::invalid_argument for what cannot be used, harness::Unfit
-// where base fails, there is no baseline, or circumstances differ without --force. 130 when interrupted; --resume goes
-// on.
+// differ, or a head that fails; 3 inconclusive, or a base that fails. Throws std::invalid_argument for what cannot be
+// used, harness::Unfit where there is no baseline, or circumstances differ without --force. 130 when interrupted;
+// --resume goes on.
 int gate(const GateFlags& flags);
 
 int report(const ReportFlags& flags);

@@ -3,9 +3,10 @@
 //
 //   FOLDER/plan.json, records/, logs/   as a study's (ablations/run/study_folder.h): "base-NAME" and "head-NAME"
 //   FOLDER/gate.json                    the verdict (results/schemas/gate.v1.json)
-//   FOLDER/summary.md                   the same for people
+//   FOLDER/summary.md, gate.svg, ...    the same for people
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
+#include "ablations/commands/draw.h"
 #include "ablations/commands/request.h"
 #include "ablations/report/gate_table.h"
 #include "ablations/run/occupy.h"
@@ -20,9 +21,11 @@
 #include "harness/unfit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 namespace ablations {
@@ -98,14 +101,23 @@ std::vector<PlannedRun> abba(const Plan& plan, size_t recipes, bool both, bool b
   return runs;
 }
 
-// Every arm has a baseline, or `saves` makes one: else throws harness::Unfit. Returns how many runs the smallest has; 0
-// where one is missing.
+// Every arm has a baseline of these circumstances, or `saves` makes one: else throws harness::Unfit. Returns how many
+// runs the smallest has; 0 where one is missing.
 int64_t runs_in_baselines(const Plan& plan) {
   int64_t least = 0;
   bool missing = false;
   for (const Rung& rung : plan.rungs) {
-    const fs::path file = baseline_file(plan.gate->baselines, expected_record(plan, rung));
-    if (fs::exists(file)) {
+    const Json expected = expected_record(plan, rung);
+    const fs::path file = baseline_file(plan.gate->baselines, expected);
+    std::vector<std::string> differing;
+    if (fs::exists(file)) differing = other_circumstances(file, "baseline", expected);
+    if (!differing.empty() && !plan.gate->saves && !plan.gate->force) {
+      throw harness::Unfit(
+          fmt::format("the baseline of \"{}\" was made under other circumstances ({}): {}; ladder gate --baselines {} "
+                      "--save stores a new one in its place, --force compares all the same",
+                      rung.title, file.string(), fmt::join(differing, "; "), plan.gate->baselines));
+    }
+    if (fs::exists(file) && (differing.empty() || plan.gate->force)) {
       const auto runs = static_cast<int64_t>(read_baseline(file).records.size());
       least = least == 0 ? runs : std::min(least, runs);
       continue;
@@ -146,7 +158,10 @@ Plan gate_plan(const GateFlags& flags) {
   plan.id = "gate-" + plan.id;
   if (!both) {
     const int64_t stored = runs_in_baselines(plan);
-    if (stored > 0) plan.gate->top_up = std::clamp<int64_t>(stored - pairs, 0, plan.gate->top_up);
+    if (stored > 0 && stored < pairs + plan.gate->top_up) {
+      plan.gate->top_up = std::max<int64_t>(stored - pairs, 0);
+      fmt::print(stderr, "note: a baseline here has {} runs, and more pairs there cannot be\n", stored);
+    }
     plan.repeats = pairs + plan.gate->top_up;
     if (stored == 0) plan.gate->top_up = 0;  // a baseline is made of all of them at once
   } else {
@@ -170,6 +185,35 @@ Plan open_gate(const fs::path& folder) {
   return plan;
 }
 
+// The verdict of a gate that has come to its end. It is not judged again: what it has saved would be compared with
+// itself. None where a run is missing or is to be made again.
+std::optional<Json> ended_verdict(const Plan& plan, const fs::path& folder) {
+  if (!fs::exists(folder / "gate.json")) return std::nullopt;
+  Json verdict = harness::read_json(folder / "gate.json", "gate");
+  if (verdict.at("verdict") == "UNFIT" || verdict.at("verdict") == "FAILED") return std::nullopt;
+  const auto pairs = verdict.at("pairs").get<int64_t>();
+  const auto is_missing = [&](const PlannedRun& run) {
+    return run.repeat < pairs && !fs::exists(record_file(folder, run.id));
+  };
+  if (std::ranges::any_of(plan.runs, is_missing)) return std::nullopt;
+  return verdict;
+}
+
+// As JSON, or as a table with its files and picture. A picture that cannot be drawn changes no exit status.
+int show(const Json& verdict, const fs::path& out, bool json) {
+  if (json) {
+    fmt::print("{}\n", harness::ascii_text(verdict));
+  } else {
+    fmt::print("{}\nFiles:\n{}\n{}\n", gate_table(verdict, standard_output()),
+               files::printable((out / "gate.json").string()), files::printable((out / "summary.md").string()));
+    std::fflush(stdout);
+    if (!verdict.at("comparison").is_null()) (void)draw("picture", out / "gate.json", out);
+  }
+  std::fflush(stdout);
+  tell_github(verdict);
+  return verdict.at("exit_status");
+}
+
 Plan first_pairs(Plan plan, int64_t pairs) {
   std::erase_if(plan.runs, [&](const PlannedRun& run) { return run.repeat >= pairs; });
   return plan;
@@ -182,6 +226,7 @@ int gate(const GateFlags& flags) {
   Plan plan;
   if (flags.resume) {
     plan = open_gate(out);
+    if (const auto verdict = ended_verdict(plan, out)) return show(*verdict, out, flags.json);
     check_workload(plan);
     if (!plan.rungs.back().against) (void)runs_in_baselines(plan);
   } else {
@@ -211,15 +256,7 @@ int gate(const GateFlags& flags) {
   }
   harness::write_json(out / "gate.json", verdict, "gate");
   files::write_file(out / "summary.md", gate_markdown(verdict));
-  if (flags.json) {
-    fmt::print("{}\n", harness::ascii_text(verdict));
-  } else {
-    fmt::print("{}\nFiles:\n{}\n{}\n", gate_table(verdict, standard_output()), (out / "gate.json").string(),
-               (out / "summary.md").string());
-  }
-  std::fflush(stdout);
-  tell_github(verdict);
-  return verdict.at("exit_status");
+  return show(verdict, out, flags.json);
 }
 
 }  // namespace ablations

@@ -50,7 +50,13 @@ StudyFiles read_study(const fs::path& path) {
   if (path.filename() == "study.json") return read_study(fs::absolute(path).parent_path());
   if (path.filename().string().ends_with(".study.json")) return stored_study(path);
   if (!fs::exists(path / "plan.json") && fs::exists(path / "study.json")) return stored_study(path);
-  return computed_study(open_study(path), path);
+  const Plan plan = open_study(path);
+  if (plan.gate) {
+    throw std::invalid_argument(fmt::format(
+        "{}: is a gate, not a study, and drawn in gate.svg; ladder report STUDY --with {} shows it beside a study",
+        path.string(), (path / "gate.json").string()));
+  }
+  return computed_study(plan, path);
 }
 
 // The study's own study.json is made anew with its report. A folder that cannot be written is no reason not to draw it

@@ -23,7 +23,7 @@ struct PlannedRun {
 struct GateTerms {
   double min_effect = 0.02;
   int64_t top_up = 0;     // of the plan's repeats, so many come only if the others leave it open
-  std::string baselines;  // the folder with what it compares with; empty: the plan has base's runs, too
+  std::string baselines;  // the folder with baselines and noise floors
   bool calibrates = false, saves = false, force = false;
 };
 

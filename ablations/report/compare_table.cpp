@@ -82,6 +82,7 @@ std::vector<std::string> closing(const Json& comparison) {
     lines.push_back(fmt::format("{} run{} of {} left out, not a number: {}", left_out.size(),
                                 left_out.size() == 1 ? "" : "s", side, left_out.front().get<std::string>()));
   }
+  for (const Json& warning : comparison.value("warnings", Json::array())) lines.push_back(warning);
   for (const Json& line : comparison.at("forced")) {
     lines.push_back("FORCED: measured under different circumstances: " + line.get<std::string>());
   }

@@ -19,6 +19,11 @@ using harness::Json;
 
 namespace {
 
+// Whether it says of two programs which is faster; a calibration compares one with itself.
+bool compares(const Json& verdict) {
+  return !verdict.at("comparison").is_null() && verdict.at("verdict") != "CALIBRATED";
+}
+
 std::string headline(const Json& verdict) {
   std::string line = verdict.at("verdict");
   for (const Json& reason : verdict.at("reasons")) {
@@ -73,9 +78,7 @@ std::string noise_table(const Json& as_written) {
 std::string gate_table(const Json& as_written, const Look& look) {
   const Json verdict = with_printable_texts(as_written);
   std::string text;
-  if (!verdict.at("comparison").is_null() && verdict.at("verdict") != "CALIBRATED") {
-    text += comparison_table(verdict.at("comparison"), look);
-  }
+  if (compares(verdict)) text += comparison_table(verdict.at("comparison"), look);
   for (const Json& noise : verdict.at("calibration")) text += noise_table(noise);
   for (const Json& warning : verdict.at("warnings")) text += warning_line(look, warning);
   const std::string word = verdict.at("verdict");
@@ -93,7 +96,7 @@ std::string gate_markdown(const Json& verdict) {
   for (const Json& warning : verdict.at("warnings")) {
     text += "- warning: " + markdown(warning.get<std::string>()) + "\n";
   }
-  if (!verdict.at("comparison").is_null()) text += "\n" + comparison_markdown(verdict.at("comparison"));
+  if (compares(verdict)) text += "\n" + comparison_markdown(verdict.at("comparison"));
   for (const Json& noise : verdict.at("calibration")) {
     text += fmt::format("\n{}: noise floor\n\n| pairs | floor |\n|--:|--:|\n",
                         markdown(noise.at("label").get<std::string>()));

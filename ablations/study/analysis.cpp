@@ -28,13 +28,28 @@ void warn_of_disturbed_runs(const Measured& measured, Json& warnings) {
   std::string first;
   for (const RunsByRepeat& runs : measured.runs_of) {
     for (const auto& [repeat, run] : runs) {
-      if (run.disturbances.empty()) continue;
-      if (++disturbed == 1) first = run.disturbances.front();
+      if (run.disturbed.empty()) continue;
+      if (++disturbed == 1) first = run.disturbed;
     }
   }
   if (disturbed == 0) return;
   warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}", disturbed, measured.runs_ok,
                                  disturbed == 1 ? "was" : "were", first, disturbed == 1 ? "" : ", and others"));
+}
+
+// Where nobody looked, "not disturbed" says nothing.
+void warn_of_unwatched_runs(const Measured& measured, Json& warnings) {
+  int64_t unwatched = 0;
+  std::string reason;
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    for (const auto& [repeat, run] : runs) {
+      if (run.unwatched.empty()) continue;
+      if (++unwatched == 1) reason = run.unwatched;
+    }
+  }
+  if (unwatched == 0) return;
+  warnings.push_back(fmt::format("{} of {} runs {} not watched for a throttled or shared GPU: {}", unwatched,
+                                 measured.runs_ok, unwatched == 1 ? "was" : "were", reason));
 }
 
 // Where the reference of a cumulative ladder has no valid number, the first measured rung after it takes its place.
@@ -250,32 +265,34 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   add_explanations(plan, folder, rungs);
   warn_of_rungs(plan, measured, warnings);
   warn_of_disturbed_runs(measured, warnings);
+  warn_of_unwatched_runs(measured, warnings);
   warn_of_load(environment, warnings);
 
-  Json study{
-      {"kind", "study"},
-      {"schema_version", 1},
-      {"id", plan.id},
-      {"created", plan.created.empty() ? measured.first_started : plan.created},
-      {"finished", measured.runs_ok == static_cast<int64_t>(plan.runs.size()) ? Json(measured.last_started) : Json()},
-      {"mode", name_of(plan.mode)},
-      {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
-      {"workload", workload},
-      {"plan",
-       {{"repeats", plan.repeats},
-        {"warmup_steps", plan.warmup_steps},
-        {"timed_steps", plan.timed_steps},
-        {"order_seed", plan.order_seed},
-        {"runs_planned", plan.runs.size()},
-        {"runs_ok", measured.runs_ok}}},
-      {"device", {{"kind", uses_cuda(plan) ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
-      {"statistics", statistics_of(plan)},
-      {"headline", headline_of(plan, rungs, reference, last)},
-      {"rungs", rungs},
-      {"attribution", attribution_json(plan, measured, rungs)},
-      {"runs", measured.runs},
-      {"warnings", warnings},
-      {"environment", environment}};
+  const bool is_missing_runs =
+      std::ranges::any_of(measured.runs, [](const Json& run) { return run.at("status") == "missing"; });
+  Json study{{"kind", "study"},
+             {"schema_version", 1},
+             {"id", plan.id},
+             {"created", plan.created.empty() ? measured.first_started : plan.created},
+             {"finished", is_missing_runs ? Json() : Json(measured.last_started)},
+             {"mode", name_of(plan.mode)},
+             {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
+             {"workload", workload},
+             {"plan",
+              {{"repeats", plan.repeats},
+               {"warmup_steps", plan.warmup_steps},
+               {"timed_steps", plan.timed_steps},
+               {"order_seed", plan.order_seed},
+               {"runs_planned", plan.runs.size()},
+               {"runs_ok", measured.runs_ok}}},
+             {"device", {{"kind", uses_cuda(plan) ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
+             {"statistics", statistics_of(plan)},
+             {"headline", headline_of(plan, rungs, reference, last)},
+             {"rungs", rungs},
+             {"attribution", attribution_json(plan, measured, rungs)},
+             {"runs", measured.runs},
+             {"warnings", warnings},
+             {"environment", environment}};
   if (!plan.swept.empty()) study["swept"] = plan.swept;
   return study;
 }

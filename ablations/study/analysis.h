@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "ablations/study/guard.h"
 
 #include <filesystem>
 

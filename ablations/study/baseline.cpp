@@ -41,6 +41,10 @@ Json header(const char* kind, const Json& record, const std::string& label) {
 fs::path baseline_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".json"); }
 fs::path noise_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".noise.json"); }
 
+std::vector<std::string> other_circumstances(const fs::path& file, const char* kind, const Json& record) {
+  return differences(harness::read_json(file, kind).at("setting"), setting_of(record));
+}
+
 Json baseline_json(const Arm& arm) {
   std::vector<double> medians;
   for (const Json& record : arm.records) medians.push_back(record.at("summary").at("median_ms"));

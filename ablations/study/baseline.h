@@ -9,12 +9,19 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ablations {
 
 // DEVICE/HASH.json of an arm or a record under `folder`.
 std::filesystem::path baseline_file(const std::filesystem::path& folder, const harness::Json& record);
 std::filesystem::path noise_file(const std::filesystem::path& folder, const harness::Json& record);
+
+// What differs between the circumstances (ablations/run/setting.h) of such a file and those of a record; empty where
+// the file says something of the record. Throws std::invalid_argument for a file that cannot be read. kind: "baseline"
+// or "noise".
+std::vector<std::string> other_circumstances(const std::filesystem::path& file, const char* kind,
+                                             const harness::Json& record);
 
 harness::Json baseline_json(const Arm& arm);
 

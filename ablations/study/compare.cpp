@@ -146,8 +146,7 @@ Json entry(const Arm& base, const Arm& head, const CompareOptions& options) {
       const RunData run = run_data((side == 0 ? base : head).records[i]);
       times[side].push_back(run.median_ms);
       peaks[side].push_back(static_cast<double>(run.peak_bytes));
-      for (const std::string& flag : run.disturbances)
-        flags.push_back(fmt::format("{} {}", side == 0 ? "base" : "head", flag));
+      if (!run.disturbed.empty()) flags.push_back(fmt::format("{} {}", side == 0 ? "base" : "head", run.disturbed));
     }
   }
   const harness::Comparison time = harness::compare(times[0], times[1], options.min_effect);
@@ -274,7 +273,8 @@ Json compare_sides(const Side& base, const Side& head, const CompareOptions& opt
                     "all the same",
                     base.source, head.source, fmt::join(differing, "; ")));
   }
-  Json entries = Json::array(), unmatched = Json::array();
+  Json warnings = Json::array(), entries = Json::array(), unmatched = Json::array();
+  if (!options.interleaved) warnings.push_back(not_interleaved);
   for (const auto& [a, b] : matches) entries.push_back(entry(*a, *b, options));
   for (const Arm* arm : of_base) unmatched.push_back({{"side", "base"}, {"label", arm->label}});
   for (const Arm* arm : of_head) unmatched.push_back({{"side", "head"}, {"label", arm->label}});
@@ -289,6 +289,7 @@ Json compare_sides(const Side& base, const Side& head, const CompareOptions& opt
           {"base", side_json(base)},
           {"head", side_json(head)},
           {"forced", differing},
+          {"warnings", warnings},
           {"entries", entries},
           {"unmatched", unmatched}};
 }

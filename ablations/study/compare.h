@@ -33,7 +33,11 @@ Side read_side(const std::filesystem::path& path);
 struct CompareOptions {
   double min_effect = 0.02;  // the least ratio minus 1 that matters
   bool force = false;
+  bool interleaved = false;  // the two sides' runs were made in turn; else the comparison warns of it
 };
+
+inline constexpr const char* not_interleaved =
+    "not interleaved: what changed on the machine between the two sides' runs is taken for the program's";
 
 // The comparison (results/schemas/comparison.v1.json). Arms are matched by recipe and size, then by recipe alone; where
 // each side has one only, those two. Runs are paired in order, as many as both have. Throws std::invalid_argument where

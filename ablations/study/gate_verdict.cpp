@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 namespace ablations {
@@ -33,6 +34,12 @@ std::string short_name(const fs::path& program) {
 
 bool is_base(const Plan& plan, size_t rung) {
   return std::ranges::any_of(plan.rungs, [&](const Rung& other) { return other.against == rung; });
+}
+
+// All of base's runs were made before the first of head's.
+bool is_blocked(const Plan& plan) {
+  const auto is_of_head = [&](const PlannedRun& run) { return !is_base(plan, run.rung); };
+  return std::ranges::is_partitioned(plan.runs, std::not_fn(is_of_head));
 }
 
 Measurements read_measurements(const Plan& plan, const fs::path& folder) {
@@ -72,17 +79,16 @@ const Arm* find_arm(const Side& side, const std::string& label) {
   return found == side.arms.end() ? nullptr : &*found;
 }
 
-// What equal programs would have shown: published by --calibrate on this device, else from these pairs' own spread.
+// What equal programs would have shown: published by --calibrate under these circumstances, else from these pairs' own
+// spread.
 Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry) {
   const Arm* base = find_arm(measured.base, entry.at("label"));
   const Arm* head = find_arm(measured.head, entry.at("label"));
   const auto pairs = entry.at("pairs").get<int64_t>();
   if (base == nullptr || head == nullptr) return nullptr;
-  if (!plan.gate->baselines.empty()) {
-    const fs::path file = noise_file(plan.gate->baselines, head->records.front());
-    if (fs::exists(file)) {
-      return {{"floor", floor_at(harness::read_json(file, "noise"), pairs)}, {"source", "calibration"}};
-    }
+  const fs::path file = noise_file(plan.gate->baselines, head->records.front());
+  if (fs::exists(file) && other_circumstances(file, "noise", head->records.front()).empty()) {
+    return {{"floor", floor_at(harness::read_json(file, "noise"), pairs)}, {"source", "calibration"}};
   }
   const auto differences = log_ratios(*base, *head, std::log(entry.at("ratio").get<double>()));
   if (differences.size() < 6) return nullptr;
@@ -138,14 +144,28 @@ void warn(const Plan& plan, const Json& entry, const Json& noise, Json& warnings
   if (const Json& memory = entry.at("memory"); !memory.is_null() && memory.at("verdict") == "REGRESSION") {
     warnings.push_back(fmt::format("{}: peak memory is {:.3f} of base's", label, memory.at("ratio").get<double>()));
   }
-  if (const Json& flags = entry.at("flags"); !flags.empty()) {
-    warnings.push_back(fmt::format("{}: {} disturbed run{}: {}", label, flags.size(), flags.size() == 1 ? "" : "s",
-                                   flags.front().get<std::string>()));
+}
+
+// Whatever the verdict: what is stored of disturbed runs says so, too.
+void warn_of_disturbed(const Measurements& measured, Json& warnings) {
+  for (const Side* side : {&measured.base, &measured.head}) {
+    for (const Arm& arm : side->arms) {
+      size_t runs = 0;
+      std::string first;
+      for (const Json& record : arm.records) {
+        const Json flags = record.value("flags", Json::array());
+        if (flags.empty()) continue;
+        if (++runs == 1) first = fmt::format("{} {}", record.at("id").get<std::string>(), flags[0].get<std::string>());
+      }
+      if (runs == 0) continue;
+      warnings.push_back(fmt::format("{}: {} of {} runs {} disturbed: {} {}", arm.label, runs, arm.records.size(),
+                                     runs == 1 ? "was" : "were", side == &measured.base ? "base" : "head", first));
+    }
   }
 }
 
-// Stores head's runs as what later ones are judged by; returns the files. Where there is a baseline, only an
-// improvement takes its place: slowdowns that are each too small to matter would add up unseen.
+// Stores head's runs as what later ones are judged by; returns the files. Where there is a baseline of these
+// circumstances, only an improvement takes its place: slowdowns that are each too small to matter would add up unseen.
 Json save_baselines(const fs::path& folder, const Side& head, const Json& comparison) {
   Json files = Json::array();
   for (const Arm& arm : head.arms) {
@@ -154,7 +174,7 @@ Json save_baselines(const fs::path& folder, const Side& head, const Json& compar
     const bool improved = std::ranges::any_of(entries, [&](const Json& entry) {
       return entry.at("label") == arm.label && verdict_of(entry) == "IMPROVEMENT";
     });
-    if (fs::exists(file) && !improved) continue;
+    if (fs::exists(file) && !improved && other_circumstances(file, "baseline", arm.records.front()).empty()) continue;
     fs::create_directories(file.parent_path());
     harness::write_json(file, baseline_json(arm), "baseline");
     files.push_back(file.string());
@@ -193,8 +213,12 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
     reasons.push_back("head " + measured.head_faults.front());
   } else if (!side_by_side) {
     for (const Arm& arm : measured.head.arms) {
-      const fs::path file = baseline_file(plan.gate->baselines, arm.records.front());
-      if (fs::exists(file)) measured.base.arms.push_back(read_baseline(file));
+      const Json& record = arm.records.front();
+      const fs::path file = baseline_file(plan.gate->baselines, record);
+      if (!fs::exists(file)) continue;
+      // One of other circumstances is compared with by force; --save puts a new one in its place.
+      if (plan.gate->saves && !plan.gate->force && !other_circumstances(file, "baseline", record).empty()) continue;
+      measured.base.arms.push_back(read_baseline(file));
     }
     measured.base.source = fs::path(plan.gate->baselines).filename().string();
     if (measured.base.arms.empty()) {
@@ -203,19 +227,18 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
     }
   }
   if (verdict.empty()) {
-    comparison =
-        compare_sides(measured.base, measured.head,
-                      {.min_effect = plan.gate->min_effect, .force = plan.gate->force || plan.gate->calibrates});
+    comparison = compare_sides(measured.base, measured.head,
+                               {.min_effect = plan.gate->min_effect,
+                                .force = plan.gate->force || plan.gate->calibrates,
+                                .interleaved = true});  // or the gate itself warns
     verdict = judge(comparison, reasons);
     for (const Json& entry : comparison.at("entries")) {
       noise.push_back(noise_of(plan, measured, entry));
       if (!plan.gate->calibrates) warn(plan, entry, noise.back(), warnings);
     }
-    if (!side_by_side) {
-      warnings.push_back(
-          "not interleaved: what changed on this machine since the baseline was made counts as the program's");
-    }
+    if (!side_by_side || is_blocked(plan)) warnings.push_back(not_interleaved);
   }
+  warn_of_disturbed(measured, warnings);
   if (plan.gate->calibrates && verdict != "UNFIT") {
     verdict = "CALIBRATED";
     reasons = Json::array();

@@ -5,6 +5,7 @@
 #include "harness/utc.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -14,6 +15,21 @@ namespace ablations {
 
 namespace fs = std::filesystem;
 using harness::Json;
+
+namespace {
+
+// What a GPU's monitor (harness/monitor.h) could not tell.
+std::string why_unwatched(const Json& monitor) {
+  if (monitor.contains("unavailable")) return monitor.at("unavailable");
+  const Json notes = monitor.value("notes", Json::object());
+  for (const char* field : {"throttle", "other_processes"}) {
+    if (harness::field_or_null(monitor, field).is_null())
+      return notes.value(field, std::string(field) + " is not known");
+  }
+  return "";
+}
+
+}  // namespace
 
 RunData run_data(const Json& record) {
   RunData run;
@@ -40,10 +56,11 @@ RunData run_data(const Json& record) {
   run.memory = record.at("memory");
   run.proofs = record.at("proofs");
   run.observations = record.at("observations");
-  for (const Json& flag : record.value("flags", Json::array())) {
-    run.disturbances.push_back(fmt::format("{} {}", record.at("id").get<std::string>(), flag.get<std::string>()));
+  if (const auto flags = record.value("flags", std::vector<std::string>{}); !flags.empty()) {
+    run.disturbed = fmt::format("{} {}", record.at("id").get<std::string>(), fmt::join(flags, "; "));
   }
   const Json monitor = record.value("monitor", Json::object());
+  if (harness::field_or_null(record.at("recipe"), "device") == "cuda") run.unwatched = why_unwatched(monitor);
   if (const auto joules = monitor.find("joules_per_token"); joules != monitor.end() && joules->is_number()) {
     run.joules_per_token = *joules;
   }

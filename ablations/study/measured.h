@@ -21,7 +21,9 @@ struct RunData {
   double flops_per_step = 0;
   harness::Json memory, proofs, observations;
   std::optional<double> joules_per_token;
-  std::vector<std::string> disturbances;  // "r1-02-bf16 shared: ..."
+  std::string disturbed;  // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
+  std::string
+      unwatched;  // why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none
 };
 
 // Throws std::invalid_argument for a record with status "ok" that contradicts itself.

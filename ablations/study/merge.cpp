@@ -38,6 +38,7 @@ struct Source {
 
 Source read_source(const fs::path& folder) {
   Source source{.folder = folder, .plan = open_study(folder), .records = {}};
+  if (source.plan.gate) throw std::invalid_argument(fmt::format("{}: is a gate, not a study", folder.string()));
   for (const PlannedRun& run : source.plan.runs) {
     const fs::path file = record_file(folder, run.id);
     if (!fs::exists(file)) continue;

@@ -136,7 +136,7 @@ void add_conditions(const RunsByRepeat& runs, Json& rung) {
   std::vector<std::string> flags;
   for (const auto& [repeat, run] : runs) {
     if (run.joules_per_token) joules.push_back(*run.joules_per_token);
-    flags.insert(flags.end(), run.disturbances.begin(), run.disturbances.end());
+    if (!run.disturbed.empty()) flags.push_back(run.disturbed);
   }
   if (!joules.empty()) rung["joules_per_token"] = harness::median(joules);
   if (!flags.empty()) rung["flags"] = flags;

@@ -16,7 +16,7 @@ harness::Json bounds(const harness::Estimate& estimate);
 // The median step of each repeat's run, ms.
 Times times_of(const RunsByRepeat& runs);
 
-// Ratio of medians before / after, paired by repeat, with its interval; null where they share no repeat.
+// Time before / time after, paired by repeat, with its interval (harness/stats.h); null where they share no repeat.
 harness::Json speedup(const RunsByRepeat& before, const RunsByRepeat& after);
 
 // The rung (study.v1.json, "rungs") as its plan and its own runs show it, judged without any other; no times yet.

@@ -104,8 +104,17 @@ size_t values_in(const Json& json) {
   return values;
 }
 
+// Built from the same commit, both without changes; with changes, the same file.
+bool same_program(const Json& environment, const Json& other) {
+  const auto both = [&](const char* field) {
+    const Json value = harness::field_or_null(environment, field);
+    return !value.is_null() && value == harness::field_or_null(other, field);
+  };
+  return both("git_commit") && both("git_dirty") && (environment.at("git_dirty") == false || both("program_sha256"));
+}
+
 // What a record derives from its own steps and observations.
-std::vector<Finding> check_record(const Json& record, const std::string& name, const std::string& this_commit) {
+std::vector<Finding> check_record(const Json& record, const std::string& name, bool is_this_program) {
   const bool peer = record.at("observations").contains("peer");
   const Json& timing = record.at("timing");
   const Json& workload = record.at("workload");
@@ -131,7 +140,7 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, c
                workload_json(options, workload.at("data").at("sha256").get<std::string>(),
                              workload.at("data").at("tokens").get<size_t>()),
                "/workload");
-  if (record.at("environment").value("git_commit", "") == this_commit) {
+  if (is_this_program) {
     const RunFacts facts{.observations = record.at("observations"),
                          .page_faults_per_step = harness::median(std::span(faults).subspan(warmup)),
                          .peak_bytes = record.at("memory").at("peak_bytes"),
@@ -185,7 +194,7 @@ std::vector<Finding> changed_files(const Json& study, const std::map<std::string
 Recomputed recompute(const fs::path& folder, const Json& stored) {
   const Plan plan = open_study(folder);
   Recomputed result{.study = {}, .hashes = hashes_of(folder), .findings = {}, .unchecked = {}};
-  const std::string this_commit = harness::environment().at("git_commit");
+  const Json here = harness::environment();
   size_t other_programs = 0;
   std::map<std::string, const PlannedRun*> planned;
   for (const PlannedRun& run : plan.runs) planned[fmt::format("records/{}.json", run.id)] = &run;
@@ -194,8 +203,9 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
     const Json record = harness::read_json(folder / name, "record");
     ++result.records;
     if (record.at("status") != "ok") continue;
+    const bool is_this_program = same_program(record.at("environment"), here);
     try {
-      append(result.findings, check_record(record, name, this_commit));
+      append(result.findings, check_record(record, name, is_this_program));
     } catch (const std::exception& error) {  // a field that is not there or of another kind
       result.findings.push_back({name, "", error.what(), "a record that can be computed again"});
     }
@@ -204,10 +214,7 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
         result.findings.push_back({name, "", fault, "the planned run"});
       }
     }
-    if (record.at("environment").value("git_commit", "") != this_commit &&
-        !record.at("observations").contains("peer")) {
-      ++other_programs;
-    }
+    if (!is_this_program && !record.at("observations").contains("peer")) ++other_programs;
   }
   if (other_programs > 0) {
     result.unchecked.push_back(

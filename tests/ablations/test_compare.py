@@ -64,6 +64,13 @@ def test_a_verdict_is_by_the_interval(ladder, measured, tmp_path, factor, verdic
     assert f"| {verdict} |" in page
 
 
+def test_what_was_not_measured_in_turn_says_so(ladder) -> None:
+    done = ladder("compare", EVIDENCE, EVIDENCE)
+    assert done.returncode == 0 and "not interleaved: what changed on the machine" in " ".join(done.stdout.split())
+    (warning,) = compared(ladder, EVIDENCE, EVIDENCE)["warnings"]
+    assert warning.startswith("not interleaved")
+
+
 def test_the_least_effect_is_asked_for(ladder, measured, tmp_path) -> None:
     base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 1.1)
     assert compared(ladder, base, head, "--min-effect", "20%")["entries"][0]["verdict"] == "SAME"

@@ -1,10 +1,12 @@
 """`ladder gate` with real processes: programs whose clock runs fast or slow by a known factor, programs that fail, a
-baseline, and what GitHub is told. No test asserts a time: a planted change is 30 % and more, and equal programs may be
-called the same or left open, never blamed."""
+baseline, and what GitHub is told. No test asserts a time: a planted change is 30 % and more, equal programs are never blamed
+for 10 %, and where the clock is not the subject any verdict will do."""
 
 import json
 import os
 import pathlib
+import shlex
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import sys
 import pytest
 
 SMALL = ("--ladder", "tiny", "--batch", 1, "--context", 32, "--warmup", 3, "--steps", 9, "--threads", 1)
-LARGE_EFFECT = ("--min-effect", 10)
+LARGE_EFFECT = ("--min-effect", 10)  # percent
 
 
 def script(path: pathlib.Path, text: str) -> pathlib.Path:
@@ -23,9 +25,9 @@ def script(path: pathlib.Path, text: str) -> pathlib.Path:
 
 def editing(path: pathlib.Path, program: str, edit: str) -> pathlib.Path:
     """A ladder program whose records are changed by these lines of Python."""
-    return script(path, f"""{program} "$@" || exit $?
+    return script(path, f"""{shlex.quote(program)} "$@" || exit $?
 while [ "$1" != --record ]; do shift; done
-exec {sys.executable} - "$2" <<END
+exec {shlex.quote(sys.executable)} - "$2" <<END
 import json, sys
 record = json.load(open(sys.argv[1]))
 {edit}
@@ -35,20 +37,35 @@ END
 
 
 @pytest.fixture(scope="module")
-def at_pace(program, tmp_path_factory):
+def at_pace(program, preloadable, tmp_path_factory):
     """at_pace(1.3): a ladder program that takes 1.3 times as long, as far as its own clock can tell."""
     folder = tmp_path_factory.mktemp("programs")
-    library = os.environ.get("FAST_CLOCK_LIBRARY") or pytest.skip("FAST_CLOCK_LIBRARY is not set")
+    ours = os.environ.get("FAST_CLOCK_LIBRARY") or pytest.skip("FAST_CLOCK_LIBRARY is not set")
 
-    def make(factor: float) -> pathlib.Path:
+    def make(factor: float, program: str = program, library: str = ours) -> pathlib.Path:
         return script(folder / f"ladder-{factor}",
-                      f'FAST_CLOCK={factor} LD_PRELOAD={library} exec {program} "$@"\n')
+                      f'FAST_CLOCK={factor} LD_PRELOAD={preloadable(library)} exec {shlex.quote(program)} "$@"\n')
 
     return make
 
 
 def verdict_of(folder: pathlib.Path) -> dict:
     return json.loads((folder / "gate.json").read_text())
+
+
+def test_a_checkout_may_have_spaces_in_its_path(program, at_pace, environment, tmp_path) -> None:
+    checkout = tmp_path / "a checkout"
+    checkout.mkdir()
+    (checkout / "ladder").symlink_to(program)
+    shutil.copy(os.environ["FAST_CLOCK_LIBRARY"], checkout / "clock.so")
+    edited = editing(tmp_path / "edited", str(checkout / "ladder"), 'record["edited"] = True')
+    paced = at_pace(9, str(checkout / "ladder"), str(checkout / "clock.so"))
+    run = ["run", "--model", "tiny", "-B", "1", "-T", "8", "--threads", "1", "--warmup", "1", "--steps", "1", "--recipe", "{}"]
+    for made in (edited, paced):
+        done = subprocess.run([made, *run, "--record", tmp_path / "record.json"], env=environment, capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 0 and "ld.so" not in done.stderr, done.stderr
+        assert json.loads((tmp_path / "record.json").read_text()).get("edited", False) == (made == edited)
 
 
 def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
@@ -85,18 +102,18 @@ def test_a_speedup_ends_with_exit_status_0_and_a_new_baseline(ladder, at_pace, t
 
 def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
     out = tmp_path / "gate"
-    done = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 2, "--out", out, timeout=600)
-    assert done.returncode in (0, 3), done.stdout + done.stderr
+    done = ladder("gate", "--base", program, *SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 2, "--out", out, timeout=600)
     verdict = verdict_of(out)
-    assert verdict["verdict"] in ("SAME", "INCONCLUSIVE"), verdict["reasons"]
+    assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), verdict["reasons"]
+    assert done.returncode == (3 if verdict["verdict"] == "INCONCLUSIVE" else 0), done.stdout + done.stderr
     assert verdict["topped_up"] == (verdict["pairs"] == 8)
-    assert verdict["topped_up"] or verdict["verdict"] == "SAME"
+    assert verdict["topped_up"] or verdict["verdict"] != "INCONCLUSIVE"
     (entry,) = verdict["comparison"]["entries"]
     assert entry["pairs"] == verdict["pairs"]
     assert entry["loss"]["identical"]
     (noise,) = verdict["noise"]
     warned = any("noise floor" in warning for warning in verdict["warnings"])
-    assert warned == (noise["floor"] > 0.02)
+    assert warned == (noise["floor"] > 0.1)
     # A second time into the folder, or as a study, is refused; there is nothing left to resume.
     assert ladder("gate", "--base", program, *SMALL, "--out", out).returncode == 2
     assert "is a gate" in ladder("ablate", "--resume", "--out", out).stderr
@@ -110,15 +127,15 @@ def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
 def test_several_recipes_in_balanced_order(ladder, program, tmp_path, blocked) -> None:
     failing = script(tmp_path / "fails", "exit 7\n")  # the plan is what is looked at
     out = tmp_path / "gate"
-    ladder("gate", "--base", failing, "--head", failing, *SMALL, "--rung", "bf16", "--rung", "start", "--pairs", 6, "--top-up",
+    ladder("gate", "--base", failing, "--head", failing, *SMALL, "--rung", "memory", "--rung", "start", "--pairs", 6, "--top-up",
            0, "--out", out, *(["--blocked"] if blocked else []))
     runs = [tuple(run["id"].split("-")[i] for i in (0, 2, 3)) for run in json.loads((out / "plan.json").read_text())["runs"]]
     assert len(set(runs)) == 24
     if blocked:
         assert [side for _, side, _ in runs] == ["base"] * 12 + ["head"] * 12
     else:
-        assert runs[:4] == [("r1", "base", "bf16"), ("r1", "head", "bf16"), ("r1", "base", "start"), ("r1", "head", "start")]
-        assert runs[4:8] == [("r2", "head", "start"), ("r2", "base", "start"), ("r2", "head", "bf16"), ("r2", "base", "bf16")]
+        assert runs[:4] == [("r1", "base", "memory"), ("r1", "head", "memory"), ("r1", "base", "start"), ("r1", "head", "start")]
+        assert runs[4:8] == [("r2", "head", "start"), ("r2", "base", "start"), ("r2", "head", "memory"), ("r2", "base", "memory")]
 
 
 def test_a_head_that_fails_is_blamed_and_a_base_that_fails_is_not(ladder, program, tmp_path) -> None:
@@ -182,18 +199,46 @@ for name in ("median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"):
     before = file.read_bytes()
     done, saved = gate("same", 10.1, "start")
     assert done.returncode == 0 and verdict_of(tmp_path / "same")["verdict"] == "SAME" and not saved
-    done, saved = gate("slow", 11, "start", "bf16")
-    assert done.returncode == 1 and not saved and file.read_bytes() == before  # bf16 has none, and start regressed
-    done, saved = gate("fast", 9, "start", "bf16")
+    done, saved = gate("slow", 11, "start", "memory")
+    assert done.returncode == 1 and not saved and file.read_bytes() == before  # memory has none, and start regressed
+    done, saved = gate("fast", 9, "start", "memory")
     assert done.returncode == 0 and len(saved) == 2 and file.read_bytes() != before
     refused = ladder("compare", tmp_path / "first", tmp_path / "same")
     assert refused.returncode == 2 and "is a gate" in refused.stderr
+    # What it saved is not what it is compared with when it is looked at again.
+    shown = ladder("gate", "--resume", "--out", tmp_path / "fast")
+    assert shown.returncode == 0 and "\nIMPROVEMENT" in shown.stdout, shown.stdout + shown.stderr
+    # Baselines of other circumstances are refused before anything is measured; --save puts new ones in their place.
+    for stored in baselines.glob("*/*.json"):
+        stored.write_text(stored.read_text().replace('"torch": "', '"torch": "1.'))
+    refused = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "old")
+    assert refused.returncode == 3 and "was made under other circumstances" in refused.stderr and not (tmp_path / "old").exists()
+    done, saved = gate("renewed", 10, "start")
+    assert done.returncode == 0 and len(saved) == 1 and '"torch": "1.' not in file.read_text()
     # A gate without --save that is gone on with where its baselines are gone says so before it measures.
     done = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "gone", timeout=600)
+    next((tmp_path / "gone" / "records").glob("*.json")).unlink()
     for stored in baselines.glob("*/*.json"):
         stored.unlink()
     again = ladder("gate", "--resume", "--out", tmp_path / "gone", timeout=600)
     assert again.returncode == 3 and "there is no baseline" in again.stderr
+
+
+def test_a_head_that_proves_less_fails(ladder, program, tmp_path) -> None:
+    """The proofs are the head's own: one that it no longer makes must not pass for one that passed."""
+    proves_less = editing(tmp_path / "proves-less", program, 'record["proofs"].pop()')
+    done = ladder("gate", "--base", program, "--head", proves_less, *SMALL, "--pairs", 6, "--top-up", 0, "--out", tmp_path / "gate", timeout=600)
+    assert done.returncode == 1 and verdict_of(tmp_path / "gate")["verdict"] == "FAILED"
+    assert "its record has no proof of " in " ".join(done.stdout.split())
+
+
+def test_a_disturbed_baseline_says_so(ladder, program, tmp_path) -> None:
+    throttled = editing(tmp_path / "throttled", program, 'record["flags"] = ["throttled: heat", "shared: a neighbour"]')
+    done = ladder("gate", "--head", throttled, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", tmp_path / "b", "--save", "--out",
+                  tmp_path / "gate", timeout=600)
+    assert done.returncode == 0
+    (warning,) = verdict_of(tmp_path / "gate")["warnings"]
+    assert "6 of 6 runs were disturbed: head " in warning and "throttled: heat" in warning
 
 
 def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, program, tmp_path) -> None:
@@ -201,7 +246,7 @@ def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, program, tm
     head = editing(tmp_path / "head", program, "")
     command = ("gate", "--base", program, "--head", head, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
     first = ladder(*command, timeout=600)
-    assert first.returncode in (0, 3) and verdict_of(out)["verdict"] in ("SAME", "INCONCLUSIVE")
+    assert verdict_of(out)["comparison"]["entries"][0]["pairs"] == 6, first.stderr
     lost = next((out / "records").glob("r3-*-head-*.json"))
     lost.unlink()
     editing(tmp_path / "head", program, 'record["environment"]["git_commit"] = "1" * 40')
@@ -238,8 +283,7 @@ def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program
     assert floors == sorted(floors, reverse=True)  # more pairs show less
     gate = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--out",
                   tmp_path / "g", timeout=600)
-    assert gate.returncode in (0, 3)
-    assert verdict_of(tmp_path / "g")["noise"] == [{"floor": floors[0], "source": "calibration"}]
+    assert verdict_of(tmp_path / "g")["noise"] == [{"floor": floors[0], "source": "calibration"}], gate.stderr
 
 
 def test_github_is_told(program, environment, tmp_path) -> None:

@@ -4,12 +4,14 @@
 #include "ablations/report/table.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/study/guard.h"
 #include "harness/environment.h"
 #include "tests/ablations/planted_study.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <regex>
@@ -141,12 +143,10 @@ TEST_F(Analysis, DisturbedRunsAreSaidAndTheirRungIsMarked) {
   }
   const Json s = study();
   EXPECT_EQ(s["rungs"][1]["status"], "measured");
-  ASSERT_EQ(s["rungs"][1]["flags"].size(), 4U);
-  EXPECT_EQ(s["rungs"][1]["flags"][0], run_of(1, 0).id + " throttled: HwSlowdown in 2 of 9 samples");
-  EXPECT_EQ(s["rungs"][1]["flags"][3], run_of(1, 2).id + " shared: 1 other process on the GPU");
+  const std::string flags = " throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process on the GPU";
+  EXPECT_EQ(s["rungs"][1]["flags"], Json::array({run_of(1, 0).id + flags, run_of(1, 2).id + flags}));
   EXPECT_FALSE(s["rungs"][0].contains("flags"));
-  EXPECT_EQ(s["warnings"][0],
-            "2 of 9 runs were disturbed: " + run_of(1, 0).id + " throttled: HwSlowdown in 2 of 9 samples, and others");
+  EXPECT_EQ(s["warnings"][0], "2 of 9 runs were disturbed: " + run_of(1, 0).id + flags + ", and others");
   const std::string table = study_table(s);
   EXPECT_NE(table.find("\n+ bf16 autocast" + std::string(10, ' ') + "!"), std::string::npos);
   EXPECT_NE(table.find("! marks"), std::string::npos);
@@ -201,6 +201,38 @@ TEST_F(Analysis, FailedAndMissingRunsAreSaidNotInvented) {
   EXPECT_EQ(s["rungs"][2]["runs_ok"], 2);
   EXPECT_EQ(s["rungs"][2]["speedup_first"]["pairs"], 2);
   EXPECT_TRUE(s["finished"].is_null());
+}
+
+TEST_F(Analysis, AFailedRunIsNotAMissingOne) {
+  const PlannedRun& run = run_of(2, 1);
+  write(run, failed_record(run.id, "out_of_memory", "asked 9 GiB of 8", 1.0));
+  EXPECT_FALSE(study()["finished"].is_null());
+}
+
+TEST_F(Analysis, RunsThatNobodyWatchedAreNamed) {
+  const auto warned = [&](const Json& monitor) {
+    for (Rung& rung : plan_.rungs) rung.recipe.device = model::Device::cuda;
+    for (const PlannedRun& run : plan_.runs) {
+      Json record = good(run, 100);
+      record["monitor"] = monitor;
+      write(run, record);
+    }
+    const Json s = study();
+    for (const std::string text : s["warnings"]) {
+      if (text.find("not watched for a throttled or shared GPU") != std::string::npos) return text;
+    }
+    return std::string();
+  };
+  EXPECT_NE(warned({{"unavailable", "no libnvidia-ml.so.1"}}).find("no libnvidia-ml.so.1"), std::string::npos);
+  Json monitor{{"samples", 3}, {"throttle", Json::array()}, {"other_processes", 0}, {"notes", Json::object()}};
+  for (const char* field : {"sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "utilization_percent",
+                            "energy_j", "joules_per_token"}) {
+    monitor[field] = nullptr;
+  }
+  EXPECT_EQ(warned(monitor), "");
+  monitor["other_processes"] = nullptr;
+  monitor["notes"]["other_processes"] = "the driver shows no process";
+  EXPECT_NE(warned(monitor).find("the driver shows no process"), std::string::npos);
 }
 
 TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
