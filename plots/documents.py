@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-KINDS = ["report", "history"]
+KINDS = ["report", "history", "gate"]
 
 
 class Refused(Exception):

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import remarks
 import study as words_of
 import words
 from words import clean
@@ -69,6 +70,6 @@ def render(view):
         tera=lambda x: f"{x / 1e12:,.4g}", code=code, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
         count=words.count, energy=words.energy, memory=words.memory,
         ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times))
-    environment.globals.update(label=label, of=words_of, Md=Md)
+    environment.globals.update(label=label, of=words_of, remarks=remarks, Md=Md)
     text = environment.get_template("report.md.j2").render(**view)
     return re.sub(r"\n{3,}", "\n\n", text)

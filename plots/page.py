@@ -7,6 +7,7 @@ the same drawing dark. Every value is escaped on its way out; the page forbids i
 import re
 from pathlib import Path
 
+import remarks
 import study as words_of
 import theme
 import words
@@ -88,6 +89,6 @@ def render(shown):
         commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
         energy=words.energy, memory=words.memory, percent=words.percent, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
-    environment.globals.update(of=words_of, part_interval=part_interval, drawings=drawings, file=file, dark_colours=lambda: markupsafe.Markup(dark_colours()),
-                               number_of=words.number_of)
+    environment.globals.update(of=words_of, remarks=remarks, part_interval=part_interval, drawings=drawings, file=file,
+                               dark_colours=lambda: markupsafe.Markup(dark_colours()), number_of=words.number_of)
     return environment.get_template("report.html.j2").render(**shown)

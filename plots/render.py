@@ -1,7 +1,7 @@
-"""python plots/render.py DOCUMENT.json OUT_DIR: draws a report or a history (results/schemas).
+"""python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a history or a gate's verdict (results/schemas).
 
 Of a report: report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data; of a
-history: history.svg, history.png and history.vl.json. Prints what it wrote. Where vl-convert is not installed the
+history or a gate one picture: history.svg, history.png and history.vl.json, or gate.svg, ... Prints what it wrote. Where vl-convert is not installed the
 pictures are left out, and one line says so. Exit status 2 with one line on stderr: wrong usage, unreadable input, a folder
 that cannot be written; 3: Jinja2 is not installed.
 """
@@ -17,7 +17,7 @@ import page
 import theme
 import view
 import words
-from charts import history
+from charts import gate, history
 from documents import Refused
 
 
@@ -35,9 +35,10 @@ def pictures(name, specification):
 
 def draw(document):
     """{file name: bytes} of everything that is written; None for what is not, and must not stay from another document."""
-    if document["kind"] == "history":
-        chart = history.of_history(document)
-        return pictures("history", theme.framed(chart.wide, chart.finding, chart.lines))
+    one_picture = {"history": history.of_history, "gate": gate.of_gate}
+    if (kind := document["kind"]) in one_picture:
+        chart = one_picture[kind](document)
+        return pictures(kind, theme.framed(chart.wide, chart.finding, chart.lines))
     shown = view.view(document)
     files = {f"charts/{name}{end}": None for name in view.chart_names() for end in (".svg", ".png", ".vl.json")}
     can_draw = True
@@ -55,8 +56,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments=None):
-    parser = Parser(prog="render.py", usage="render.py DOCUMENT.json OUT_DIR", description="Draw a report or a history.")
-    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json or history.json")
+    parser = Parser(prog="render.py", usage="render.py DOCUMENT.json OUT_DIR", description="Draw a report, a history or a gate's verdict.")
+    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json, history.json or gate.json")
     parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="made where it is missing; its old files are replaced")
     try:
         options = parser.parse_args(arguments)

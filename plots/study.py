@@ -131,19 +131,60 @@ def runs_said(study):
     return "a single run" if only == 1 else f"median of {only} runs" if only else f"median of up to {max(runs)} runs"
 
 
-def command_line(study):
-    """What has to stand after `ladder ablate --ladder NAME` for a study of this mode."""
-    words = []
+# ---- the commands that measure it again
+
+POSITIONS = {"tiny": 64}  # of a model by itself; the others have 1024
+OWN_TEXTS = ("shakespeare.txt", "shakespeare.bin")  # of a cache folder, of a bundle
+
+
+def joined(words):
+    return " ".join(shlex.quote(clean(str(word))) for word in words)
+
+
+def workload_flags(study):
+    """What makes any command of `ladder` measure the study's sizes, whatever the ladder's own are."""
+    work, plan, environment = study["workload"], study["plan"], study["environment"]
+    flags = ["--model", work["model"]]
+    flags += [word for name, flag in (("batch", "-B"), ("context", "-T")) if name != study.get("swept") for word in (flag, work[name])]
+    if work["accumulation"] != 1 and study.get("swept") != "accumulation":
+        flags += ["--accumulation", work["accumulation"]]
+    if work.get("positions", 0) > POSITIONS.get(work["model"], 1024) and study.get("swept") != "context":
+        flags += ["--positions", work["positions"]]
+    if work["seed"] != 1:
+        flags += ["--seed", work["seed"]]
+    flags += ["--warmup", plan["warmup_steps"], "--steps", plan["timed_steps"]]
+    threads = environment.get("threads")
+    if study["device"]["kind"] == "cpu" and threads and threads != environment.get("cpu", {}).get("logical_cores"):
+        flags += ["--threads", threads]
+    if work["data"]["source"] not in OWN_TEXTS:
+        flags += ["--data", work["data"]["source"]]
+    if all(rung["recipe"].get("deterministic") for rung in study["rungs"]):
+        flags.append("--deterministic")
+    return flags
+
+
+def ablate_command(study):
+    """`ladder ablate` with all that makes it the same study on the same machine."""
+    words = ["ladder", "ablate", "--ladder", study["ladder"]["name"]]
     if "swept" in study:
-        values = list(dict.fromkeys(str(r["workload"][study["swept"]]) for r in study["rungs"]))
+        values = dict.fromkeys(str(r["workload"][study["swept"]]) for r in study["rungs"])
         words += ["--sweep", f"{study['swept']}={','.join(values)}"]
+        words += [word for name in dict.fromkeys(r["optimization"] or "start" for r in own_rungs(study)) for word in ("--rung", name)]
     elif study["mode"] != "cumulative":
         words += ["--mode", study["mode"]]
     if study["mode"] == "factorial":
-        words += ["--factors", ",".join(dict.fromkeys(clean(w["optimization"]) for w in study["attribution"]))]
-    if peers(study):
-        words += ["--with-peer", "pytorch"]
-    return "".join(" " + shlex.quote(word) for word in words)
+        words += ["--factors", ",".join(dict.fromkeys(w["optimization"] for w in study["attribution"]))]
+    if modes := dict.fromkeys(r["peer"].removeprefix("pytorch-") for r in study["rungs"] if "peer" in r):
+        words += ["--with-peer", "pytorch", "--peer-modes", ",".join(modes)]
+    return joined([*words, *workload_flags(study), "--repeats", study["plan"]["repeats"], "--order-seed", study["plan"]["order_seed"]])
+
+
+def run_commands(study, rung):
+    """The commands that run a rung by itself, where it has a name by which they know it."""
+    if study["mode"] != "cumulative" or rung["status"] == "not_applicable":
+        return []
+    of_rung = ["--ladder", study["ladder"]["name"], "--rung", rung["optimization"] or "start", *workload_flags(study)]
+    return [joined(["ladder", *command, *of_rung]) for command in (["run"], ["profile", "--trace"])]
 
 
 # ---- the modes beside the cumulative ladder

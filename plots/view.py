@@ -4,7 +4,6 @@ Computes nothing: which rungs, tables and charts there are, and where they go.
 """
 
 import json
-import shlex
 from typing import NamedTuple, Optional
 
 import charts
@@ -57,11 +56,41 @@ def mfu_rows(study):
     return list({m["type"]: m for m in mfus if m["value"] is not None}.values()), none
 
 
+def floor_at(noise, pairs):
+    """The noise floor of so many pairs, else of the next fewer that it was computed for, else of the fewest."""
+    fewer = [f for f in noise["floors"] if f["pairs"] <= pairs]
+    return max(fewer, key=lambda f: f["pairs"]) if fewer else noise["floors"][0]
+
+
+def disturbed_runs(part):
+    """The ids of the good runs that have a flag, in all rungs: some have no number, some are PyTorch's. Where a record is not
+    there, its rung still has the flags; each begins with the run's id."""
+    return ({run["id"] for run in part["runs"] if run["status"] == "ok" and run["flags"]}
+            | {flag.split(" ")[0] for rung in part["study"]["rungs"] for flag in rung.get("flags", [])})
+
+
+def on_a_gpu(part):
+    """The good runs on a GPU."""
+    rungs = part["study"]["rungs"]
+    return [run for run in part["runs"] if run["status"] == "ok" and rungs[run["rung"]]["recipe"].get("device") == "cuda"]
+
+
+def unwatched_runs(part):
+    """Of them, those of which NVML did not tell whether the GPU was throttled or shared."""
+    return [run for run in on_a_gpu(part)
+            if not run["conditions"] or any(run["conditions"].get(field) is None for field in ("throttle", "other_processes"))]
+
+
+def at_the_power_cap(part):
+    """A GPU may well work at its power cap all the time, which disturbs nothing as long as its clock stays (harness/monitor.h)."""
+    shares = [reason["share"] for run in on_a_gpu(part) for reason in run["conditions"]["throttle"] if reason["reason"] == "SwPowerCap"]
+    return f"; at its power cap for up to {percent(max(shares))} of a run" if shares else ""
+
+
 def trust(report, part):
     """What the trust panel says, a card each: what, how it stands ("good", "warn", "bad" or ""), in words."""
     study = part["study"]
     own, plan = of.own_rungs(study), study["plan"]
-    rungs = of.measured(study)
     cards = []
 
     def card(what, value, mood, words=""):
@@ -85,18 +114,22 @@ def trust(report, part):
              "good" if following == len(guards) else "bad",
              "" if worst is None else f"largest loss deviation {plain(worst)} nats")
     noise = [report["noise"][i] for i in part["noise"]]
-    floors = [(clean(n["label"]), f) for n in noise for f in n["floors"] if f["pairs"] == plan["repeats"]] \
-        or [(clean(n["label"]), n["floors"][-1]) for n in noise if n["floors"]]
+    floors = [(clean(n["label"]), floor_at(n, plan["repeats"])) for n in noise if n["floors"]]
     if floors:
-        label, floor = floors[-1]
+        label, floor = min(reversed(floors), key=lambda one: abs(one[1]["pairs"] - plan["repeats"]))
+        own_pairs = "" if floor["pairs"] == plan["repeats"] else f" (this study has {plan['repeats']})"
         card("Noise floor", percent(floor["floor"]), "", f"the smallest difference that {number_of(floor['pairs'], 'pair')} of runs can "
-             f"show here, measured on {shorten(label, 60)}")
+             f"show here{own_pairs}, measured on {shorten(label, 60)}")
     else:
         card("Noise floor", "not measured", "", "`ladder gate --calibrate --baselines DIR --save` measures how small a difference this "
              "machine can show; `--with` brings it here")
-    disturbed = sum(len(r.get("flags", [])) for r in rungs)
-    card("Disturbed runs", f"{disturbed} of {plan['runs_ok']}" if disturbed else "none seen", "warn" if disturbed else "good",
-         "throttled, shared or busy with something else" if disturbed else "no throttling, no other work on the device")
+    disturbed, unwatched = len(disturbed_runs(part)), unwatched_runs(part)
+    if disturbed:
+        card("Disturbed runs", f"{disturbed} of {plan['runs_ok']}", "warn", "throttled, shared, busy with something else, or short of memory")
+    elif unwatched:
+        card("Disturbed runs", "not known", "warn", f"{number_of(len(unwatched), 'run')} on a GPU that nobody watched")
+    else:
+        card("Disturbed runs", "none seen", "good", "no throttling, no other work on the device" + at_the_power_cap(part))
     environment = study["environment"]
     commit = environment.get("git_commit")
     program = f"commit {clean(commit)[:10]}" if commit else "commit unknown"
@@ -108,15 +141,6 @@ def trust(report, part):
     if not part["computed_again"]:
         card("Numbers", "as stored", "warn", "not computed again from the records; `ladder verify` does that")
     return cards
-
-
-def alone(study, rung):
-    """The commands that run a rung by itself, where it has a name by which they know it."""
-    if study["mode"] != "cumulative" or rung["status"] == "not_applicable":
-        return []
-    name = rung["optimization"] or "start"
-    at = f"--ladder {shlex.quote(clean(study['ladder']['name']))} --rung {shlex.quote(clean(name))}"
-    return [f"ladder run {at}", f"ladder profile --trace {at}"]
 
 
 def proofs_of(rung):
@@ -133,9 +157,9 @@ def part_view(report, part, suffix, name):
     lead = next((one for one in pictures if one.chart), None)
     splits = [(r, r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     return {
-        "trust": trust(report, part), "alone": lambda rung: alone(study, rung), "proofs_of": proofs_of,
+        "trust": trust(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
         "shown": lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False),
-        "again": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}{of.command_line(study)}",
+        "again": of.ablate_command(study),
         "study": study, "name": name, "suffix": suffix,
         "words": words, "first": first, "last": last, "confidence": of.confidence(study),
         "headline": words if first or study["mode"] == "cumulative" or not lead else lead.chart.finding,

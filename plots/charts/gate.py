@@ -5,6 +5,7 @@ floor: what so many pairs of one program against itself differ by.
 """
 
 from charts import Chart, Missing
+from remarks import losses_differ
 from study import VERDICT_WORDS
 from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
 from words import clean, milliseconds, number_of, percent, shorten, times
@@ -34,12 +35,16 @@ def rows(gates):
         for entry, noise in zip(gate["comparison"]["entries"], gate["noise"] or [None] * len(gate["comparison"]["entries"])):
             interval = entry["lo"] is not None and entry["hi"] is not None
             name, text = shorten(day + clean(entry["label"]), 60), said_of(entry["ratio"], entry["lo"], entry["hi"])
+            word, said, ink = VERDICT_WORDS[entry["verdict"]], VERDICT_WORDS[entry["verdict"]], COLORS[entry["verdict"]]
+            if losses_differ(entry):  # a regression, whatever its time
+                word, ink = "losses differ", SLOWER_INK
+                said = f"{word} ({shorten(entry['loss']['message'], 100)}), {said}"
             out.append({"label": name, "ratio": entry["ratio"],
                         "lo": entry["lo"] if interval else None, "hi": entry["hi"] if interval else None,
                         "floor_lo": 1 / (1 + noise["floor"]) if noise else None, "floor_hi": 1 + noise["floor"] if noise else None,
                         "least": 1 / (1 + gate["min_effect"]), "most": 1 + gate["min_effect"], "one": 1, "reason": "", "text": text,
-                        "verdict": entry["verdict"], "word": VERDICT_WORDS[entry["verdict"]], "ink": COLORS[entry["verdict"]],
-                        "aria": f"{name}: {VERDICT_WORDS[entry['verdict']]}, {text}, {milliseconds(entry['base_ms'])} → "
+                        "verdict": entry["verdict"], "word": word, "ink": ink,
+                        "aria": f"{name}: {said}, {text}, {milliseconds(entry['base_ms'])} → "
                                 f"{milliseconds(entry['head_ms'])}, {number_of(entry['pairs'], 'pair')}"
                                 + (f", noise floor {percent(noise['floor'])}" if noise else "")})
     return [{"row": i, **row} for i, row in enumerate(out[:MOST])], len(out)
@@ -96,8 +101,13 @@ def drawing(data, narrow):
 
 def title(gate):
     entries = gate["comparison"]["entries"] if gate["comparison"] else []
-    if gate["verdict"] == "REGRESSION":
-        worst = max(entries, key=lambda e: (e["verdict"] == "REGRESSION", e["ratio"]))
+    slower, others = [e for e in entries if e["verdict"] == "REGRESSION"], [e for e in entries if losses_differ(e)]
+    if gate["verdict"] == "REGRESSION" and others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        return (f"No longer learns the same: {shorten(others[0]['label'].removeprefix('+ '), 40)}{more}: "
+                + shorten(others[0]["loss"]["message"], 90))
+    if gate["verdict"] == "REGRESSION" and slower:
+        worst = max(slower, key=lambda e: e["ratio"])
         return f"Slower: {shorten(worst['label'].removeprefix('+ '), 40)}, {times(worst['ratio'])} the time of base"
     if gate["verdict"] == "IMPROVEMENT":
         best = min(entries, key=lambda e: e["ratio"])
@@ -117,7 +127,7 @@ def draw(report):
     gates = report["gates"]
     if not gates:
         return Missing("`ladder gate --help` tells how two programs, or a program and a baseline, are compared; then "
-                       "`ladder report STUDY --with FOLDER`, the folder with the gate's files")
+                       "`ladder report STUDY --with FOLDER/gate.json`, of the gate's folder")
     gate, (data, all_rows) = gates[-1], rows(gates)
     devices = list(dict.fromkeys(str(c["setting"]["device"]) for g in gates for c in g["calibration"] if "device" in c["setting"]))
     lines = [" · ".join([*(shorten(d, 70) for d in devices[:2]), clean(gate["created"])[:10], f"against a {gate['against']}",
@@ -137,3 +147,8 @@ def draw(report):
     if all_rows > len(data):
         lines.append(f"the first {len(data)} of {all_rows} entries are drawn")
     return Chart(title(gate), lines, drawing(data, False), drawing(data, True))
+
+
+def of_gate(gate):
+    """The chart of one gate by itself."""
+    return draw({"gates": [gate]})

@@ -139,7 +139,9 @@ def drawing(limits, points, alone, bars, narrow):
 def draw(report):
     traces = [t for t in report["traces"] if t.get("roofline") and any(p["measured_ms"] is not None for p in t["roofline"]["parts"])]
     if not traces or "flops_per_byte" not in traces[-1]["roofline"]["limits"]:
-        return Missing(("Operations by themselves are drawn under a trace's roofs: " if report["micro"] else "") + "`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR`")
+        return Missing(("Operations by themselves are drawn under a trace's roofs: " if report["micro"] else "")
+                       + "`ladder profile --trace --roofline --rung RUNG --out DIR`, then "
+                         "`ladder report STUDY --with DIR/RUNG.trace.json`")
     trace = traces[-1]
     roofline, work, device = trace["roofline"], trace["workload"], trace["device"]
     points, bars = rows(roofline)

@@ -5,6 +5,7 @@ The surprising thing: the two studies may come from two devices, and then the ra
 
 from charts import Chart, Missing
 from charts.gate import said_of
+from remarks import disturbed_words, left_out, losses_differ
 from study import STATUS_WORDS, VERDICT_WORDS, about, confidence, has_number, measured, own_rungs
 from theme import GREY, INK, NARROW, SLOWER_BAR, axis, legend
 from words import clean, digits3, milliseconds, percent, shorten, times
@@ -19,9 +20,14 @@ def of_comparison(comparison):
     data = []
     for entry in comparison["entries"]:
         name = shorten(entry["label"], 60)
+        text, word = said_of(entry["ratio"], entry["lo"], entry["hi"]), VERDICT_WORDS[entry["verdict"]]
+        if losses_differ(entry):  # then the ratio is no speedup
+            text = f"{times(entry['ratio'])}, losses differ"
+        if entry["flags"]:
+            word += ", disturbed"
         data.append({"label": name, "first": entry["base_ms"], "second": entry["head_ms"], "reason": "",
                      "both": f"{digits3(entry['base_ms'])} → {milliseconds(entry['head_ms'])}",
-                     "text": said_of(entry["ratio"], entry["lo"], entry["hi"]), "word": VERDICT_WORDS[entry["verdict"]]})
+                     "text": text, "word": word})
     return data, [f"{shorten(u['label'], 40)} ({SIDES[u['side'] == 'head']} only)" for u in comparison["unmatched"]]
 
 
@@ -51,6 +57,22 @@ def of_studies(studies):
         known = [milliseconds(row[side]) if row[side] is not None else "—" for side in SIDES]
         row["both"] = " → ".join(known) if known != ["—", "—"] else ""
     return data, []
+
+
+def remarks_of(comparison):
+    """What makes the ratios doubtful, in a line for each kind."""
+    def line(what, said):
+        more = f" (and {len(said) - 3} more)" if len(said) > 3 else ""
+        return [f"{what}: " + shorten("; ".join(said[:3]), 240) + more] if said else []
+
+    def name(entry):
+        return shorten(entry["label"], 40)
+
+    entries = comparison["entries"]
+    return (line("losses differ", [f"{name(e)}, {shorten(e['loss']['message'], 100)}" for e in entries if losses_differ(e)])
+            + line("disturbed", [f"{name(e)}, {shorten(disturbed_words(e), 100)}" for e in entries if e["flags"]])
+            + [shorten(text, 240) for text in left_out(comparison)]
+            + line("Warning", [clean(warning) for warning in comparison.get("warnings", [])]))
 
 
 def drawing(data, names, narrow):
@@ -109,8 +131,10 @@ def draw(report):
     data, alone = of_comparison(comparison) if comparison else of_studies(studies)
     if comparison:
         last = comparison["entries"][-1]
-        finding = (f"{shorten(last['label'].removeprefix('+ '), 30)}: {times(last['ratio'])} the time in the second, "
-                   f"{digits3(last['base_ms'])} → {milliseconds(last['head_ms'])} per step")
+        finding = (f"{shorten(last['label'].removeprefix('+ '), 30)}: {'its losses differ; ' if losses_differ(last) else ''}"
+                   f"{times(last['ratio'])} the time in the second, "
+                   f"{digits3(last['base_ms'])} → {milliseconds(last['head_ms'])} per step"
+                   + (", of disturbed runs" if last["flags"] else ""))
         intervals = any(entry["lo"] is not None for entry in comparison["entries"])
         how = "×: time in the second / in the first, paired, " + (f"with its {percent(comparison['confidence'])} confidence interval" if intervals else
                                                         "no interval")
@@ -125,6 +149,8 @@ def draw(report):
     lines = [f"{which}: " + " · ".join(about(study)) for which, study in zip(SIDES, studies)] + [how]
     if comparison and comparison["forced"]:
         lines.append("compared although these differ: " + shorten(", ".join(comparison["forced"]), 120))
+    if comparison:
+        lines += remarks_of(comparison)
     if alone:
         lines.append("not compared: " + shorten("; ".join(alone[:6]), 140) + (f" (and {len(alone) - 6} more)" if len(alone) > 6 else ""))
     if len(data) > MOST:

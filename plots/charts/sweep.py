@@ -84,7 +84,7 @@ def finding(study):
 def draw(part):
     study = part["study"]
     if study["mode"] != "sweep":
-        return Missing("`ladder ablate --sweep batch=1,2,4 --rung start --rung flash`, also of `context=` and `accumulation=`")
+        return Missing("`ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash`, also of `context=` and `accumulation=`")
     data, without = rows(study)
     lines = about(study)
     cut = any(d["hi"] is not None and d["hi"] > top(data, "rate") for d in data)

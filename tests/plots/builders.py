@@ -72,7 +72,7 @@ def make(ladder=LADDER, runs=5, device="cpu"):
         "ladder": {"name": "gpt2", "title": "EXAMPLE DATA, not a measurement"},
         "workload": {"model": "gpt2-124m", "parameters": 124439808, "batch": 4, "context": 256, "accumulation": 1,
                      "tokens_per_step": 1024, "flops_per_step": 8.0e11, "seed": 1,
-                     "data": {"source": "shakespeare", "sha256": "ab" * 32, "tokens": 338025}},
+                     "data": {"source": "shakespeare.txt", "sha256": "ab" * 32, "tokens": 338025}},
         "plan": {"repeats": runs, "warmup_steps": 5, "timed_steps": 20, "order_seed": 42, "runs_planned": runs * len(rungs),
                  "runs_ok": runs * len(rungs)},
         "device": {"kind": device, "name": "Example Processor 9000 @ 2.70GHz" if device == "cpu" else "NVIDIA Example"},
@@ -204,6 +204,19 @@ def comparison_of(*entries):
                   "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"]},
                   "head": {"source": "runs/new", "runs": 6, "programs": []}, "forced": [], "entries": list(entries),
                   "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
+
+
+def other_losses(entry):
+    """The entry with losses that leave those of base."""
+    message = "step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
+    return entry | {"loss": {"compared": True, "identical": False, "passed": False, "max_deviation": 0.31, "tolerance": 0.02,
+                             "message": message}}
+
+
+def disturbed(entry):
+    """The entry with two runs that were disturbed, one of them twice."""
+    return entry | {"flags": ["base r1-02-flash throttled: HwSlowdown in 2 of 9 samples",
+                              "base r1-02-flash shared: 1 other process", "head r3-02-flash shared: 1 other process"]}
 
 
 def gate_of(verdict, comparison, noise, reasons=()):

@@ -3,12 +3,14 @@
 import json
 
 import drawings
-from builders import (ENTRIES, LADDER, NASTY, PARTS, comparison_of, entry, gate_of, history_of, make, mixed, part_row, report_of,
-                      series_of, trace_of, without_number)
+from builders import (ENTRIES, LADDER, NASTY, PARTS, comparison_of, disturbed, entry, gate_of, history_of, make, mixed,
+                      other_losses, part_row, report_of, series_of, trace_of, without_number)
 from builders import rung as one_rung
 from drawings import drawn, golden, values
 
 import charts
+import theme
+
 
 def data(drawing):
     return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]
@@ -283,6 +285,31 @@ def test_gate_verdicts_in_its_title():
     assert "`ladder gate" in draw("gate", report_of(make())).run
 
 
+def test_gate_names_what_no_longer_learns_the_same():
+    def chart_of(*entries):
+        gate = gate_of("REGRESSION", comparison_of(*entries), [None] * len(entries), ["a", "b"])
+        chart = draw("gate", report_of(make(), gates=[gate]))
+        return chart, *drawn(chart)
+
+    message = "step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
+    for ratio, verdict, word in ((0.80, "IMPROVEMENT", "faster"), (1.0, "SAME", "the same"), (1.1, "REGRESSION", "slower")):
+        chart, wide, narrow = chart_of(ENTRIES[1], other_losses(entry("+ flash", ratio, verdict)))
+        assert chart.finding == f"No longer learns the same: flash: {message}"
+        first, second = [row for row in data(chart.wide) if "ratio" in row]
+        assert (first["word"], second["word"]) == ("slower", "losses differ") and second["ink"] == theme.SLOWER_INK
+        assert f"+ flash: losses differ ({message}), {word}, " in said(wide) and "losses differ" in narrow
+    chart, *_ = chart_of(other_losses(ENTRIES[0]), other_losses(entry(NASTY, 1.0, "SAME")))
+    assert chart.finding == f"No longer learns the same: float32 and 1 more: {message}"
+    drawn(chart_of(other_losses(entry(NASTY, 1.0, "SAME")) | {"label": NASTY})[0])
+    slower = entry("+ flash", 1.05, "REGRESSION")
+    assert chart_of(entry("noisy", 1.2, "INCONCLUSIVE"), slower)[0].finding == "Slower: flash, 1.05× the time of base"
+
+
+def test_hints_name_files_where_with_takes_no_folder():
+    for name, file in (("gate", "FOLDER/gate.json"), ("roofline", "DIR/RUNG.trace.json"), ("history", "DIR/history.json")):
+        assert f"`ladder report STUDY --with {file}`" in draw(name, report_of(make())).run
+
+
 def test_side_by_side_pairs_the_rungs_and_names_the_others():
     chart = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])))
     wide, _ = drawn(chart)
@@ -290,6 +317,27 @@ def test_side_by_side_pairs_the_rungs_and_names_the_others():
     assert [row["both"] for row in data(chart.wide) if "both" in row] == ["500 → 500 ms", "500 → 522 ms", "500 → 475 ms"]
     assert any(line.startswith("not compared: + fused (first only); <script>") and "(second only)" in line for line in chart.lines)
     assert "first: Example Processor 9000 @ 2.70GHz · 2026-01-02" in wide and "second: NVIDIA Example · 2026-01-02" in wide
+
+
+def test_side_by_side_tells_other_losses_disturbed_runs_and_what_is_left_out():
+    comparison = comparison_of(ENTRIES[0], disturbed(ENTRIES[1]), disturbed(other_losses(ENTRIES[2])))
+    comparison["base"]["left_out"] = ["r2-01-tf32: killed by signal 9", "r3-01-tf32: killed by signal 9"]
+    comparison["warnings"] = ["the first is a debug build", NASTY]
+    chart = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison))
+    wide, narrow = drawn(chart)
+    assert chart.finding == "flash: its losses differ; 0.95× the time in the second, 500 → 475 ms per step, of disturbed runs"
+    assert [row["text"] for row in data(chart.wide) if "both" in row] == ["1.001× (0.99× – 1.01×)", "1.04× (1.04× – 1.05×)",
+                                                                          "0.95×, losses differ"]
+    assert "slower, disturbed, 1.04× (1.04× – 1.05×)" in said(wide) and "faster, disturbed, 0.95×, losses differ" in said(narrow)
+    for line in ("losses differ: + flash, step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed",
+                 "2 runs of the first left out, not a number: r2-01-tf32: killed by signal 9"):
+        assert line in chart.lines, chart.lines
+    starts = ("disturbed: + bf16 autocast, 2 of the runs were disturbed: first r1-02-flash throttled",
+              "Warning: the first is a debug build; <")
+    assert all(any(line.startswith(start) for line in chart.lines) for start in starts), chart.lines
+    clean = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])))
+    texts = " ".join([clean.finding, *clean.lines])
+    assert not any(word in texts for word in ("losses", "disturbed", "left out", "Warning"))
 
 
 def test_side_by_side_without_a_common_recipe_has_no_ratio():

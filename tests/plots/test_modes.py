@@ -71,7 +71,7 @@ def test_worth_of_pairs(tmp_path, mode):
     report, texts, *_, spec = rendered(study, tmp_path)
     assert spec["title"]["text"] == "“the bf16” is worth most, 1.82×; “the flash” least, 0.99×"
     assert f"**{spec['title']['text']}.**" in report and ". ".join(words_of.WORTHS[mode]) in spec["title"]["subtitle"]
-    assert f"--mode {mode}\n" in report and "Shapley" not in report
+    assert f"ladder ablate --ladder gpt2 --mode {mode} --model" in report and "Shapley" not in report
 
 
 def test_worth_of_a_single_repeat_has_no_whiskers(tmp_path):
@@ -113,7 +113,8 @@ def test_a_sweep_is_lines_of_speed_and_memory(tmp_path):
     rows = [line for line in report.splitlines() if line.startswith("| B=")]
     assert rows[1].startswith("| B=32 fused AdamW | 18.0") and "out of memory: asked for" in rows[2] and len(rows) == 4
     assert rows[3].startswith("| B=16 fused AdamW | PyTorch eager | 20.0") and "**2.00×** (1.90× – 2.10×)" in rows[3]
-    assert "--sweep batch=16,32,64 --with-peer pytorch" in report
+    assert ("ladder ablate --ladder gpt2 --sweep batch=16,32,64 --rung start --rung fused --with-peer pytorch --peer-modes eager "
+            "--model gpt2-124m -T 256 ") in report
 
 
 def test_an_interval_beyond_the_edge_is_said(tmp_path):

@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, SCRIPT, comparison_of, gate_of, history_of, make, mixed, recorded, report_of, series_of,
-                      trace_of, valid, with_peers, without_number)
+from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, SCRIPT, comparison_of, disturbed, gate_of, history_of, make, mixed,
+                      other_losses, recorded, report_of, series_of, trace_of, valid, with_peers, without_number)
 from test_modes import factorial, sweep
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -44,6 +44,13 @@ def beside():
     return report_of(make(device="cuda"), gates=[gate], histories=[history], traces=[trace_of(*PARTS)])
 
 
+def doubtful():
+    comparison = comparison_of(ENTRIES[0], disturbed(ENTRIES[1]), disturbed(other_losses(ENTRIES[2])), other_losses(ENTRIES[3]))
+    comparison["base"]["left_out"] = comparison["warnings"] = ["r2-01-tf32: killed by signal 9 " + "x" * 500]
+    gate = gate_of("REGRESSION", comparison, [None] * 4)
+    return report_of(make(), make(device="cuda"), comparison=comparison, gates=[gate])
+
+
 def nothing():
     study = make(LADDER[:3])
     for i in range(3):
@@ -64,6 +71,7 @@ DOCUMENTS = {
     "factorial": lambda: report_of(factorial()),
     "sweep": lambda: report_of(sweep()),
     "two studies": lambda: report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])),
+    "two doubtful studies": doubtful,
     "nothing in common": lambda: report_of(make(LADDER[:3]), make(LADDER[4:], device="cuda")),
     "everything beside": beside,
 }
@@ -179,7 +187,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["every status", "two studies"])
+@pytest.mark.parametrize("name", ["every status", "two doubtful studies"])
 def test_every_text_stands_out_in_light_and_in_dark(pages, opened, name, scheme):
     page = opened(pages(name), scheme=scheme)
     contrast = page.evaluate(CONTRAST)

@@ -7,7 +7,8 @@ import struct
 import xml.etree.ElementTree as ET
 
 import pytest
-from builders import LADDER, comparison_of, entry, files_in, gate_of, make, mixed, noise_of, report_of, run, valid, without_number
+from builders import (ENTRIES, LADDER, comparison_of, disturbed, entry, files_in, gate_of, make, mixed, noise_of,
+                      other_losses, report_of, run, valid, with_peers, without_number)
 
 import markdown
 import page
@@ -349,6 +350,125 @@ def test_the_noise_floor_is_the_one_of_so_many_repeats():
     assert card(document)["value"] == "3.1 %" and "5 pairs of runs" in card(document)["words"]
     document["studies"][0]["noise"] = [1]
     assert card(document)["value"] == "9 %" and "2 pairs" in card(document)["words"]
+    published = ((6, 0.05), (8, 0.04), (12, 0.03), (48, 0.01))  # as baseline.cpp's floor_at() takes them
+    for repeats, value, pairs in ((5, "5 %", 6), (6, "5 %", 6), (10, "4 %", 8), (12, "3 %", 12), (60, "1 %", 48)):
+        document = report_of(make(LADDER[:2], runs=repeats), noise=[noise_of(*published)])
+        document["studies"][0]["noise"] = [0]
+        assert card(document)["value"] == value and f"that {pairs} pairs of runs can show here" in card(document)["words"]
+        assert (f"(this study has {repeats})" in card(document)["words"]) == (pairs != repeats)
+
+
+def test_disturbed_runs_are_counted_each_once_in_every_rung():
+    def card(document):
+        cards = view.view(document)["parts"][0]["trust"]
+        return next((c["value"], c["mood"]) for c in cards if c["what"] == "Disturbed runs")
+
+    assert card(report_of(make())) == ("none seen", "good")
+    study = with_peers(("PyTorch eager", 2.0))
+    peer = len(study["rungs"]) - 1
+    study["runs"] += [{**run, "id": f"r{peer}-{run['repeat']}", "rung": peer} for run in study["runs"][-5:]]
+    study["plan"].update(runs_planned=40, runs_ok=40)
+    study["rungs"][3].update(status="void", reason="losses leave the reference")
+    study["rungs"][1]["flags"] = ["r1-0 throttled: a", "r1-0 shared: b", "r1-2 shared: b"]
+    study["rungs"][3]["flags"], study["rungs"][peer]["flags"] = ["r3-1 shared: b"], [f"r{peer}-4 shared: b"]
+    document = valid(report_of(study))
+    for run in document["studies"][0]["runs"]:
+        flags = study["rungs"][run["rung"]].get("flags", [])
+        run["flags"] = [flag.split(" ", 1)[1] for flag in flags if flag.startswith(run["id"] + " ")]
+    assert card(document) == ("4 of 40", "warn")
+    without_rungs_flags = copy.deepcopy(document)
+    for rung in without_rungs_flags["studies"][0]["study"]["rungs"]:
+        rung.pop("flags", None)
+    assert card(without_rungs_flags) == ("4 of 40", "warn")
+    document["studies"][0]["runs"] = []  # their records are not there
+    assert card(document) == ("4 of 40", "warn")
+
+
+def test_a_gpu_that_nobody_watched_is_not_called_undisturbed():
+    study = make(device="cuda")
+    for r in study["rungs"]:
+        r["recipe"]["device"] = "cuda"
+    document = report_of(study)
+    watched = {"throttle": [{"reason": "SwPowerCap", "share": 0.97}], "other_processes": 0}
+    for run in document["studies"][0]["runs"]:
+        run["conditions"] = dict(watched)
+
+    def card():
+        (one,) = (card for card in view.trust(document, document["studies"][0]) if card["what"] == "Disturbed runs")
+        return one["value"], one["mood"], one["words"]
+
+    assert card() == ("none seen", "good", "no throttling, no other work on the device; at its power cap for up to 97 % of a run")
+    last = document["studies"][0]["runs"][-1]
+    for conditions in (None, {"unavailable": "no NVML"}, watched | {"other_processes": None}, watched | {"throttle": None}):
+        last["conditions"] = conditions
+        assert card() == ("not known", "warn", "1 run on a GPU that nobody watched")
+    last["flags"] = ["throttled: heat"]
+    assert card()[:2] == (f"1 of {study['plan']['runs_ok']}", "warn")
+
+
+def test_the_command_of_a_study_makes_the_same_one():
+    study = make()
+    plain = "ladder ablate --ladder gpt2 --model gpt2-124m -B 4 -T 256 --warmup 5 --steps 20 --repeats 5 --order-seed 42"
+    assert words_of.ablate_command(study) == plain
+    assert words_of.run_commands(study, study["rungs"][0]) == [
+        f"ladder {command} --ladder gpt2 --rung start --model gpt2-124m -B 4 -T 256 --warmup 5 --steps 20"
+        for command in ("run", "profile --trace")]
+    study["workload"] |= {"accumulation": 2, "positions": 4096, "seed": 7, "data": study["workload"]["data"] | {"source": "my text.txt"}}
+    study["environment"] |= {"threads": 1, "cpu": {"logical_cores": 8}}
+    for r in study["rungs"]:
+        r["recipe"]["deterministic"] = True
+    assert words_of.ablate_command(study) == plain.replace(
+        "-T 256 ", "-T 256 --accumulation 2 --positions 4096 --seed 7 ").replace(
+        "--steps 20 ", "--steps 20 --threads 1 --data 'my text.txt' --deterministic ")
+
+
+def test_page_and_markdown_call_disturbed_runs_of_pytorch_so():
+    study = with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.5))
+    study["rungs"][-1]["flags"] = ["r8-1 shared: 1 other process"]
+    shown = view.view(report_of(study))
+    assert [row[1] for row in table(markdown.render(shown | {"has_pictures": False}), "Above 1× ours is faster.")] == [
+        "PyTorch eager", "PyTorch compile (disturbed)"]
+    html = page.render(shown)
+    assert '<td>PyTorch compile <span class="warn">(disturbed)</span></td>' in html and "<td>PyTorch eager</td>" in html
+
+
+def compared(comparison):
+    """(the comparison's rows in Markdown, the Markdown, the page)"""
+    shown = view.view(valid(report_of(make(), make(device="cuda"), comparison=valid(comparison))))
+    report = markdown.render(shown | {"has_pictures": False})
+    lines = report.split("| verdict | remarks |\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
+    return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines], report, page.render(shown)
+
+
+def test_a_comparison_with_other_losses_or_of_disturbed_runs_says_so():
+    same = {"compared": True, "identical": True, "passed": True, "max_deviation": 0.0, "tolerance": 0.02, "message": ""}
+    entries = [entry("float32", 1.0, "SAME") | {"loss": same}, entry("+ bf16", 0.9, "IMPROVEMENT") | {"loss": same | {
+        "identical": False, "max_deviation": 0.00123}}, entry("+ graph", 0.9, "IMPROVEMENT") | {"loss": {
+            "compared": False, "message": "losses are not compared: another seed"}}, disturbed(other_losses(ENTRIES[2]))]
+    comparison = comparison_of(*entries)
+    comparison["head"]["left_out"] = ["r2-01-tf32: killed | by signal 9"]
+    comparison["warnings"] = ["the first is *not* a release build"]
+    rows, report, html = compared(comparison)
+    differ = "LOSSES DIFFER: step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
+    flags = "2 of the runs were disturbed: first r1-02-flash throttled: HwSlowdown in 2 of 9 samples"
+    said = ["losses identical to the bit", "losses at most 0.0012 nats apart, 0.02 allowed",
+            "losses are not compared: another seed"]
+    assert [row[5] for row in rows] == [*said, f"**{differ}**; {flags}"]
+    for words in said:
+        assert f'<td><span class="">{words}</span></td></tr>' in html
+    assert f'<td>faster</td><td><span class="bad">{differ}</span>; <span class="warn">{flags}</span></td></tr>' in html
+    for line in ("Warning: the first is *not* a release build",
+                 "1 run of the second left out, not a number: r2-01-tf32: killed | by signal 9"):
+        assert f'<p class="remark">{line}</p>' in html
+        assert html.index(line) < html.index("<th>remarks</th>")
+        assert report.index("\n- " + markdown.escape(line)) < report.index("| verdict | remarks |")
+
+
+def test_a_comparison_without_remarks_has_none():
+    rows, report, html = compared(comparison_of(*ENTRIES[:3]))
+    assert [row[5] for row in rows] == [""] * 3
+    beside = html.split('id="side-by-side"', 1)[1].split("</section>", 1)[0]
+    assert 'class="remark"' not in beside and "losses" not in beside
 
 
 def environment_card(**environment):
@@ -380,8 +500,8 @@ def test_verdicts_are_called_the_same_everywhere():
     said = list(words_of.VERDICT_WORDS.values())
     assert [[row["word"] for row in drawing["data"]["values"]] for drawing in drawings] == [said, said]
     rows = table(markdown.render(shown | {"has_pictures": False}), "Above 1 the second study takes longer.")
-    assert [row[-1] for row in rows] == said
-    assert [f"<td>{word}</td></tr>" in page.render(shown) for word in said] == [True] * 4
+    assert [row[4] for row in rows] == said
+    assert [f"<td>{word}</td><td></td></tr>" in page.render(shown) for word in said] == [True] * 4
 
 
 def test_commands_stay_code_in_a_sentence():

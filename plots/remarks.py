@@ -1,0 +1,46 @@
+"""What is to be said of a comparison (results/schemas/comparison.v1.json) beside its times, in the words of the terminal's table.
+
+A report's comparison has the first study as base: what the document says of base and head is said of the first and the second.
+"""
+
+from words import clean, number_of
+
+SIDES = {"base": "first", "head": "second"}
+
+
+def losses_differ(entry):
+    return entry["loss"]["compared"] and not entry["loss"]["passed"]
+
+
+def loss_words(loss):
+    if not loss["compared"]:
+        return clean(loss["message"])
+    if not loss["passed"]:
+        return "LOSSES DIFFER: " + clean(loss["message"])
+    if loss["identical"]:
+        return "losses identical to the bit"
+    return f"losses at most {loss['max_deviation']:.2g} nats apart, {loss['tolerance']:g} allowed"
+
+
+def of_sides(flag):
+    """'base r1-02-bf16 throttled: ...', with the side as a reader of two studies knows it."""
+    side, _, rest = clean(flag).partition(" ")
+    return f"{SIDES.get(side, side)} {rest}".strip()
+
+
+def disturbed_words(entry):
+    """'2 of the runs were disturbed: ...', or nothing. A run may have several flags; each begins with its side and id."""
+    runs = len({tuple(flag.split(" ")[:2]) for flag in entry["flags"]})
+    return f"{runs} of the runs {'was' if runs == 1 else 'were'} disturbed: {of_sides(entry['flags'][0])}" if runs else ""
+
+
+def of_entry(entry):
+    """[(how bad: "bad", "warn" or "", in words)]"""
+    said = [("bad" if losses_differ(entry) else "", loss_words(entry["loss"])), ("warn", disturbed_words(entry))]
+    return [(mood, words) for mood, words in said if words]
+
+
+def left_out(comparison):
+    """A line for each side that has runs without a number."""
+    return [f"{number_of(len(runs), 'run')} of the {name} left out, not a number: {clean(runs[0])}"
+            for side, name in SIDES.items() if (runs := comparison[side].get("left_out"))]
