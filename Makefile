@@ -8,8 +8,12 @@ $(error python3 (3.11 or newer) is needed first on PATH: its words, if any, are 
 endif
 TEST_PACKAGES := $(shell $(PYTHON) setup/toolchain.py --print-tests)
 JOBS ?= $(shell $(PYTHON) setup/toolchain.py --print-jobs)
-# The sources are formatted with version 14, which is Debian 12's clang-format; others break some lines elsewhere.
+# The sources are kept clean with version 14, Debian 12's; others break some lines elsewhere and find other faults.
 CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
+CLANG_TIDY ?= $(or $(shell command -v clang-tidy-14),clang-tidy)
+# Clang 14 cannot read the C++ library of a newer GCC than 12: it gets that one's where it is there (libstdc++-12-dev).
+TIDY_LIBRARY := $(wildcard /usr/include/c++/12 /usr/include/*/c++/12)
+TIDY_FLAGS ?= $(if $(TIDY_LIBRARY),--extra-arg=-nostdinc++ $(TIDY_LIBRARY:%=--extra-arg=-isystem%))
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh' ':!build')
 
 export PATH := $(ENV)/bin:$(PATH)
@@ -54,7 +58,7 @@ micro: setup  ## the operations one by one, into build/release/micro.json; ARGS=
 test: setup-tests data  ## build everything and run every test
 	$(call configure,release)
 	$(call compile,release,the program and its tests,6)
-	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset release -j $(JOBS) --output-on-failure --no-tests=error
+	PYTHONPATH="$(TEST_PACKAGES)" TEST_PACKAGES_NEEDED=1 ctest --preset release -j $(JOBS) --output-on-failure --no-tests=error
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call configure,asan)
@@ -72,7 +76,7 @@ fuzz: setup-tests  ## the file readers under libFuzzer, FUZZ_SECONDS (60) each; 
 
 bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
 	$(call configure,release)
-	$(call compile,release,the program and the device tests,4) --target ladder device_tests
+	$(call compile,release,the program with its device tests and micro benchmarks,4) --target ladder device_tests ladder_micro
 	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
 
 gpu-check: bundle  ## what only a GPU can tell, within its own limit of time, into a folder: bundle/gpu-check $(ARGS)
@@ -89,13 +93,13 @@ format-check:  ## is there anything for `make format` to do?
 	@$(needs_clang_format)
 	@$(CLANG_FORMAT) --dry-run --Werror $(SOURCES)
 
-tidy: setup  ## clang-tidy over the sources, or those changed since SINCE=COMMIT; half a minute a file
-	@command -v clang-tidy > /dev/null || { echo "clang-tidy is missing: sudo apt-get install clang-tidy"; exit 2; }
+tidy: setup  ## clang-tidy over the sources, or what changed since SINCE=COMMIT; half a minute a file
+	@command -v $(CLANG_TIDY) > /dev/null || { echo "clang-tidy is missing: sudo apt-get install clang-tidy"; exit 2; }
 	@git rev-parse -q --verify "$(or $(SINCE),HEAD)^{commit}" > /dev/null || { echo "SINCE=$(SINCE) is no commit"; exit 2; }
 	$(call configure,tidy)
 	@cmake --build build/tidy --target ladder_version
-	@printf '%s\n' $(filter %.cpp,$(if $(SINCE),$(shell git diff --name-only --diff-filter=d $(SINCE)),$(SOURCES))) \
-	  | xargs -r -n 1 -P $(JOBS) clang-tidy -p build/tidy --quiet --warnings-as-errors='*'
+	@sources=$$($(PYTHON) setup/tidy_sources.py build/tidy $(SINCE)) && printf '%s\n' $$sources \
+	  | xargs -r -n 1 -P $(JOBS) $(CLANG_TIDY) -p build/tidy --quiet $(TIDY_FLAGS) --warnings-as-errors='*'
 
 clean:  ## remove the build folder (the cache folder stays)
 	rm -rf build

@@ -47,9 +47,9 @@ add_library(ladder_torch INTERFACE)
 add_library(ladder::torch ALIAS ladder_torch)
 # The wheel ships headers of other libraries (fmt, nlohmann), whose compiled part it keeps to itself: searched last, so that
 # the system's are found first.
-target_compile_options(ladder_torch INTERFACE "SHELL:-idirafter ${TORCH_INCLUDE_DIR}"
-  "SHELL:-idirafter ${TORCH_INCLUDE_DIR}/torch/csrc/api/include" "SHELL:-idirafter ${CUDART_INCLUDE_DIR}"
-  "SHELL:-idirafter ${CUPTI_INCLUDE_DIR}")
+target_compile_options(ladder_torch INTERFACE "SHELL:-idirafter \"${TORCH_INCLUDE_DIR}\""
+  "SHELL:-idirafter \"${TORCH_INCLUDE_DIR}/torch/csrc/api/include\"" "SHELL:-idirafter \"${CUDART_INCLUDE_DIR}\""
+  "SHELL:-idirafter \"${CUPTI_INCLUDE_DIR}\"")
 # Nothing refers to libtorch_cuda by name, but loading it registers the CUDA backend.
 target_link_libraries(ladder_torch INTERFACE
   ${LIB_torch_cpu} ${LIB_c10} ${LIB_c10_cuda} ${LIB_cudart} ${LIB_cupti}

@@ -133,6 +133,9 @@ class Index:
                     body = answer.read(LARGEST + 1)
                     if len(body) > LARGEST:
                         raise SetupError(f"{request.full_url} is larger than {LARGEST} bytes")
+                    missing = int(answer.headers.get("Content-Length", 0)) - len(body)
+                    if missing > 0:  # the connection ended early, of which read(AMOUNT) says nothing
+                        raise http.client.IncompleteRead(body, missing)
                     return answer.geturl(), answer.headers.get("Content-Type", ""), body
             except urllib.error.HTTPError:
                 raise

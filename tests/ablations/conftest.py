@@ -10,6 +10,7 @@ import pathlib
 import pty
 import re
 import subprocess
+import tempfile
 import time
 
 import jsonschema
@@ -85,6 +86,19 @@ def start(program, environment, tmp_path):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture(scope="session")
+def preloadable():
+    """preloadable(FILE): a path of it without spaces and colons, at which LD_PRELOAD would cut it."""
+    with tempfile.TemporaryDirectory(prefix="ladder-preload-", dir="/tmp") as links:
+
+        def link(file) -> pathlib.Path:
+            path = pathlib.Path(tempfile.mkdtemp(dir=links)) / "preloaded.so"
+            path.symlink_to(file)
+            return path
+
+        yield link
 
 
 @pytest.fixture

@@ -126,6 +126,8 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_same_losses_as_ours(case, plan, ladder, tokens, tmp_path) -> None:
+    if case == "bf16" and not re.search(r"\b(avx512|amx)_bf16\b", pathlib.Path("/proc/cpuinfo").read_text()):
+        pytest.skip("this CPU has no bfloat16 products")
     recipe, seed, accumulation = CASES[case]
     document = plan(recipe, seed=seed, accumulation=accumulation)
     theirs = run_peer(document, tmp_path, **(KEEP if case == "keep" else {}))

@@ -1,9 +1,10 @@
-"""packaging/gate, and the GPU job of gpu-gate.yml: its own commands, read from the file and run here on the tiny CPU recipe.
+"""packaging/gate, and the jobs of gpu-gate.yml: their own commands, read from the file and run here on the tiny CPU recipe.
 
 A bundle is here a folder whose `ladder` starts the program that was built (LADDER), or a few lines of shell where only the
 exit status is of interest. No test asserts a time; equal programs may be the same or left open, never blamed.
 """
 
+import fnmatch
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GATE = ROOT / "packaging" / "gate"
 WORKFLOW = yaml.YAML(typ="safe").load((ROOT / ".github" / "workflows" / "gpu-gate.yml").read_text())
 JOB = WORKFLOW["jobs"]["gate"]["steps"]
+BUILD = WORKFLOW["jobs"]["bundle"]
 TINY = "--ladder tiny --batch 1 --context 32 --warmup 3 --steps 9 --threads 1 --pairs 6 --top-up 0 --min-effect 10"
 
 # As much of `ladder` as the script sees: doctor, and a gate with VERDICT and STATUS.
@@ -96,6 +98,52 @@ def downloaded(tmp_path):
         tar(head, folder / "head.tar")
         return temp
     return put
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with this packaging/gate, whose commits are stand-ins: the parent of main judges SAME, main REGRESSION."""
+    folder = tmp_path / "repository"
+    (folder / "packaging").mkdir(parents=True)
+    shutil.copy(GATE, folder / "packaging" / "gate")
+    git(folder, "init", "-b", "main")
+    (folder / "Makefile").write_text("bundle:\n\tmkdir bundle\n\tcp ladder bundle/ladder\n")
+    (folder / "requirements-test.txt").touch()
+    for verdict, status in [("SAME", 0), ("REGRESSION", 1)]:
+        stand_in(folder, verdict, status)
+        (folder / "requirements.txt").write_text(f"packages of {verdict}")
+        git(folder, "add", ".")
+        git(folder, "commit", "-m", verdict)
+    return folder
+
+
+def git(folder: pathlib.Path, *arguments) -> str:
+    return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", folder, *arguments], check=True,
+                          capture_output=True, text=True).stdout
+
+
+def test_the_jobs_that_build_and_the_one_that_measures(gate, repository, tmp_path) -> None:
+    git(repository, "update-ref", "refs/remotes/origin/old", "main^1")  # a branch, as the checkout leaves it
+    upload, download = ([step["with"] for step in job if f"{what}-artifact" in step.get("uses", "")][0]
+                        for job, what in ((BUILD["steps"], "upload"), (JOB, "download")))
+    temp = tmp_path / "runner temp"
+    bundles = pathlib.Path(download["path"].replace("${{ runner.temp }}", str(temp)))
+    bundles.mkdir(parents=True)
+    commits = {"base": "old", "head": git(repository, "rev-parse", "main").strip()}
+    assert BUILD["strategy"]["matrix"] == {"side": list(commits)} and set(BUILD["env"]) == {"SIDE", "COMMIT"}
+    for (side, commit), packages in zip(commits.items(), ("SAME", "REGRESSION"), strict=True):
+        for step in BUILD["steps"]:
+            if "uses" in step:  # the packages of the commit, which this one sets up, are there before it
+                assert "toolchain" not in step["uses"] or (repository / "requirements.txt").read_text().endswith(packages)
+                continue
+            done = gate("-euo", "pipefail", "-c", f"cd '{repository}'; {step['run']}", script="/bin/bash", SIDE=side, COMMIT=commit)
+            assert done.returncode == 0, done.stderr
+        name, file = (upload[field].replace("${{ matrix.side }}", side) for field in ("name", "path"))
+        assert fnmatch.fnmatch(name, download["pattern"]) and download["merge-multiple"]
+        shutil.move(repository / file, bundles)
+    done = run_job(gate, temp, GATE_NEEDS_GPU="0", GATE_FLAGS=TINY, GATE_ALLOW_INCONCLUSIVE="0")
+    assert done.returncode == 0, done.stderr  # base is the judge
+    assert json.loads((temp / "gate" / "gate" / "gate.json").read_text()) == {"verdict": "SAME"}
 
 
 @pytest.fixture(scope="session")
@@ -178,29 +226,15 @@ def test_refusals(gate, tmp_path) -> None:
     assert not (tmp_path / "out").exists() and not (tmp_path / "calls").exists()
 
 
-def test_two_commits_are_built_each_as_it_is(gate, tmp_path) -> None:
-    repository = tmp_path / "repository"
+def test_two_commits_are_built_each_as_it_is(gate, repository, tmp_path) -> None:
     script = repository / "packaging" / "gate"
-    script.parent.mkdir(parents=True)
-    shutil.copy(GATE, script)
-
-    def git(*arguments) -> None:
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", repository, *arguments], check=True,
-                       capture_output=True)
-    git("init", "-b", "main")
-    (repository / "Makefile").write_text("bundle:\n\tmkdir bundle\n\tcp ladder bundle/ladder\n")
-    for verdict, status in [("SAME", 0), ("REGRESSION", 1)]:
-        stand_in(repository, verdict, status)
-        git("add", ".")
-        git("commit", "-m", verdict)
     stand_in(repository, "", 5)  # not committed: no part of either
     assert gate("refs", "main^1", "main", "out", script=script).returncode == 0
     assert gate("refs", "main", "main^1", "back", script=script).returncode == 1  # base is the judge
     assert gate("build", "main", "main.tar", script=script).returncode == 0
     assert gate("run", "main.tar", "main.tar", "tar").returncode == 1
-    listed = subprocess.run(["git", "-C", repository, "worktree", "list"], capture_output=True, text=True, check=True).stdout
-    assert listed.count("\n") == 1
+    assert git(repository, "worktree", "list").count("\n") == 1
     program(repository / "ladder", "exit 0")
     (repository / "Makefile").write_text("bundle:\n\texit 4\n")
-    git("commit", "-am", "does not build")
+    git(repository, "commit", "-am", "does not build")
     assert gate("build", "main", "broken.tar", script=script).returncode != 0 and not (tmp_path / "broken.tar").exists()

@@ -14,6 +14,8 @@ import pytest
 yaml = pytest.importorskip("ruamel.yaml")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = pathlib.Path(yaml.__file__).resolve().parents[2]
+# A pull request's event has a `before`, too: the last state of its own branch.
+OF_A_PUSH = "github.event_name == 'push' && !github.event.created && !github.event.forced && github.event.before"
 OUR_OWN = "github.event_name != 'pull_request' || github.event.pull_request.head.repo.full_name == github.repository"
 
 
@@ -84,7 +86,7 @@ def test_security() -> None:
     ("dangerous-triggers", "workflows/gpu-gate.yml", "  pull_request:\n", "  pull_request_target:\n"),
     ("unpinned-uses", "workflows/gpu-gate.yml", "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c",
      "actions/download-artifact@v8"),
-    ("template-injection", "workflows/gpu-gate.yml", 'build "$BASE"', 'build "${{ inputs.base }}"'),
+    ("template-injection", "workflows/gpu-gate.yml", 'build "$COMMIT"', 'build "${{ inputs.base }}"'),
     ("template-injection", "actions/toolchain/action.yml", "python3-venv $PACKAGES", "python3-venv ${{ inputs.packages }}"),
     ("excessive-permissions", "workflows/ci.yml", "permissions:\n  contents: read\n", ""),
     ("excessive-permissions", "workflows/gpu-gate.yml", "contents: read", "contents: write"),
@@ -112,6 +114,8 @@ def our_faults(folder: pathlib.Path) -> list[str]:
             faults.append(f"{file.name}: permissions")
         if set(workflow.get("concurrency", {})) != {"group", "cancel-in-progress"}:
             faults.append(f"{file.name}: concurrency")
+        elif not re.search(r"github\.(sha|run_id)\b", workflow["concurrency"]["group"]):
+            faults.append(f"{file.name}: concurrency: a push to main ends the run of the one before it")
         if not set(workflow["on"]) <= {"push", "pull_request", "workflow_dispatch"}:
             faults.append(f"{file.name}: trigger")
         if workflow["on"].get("push", {}).get("branches") != ["main"]:
@@ -121,6 +125,13 @@ def our_faults(folder: pathlib.Path) -> list[str]:
                 faults.append(f"{file.name}: {name}: timeout")
             if "permissions" in job or "secrets" in str(job):
                 faults.append(f"{file.name}: {name}: more rights")
+            if "event.before" in str(job).replace(OF_A_PUSH, ""):
+                faults.append(f"{file.name}: {name}: `before` of what is no push")
+            if "event.before" in str(job) and [step["with"].get("fetch-depth") for step in job["steps"]
+                                               if "actions/checkout" in step.get("uses", "")] != [0]:
+                faults.append(f"{file.name}: {name}: what it compares with is not fetched")
+            if sum(step.get("run", "").count("packaging/gate build") for step in job["steps"]) > 1:
+                faults.append(f"{file.name}: {name}: two builds, whose packages do not fit on one machine")
             if job["runs-on"] == "ubuntu-24.04":
                 continue
             if job.get("if") != OUR_OWN or job.get("environment") != "gpu":
@@ -139,6 +150,13 @@ def our_faults(folder: pathlib.Path) -> list[str]:
             command = step.get("run", "")
             if "${{" in command:
                 faults.append(f"{file.name}: an expression in: {command}")
+            if "HEAD^" in command:
+                faults.append(f"{file.name}: a push may be of several commits: {command}")
+            packages = step.get("with", {}).get("packages", "")
+            if re.search(r"clang-(tidy|format)(?!-14\b)", packages):
+                faults.append(f"{file.name}: the sources are kept clean with version 14")
+            if "clang-tidy" in packages and "libstdc++-12-dev" not in packages:
+                faults.append(f"{file.name}: clang-tidy 14 cannot read the machine's C++ library")
             for script in re.findall(r"(?:^|\s)((?:packaging|\.ci|tests)/[\w./-]+)", command):
                 if not ((ROOT / script).is_file() and (ROOT / script).stat().st_mode & 0o111):
                     faults.append(f"{file.name}: {script} is not a program")
@@ -154,13 +172,14 @@ def test_our_rules() -> None:
 
 @pytest.mark.parametrize("words, name, good, bad", [
     ("permissions", "workflows/ci.yml", "contents: read", "contents: write"),
-    ("concurrency", "workflows/ci.yml", "concurrency:\n  group: ci-${{ github.ref }}\n  cancel-in-progress: true\n", ""),
+    ("concurrency", "workflows/ci.yml", "  cancel-in-progress: ${{ github.event_name == 'pull_request' }}\n", ""),
+    ("ends the run of the one before", "workflows/ci.yml", "github.event.pull_request.number || github.sha", "github.ref"),
     ("trigger", "workflows/gpu-gate.yml", "  pull_request:\n", "  issue_comment:\n  pull_request:\n"),
     ("push of more than main", "workflows/gpu-gate.yml", "branches: [main]", "branches: ['**']"),
     ("timeout", "workflows/gpu-gate.yml", "    timeout-minutes: 60\n", ""),
     ("more rights", "workflows/gpu-gate.yml", "    environment: gpu\n", "    environment: gpu\n    permissions: write-all\n"),
     ("strangers", "workflows/gpu-gate.yml", "    environment: gpu\n", ""),
-    ("strangers", "workflows/gpu-gate.yml", f"    needs: bundles\n    if: {OUR_OWN}\n", "    needs: bundles\n"),
+    ("strangers", "workflows/gpu-gate.yml", f"    needs: bundle\n    if: {OUR_OWN}\n", "    needs: bundle\n"),
     ("strangers", "workflows/gpu-gate.yml", "full_name == github.repository", "full_name != ''"),
     ("strangers", "workflows/ci.yml", "runs-on: ubuntu-24.04", "runs-on: [self-hosted, gpu]"),
     ("credentials stay", "workflows/gpu-gate.yml", "persist-credentials: false", "persist-credentials: true"),
@@ -168,6 +187,15 @@ def test_our_rules() -> None:
     ("is not a program", "workflows/ci.yml", ".ci/run", ".ci/runs"),
     ("is not a program", "workflows/gpu-gate.yml", "packaging/gate run", "packaging/gates run"),
     ("make tidi", "workflows/ci.yml", "make tidy", "make tidi"),
+    ("of what is no push", "workflows/gpu-gate.yml", "github.event_name == 'push' && ", ""),
+    ("of what is no push", "workflows/ci.yml", "!github.event.forced && ", ""),
+    ("is not fetched", "workflows/gpu-gate.yml", "          fetch-depth: 0\n", ""),
+    ("is not fetched", "workflows/ci.yml", "fetch-depth: 0", "fetch-depth: 2"),
+    ("do not fit", "workflows/gpu-gate.yml", "- run: packaging/gate build",
+     "- run: packaging/gate build HEAD head.tar\n      - run: packaging/gate build"),
+    ("several commits", "workflows/ci.yml", 'SINCE="$SINCE"', "SINCE=HEAD^1"),
+    ("version 14", "workflows/ci.yml", "clang-tidy-14", "clang-tidy"),
+    ("cannot read", "workflows/ci.yml", " libstdc++-12-dev", ""),
     ("an expression", "workflows/gpu-gate.yml", '"$RUNNER_TEMP/gate"', '"${{ runner.temp }}/gate"'),
 ])
 def test_our_rules_find(copy, words, name, good, bad) -> None:
@@ -190,5 +218,5 @@ def shell_faults(folder: pathlib.Path, scratch: pathlib.Path) -> str:
 
 def test_shell(copy, tmp_path) -> None:
     assert shell_faults(copy, tmp_path) == ""
-    plant(copy, "workflows/gpu-gate.yml", '"$BASE"', "$BASE")
+    plant(copy, "workflows/gpu-gate.yml", 'build "$COMMIT"', "build $COMMIT")
     assert "SC2086" in shell_faults(copy, tmp_path)

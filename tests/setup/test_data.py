@@ -45,7 +45,7 @@ JSON = "application/vnd.pypi.simple.v1+json", json.dumps({"files": [
 
 class Server(http.server.ThreadingHTTPServer):
     def __init__(self):
-        self.pages, self.requests, self.dropped = {}, [], 0
+        self.pages, self.requests, self.dropped, self.halved = {}, [], 0, 0
         super().__init__(("127.0.0.1", 0), Handler)
         self.address = f"127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -62,6 +62,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", str(kind))
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if self.server.halved:
+            self.server.halved -= 1
+            body = body[:len(body) // 2]
         self.wfile.write(body)
 
     def log_message(self, *_):
@@ -126,6 +129,24 @@ def test_broken_connection_is_tried_again(monkeypatch, new_server):
     use_index(monkeypatch, server)
     assert data.main() == 0
     assert len(server.requests) == 4
+
+
+def test_an_answer_that_ends_early_is_asked_for_again(monkeypatch, new_server, folder):
+    server = new_server()
+    server.halved = 2
+    use_index(monkeypatch, server)
+    assert data.main() == 0
+    assert (folder / "words.txt").read_bytes() == WORD
+    assert len(server.requests) == 4
+
+
+def test_answers_that_all_end_early_are_not_called_wrong(monkeypatch, new_server, capfd):
+    server = new_server()
+    server.halved = 9
+    use_index(monkeypatch, server)
+    assert data.main() == 2
+    said = capfd.readouterr().err
+    assert "IncompleteRead" in said and "instead of" not in said and len(server.requests) == 3
 
 
 def test_credentials_go_to_the_index_only_and_are_not_shown(monkeypatch, new_server, capfd):

@@ -1,8 +1,11 @@
 """Plain CMake, as somebody uses it who has LibTorch and CUDA already: an unpacked LibTorch folder on CMAKE_PREFIX_PATH and a
-toolkit beside it, here made of links into the private environment. Configures, compiles, links and runs a small program."""
+toolkit beside it, here made of links into the private environment, in a folder whose name has a space. Configures, compiles,
+links and runs a small program."""
 
+import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,12 +20,13 @@ def fixture_installed(tmp_path):
     torch = next((pathlib.Path(p) / "torch" for p in sys.path if (pathlib.Path(p) / "torch" / "lib").is_dir()), None)
     if torch is None:
         pytest.skip("this Python has no torch to link to")
-    cuda = torch.parent / "nvidia" / "cu13"
-    for folder, origin, names in (("libtorch", torch, ("include", "lib", "share")), ("cuda", cuda, ("include", "lib", "lib64"))):
-        (tmp_path / folder).mkdir()
+    cuda, folder = torch.parent / "nvidia" / "cu13", tmp_path / "a folder"
+    folder.mkdir()
+    for part, origin, names in (("libtorch", torch, ("include", "lib", "share")), ("cuda", cuda, ("include", "lib", "lib64"))):
+        (folder / part).mkdir()
         for name in names:
-            (tmp_path / folder / name).symlink_to(origin / name)
-    return tmp_path
+            (folder / part / name).symlink_to(origin / name)
+    return folder
 
 
 def cmake(*arguments, **environment):
@@ -37,6 +41,9 @@ def test_a_libtorch_folder_and_a_toolkit_are_enough(installed):
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"LibTorch 2.11: {installed}/libtorch" in done.stdout
     assert f"{installed}/cuda/lib64/libcudart" in done.stdout
+    for entry in json.loads((build / "compile_commands.json").read_text()):  # the tests' own folders of headers, too
+        words = shlex.split(entry["command"])
+        assert all(pathlib.Path(folder).is_dir() for word, folder in zip(words, words[1:]) if word == "-idirafter"), words
     done = cmake("--build", build, "-j2", "--target", "safetensors_copy")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     program = next(build.rglob("safetensors_copy"))
