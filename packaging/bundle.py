@@ -17,9 +17,9 @@ sys.path.insert(0, str(ROOT / "setup"))
 from toolchain import cache_folder, say  # noqa: E402
 
 LARGEST = 40 * 10**6  # bytes
-PROGRAMS = {"ladder": "ladder", "device_tests": "tests/device_tests"}  # installed as, built as
+PROGRAMS = {"ladder": "ladder", "micro": "micro", "device_tests": "tests/device_tests"}  # installed as, built as
 FOLDERS = ["ladders", "results/schemas", "plots", "ablations/peers"]
-FILES = ["ladder", "gpu-check", "gpu_check.py", "environment.sh", "README.md"]
+FILES = ["ladder", "micro", "gpu-check", "gpu_check.py", "environment.sh", "README.md"]
 # Part of the compiler and the C library, on every machine.
 SYSTEM = re.compile(r"ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so")
 

@@ -42,6 +42,8 @@ class Plan(NamedTuple):
     studies: list[Study]
     profiles: list[str]    # arguments of `ladder profile`, after the first study; what they print is their evidence
     profiles_weight: float = 1
+    micro: str = ""        # arguments of the micro benchmarks, which are made only where --only names them
+    micro_weight: float = 2
 
 
 # Weights are what one repeat of each takes, about: none is made twice before the others are made once. max-autotune
@@ -49,19 +51,20 @@ class Plan(NamedTuple):
 FULL = Plan(495, 80, 10, 150, [
     Study("b16", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --explain --with-peer pytorch "
           "--peer-modes compile", traces_s=50),
-    Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 3 --steps 5"),
+    Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5"),
     Study("leave-one-out", 2.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --mode leave-one-out"),
     Study("peers", 6, "--ladder gpt2 -B 16 --repeats 2 --warmup 6 --steps 15 --with-peer pytorch "
           "--peer-modes eager,compile,cuda-graphs", asked_for=True),
 ], ["--trace --roofline --rung fused_adamw --ladder gpt2 --warmup 5 --steps 3",
-    *(f"--counters --rung {rung} --ladder gpt2 --warmup 5" for rung in ("fused_adamw", "graph", "gpu"))])
+    *(f"--counters --rung {rung} --ladder gpt2 --warmup 5" for rung in ("fused_adamw", "graph", "gpu"))],
+    micro="--benchmark_filter=/cuda --benchmark_min_time=0.05")
 QUICK = Plan(210, 75, 8, 60, [Study("b16", 8, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
              ["--counters --rung fused_adamw --ladder gpt2 --warmup 5"])
 ON_CPU = Plan(700, 60, 30, 300, [  # time for slow and busy machines
     Study("b16", 4, "--ladder tiny -B 16 -T 8 --repeats 1 --explain --with-peer pytorch --peer-modes eager", traces_s=60),
     Study("b64", 3, "--ladder tiny -B 64 -T 8 --repeats 1"),
     Study("leave-one-out", 3, "--ladder tiny -B 16 -T 8 --repeats 1 --mode leave-one-out"),
-], ["--trace --rung flash --ladder tiny -T 8"])
+], ["--trace --rung flash --ladder tiny -T 8"], micro="--benchmark_filter=^gelu/.*/cpu -T 8 --benchmark_min_time=0.001")
 MOST_STUDIES = 3  # two files each, beside README.md and check.log
 # Tests that count or fill what all processes on the GPU share, or look who is there: one after the other, last.
 ALONE = ["Monitor", "Memory", "Counting"]
@@ -170,6 +173,7 @@ class Check:
         lines += ["", "- `check.log`: everything that was printed: doctor, every device test's verdict, tables."]
         for pattern, what in [("*.study.json", "a study's numbers"), ("*.trace.json", "a trace, for `ladder report --with`"),
                               ("*.counters.json", "counters of a step, a document on each line"),
+                              ("micro.json", "the model's operations one by one, for `ladder report --with`"),
                               ("*.records.jsonl", "the record of every run of a study, one on a line, two of a disturbed one, and "
                                "its traces and counters")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
@@ -265,13 +269,26 @@ def collect(check, name, folder):
     return f"{plan['runs_ok']} of {plan['runs_planned']} runs"
 
 
+def obstacle_to_compiling():
+    """Why torch.compile cannot work on this machine; empty where nothing is in the way."""
+    sys.path.insert(0, str(HOME / "ablations" / "peers"))
+    import compilers
+
+    return compilers.obstacle(on_cuda=True)
+
+
 def study(check, one, share, reserve, cwd):
     """`share` of the time that is left; `reserve` seconds of it are for what comes after, whatever happens here."""
     budget = max(1, int(share * check.left() - check.plan.run_s - one.traces_s))
     limit = max(1, min(check.left() - reserve, budget + 3 * check.plan.run_s + 2 * one.traces_s))
-    shown = f"ladder ablate {one.arguments} --limit {check.plan.run_limit_s:.0f} --budget-s {budget} --out {one.name}"
+    missing = obstacle_to_compiling() if "compile" in one.arguments else ""
+    # What can be measured without a compiler is.
+    arguments = re.sub(r"--peer-modes \S+", "--peer-modes eager", one.arguments) if missing else one.arguments
+    shown = f"ladder ablate {arguments} --limit {check.plan.run_limit_s:.0f} --budget-s {budget} --out {one.name}"
     with check.step(one.name, shown) as words:
         folder = cwd / one.name
+        if missing:
+            words.append(f"PyTorch without torch.compile: {missing}")
         try:
             status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:]], shown, limit, cwd)
         finally:  # whatever happened, an interrupt, too
@@ -302,6 +319,20 @@ def profile(check, arguments, limit, study_name, cwd):
             keep(kept, (kept.read_text(encoding="utf-8") if kept.is_file() else "") + one_line(file))
 
 
+def micro(check, limit, cwd):
+    shown = f"micro {check.plan.micro} --out micro.json"
+    with check.step("micro", shown) as words:
+        status, _ = check.run([HOME / "bin" / "micro", *shlex.split(shown)[1:]], shown, limit, cwd)
+        if (cwd / "micro.json").is_file():
+            document = json.loads((cwd / "micro.json").read_text(encoding="utf-8"))
+            for field in ("host_name", "executable"):
+                document["context"].pop(field, None)
+            words.append(f"{len(document['benchmarks'])} benchmarks")
+            keep(check.folder / "micro.json", json.dumps(document, indent=1) + "\n")
+        if status != 0:
+            raise Fault(ending(status, limit))
+
+
 def environment_here():
     limit = 150  # the first start on a machine may read gigabytes of libraries
     status, output = execute([HOME / "bin" / "ladder", "doctor", "--json"], limit, None, stderr=None)
@@ -322,7 +353,8 @@ def in_words(environment):
 def steps_of(plan):
     """The names of the steps in their order, each with its weight for sharing out the time."""
     first, *others = ((one.name, one.weight) for one in plan.studies)
-    return [("doctor", 0), ("tests", 0), first, ("profiles", plan.profiles_weight), *others]
+    return [("doctor", 0), ("tests", 0), first, ("profiles", plan.profiles_weight), *others,
+            *([("micro", plan.micro_weight)] if plan.micro else [])]
 
 
 def main():
@@ -336,8 +368,8 @@ def main():
     kind.add_argument("--quick", action="store_true", help="one short run of each rung, under four minutes: does the program work here?")
     kind.add_argument("--cpu", action="store_true", help="a two-layer model without a GPU: CPU figures, to try out this script")
     parser.add_argument("--only", metavar="STEP,...", default=[], type=lambda text: text.split(","),
-                        help=f"only these steps, which then have all the time: {everything} (the last, PyTorch's modes beside "
-                        "every rung, is made only where it is named)")
+                        help=f"only these steps, which then have all the time: {everything} (the last two, PyTorch's modes "
+                        "beside every rung and the micro benchmarks, are made only where they are named)")
     options = parser.parse_args()
     plan = ON_CPU if options.cpu else QUICK if options.quick else FULL
     steps = steps_of(plan)
@@ -347,7 +379,7 @@ def main():
     if len(kept_apart) > MOST_STUDIES:
         parser.error(f"--only: {len(kept_apart)} of these steps leave files, and with more than {MOST_STUDIES} they would be more "
                      "than eight")
-    left_out = [one.name for one in plan.studies if one.asked_for]
+    left_out = ["micro", *(one.name for one in plan.studies if one.asked_for)]
     steps = [step for step in steps if (step[0] in options.only if options.only else step[0] not in left_out)]
 
     if options.cpu:
@@ -378,6 +410,8 @@ def main():
                 limit = max(PROFILE_S, share * check.left() / len(plan.profiles))
                 for arguments in plan.profiles:
                     profile(check, arguments, min(limit, check.left()), plan.studies[0].name, Path(cwd))
+            elif name == "micro":
+                micro(check, share * check.left(), Path(cwd))
             else:
                 profiles_follow = any(later == "profiles" for later, _ in steps[number:])
                 study(check, next(one for one in plan.studies if one.name == name), share,

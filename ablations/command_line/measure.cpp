@@ -49,7 +49,7 @@ void add_ablate(CommandLine& line) {
                     {"ladder ablate --repeats 8 --out study", "More runs of each rung, so narrower intervals."},
                     {"ladder ablate --resume --out study", "Makes only the runs that the study lacks."},
                     {"ladder ablate --mode leave-one-out", "What is lost without each optimization?"},
-                    {"ladder ablate --sweep batch=1,2,4 --rung start --rung flash",
+                    {"ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash",
                      "Speed and memory of two rungs over batch sizes."},
                     {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
                      "The same work in plain PyTorch, its runs between ours."}}});
@@ -96,8 +96,10 @@ void add_ablate(CommandLine& line) {
       add_text(command, "--shard", flags->shard,
                "every n-th repeat, from the i-th on, into --out: for n machines; ladder merge joins them", "i/n");
   command
-      .add_flag("--explain", flags->explain,
-                "trace every rung, too, in a process of its own, and say what each changed (default: on a GPU)")
+      .add_flag(
+          "--explain", flags->explain,
+          "trace every rung of the ladder, too, in a process of its own, and say what each changed (default: on a "
+          "GPU, without --budget-s)")
       ->excludes(shard)
       ->group("What to measure");
   command.add_flag("--json", flags->json, "print the study, draw nothing");
@@ -231,9 +233,21 @@ void add_profile(CommandLine& line) {
   auto* out = add_text(command, "--out", flags->out,
                        "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
   command.add_flag("--json", flags->json, "print the result as JSON");
-  for (CLI::Option* option : {recipe, rung, out}) list->excludes(option);
+  for (CLI::Option* option : {recipe, rung, out, ladder}) list->excludes(option);
   for (const char* flag : workload_flags) list->excludes(command.get_option(flag));
-  command.callback([&line, flags] { line.chosen = [flags] { return profile(*flags); }; });
+  command.callback([&line, &command, flags, ladder, out] {
+    if (ladder->count() > 0 && flags->run.rung.empty() && flags->diff.empty()) {
+      throw std::invalid_argument("--ladder: says where --rung or --diff is looked up, and neither is given");
+    }
+    std::vector<CLI::Option*> of_steps{ladder, out};
+    for (const char* flag : workload_flags) of_steps.push_back(command.get_option(flag));
+    for (const CLI::Option* option : of_steps) {
+      if (!flags->compares_files() || option->count() == 0) continue;
+      throw std::invalid_argument(option->get_name() +
+                                  ": two files of --diff are compared as they are, nothing is traced");
+    }
+    line.chosen = [flags] { return profile(*flags); };
+  });
 }
 
 }  // namespace

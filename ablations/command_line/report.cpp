@@ -40,7 +40,8 @@ void add_report(CommandLine& line) {
   command
       .add_option("--with", flags->with,
                   "each a gate.json, history.json, noise floor or trace, or the JSON of Google Benchmark; repeatable")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command.add_flag("--published", flags->published, "mark figures that others have published, faintly");
   command.heading("Where the results go");
   add_text(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",

@@ -26,6 +26,7 @@ void add_train(CommandLine& line) {
   add_text(command, "--recipe", flags->recipe, "JSON file, or JSON (default: plain float32 on the CPU)", "FILE|JSON");
   add_text(command, "--weights", flags->weights, "start from these (safetensors, GPT-2 names)", "FILE");
   add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens, 50 steps");
+  command.remove_option(command.get_option("--warmup"));  // nothing is timed
   command.heading("Where the results go");
   add_text(command, "--save", flags->save, "write the weights here at the end", "FILE");
   command.add_flag("--json", flags->json, "print the losses only");

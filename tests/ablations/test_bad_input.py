@@ -268,6 +268,11 @@ def named(cases: list) -> list:
     ([*RUN, "--recipe", '{"attention": "cudnn"}'], "attention cudnn needs device cuda; a CPU has manual, math, flash"),
     ([*TRAIN, "--recipe", '{"attention": "efficient"}'], "attention efficient needs device cuda"),
     (["abalte", "--repeats", "2"], 'there is no command "abalte"'),
+    ([*TRAIN, "--warmup", "3"], "--warmup"),
+    ([*ABLATE, "--explain", "--mode", "leave-one-out"], "--explain: says what each rung changed"),
+    (["profile", "--trace", "--ladder", "tiny"], "--ladder: says where --rung or --diff is looked up"),
+    (["profile", "--diff", "a.trace.json", "b.trace.json", "--out", "x"], "--out: two files of --diff are compared as they are"),
+    (["profile", "--diff", "a.trace.json", "b.trace.json", "-B", "2"], "--batch: two files of --diff are compared as they are"),
 ]))
 def test_unknown_words(assert_refused, arguments, says) -> None:
     assert_refused(arguments, says)
@@ -376,6 +381,11 @@ def test_places_that_do_not_fit_a_file(assert_refused, command) -> None:
 ]))
 def test_folders(assert_refused, arguments, says) -> None:
     assert_refused(arguments, says)
+
+
+def test_a_study_keeps_its_plan(assert_refused, files) -> None:
+    (files / "finished" / "records").mkdir(parents=True)
+    assert_refused(["profile", "--diff", "flash", "--ladder", "tiny", "--out", "finished"], "finished: is a study's folder")
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -8,6 +8,8 @@ import collections
 import json
 import math
 import pathlib
+import re
+import shlex
 import statistics
 
 import numpy as np
@@ -33,6 +35,15 @@ def test_the_order_is_balanced(study) -> None:
     assert [run["repeat"] for run in plan["runs"]] == sorted(run["repeat"] for run in plan["runs"])
     assert by_repeat[0] != by_repeat[1] and measured not in by_repeat
     assert len(set(run_ids(study[0]))) == 2 * len(measured)
+
+
+def test_the_reports_command_plans_the_same_study(study, ladder, tmp_path) -> None:
+    (command,) = re.findall(r"^ladder (ablate .*)$", (study[0] / "report.md").read_text(), re.M)
+    again = ladder(*shlex.split(command), "--budget-s", "1", "--out", tmp_path / "again")
+    assert "the budget of 1 s is spent" in again.stderr, again.stderr
+    ours, theirs = ({name: value for name, value in read_json(folder / "plan.json").items() if name not in ("id", "created")}
+                    for folder in (study[0], tmp_path / "again"))
+    assert ours == theirs
 
 
 def test_every_step_is_recorded(study) -> None:

@@ -15,7 +15,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAKE = ROOT / "packaging" / "bundle.py"
 RUN = ["--repeats", "1", "--steps", "2", "--warmup", "3", "--threads", "1"]  # memory settles within three steps
-LAUNCHER = ["ladder", "gpu-check"]
+LAUNCHER = ["ladder", "micro", "gpu-check"]
 
 
 def script(path, text):
@@ -73,13 +73,13 @@ def test_contents(bundle) -> None:
     assert sum(path.stat().st_size for path in files) < 40e6
     names = {str(path.relative_to(bundle)) for path in files}
     assert names >= {"ladder", "gpu-check", "gpu_check.py", "environment.sh", "README.md", "LICENSE", "bin/ladder",
-                     "bin/device_tests", "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json",
+                     "bin/device_tests", "bin/micro", "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json",
                      "plots/render.py", "plots/report.html.j2", "plots/charts/ladder.py", "results/published.json"}
     assert not [name for name in names if "__pycache__" in name or re.search(r"lib(torch|c10|cud|nv|c\.|stdc|gcc)", name)]
     for path in files:
         if path.parent.name not in ("bin", "lib", "data"):
             assert str(ROOT) not in path.read_text(), path
-    for program in ("ladder", "device_tests"):
+    for program in ("ladder", "micro", "device_tests"):
         dynamic = subprocess.run(["readelf", "-d", bundle / "bin" / program], capture_output=True, text=True, check=True).stdout
         assert "[libtorch_cuda.so]" in dynamic and "libcuda.so.1" not in dynamic
         assert re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic) == ["$ORIGIN/../lib"]
@@ -244,12 +244,17 @@ def test_gpu_check_leaves_eight_files(bundle, elsewhere) -> None:
 
 
 def test_gpu_check_takes_the_steps_that_are_named(bundle, elsewhere) -> None:
-    done = call(bundle / "gpu-check", "--cpu", "--only", "b64,tests", "evidence", **elsewhere)
+    done = call(bundle / "gpu-check", "--cpu", "--only", "micro,b64,tests", "evidence", **elsewhere)
     assert done.returncode == 0, done.stdout
     folder = elsewhere["cwd"] / "evidence"
-    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "b64.records.jsonl", "b64.study.json", "check.log"]
-    assert re.findall(r"^\| (.*?) \| ok", (folder / "README.md").read_text(), re.M) == ["device tests", "b64"]
-    for steps in ("b16,b64,leave-one-out,peers", "tests,profiles,b64,leave-one-out,peers"):
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "b64.records.jsonl", "b64.study.json", "check.log",
+                                                              "micro.json"]
+    assert re.findall(r"^\| (.*?) \| ok", (folder / "README.md").read_text(), re.M) == ["device tests", "b64", "micro"]
+    drawn = call(bundle / "ladder", "report", "evidence/b64.study.json", "--with", "evidence/micro.json", "--out", "drawn", **elsewhere)
+    assert drawn.returncode == 0, drawn.stderr
+    (micro,) = json.loads((elsewhere["cwd"] / "drawn" / "report.json").read_text())["micro"]
+    assert {one["name"].split("/")[0] for one in micro["benchmarks"]} == {"gelu"} and "host_name" not in (folder / "micro.json").read_text()
+    for steps in ("b16,b64,leave-one-out,peers", "tests,profiles,b64,micro,leave-one-out"):
         too_many = call(bundle / "gpu-check", "--only", steps, **elsewhere)
         assert too_many.returncode == 2 and "--only: 4 of these steps leave files" in too_many.stderr
     for arguments in (["--cpu", "--only", "b128"], ["--quick", "--only", "b64"]):
@@ -351,6 +356,23 @@ def test_an_interrupt_keeps_what_is_measured(gpu_check, tmp_path, monkeypatch) -
         gpu_check.study(check, gpu_check.QUICK.studies[0], 1.0, 0, tmp_path)
     assert check.outcomes[-1].words == "1 of 2 runs; interrupted"
     assert (out / "b16.records.jsonl").is_file() and "**FAILED**: 1 of 2 runs; interrupted" in (out / "README.md").read_text()
+
+
+def test_without_a_compiler_the_peer_runs_eagerly(gpu_check, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(gpu_check, "HOME", tmp_path)
+    (tmp_path / "ablations").mkdir()
+    (tmp_path / "ablations" / "peers").symlink_to(ROOT / "ablations" / "peers")
+    script(tmp_path / "bin" / "ladder", "exit 0")
+    (out := tmp_path / "out").mkdir()
+    check = gpu_check.Check(out, gpu_check.FULL, "A check", "a machine")
+    compiler = script(tmp_path / "bin" / "cc", "exit 0")
+    for compiler, modes, words in ((compiler, "compile", None), ("/nowhere/cc", "eager", "needs a C compiler, and /nowhere/cc is not there")):
+        monkeypatch.setenv("CC", str(compiler))
+        if modes == "compile" and gpu_check.obstacle_to_compiling():
+            continue  # no headers of Python
+        gpu_check.study(check, gpu_check.FULL.studies[0], 1.0, 0, tmp_path)
+        outcome = check.outcomes[-1]
+        assert outcome.good and f"--peer-modes {modes} " in outcome.command and (words or "") in outcome.words
 
 
 def test_a_step_is_stopped_at_its_limit(gpu_check, tmp_path) -> None:
