@@ -47,7 +47,7 @@ Cpu look_at_cpu() {
     if (!line.starts_with("flags")) continue;
     std::istringstream flags(value);
     for (std::string flag; flags >> flag;) {
-      for (const char* relevant : {"avx2", "avx512f", "avx512_bf16", "amx_bf16", "amx_fp16"}) {
+      for (const char* relevant : {"avx2", "avx_ne_convert", "avx512f", "avx512_bf16", "amx_bf16", "amx_fp16"}) {
         if (flag == relevant) cpu.features.push_back(flag);
       }
     }

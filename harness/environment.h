@@ -12,7 +12,7 @@ namespace harness {
 struct Cpu {
   std::string model;
   int logical_cores = 0;              // that this process may use
-  std::vector<std::string> features;  // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, amx_fp16
+  std::vector<std::string> features;  // of those that matter, as /proc/cpuinfo calls them
   [[nodiscard]] bool has(const std::string& feature) const;
 };
 

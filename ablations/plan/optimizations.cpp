@@ -15,6 +15,14 @@ std::string cpu_only(const Recipe& recipe, const Machine&) {
   return recipe.device == Device::cpu ? "" : "an optimization of steps on the CPU";
 }
 
+// ATen asks oneDNN for float32 products only where that has kernels for bfloat16 (dnnl's avx512_core or avx2_vnni_2);
+// elsewhere they stay MKL's, whatever the precision says.
+std::string onednn_obstacle(const Recipe& recipe, const Machine& machine) {
+  if (recipe.device != Device::cpu) return cpu_only(recipe, machine);
+  if (machine.cpu.has("avx512f") || machine.cpu.has("avx_ne_convert")) return "";
+  return "this CPU has neither avx512f nor avx_ne_convert, so ATen leaves float32 products to MKL";
+}
+
 // Faster than float32 only where the processor multiplies bfloat16.
 std::string bf16_obstacle(const Recipe& recipe, const Machine& machine) {
   if (recipe.device == Device::cuda || machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16")) return "";
@@ -87,7 +95,7 @@ const std::vector<Optimization>& registry() {
        .excludes = {"tf32"},
        .loss_tolerance = 2e-2,
        .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::medium; },
-       .pointless = cpu_only},
+       .pointless = onednn_obstacle},
       {.name = "tf32",
        .title = "TF32",
        .summary =

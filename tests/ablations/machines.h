@@ -5,7 +5,7 @@
 
 namespace machines {
 
-inline const harness::Machine cpu{.cpu = {.model = "test", .logical_cores = 2, .features = {"avx512_bf16"}},
+inline const harness::Machine cpu{.cpu = {.model = "test", .logical_cores = 2, .features = {"avx512f", "avx512_bf16"}},
                                   .gpu = {},
                                   .no_gpu_reason = "no CUDA device"};
 inline const harness::Machine hopper{.cpu = cpu.cpu,

@@ -17,9 +17,9 @@ BUSY = "shared: the processor was busy with something else"  # as it may well be
 
 
 @pytest.fixture(scope="module", name="device")
-def fixture_device() -> dict[str, str]:
+def fixture_device(preloadable) -> dict[str, str]:
     library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS or cuDNN were not found")
-    return {"LD_PRELOAD": library, "CUDA_VISIBLE_DEVICES": "0"}
+    return {"LD_PRELOAD": str(preloadable(library)), "CUDA_VISIBLE_DEVICES": "0"}
 
 
 @pytest.fixture(scope="module", name="run")
@@ -147,7 +147,7 @@ def test_an_error_of_the_device_is_a_line_without_pytorchs_advice(ladder, device
     done = ladder("doctor", "--peaks", variables=device | {"FAKE_CUDA_GIB": "0.5"})
     assert done.returncode == 1
     assert re.fullmatch(r"ladder: CUDA out of memory\. Tried to allocate 1024\.00 MiB\. GPU 0 has a total capacity of 512\.00 MiB "
-                        r"of which 512\.00 MiB is free\.", done.stderr.strip().splitlines()[-1]), done.stderr
+                        r"of which 51\d\.00 MiB is free\.", done.stderr.strip().splitlines()[-1]), done.stderr
 
 
 # The energy counter is asked whether it is there, then before and after the timed steps.

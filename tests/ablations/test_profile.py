@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from conftest import ROOT, ladder_document, read_json, snapshot, write_json
 
+
 @pytest.fixture(scope="module", name="flags")
 def fixture_flags(tmp_path_factory) -> list[str]:
     """Of a trace of few short steps, of a ladder whose rungs every machine has."""

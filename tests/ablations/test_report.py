@@ -225,7 +225,7 @@ def test_with_other_documents(report, study, tmp_path, measured) -> None:
              "bytes_per_second": 1e9, "flops": 10, "bytes": 4, "label": "x"},
             {"name": "a_mean", "run_type": "aggregate", "real_time": 2.5, "time_unit": "us"},
             {"name": "b", "run_type": "iteration", "error_occurred": True, "error_message": "no GPU", "real_time": 0, "time_unit": "ns"}]})
-    done = report(EVIDENCE, "--out", "drawn", "--published", "--with", trace, micro)
+    done = report(EVIDENCE, "--out", "drawn", "--published", "--with", trace, "--with", micro)
     assert done.returncode == 0 and "1 of 3 benchmarks failed" in done.stderr, done.stderr
     document = check(read_json(tmp_path / "drawn" / "report.json"))
     assert document["traces"] == [read_json(trace)] and len(document["published"]) > 7

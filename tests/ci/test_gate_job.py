@@ -136,7 +136,8 @@ def test_the_jobs_that_build_and_the_one_that_measures(gate, repository, tmp_pat
             if "uses" in step:  # the packages of the commit, which this one sets up, are there before it
                 assert "toolchain" not in step["uses"] or (repository / "requirements.txt").read_text().endswith(packages)
                 continue
-            done = gate("-euo", "pipefail", "-c", f"cd '{repository}'; {step['run']}", script="/bin/bash", SIDE=side, COMMIT=commit)
+            done = gate("-euo", "pipefail", "-c", f"cd '{repository}'; {step['run']}", script="/bin/bash", SIDE=side,
+                        COMMIT=commit)
             assert done.returncode == 0, done.stderr
         name, file = (upload[field].replace("${{ matrix.side }}", side) for field in ("name", "path"))
         assert fnmatch.fnmatch(name, download["pattern"]) and download["merge-multiple"]

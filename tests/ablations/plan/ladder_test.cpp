@@ -118,12 +118,21 @@ TEST(Climb, ADeterministicLadderTakesTheAttentionThatIs) {
   for (const Rung& rung : rungs) EXPECT_TRUE(rung.recipe.deterministic) << rung.title;
 }
 
-TEST(Climb, ABf16RungNeedsACpuThatHasIt) {
-  Machine old = cpu;
-  old.cpu.features = {"avx2"};
-  const auto rungs = climb(load_ladder("gpt2-cpu"), old);
-  EXPECT_EQ(rungs[3].status, Rung::Status::not_applicable);
-  EXPECT_EQ(rungs[4].recipe.autocast, model::Autocast::off);
+TEST(Climb, OneDnnAndBf16RungsNeedACpuThatHasThem) {
+  const auto applicable = [](std::vector<std::string> features) {
+    Machine machine = cpu;
+    machine.cpu.features = std::move(features);
+    const auto rungs = climb(load_ladder("gpt2-cpu"), machine);
+    EXPECT_EQ(rungs[2].optimization + " " + rungs[3].optimization, "onednn bf16");
+    const bool onednn = rungs[2].status == Rung::Status::planned, bf16 = rungs[3].status == Rung::Status::planned;
+    EXPECT_EQ(rungs[4].recipe.matmul_precision == model::MatmulPrecision::medium, onednn);
+    EXPECT_EQ(rungs[4].recipe.autocast == model::Autocast::bf16, bf16);
+    return std::pair(onednn, bf16);
+  };
+  EXPECT_EQ(applicable({"avx2"}), std::pair(false, false));
+  EXPECT_EQ(applicable({"avx512f"}), std::pair(true, false));
+  EXPECT_EQ(applicable({"avx2", "avx_ne_convert"}), std::pair(true, false));
+  EXPECT_EQ(applicable({"avx512f", "avx512_bf16"}), std::pair(true, true));
 }
 
 TEST(RecipeObstacle, WhatADeviceCannotDoIsRefused) {
