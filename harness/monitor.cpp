@@ -21,7 +21,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::chrono::milliseconds first_sample{20}, between_samples{80};
-constexpr double shortest_energy_window_s = 1;  // the energy is then right to 10 %
+constexpr double shortest_energy_window_s = 0.5;  // the energy of such a run is right to 20 %
 
 struct Reason {
   uint64_t bit;

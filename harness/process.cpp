@@ -67,7 +67,7 @@ class Child {
 // Hands complete lines on and keeps the rest.
 void take_lines(std::string& pending, const std::function<void(std::string_view)>& on_line) {
   size_t begin = 0;
-  for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
+  for (size_t end = 0; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
     on_line(std::string_view(pending).substr(begin, end - begin));
   }
   pending.erase(0, begin);

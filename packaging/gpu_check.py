@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 # Weights are what one repeat of each takes, about: none is made twice before the others are made once. max-autotune
 # compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
 FULL = Plan(495, 80, 10, 150, [
-    Study("b16", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --explain --with-peer pytorch "
+    Study("b16", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --explain --with-peer pytorch "
           "--peer-modes compile", traces_s=50),
     Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5"),
     Study("leave-one-out", 2.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --mode leave-one-out"),

@@ -194,7 +194,7 @@ std::string recipe_obstacle(const Recipe& recipe, const Machine& machine) {
 }
 
 std::string Optimization::obstacle(const Recipe& recipe, const Machine& machine) const {
-  if (const std::string reason = pointless(recipe, machine); !reason.empty()) return reason;
+  if (std::string reason = pointless(recipe, machine); !reason.empty()) return reason;
   for (const std::string& need : needs) {
     if (find_optimization(need)->is_on(recipe, machine)) continue;
     return need == "gpu" && !machine.gpu ? machine.no_gpu_reason : fmt::format("needs \"{}\"", need);

@@ -62,8 +62,9 @@ namespace {
 // matter to a GPU.
 std::string field_without_proof(const Json& record) {
   const Json& recipe = record.at("recipe");
-  for (const auto& [field, value] : recipe.items()) {
-    if (field == "host_memory" && recipe.value("device", "") == "cuda") continue;
+  for (const auto& item : recipe.items()) {
+    const std::string& field = item.key();
+    if (field == "host_memory" && harness::field_or_null(recipe, "device") == "cuda") continue;
     const auto is_of_field = [&](const Json& proof) { return proof.at("field") == field; };
     if (std::ranges::none_of(record.at("proofs"), is_of_field)) return field;
   }

@@ -69,7 +69,7 @@ int64_t refaults() {
   // The least of a few rounds: the heap may have to grow for the first one. Each block is a little smaller than the one
   // before and so fits where that was, whatever small pieces malloc keeps to itself at its ends.
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (int round = 0; round < 5; ++round) {
+  for (int64_t round = 0; round < 5; ++round) {
     const int64_t before = minor_faults();
     const Tensor block = at::empty({refault_bytes - round * 65536}, at::kByte);
     block.fill_(round);

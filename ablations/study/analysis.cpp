@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace ablations {
 
@@ -22,34 +24,28 @@ using harness::Json;
 
 namespace {
 
-// One line for all of them, or none: the rungs themselves are marked.
-void warn_of_disturbed_runs(const Measured& measured, Json& warnings) {
-  int64_t disturbed = 0;
-  std::string first;
+// How many runs have something there, and what the first of them has.
+std::pair<int64_t, std::string> runs_with(std::string RunData::*field, const Measured& measured) {
+  std::pair<int64_t, std::string> found{0, ""};
   for (const RunsByRepeat& runs : measured.runs_of) {
     for (const auto& [repeat, run] : runs) {
-      if (run.disturbed.empty()) continue;
-      if (++disturbed == 1) first = run.disturbed;
+      if (!(run.*field).empty() && ++found.first == 1) found.second = run.*field;
     }
   }
-  if (disturbed == 0) return;
-  warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}", disturbed, measured.runs_ok,
-                                 disturbed == 1 ? "was" : "were", first, disturbed == 1 ? "" : ", and others"));
+  return found;
 }
 
-// Where nobody looked, "not disturbed" says nothing.
-void warn_of_unwatched_runs(const Measured& measured, Json& warnings) {
-  int64_t unwatched = 0;
-  std::string reason;
-  for (const RunsByRepeat& runs : measured.runs_of) {
-    for (const auto& [repeat, run] : runs) {
-      if (run.unwatched.empty()) continue;
-      if (++unwatched == 1) reason = run.unwatched;
-    }
+// One line for all of them, or none: the rungs themselves are marked. Where nobody looked, "not disturbed" says
+// nothing.
+void warn_of_disturbances(const Measured& measured, Json& warnings) {
+  if (const auto [runs, first] = runs_with(&RunData::disturbed, measured); runs > 0) {
+    warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}", runs, measured.runs_ok,
+                                   runs == 1 ? "was" : "were", first, runs == 1 ? "" : ", and others"));
   }
-  if (unwatched == 0) return;
-  warnings.push_back(fmt::format("{} of {} runs {} not watched for a throttled or shared GPU: {}", unwatched,
-                                 measured.runs_ok, unwatched == 1 ? "was" : "were", reason));
+  if (const auto [runs, why] = runs_with(&RunData::unwatched, measured); runs > 0) {
+    warnings.push_back(fmt::format("{} of {} runs {} not watched for a throttled or shared GPU: {}", runs,
+                                   measured.runs_ok, runs == 1 ? "was" : "were", why));
+  }
 }
 
 // Where the reference of a cumulative ladder has no valid number, the first measured rung after it takes its place.
@@ -264,8 +260,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   add_peers(plan, measured, rungs);
   add_explanations(plan, folder, rungs);
   warn_of_rungs(plan, measured, warnings);
-  warn_of_disturbed_runs(measured, warnings);
-  warn_of_unwatched_runs(measured, warnings);
+  warn_of_disturbances(measured, warnings);
   warn_of_load(environment, warnings);
 
   const bool is_missing_runs =

@@ -324,7 +324,8 @@ def test_steps_are_reported_to_the_parent(plan, tmp_path) -> None:
         with os.fdopen(reader) as lines:
             reported = lines.read()
         assert peer.wait() == 0, peer.stderr.read()
-    assert reported == "".join(f"{step + 1} {WARMUP + TIMED}\n" for step in range(WARMUP + TIMED))
+    steps = [f"{step + 1} {WARMUP + TIMED}\n" for step in range(WARMUP + TIMED)]
+    assert reported == "".join([*steps[:WARMUP], f"window begins {peer.pid}\n", *steps[WARMUP:], "window ends\n"])
 
 
 def call_main(module, monkeypatch, plan_file, record, run: str = "r1-00-start") -> int:

@@ -42,7 +42,7 @@ def test_one_run(ladder, tmp_path) -> None:
     (tmp_path / "recipe.json").write_text('{"attention": "flash"}')
     from_file = ladder(*RUN, "--recipe", tmp_path / "recipe.json")
     assert from_file.returncode == 0 and from_file.stderr == ""
-    assert re.match(r"tiny B=1 T=16: median [\d.,]+ ms/step \[.*\] over 2 steps, ", from_file.stdout)
+    assert re.match(r"tiny B=1 T=16: median [\d.,]+ ms/step \(least .*, most .*\) over 2 steps, ", from_file.stdout)
     proven = re.findall(r"^proven (\w+) ", from_file.stdout, re.M)
     assert proven == [proof["field"] for proof in record["proofs"]] and "attention" in proven
     assert f"last loss {json.dumps(record['timing']['loss'][-1])}" in from_file.stdout
