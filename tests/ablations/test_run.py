@@ -45,7 +45,7 @@ def test_one_run(ladder, tmp_path) -> None:
     assert re.match(r"tiny B=1 T=16: median [\d.,]+ ms/step \(least .*, most .*\) over 2 steps, ", from_file.stdout)
     proven = re.findall(r"^proven (\w+) ", from_file.stdout, re.M)
     assert proven == [proof["field"] for proof in record["proofs"]] and "attention" in proven
-    assert f"last loss {json.dumps(record['timing']['loss'][-1])}" in from_file.stdout
+    assert f"last loss {record['timing']['loss'][-1]:.4f}\n" in from_file.stdout
 
 
 def test_peak_memory_is_the_runs_own(ladder, tmp_path) -> None:
