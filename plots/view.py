@@ -69,21 +69,22 @@ def disturbed_runs(part):
             | {flag.split(" ")[0] for rung in part["study"]["rungs"] for flag in rung.get("flags", [])})
 
 
-def on_a_gpu(part):
-    """The good runs on a GPU."""
-    rungs = part["study"]["rungs"]
-    return [run for run in part["runs"] if run["status"] == "ok" and rungs[run["rung"]]["recipe"].get("device") == "cuda"]
+def conditions_on_a_gpu(part):
+    """What NVML told of each good run on a GPU; None where it told nothing or the record is not there."""
+    rungs, told = part["study"]["rungs"], {run["id"]: run["conditions"] for run in part["runs"]}
+    return [told.get(run["id"]) for run in part["study"]["runs"]
+            if run["status"] == "ok" and rungs[run["rung"]]["recipe"].get("device") == "cuda"]
 
 
 def unwatched_runs(part):
-    """Of them, those of which NVML did not tell whether the GPU was throttled or shared."""
-    return [run for run in on_a_gpu(part)
-            if not run["conditions"] or any(run["conditions"].get(field) is None for field in ("throttle", "other_processes"))]
+    """How many of them may have been throttled or shared for all that is known."""
+    return sum(not told or any(told.get(field) is None for field in ("throttle", "other_processes"))
+               for told in conditions_on_a_gpu(part))
 
 
 def at_the_power_cap(part):
     """A GPU may well work at its power cap all the time, which disturbs nothing as long as its clock stays (harness/monitor.h)."""
-    shares = [reason["share"] for run in on_a_gpu(part) for reason in run["conditions"]["throttle"] if reason["reason"] == "SwPowerCap"]
+    shares = [reason["share"] for told in conditions_on_a_gpu(part) for reason in told["throttle"] if reason["reason"] == "SwPowerCap"]
     return f"; at its power cap for up to {percent(max(shares))} of a run" if shares else ""
 
 
@@ -127,7 +128,7 @@ def trust(report, part):
     if disturbed:
         card("Disturbed runs", f"{disturbed} of {plan['runs_ok']}", "warn", "throttled, shared, busy with something else, or short of memory")
     elif unwatched:
-        card("Disturbed runs", "not known", "warn", f"{number_of(len(unwatched), 'run')} on a GPU that nobody watched")
+        card("Disturbed runs", "not known", "warn", f"{number_of(unwatched, 'run')} on a GPU that nobody watched, or whose records are not here")
     else:
         card("Disturbed runs", "none seen", "good", "no throttling, no other work on the device" + at_the_power_cap(part))
     environment = study["environment"]

@@ -4,6 +4,7 @@
 #include "files/files.h"
 #include "harness/json_file.h"
 #include "model/config.h"
+#include "model/execution.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -114,8 +115,10 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
              "positions of the model, where it shall have more (extra rows of wpe)", 1, most_sequences);
   add_number(command, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
   add_number(command, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
-  add_number(command, "--warmup", flags.warmup,
-             "untimed steps before them; a graph needs 4, after which it is replayed", 0, most_steps);
+  add_number(
+      command, "--warmup", flags.warmup,
+      fmt::format("untimed steps before them; a graph needs {}, after which it is replayed", model::runs_before_replay),
+      0, most_steps);
   add_number(command, "--seed", flags.seed,
              "seed of the initial weights and of where in the text training starts (default 1)", 0, INT64_MAX);
   add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core)", 1, 4096);

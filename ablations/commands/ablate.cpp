@@ -80,9 +80,8 @@ int ablate(const AblateFlags& flags) {
   const auto [plan, out, is_new] = flags.resume ? gone_on_with(flags) : planned(flags);
   if (flags.explain && plan.mode != Mode::cumulative) {
     throw std::invalid_argument(
-        "--explain: says what each rung changed against the one before it, so of a cumulative ladder only; ladder "
-        "profile "
-        "--diff explains any two rungs");
+        "--explain: says what each rung changed against the one before it, so of a cumulative ladder only; "
+        "ladder profile --diff explains any two rungs");
   }
   const std::vector<PlannedRun> runs = runs_to_make(plan);
   Occupied devices = occupy(devices_of(plan, runs), "ladder ablate", out, flags.wait);

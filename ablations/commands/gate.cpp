@@ -160,7 +160,7 @@ Plan gate_plan(const GateFlags& flags) {
     const int64_t stored = runs_in_baselines(plan);
     if (stored > 0 && stored < pairs + plan.gate->top_up) {
       plan.gate->top_up = std::max<int64_t>(stored - pairs, 0);
-      fmt::print(stderr, "note: a baseline here has {} runs, and more pairs there cannot be\n", stored);
+      fmt::print(stderr, "note: a baseline here has {} runs, so there can be no more pairs than that\n", stored);
     }
     plan.repeats = pairs + plan.gate->top_up;
     if (stored == 0) plan.gate->top_up = 0;  // a baseline is made of all of them at once

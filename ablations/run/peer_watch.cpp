@@ -1,14 +1,15 @@
 #include "ablations/run/peer_watch.h"
 
 #include <charconv>
+#include <string>
 
 namespace ablations {
 
 using harness::Json;
 
-PeerWatch::PeerWatch(const Rung& rung, const std::string& library) {
+PeerWatch::PeerWatch(const Rung& rung) {
   if (rung.peer.empty() || rung.recipe.device != model::Device::cuda) return;
-  monitor_.emplace(harness::current_bus_id(), library);
+  monitor_.emplace(harness::current_bus_id());
 }
 
 bool PeerWatch::take(std::string_view line) {

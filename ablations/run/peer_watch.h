@@ -7,15 +7,14 @@
 #include "harness/monitor.h"
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace ablations {
 
 class PeerWatch {
  public:
-  // Watches nothing where the rung is not a peer's on a GPU. library: as for harness::Monitor.
-  explicit PeerWatch(const Rung& rung, const std::string& library = "libnvidia-ml.so.1");
+  // Watches nothing where the rung is not a peer's on a GPU.
+  explicit PeerWatch(const Rung& rung);
 
   // A line of the child's. "window begins PID" and "window ends" are for this class: true.
   bool take(std::string_view line);

@@ -401,7 +401,10 @@ def test_a_gpu_that_nobody_watched_is_not_called_undisturbed():
     last = document["studies"][0]["runs"][-1]
     for conditions in (None, {"unavailable": "no NVML"}, watched | {"other_processes": None}, watched | {"throttle": None}):
         last["conditions"] = conditions
-        assert card() == ("not known", "warn", "1 run on a GPU that nobody watched")
+        assert card() == ("not known", "warn", "1 run on a GPU that nobody watched, or whose records are not here")
+    document["studies"][0]["runs"].pop()
+    assert card()[0] == "not known"
+    document["studies"][0]["runs"].append(last)
     last["flags"] = ["throttled: heat"]
     assert card()[:2] == (f"1 of {study['plan']['runs_ok']}", "warn")
 
