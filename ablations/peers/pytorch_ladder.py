@@ -1,26 +1,23 @@
 """pytorch_ladder.py --plan PLAN --run ID --record FILE: one run of a study in plain PyTorch, what a user would pick instead.
 
 Same model, weights, batches, optimizer and record as `ladder run`, so that the two may stand in one table; it needs nothing
-but torch (and, to compile, a compiler: compilers.py). The rung's recipe says what is computed, its `peer` how: eagerly, or by torch.compile in one of its modes. The
-model is in pytorch_gpt2.py; what a run was seen to do, and whether that is what was asked for, in pytorch_proof.py.
+but torch (and, to compile, a compiler: compilers.py). The rung's recipe says what is computed, its `peer` how: eagerly, or by
+torch.compile in one of its modes. The model is in pytorch_gpt2.py, its training in pytorch_trainer.py, the clock in
+pytorch_clock.py; what a run was seen to do, and whether that is what was asked for, in pytorch_proof.py.
 """
 
 import argparse
 import contextlib
 import ctypes
 import hashlib
-import itertools
 import json
-import math
 import os
 import pathlib
 import platform
 import re
-import resource
 import select
 import signal
 import statistics
-import struct
 import sys
 import time
 import traceback
@@ -28,243 +25,18 @@ import types
 
 import compilers
 import torch
-from pytorch_gpt2 import GPT2, SIZES, VOCABULARY
-from pytorch_proof import minor_faults, observe, prove
-from torch import nn
+from pytorch_clock import flags_of, measure, peak_memory, summarize
+from pytorch_gpt2 import SIZES, VOCABULARY
+from pytorch_proof import observe, prove
+from pytorch_trainer import DTYPES, BadInput, Trainer, load_tokens
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 MODES = {"pytorch-eager": None, "pytorch-compile": "default", "pytorch-max-autotune": "max-autotune",
          "pytorch-cuda-graphs": "reduce-overhead"}  # of torch.compile
 # The first step compiles; graphs are captured in the second one and replayed from then on (torch/_inductor/cudagraph_trees.py).
 LEAST_WARMUP = {None: 0, "default": 1, "max-autotune": 2, "reduce-overhead": 2}
-DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 BACKENDS = {"math": SDPBackend.MATH, "efficient": SDPBackend.EFFICIENT_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
             "cudnn": SDPBackend.CUDNN_ATTENTION}
-
-
-class BadInput(Exception):
-    """What the user is told, in one line."""
-
-
-# Training
-
-
-def load_tokens(path: pathlib.Path) -> torch.Tensor:
-    """llm.c's token file as model/data.h describes it."""
-    try:
-        data = bytearray(path.read_bytes())
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from error
-    if len(data) < 1024:
-        raise BadInput(f"{path}: {len(data)} bytes; a token file has a header of 1024")
-    magic, version, count = struct.unpack_from("<3i", data)
-    if (magic, version) != (20240520, 1):
-        raise BadInput(f"{path}: magic number {magic}, version {version}; a token file begins with 20240520, 1")
-    if count < 1 or len(data) != 1024 + 2 * count:
-        raise BadInput(f"{path}: {count} tokens in the header, {len(data) - 1024} bytes after it; 2 for each token are needed")
-    tokens = torch.frombuffer(data, dtype=torch.uint16, offset=1024)
-    if len(bad := (tokens.int() >= VOCABULARY).nonzero()):
-        raise BadInput(f"{path}: token {int(tokens[bad[0]])} at position {int(bad[0])}; allowed are 0..{VOCABULARY - 1}")
-    return tokens
-
-
-def splitmix64(seed: int) -> int:
-    mask = 2**64 - 1
-    z = (seed + 0x9E3779B97F4A7C15) & mask
-    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & mask
-    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & mask
-    return z ^ z >> 31
-
-
-class Batches:
-    """Windows of B * T tokens one after another, as BatchLoader in model/data.h."""
-
-    def __init__(self, tokens: torch.Tensor, B: int, T: int, seed: int, device: torch.device, count: int):
-        self.tokens, self.shape, self.window, self.device = tokens, (B, T), B * T, device
-        self.position = splitmix64(seed) % ((len(tokens) - 1) // self.window) * self.window if seed != 0 else 0
-        if device.type == "cuda":
-            # PyTorch keeps freed pinned memory. To allocate it in a step may wait for the device (model/inputs.h).
-            count = min(count, 64, 4 + 2**28 // (16 * self.window))
-            blocks = [torch.empty(self.shape, dtype=torch.int64, pin_memory=True) for _ in range(2 * count)]
-            del blocks
-
-    def next(self):
-        cut = (self.tokens[i : i + self.window].to(torch.int64).view(self.shape) for i in (self.position, self.position + 1))
-        self.position += self.window
-        if len(self.tokens) - self.position < self.window + 1:
-            self.position = 0
-        return [x.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else x for x in cut]
-
-
-def learning_rate(step: int) -> float:
-    """Schedule's defaults in model/schedule.h."""
-    peak, floor, warmup, decay = 6e-4, 6e-5, 10, 50
-    if step < warmup:
-        return peak * (step + 1) / warmup
-    if step >= decay:
-        return floor
-    return floor + 0.5 * (1.0 + math.cos(math.pi * (step - warmup) / (decay - warmup))) * (peak - floor)
-
-
-class Trainer:
-    def __init__(self, run: types.SimpleNamespace, tokens: torch.Tensor):
-        recipe = run.recipe
-        self.device = torch.device(recipe["device"])
-        self.dtype = DTYPES.get(recipe["autocast"])
-        self.accumulation, self.steps = run.accumulation, 0
-        manual = recipe["attention"] == "manual"
-        model = GPT2(run.model, recipe["vocabulary_rows"], run.positions, run.context, manual, run.seed)
-        self.model = model.to(self.device)
-        self.compiled = torch.compile(self.model, mode=run.mode) if run.mode else self.model
-        self.parameters = list(self.model.parameters())
-        # Where CUDA graphs are replayed, a gradient lies in the graph's memory and the next replay overwrites it: micro-steps
-        # must add to tensors of our own (pytorch/pytorch#169545).
-        self.keep_gradients = run.mode in ("max-autotune", "reduce-overhead") and self.accumulation > 1
-        if self.keep_gradients:
-            for p in self.parameters:
-                p.grad = torch.zeros_like(p)
-        groups = [{"params": [p for p in self.parameters if p.dim() >= 2], "weight_decay": 0.1},
-                  {"params": [p for p in self.parameters if p.dim() < 2], "weight_decay": 0.0}]
-        kind = recipe["optimizer"]
-        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8, foreach=kind == "foreach", fused=kind == "fused")
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=recipe["autocast"] == "fp16")
-        batches = self.accumulation * (run.warmup_steps + run.timed_steps + 1)
-        self.batches = Batches(tokens, run.batch, run.context, run.seed, self.device, batches)
-        self.losses = torch.zeros(run.warmup_steps + run.timed_steps + 1, device=self.device)
-
-    def autocast(self):
-        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None)
-
-    def loss(self, inputs, targets):
-        with self.autocast():
-            return self.compiled(inputs, targets)
-
-    def step(self):
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.steps)
-        self.optimizer.zero_grad(set_to_none=not self.keep_gradients)
-        for _ in range(self.accumulation):
-            loss = self.loss(*self.batches.next())
-            if self.accumulation > 1:
-                loss = loss / self.accumulation
-            self.losses[self.steps].add_(loss.detach())
-            self.scaler.scale(loss).backward()
-        self.scaler.unscale_(self.optimizer)
-        nn.utils.clip_grad_norm_(self.parameters, 1.0)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self.steps += 1
-
-    def synchronize(self):
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
-
-    def skipped_steps(self) -> int:
-        return self.steps - int(self.optimizer.state[self.parameters[0]].get("step", 0))
-
-
-# Measuring
-
-
-def processor_time() -> tuple[float, float]:
-    """How many seconds this process's threads ran, and waited for a processor (harness/processor_time.h)."""
-    ran = waited = 0
-    for task in pathlib.Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError, ValueError):  # a thread that has ended, a kernel that does not count
-            thread_ran, thread_waited, _ = map(int, (task / "schedstat").read_text().split())
-            ran, waited = ran + thread_ran, waited + thread_waited
-    return ran * 1e-9, waited * 1e-9
-
-
-def share_lost(begin: tuple[float, float], end: tuple[float, float], window_s: float, threads: int) -> float | None:
-    cores = len(os.sched_getaffinity(0))
-    if end[0] == 0:
-        return None
-    lost = min(end[1] - begin[1], window_s * cores - (end[0] - begin[0]))
-    return min(max(lost / (window_s * min(threads, cores)), 0.0), 1.0)
-
-
-def allocator_calls() -> dict:
-    """How often PyTorch's allocator has gone to the device (AllocatorCalls in ablations/run/run.cpp)."""
-    stats = torch.cuda.memory_stats()
-    return {"allocations": stats["num_device_alloc"], "frees": stats["num_device_free"], "retries": stats["num_alloc_retries"]}
-
-
-def events_of(steps: int, on_cuda: bool) -> list:
-    """One before the first of these steps and one after each; recording an event makes it, which takes time."""
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)] if on_cuda else []
-    for event in events:
-        event.record()
-    return events
-
-
-def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict:
-    """As harness/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. What is
-    watched beside them is as in ablations/run/run.cpp."""
-    on_cuda = trainer.device.type == "cuda"
-    step_ms, faults = [], []
-
-    def take_steps(steps: int, events: list):
-        if on_cuda:
-            events[0].record()
-        for step in range(steps):
-            faults_before, start = minor_faults(), time.perf_counter()
-            trainer.step()
-            if on_cuda:
-                events[step + 1].record()
-            step_ms.append(1e3 * (time.perf_counter() - start))
-            faults.append(minor_faults() - faults_before)
-            tell(f"{len(step_ms)} {warmup_steps + timed_steps}")
-
-    warmup_events, timed_events = events_of(warmup_steps, on_cuda), events_of(timed_steps, on_cuda)
-    take_steps(warmup_steps, warmup_events)
-    trainer.synchronize()
-    calls_before = allocator_calls() if on_cuda else {}
-    processor_before = processor_time()
-    tell(f"window begins {os.getpid()}")
-    window_start = time.perf_counter()
-    take_steps(timed_steps, timed_events)
-    trainer.synchronize()
-    window_ms = 1e3 * (time.perf_counter() - window_start)
-    tell("window ends")
-    lost = share_lost(processor_before, processor_time(), 1e-3 * window_ms, 1 if on_cuda else torch.get_num_threads())
-    calls = {name: count - calls_before[name] for name, count in allocator_calls().items()} if on_cuda else None
-    if on_cuda:
-        step_ms = [begin.elapsed_time(end) for events in (warmup_events, timed_events) for begin, end in itertools.pairwise(events)]
-    losses = [loss if math.isfinite(loss) else None for loss in trainer.losses[: trainer.steps].tolist()]
-    return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults, "window_ms": window_ms,
-            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "processor_lost": lost, "allocator": calls}
-
-
-def flags_of(timing: dict) -> list[str]:
-    """What makes a run doubtful, in the words of harness/processor_time.cpp and ablations/run/run.cpp."""
-    flags, lost, calls = [], timing["processor_lost"] or 0, timing["allocator"] or {}
-    if lost > 0.1:
-        flags.append(f"shared: the processor was busy with something else for {100 * lost:.0f} % of the time")
-    if any(calls.values()):
-        counted = ", ".join(f"{name} {count}" for name, count in calls.items())
-        flags.append(f"memory: the allocator went to the device during the timed steps ({counted})")
-    return flags
-
-
-def summarize(step_ms: list[float], tokens_per_step: int) -> dict:
-    q1, median, q3 = statistics.quantiles(step_ms, n=4, method="inclusive") if len(step_ms) > 1 else step_ms * 3
-    return {"median_ms": median, "q1_ms": q1, "q3_ms": q3, "min_ms": min(step_ms), "max_ms": max(step_ms), "n": len(step_ms),
-            "tokens_per_s": 1e3 * tokens_per_step / median}
-
-
-def peak_memory(device: torch.device) -> dict:
-    if device.type == "cuda":
-        return {"peak_bytes": torch.cuda.max_memory_allocated(), "peak_source": "CUDA caching allocator, allocated bytes",
-                "reserved_peak_bytes": torch.cuda.max_memory_reserved()}
-    # getrusage's is its parent's where that was larger: what a kernel without VmHWM leaves.
-    status = pathlib.Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
-    kib = int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"peak_bytes": kib * 1024, "peak_source": "resident set of the process"}
-
-
-# The run
 
 
 def environment(device: torch.device) -> dict:

@@ -101,7 +101,7 @@ def kept_types(loss: torch.Tensor) -> dict:
 
 
 def observe(trainer) -> dict:
-    """Takes one more step of pytorch_ladder.Trainer, under the profiler, and then the logits of one more batch."""
+    """Takes one more step of pytorch_trainer.Trainer, under the profiler, and then the logits of one more batch."""
     on_cuda = trainer.device.type == "cuda"
     nodes, kept, products, loss_of = [], [], None, trainer.loss
     activities = [torch.profiler.ProfilerActivity.CPU] + [torch.profiler.ProfilerActivity.CUDA] * on_cuda

@@ -75,6 +75,11 @@ def module(monkeypatch):
     torch.set_num_threads(threads)
 
 
+def part(name: str):
+    """A module that the script imported."""
+    return sys.modules[f"pytorch_{name}"]
+
+
 def run_peer(plan: dict, folder: pathlib.Path, **environment) -> dict:
     """The record, of a process of its own."""
     command = [sys.executable, SCRIPT, "--plan", write_json(folder / "plan.json", plan), "--run", "r1-00-start",
@@ -188,7 +193,7 @@ def test_weights_are_ours_to_the_bit(rows, module, tokens, tmp_path) -> None:
     dump = dumped(tokens, tmp_path, seed=5, steps=1, recipe={"vocabulary_rows": rows})
     ours, padding = dump["drawn"], dump["out"]["padding"]
     assert len(padding) == rows - 50257
-    theirs = dict(module.GPT2("tiny", rows, 64, 32, manual=True, seed=5).named_parameters())
+    theirs = dict(part("gpt2").GPT2("tiny", rows, 64, 32, manual=True, seed=5).named_parameters())
     assert ours.keys() == theirs.keys()
     ours["wte.weight"] = torch.cat([ours["wte.weight"], padding])
     assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
@@ -216,8 +221,8 @@ def test_weights_move_like_ours(optimizer, module, plan, tokens, tmp_path) -> No
 
 
 def test_more_positions_change_no_other_weight(module) -> None:
-    plain = dict(module.GPT2("tiny", 50257, 64, 16, manual=False, seed=5).named_parameters())
-    longer = dict(module.GPT2("tiny", 50257, 80, 80, manual=False, seed=5).named_parameters())
+    plain = dict(part("gpt2").GPT2("tiny", 50257, 64, 16, manual=False, seed=5).named_parameters())
+    longer = dict(part("gpt2").GPT2("tiny", 50257, 80, 80, manual=False, seed=5).named_parameters())
     more = torch.empty(16, 32).normal_(0.0, 0.02, generator=torch.Generator().manual_seed(7))
     assert torch.equal(longer["wpe.weight"], torch.cat([plain["wpe.weight"], more]))
     assert all(torch.equal(plain[name], longer[name]) for name in plain if name != "wpe.weight")
@@ -232,10 +237,10 @@ def failed_proofs(record: dict, but: str = "") -> list[str]:
     return [proof["field"] for proof in record["proofs"] if not proof["passed"] and proof["field"] != but]
 
 
-def plain_model(module):
+def plain_model():
     """GPT2 as the recipe did not ask for it: no padding, scaled_dot_product_attention."""
 
-    class Other(module.GPT2):
+    class Other(part("gpt2").GPT2):
         def __init__(self, model, rows, positions, context, manual, seed):
             super().__init__(model, 50257, positions, context, False, seed)
 
@@ -247,8 +252,8 @@ SABOTAGE = {
     "autocast": ({"autocast": "bf16"}, lambda m, patch: patch(m.Trainer, "autocast", lambda self: contextlib.nullcontext())),
     "attention flash": ({"attention": "flash"}, lambda m, patch: patch(m, "BACKENDS", {**m.BACKENDS, "flash": m.BACKENDS["math"]})),
     "attention math": ({"attention": "math"}, lambda m, patch: patch(m, "BACKENDS", {**m.BACKENDS, "math": m.BACKENDS["flash"]})),
-    "attention manual": ({}, lambda m, patch: patch(m, "GPT2", plain_model(m))),
-    "vocabulary_rows": ({"attention": "math", "vocabulary_rows": 50304}, lambda m, patch: patch(m, "GPT2", plain_model(m))),
+    "attention manual": ({}, lambda m, patch: patch(part("trainer"), "GPT2", plain_model())),
+    "vocabulary_rows": ({"attention": "math", "vocabulary_rows": 50304}, lambda m, patch: patch(part("trainer"), "GPT2", plain_model())),
     "optimizer fused": ({"optimizer": "fused"}, lambda m, patch: other_adamw(patch, fused=False)),
     "optimizer foreach": ({"optimizer": "foreach"}, lambda m, patch: other_adamw(patch, foreach=False)),
     "deterministic": ({"deterministic": True}, lambda m, patch: patch(torch, "use_deterministic_algorithms", print)),

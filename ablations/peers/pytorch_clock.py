@@ -1,0 +1,112 @@
+"""What a run took: its steps' times and what was watched beside them, as harness/clock.cpp and ablations/run/run.cpp do."""
+import contextlib
+import itertools
+import math
+import os
+import pathlib
+import re
+import resource
+import statistics
+import time
+
+import torch
+from pytorch_proof import minor_faults
+from pytorch_trainer import Trainer
+
+
+def processor_time() -> tuple[float, float]:
+    """How many seconds this process's threads ran, and waited for a processor (harness/processor_time.h)."""
+    ran = waited = 0
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError, ValueError):  # a thread that has ended, a kernel that does not count
+            thread_ran, thread_waited, _ = map(int, (task / "schedstat").read_text().split())
+            ran, waited = ran + thread_ran, waited + thread_waited
+    return ran * 1e-9, waited * 1e-9
+
+
+def share_lost(begin: tuple[float, float], end: tuple[float, float], window_s: float, threads: int) -> float | None:
+    cores = len(os.sched_getaffinity(0))
+    if end[0] == 0:
+        return None
+    lost = min(end[1] - begin[1], window_s * cores - (end[0] - begin[0]))
+    return min(max(lost / (window_s * min(threads, cores)), 0.0), 1.0)
+
+
+def allocator_calls() -> dict:
+    """How often PyTorch's allocator has gone to the device (AllocatorCalls in ablations/run/run.cpp)."""
+    stats = torch.cuda.memory_stats()
+    return {"allocations": stats["num_device_alloc"], "frees": stats["num_device_free"], "retries": stats["num_alloc_retries"]}
+
+
+def events_of(steps: int, on_cuda: bool) -> list:
+    """One before the first of these steps and one after each; recording an event makes it, which takes time."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)] if on_cuda else []
+    for event in events:
+        event.record()
+    return events
+
+
+def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict:
+    """As harness/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. What is
+    watched beside them is as in ablations/run/run.cpp."""
+    on_cuda = trainer.device.type == "cuda"
+    step_ms, faults = [], []
+
+    def take_steps(steps: int, events: list):
+        if on_cuda:
+            events[0].record()
+        for step in range(steps):
+            faults_before, start = minor_faults(), time.perf_counter()
+            trainer.step()
+            if on_cuda:
+                events[step + 1].record()
+            step_ms.append(1e3 * (time.perf_counter() - start))
+            faults.append(minor_faults() - faults_before)
+            tell(f"{len(step_ms)} {warmup_steps + timed_steps}")
+
+    warmup_events, timed_events = events_of(warmup_steps, on_cuda), events_of(timed_steps, on_cuda)
+    take_steps(warmup_steps, warmup_events)
+    trainer.synchronize()
+    calls_before = allocator_calls() if on_cuda else {}
+    processor_before = processor_time()
+    tell(f"window begins {os.getpid()}")
+    window_start = time.perf_counter()
+    take_steps(timed_steps, timed_events)
+    trainer.synchronize()
+    window_ms = 1e3 * (time.perf_counter() - window_start)
+    tell("window ends")
+    lost = share_lost(processor_before, processor_time(), 1e-3 * window_ms, 1 if on_cuda else torch.get_num_threads())
+    calls = {name: count - calls_before[name] for name, count in allocator_calls().items()} if on_cuda else None
+    if on_cuda:
+        step_ms = [begin.elapsed_time(end) for events in (warmup_events, timed_events) for begin, end in itertools.pairwise(events)]
+    losses = [loss if math.isfinite(loss) else None for loss in trainer.losses[: trainer.steps].tolist()]
+    return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults, "window_ms": window_ms,
+            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "processor_lost": lost, "allocator": calls}
+
+
+def flags_of(timing: dict) -> list[str]:
+    """What makes a run doubtful, in the words of harness/processor_time.cpp and ablations/run/run.cpp."""
+    flags, lost, calls = [], timing["processor_lost"] or 0, timing["allocator"] or {}
+    if lost > 0.1:
+        flags.append(f"shared: the processor was busy with something else for {100 * lost:.0f} % of the time")
+    if any(calls.values()):
+        counted = ", ".join(f"{name} {count}" for name, count in calls.items())
+        flags.append(f"memory: the allocator went to the device during the timed steps ({counted})")
+    return flags
+
+
+def summarize(step_ms: list[float], tokens_per_step: int) -> dict:
+    q1, median, q3 = statistics.quantiles(step_ms, n=4, method="inclusive") if len(step_ms) > 1 else step_ms * 3
+    return {"median_ms": median, "q1_ms": q1, "q3_ms": q3, "min_ms": min(step_ms), "max_ms": max(step_ms), "n": len(step_ms),
+            "tokens_per_s": 1e3 * tokens_per_step / median}
+
+
+def peak_memory(device: torch.device) -> dict:
+    if device.type == "cuda":
+        return {"peak_bytes": torch.cuda.max_memory_allocated(), "peak_source": "CUDA caching allocator, allocated bytes",
+                "reserved_peak_bytes": torch.cuda.max_memory_reserved()}
+    # getrusage's is its parent's where that was larger: what a kernel without VmHWM leaves.
+    status = pathlib.Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
+    kib = int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"peak_bytes": kib * 1024, "peak_source": "resident set of the process"}
