@@ -13,6 +13,7 @@
 #include "ablations/study/analysis.h"
 #include "ablations/study/baseline.h"
 #include "ablations/study/compare.h"
+#include "ablations/study/history.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "fuzz/input.h"
@@ -96,17 +97,12 @@ class Folder {
   MemoryFile record_;
 };
 
+// A folder with nothing but a study.json.
 class StoredStudy {
  public:
   StoredStudy() {
-    fs::create_directories(path / "records");
+    fs::create_directories(path);
     fs::create_symlink(study.path(), path / "study.json");
-    Json record = seed("record/valid.json");
-    const Json runs = seed("study/valid.json").at("runs");
-    for (const Json& run : runs) {
-      record["id"] = run.at("id");
-      harness::write_json(path / run.at("record"), record, "record");
-    }
   }
   ~StoredStudy() {
     std::error_code ignored;
@@ -203,11 +199,19 @@ bool read_report(std::string_view bytes) {
   return taken([] { check_report_shown(ablations::read_report(file.path())); });
 }
 
-// A folder without its plan: the study is any, the records are those of the seed.
+// As a report holds it, and as one of a history.
 bool read_study(std::string_view bytes) {
   static const StoredStudy folder;
-  folder.study.write(bytes);
-  return taken([] { check_report_shown(ablations::report_document({ablations::stored_study(folder.path)})); });
+  static const Json around = seed("report/valid.json");
+  return taken([&] {
+    Json report = around;
+    report["studies"][0].update(
+        {{"study", document(bytes, "study")}, {"runs", Json::array()}, {"losses", Json::array()}});
+    ablations::check_report(report, "the report");
+    check_report_shown(report);
+    folder.study.write(bytes);
+    (void)taken([&] { check_shown(ablations::history_table(ablations::history_of(folder.path))); });
+  });
 }
 
 bool read_trace(std::string_view bytes) {

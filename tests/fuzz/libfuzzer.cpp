@@ -1,17 +1,28 @@
 // libFuzzer's side of one target, FUZZ_TARGET (https://llvm.org/docs/LibFuzzer.html). Whatever a target throws ends the
 // program, which is how libFuzzer learns of a finding. Documents are also changed value by value: changes of bytes
 // alone rarely leave JSON behind.
+#include "fuzz/edits.h"
 #include "fuzz/mutate.h"
 #include "fuzz/targets.h"
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   at::set_num_threads(1);
+  // The first folder is the corpus, and not read yet: the seeds that are no files join it.
+  namespace fs = std::filesystem;
+  char** const end = *argv + *argc;
+  char** const corpus = std::find_if(*argv + 1, end, [](const char* word) { return fs::is_directory(word); });
+  for (const fuzz::Edit& edit : fuzz::edits()) {
+    if (corpus != end && edit.kind == FUZZ_TARGET) std::ofstream(fs::path(*corpus) / edit.name) << edit.bytes();
+  }
   return 0;
 }
 

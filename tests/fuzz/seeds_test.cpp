@@ -1,6 +1,7 @@
 // The fuzzers' targets without a fuzzer: every seed, every seed damaged from fixed random numbers, and small files that
 // ask for much. Memory is bounded by the file's size: while a hostile file is read, the process may not grow by more.
 #include "files/files.h"
+#include "fuzz/edits.h"
 #include "fuzz/mutate.h"
 #include "fuzz/targets.h"
 #include "harness/json_file.h"
@@ -20,11 +21,23 @@ namespace {
 namespace fs = std::filesystem;
 using harness::Json;
 
-std::vector<fs::path> seeds_of(const std::string& target) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(FUZZ_SEEDS) / target)) files.push_back(entry.path());
-  std::ranges::sort(files);
-  return files;
+struct Seed {
+  std::string name, bytes;
+  bool taken;
+};
+
+// A file that is named valid is taken, another is refused; of an edit its entry says it.
+std::vector<Seed> seeds_of(const std::string& target) {
+  std::vector<Seed> seeds;
+  for (const auto& entry : fs::directory_iterator(fs::path(FUZZ_SEEDS) / target)) {
+    const std::string name = entry.path().filename();
+    seeds.push_back({name, files::read_file(entry.path()), name.starts_with("valid")});
+  }
+  std::ranges::sort(seeds, {}, &Seed::name);
+  for (const fuzz::Edit& edit : fuzz::edits()) {
+    if (edit.kind == target) seeds.push_back({edit.name, edit.bytes(), edit.taken});
+  }
+  return seeds;
 }
 
 std::vector<std::string> names() {
@@ -38,30 +51,29 @@ class Readers : public testing::TestWithParam<std::string> {
   const fuzz::Target read_ = fuzz::targets().at(GetParam());
 };
 
-TEST_P(Readers, TakeTheSeedsNamedValidAndRefuseTheOthers) {
-  for (const fs::path& file : seeds_of(GetParam())) {
+TEST_P(Readers, TakeTheValidSeedsAndRefuseTheOthers) {
+  for (const Seed& seed : seeds_of(GetParam())) {
     bool taken = false;
-    ASSERT_NO_THROW(taken = read_(files::read_file(file))) << file;
-    EXPECT_EQ(taken, file.filename().string().starts_with("valid")) << file;
+    ASSERT_NO_THROW(taken = read_(seed.bytes)) << seed.name;
+    EXPECT_EQ(taken, seed.taken) << seed.name;
   }
 }
 
 TEST_P(Readers, TakeOrRefuseDamagedSeeds) {
   const bool has_values = !fuzz::words_of(GetParam()).empty();  // to change; and costs more than bytes
   int refused = 0, round = 0;
-  for (const fs::path& file : seeds_of(GetParam())) {
-    const std::string seed = files::read_file(file);
+  for (const Seed& seed : seeds_of(GetParam())) {
     fuzz::Random random(1);
     for (int i = 0; i < (has_values ? 50 : 300); ++i, ++round) {
       const bool by_value = has_values && i % 2 == 0;
-      const std::string damaged =
-          by_value ? fuzz::damaged_json(seed, fuzz::words_of(GetParam()), random) : fuzz::damaged_bytes(seed, random);
+      const std::string damaged = by_value ? fuzz::damaged_json(seed.bytes, fuzz::words_of(GetParam()), random)
+                                           : fuzz::damaged_bytes(seed.bytes, random);
       try {
         refused += read_(damaged) ? 0 : 1;
       } catch (const std::exception& error) {
         const fs::path kept = fs::path(testing::TempDir()) / fmt::format("finding-{}-{}", GetParam(), round);
         std::ofstream(kept, std::ios::binary) << damaged;
-        FAIL() << file << ", round " << i << ", kept in " << kept << ": " << error.what();
+        FAIL() << seed.name << ", round " << i << ", kept in " << kept << ": " << error.what();
       }
     }
   }
@@ -211,7 +223,7 @@ class HostileFiles : public testing::TestWithParam<Hostile> {};
 TEST_P(HostileFiles, CostMemoryInProportionToTheirSize) {
   const Hostile& file = GetParam();
   const fuzz::Target read = fuzz::targets().at(file.target);
-  for (const fs::path& seed : seeds_of(file.target)) (void)read(files::read_file(seed));  // makes what is made once
+  for (const Seed& seed : seeds_of(file.target)) (void)read(seed.bytes);  // makes what is made once
   const std::string bytes = file.bytes();
   const Limit limit((size_t{32} << 20) + 100 * bytes.size());
   EXPECT_EQ(read(bytes), file.taken);

@@ -1,0 +1,89 @@
+// Seeds that differ from their kind's valid.json in a few values: what is changed in it, as a JSON patch
+// (https://www.rfc-editor.org/rfc/rfc6902). A header of its own, since libFuzzer's programs begin from these too.
+#pragma once
+
+#include "files/files.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuzz {
+
+struct Edit {
+  std::string kind, name;
+  nlohmann::json patch;
+  bool taken = false;
+
+  [[nodiscard]] std::string bytes() const {
+    const auto file = std::filesystem::path(FUZZ_SEEDS) / kind / "valid.json";
+    return nlohmann::json::parse(files::read_file(file)).patch(patch).dump();
+  }
+};
+
+inline const std::vector<Edit>& edits() {
+  using Json = nlohmann::json;
+  using Patch = std::vector<Json>;
+  constexpr bool taken = true;
+  const auto add = [](const char* path, Json value) {
+    return Json::object({{"op", "add"}, {"path", path}, {"value", std::move(value)}});
+  };
+  const auto remove = [](const char* path) { return Json::object({{"op", "remove"}, {"path", path}}); };
+  const auto replace = [](const char* path, Json value) {
+    return Json::object({{"op", "replace"}, {"path", path}, {"value", std::move(value)}});
+  };
+  static const std::vector<Edit> all{
+      {"plan", "batch-overflows", Patch{replace("/workload/batch", int64_t{1} << 62)}},
+      {"plan", "line-end-in-a-run", Patch{replace("/runs/0/id", "r1\n/../../x")}},
+      {"plan", "path-in-a-run", Patch{replace("/runs/0/id", "../../x")}},
+      {"plan", "path-in-a-rung", Patch{replace("/rungs/3/name", "../x")}},
+      {"record", "fewer-faults-than-steps", Patch{replace("/timing/page_faults", Json::array({1}))}},
+      {"record", "losses-that-overflow", Patch{replace("/timing/loss", Json::array({1.7e308, -1.7e308, 1e308, 0}))}},
+      {"record", "more-skipped-than-2-63", Patch{replace("/timing/skipped_steps", UINT64_MAX)}},
+      {"record", "no-load-average", Patch{replace("/environment/load_average", Json::array())}},
+      {"record", "not-finite", Patch{replace("/timing/loss/3", nullptr)}, taken},
+      {"record", "observation-of-2-63", Patch{add("/observations/operations", uint64_t{1} << 63)}},
+      {"record", "odd-observations",
+       Patch{remove("/observations/matmul_error"), add("/observations/fingerprint", Json::array({1})),
+             add("/observations/backward_nodes", 7)},
+       taken},
+      {"record", "onednn",
+       Patch{remove("/observations/matmul_error"),
+             add("/observations/fingerprint", Json::parse(R"({"float32": {"precision": "bf16"}})")),
+             add("/observations/backward_nodes", Json::parse(R"({"ScaledDotProductCudnnAttentionBackward0": 1})"))},
+       taken},
+      {"record", "time-too-short-for-a-rate", Patch{replace("/timing/step_ms", std::vector<double>(4, 1e-320))}},
+      {"record", "tokens-as-text", Patch{replace("/workload/tokens_per_step", "many")}},
+      {"record", "unproven", Patch{replace("/proofs/0/passed", false)}, taken},
+      {"record", "without-processor",
+       Patch{remove("/environment/cpu"), remove("/environment/gpu"), remove("/environment/threads"),
+             remove("/environment/load_average"), remove("/environment/torch")}},
+      {"report", "run-of-no-rung", Patch{replace("/studies/0/runs/0/rung", 99)}},
+      {"report", "study-of-another-version", Patch{replace("/studies/0/study/schema_version", 2)}},
+      {"study", "escapes",
+       Patch{replace("/device/name", "\u009b1m"), replace("/rungs/0/label", "@\a"),
+             replace("/rungs/0/title", "\x1b[31m=1+1\u202e\r\n,\"")},
+       taken},
+      {"study", "rung-beyond-the-last", Patch{replace("/runs/0/rung", 99)}},
+      {"study", "sweep-without-a-size", Patch{remove("/rungs/0/workload"), add("/swept", "batch")}},
+      {"study", "time-without-a-rate", Patch{replace("/rungs/0/tokens_per_s", nullptr)}},
+      {"trace", "cuda",
+       Patch{replace("/device", {{"kind", "cuda"}, {"name", "GPU"}}), replace("/summary/launch_bound_percent", 1.5),
+             replace("/summary/kernels", 6), replace("/summary/kernel_launches", 5),
+             replace("/summary/graph_launches", 1)},
+       taken},
+      {"trace", "escapes",
+       Patch{replace("/summary/by_name", Json::parse(R"([{"name": "\u001b[2J<b>|\u202e", "ms": 1.0, "count": 2}])"))},
+       taken},
+      {"trace", "launches-of-nothing", Patch{replace("/device/kind", "cuda")}},
+      {"trace", "rows-without-names", Patch{replace("/summary/by_name", Json::parse(R"([{"ms": 1.0, "count": 2}])"))}},
+      {"trace", "times-beyond-counting", Patch{replace("/summary/wall_ms", 1e300)}},
+  };
+  return all;
+}
+
+}  // namespace fuzz
