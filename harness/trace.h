@@ -21,6 +21,7 @@ struct Activity {
   uint64_t correlation = 0;  // a call and what it started; 0: none
   int64_t bytes = 0;         // copied or set
   bool in_graph = false;
+  int64_t step = 0;  // whose code asked for it
 
   [[nodiscard]] bool on_device() const { return kind == Kind::kernel || kind == Kind::copy || kind == Kind::set; }
   [[nodiscard]] int64_t ns() const { return end_ns - begin_ns; }
@@ -28,16 +29,18 @@ struct Activity {
 
 struct Trace {
   std::vector<Activity> activities;  // by their beginning
-  int64_t begin_ns = 0, end_ns = 0;  // of the work, host clock of the trace
+  int64_t steps = 1;
+  int64_t begin_ns = 0, end_ns = 0;  // of the steps, host clock of the trace
 };
 
-// Runs `work` and records the operations it dispatches, on all threads, outermost ones only.
-Trace trace_operations(const Labels& labels, const std::function<void()>& work);
+// Runs `step` so many times and records the operations it dispatches, on all threads, outermost ones only.
+Trace trace_operations(const Labels& labels, int64_t steps, const std::function<void()>& step);
 
-// Runs `prepare`, then `work`, and records what the GPU does for the work: what is captured in `prepare` is known by
-// its labels when the work replays it. Both must leave the device idle. Once in a process (CUPTI 13.0 mixes up the
-// graph launches of a second session): a second call throws std::logic_error. Throws Unfit (unfit.h) where CUPTI is
-// refused, std::runtime_error where it lost records or times.
-Trace trace_device(const Labels& labels, const std::function<void()>& prepare, const std::function<void()>& work);
+// Runs `prepare`, waits for the device, runs `step` so many times, waits again, and records what the GPU does for the
+// steps: what is captured in `prepare` is known by its labels when a step replays it. Once in a process (CUPTI 13.0
+// mixes up the graph launches of a second session): a second call throws std::logic_error. Throws Unfit (unfit.h) where
+// CUPTI is refused, std::runtime_error where it lost records or times.
+Trace trace_device(const Labels& labels, const std::function<void()>& prepare, int64_t steps,
+                   const std::function<void()>& step);
 
 }  // namespace harness

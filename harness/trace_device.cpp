@@ -220,18 +220,23 @@ int64_t now_ns() {
 
 }  // namespace
 
-Trace trace_device(const Labels& labels, const std::function<void()>& prepare, const std::function<void()>& work) {
+Trace trace_device(const Labels& labels, const std::function<void()>& prepare, int64_t steps,
+                   const std::function<void()>& step) {
   static bool used = false;
   if (used) throw std::logic_error("trace_device: a process has one session");
   used = true;
-  Trace trace;
+  Trace trace{.activities = {}, .steps = steps};
+  std::vector<int64_t> begins;  // of the steps
   {
     Tracing tracing;
     tracing.start();
     prepare();
     cudaDeviceSynchronize();
     trace.begin_ns = now_ns();
-    work();
+    for (int64_t i = 0; i < steps; ++i) {
+      begins.push_back(now_ns());
+      step();
+    }
     cudaDeviceSynchronize();
     trace.end_ns = now_ns();
     Tracing::flush();
@@ -240,12 +245,24 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, c
   const std::lock_guard lock(s.mutex);
   if (!s.fault.empty()) throw std::runtime_error(s.fault);
   if (s.dropped > 0) throw std::runtime_error(fmt::format("CUPTI dropped {} records", s.dropped));
+  // The host runs ahead of the device: a kernel is of the step whose code made the call for it.
+  std::unordered_map<uint64_t, int64_t> asked_ns;  // by correlation
+  for (const Raw& raw : s.raw) {
+    if (raw.activity.kind == Activity::Kind::call) asked_ns[raw.activity.correlation] = raw.activity.begin_ns;
+  }
   for (Raw& raw : s.raw) {
     Activity& activity = raw.activity;
-    if (activity.begin_ns < trace.begin_ns || activity.begin_ns > trace.end_ns) continue;  // of `prepare`
+    const auto asked = asked_ns.find(activity.correlation);
+    if (activity.in_graph && asked == asked_ns.end()) {
+      throw std::runtime_error("CUPTI does not say which launch of a graph one of its kernels is of");
+    }
+    // The device's times are converted to the host's, not to the microsecond: a call's own time says whose it is.
+    const int64_t when = asked == asked_ns.end() ? activity.begin_ns : asked->second;
+    if (when < trace.begin_ns || when > trace.end_ns) continue;  // of `prepare`
     const auto& known = raw.graph_node != 0 ? s.label_of_node : s.label_of_call;
     const auto found = known.find(raw.graph_node != 0 ? raw.graph_node : activity.correlation);
     if (found != known.end()) activity.label = labels.at(found->second);
+    activity.step = std::max<int64_t>(0, std::ranges::upper_bound(begins, when) - begins.begin() - 1);
     trace.activities.push_back(std::move(activity));
   }
   s.raw.clear();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <string_view>
@@ -15,13 +16,14 @@ namespace {
 struct Recorded {
   std::string name;
   int label;
-  int64_t begin_ns, end_ns;
+  int64_t step, begin_ns, end_ns;
   uint64_t thread;
 };
 
 struct Shared {
   std::mutex mutex;
   std::vector<Recorded> operations;
+  std::atomic<int64_t> step = 0;
 };
 
 Shared& shared() {
@@ -38,6 +40,7 @@ int64_t now_ns() {
 
 struct Context : at::ObserverContext {
   int label = Labels::current();
+  int64_t step = shared().step;
   int64_t begin_ns = now_ns();
 };
 
@@ -60,23 +63,26 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
   const int64_t end = now_ns();
   const std::lock_guard lock(shared().mutex);
   shared().operations.push_back(
-      {function.name(), begun->label, begun->begin_ns, end, static_cast<uint64_t>(::gettid())});
+      {function.name(), begun->label, begun->step, begun->begin_ns, end, static_cast<uint64_t>(::gettid())});
 }
 
 }  // namespace
 
-Trace trace_operations(const Labels& labels, const std::function<void()>& work) {
+Trace trace_operations(const Labels& labels, int64_t steps, const std::function<void()>& step) {
   shared().operations.clear();
   struct Callback {
     at::CallbackHandle handle =
         at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION}));
     ~Callback() { at::removeCallback(handle); }
   };
-  Trace trace;
+  Trace trace{.activities = {}, .steps = steps};
   {
     const Callback callback;
     trace.begin_ns = now_ns();
-    work();
+    for (int64_t i = 0; i < steps; ++i) {
+      shared().step = i;
+      step();
+    }
     trace.end_ns = now_ns();
   }
   const std::lock_guard lock(shared().mutex);
@@ -86,7 +92,8 @@ Trace trace_operations(const Labels& labels, const std::function<void()>& work) 
                                 .label = labels.at(operation.label),
                                 .begin_ns = operation.begin_ns,
                                 .end_ns = operation.end_ns,
-                                .lane = operation.thread});
+                                .lane = operation.thread,
+                                .step = operation.step});
   }
   std::ranges::sort(trace.activities, {}, &Activity::begin_ns);
   return trace;

@@ -10,9 +10,11 @@ namespace ablations {
 
 // Two documents of kind "trace" (results/schemas/trace.v1.json). Throws std::invalid_argument where they cannot be
 // compared: other devices, models or sizes.
-//   {before, after: titles, totals: [{what, before, after, unit}], phases: [{phase, before_ms, after_ms}],
-//    names: [{name, change: "went" | "came" | "shrank" | "grew", before_ms, after_ms, before_count, after_count}],
+//   {before, after: titles, totals: [{what, before, after, unit}], phases: [{phase, before_ms, after_ms, clear}],
+//    names: [{name, change: "went" | "came" | "shrank" | "grew" | "unclear", before_ms, after_ms, before_count,
+//             after_count}],
 //    words}
+// A time is told as changed only where no traced step of the one took as long as any of the other.
 harness::Json explain(const harness::Json& before, const harness::Json& after);
 
 // The same for a terminal, at most 80 columns wide.

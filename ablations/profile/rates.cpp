@@ -57,8 +57,10 @@ double steady_seconds(const std::function<void()>& work, at::Device device) {
   return median_seconds(work, device, 1, std::clamp<int64_t>(static_cast<int64_t>(0.5 / once), 9, 200));
 }
 
+int64_t block_bytes(at::Device device) { return int64_t{1} << (device.is_cuda() ? 30 : 28); }
+
 Rate copy_rate(at::Device device) {
-  const int64_t bytes = int64_t{1} << (device.is_cuda() ? 30 : 28);
+  const int64_t bytes = block_bytes(device);
   const at::Tensor random = at::randint(256, {1 << 20}, at::TensorOptions(device).dtype(at::kByte));
   const at::Tensor from = random.repeat({bytes >> 20}), to = at::zeros_like(from);
   const auto copy = [&] {
@@ -74,6 +76,15 @@ Rate copy_rate(at::Device device) {
   };
   return {"copy", fmt::format("{} MiB", bytes >> 20), 2.0 * static_cast<double>(bytes) / steady_seconds(copy, device),
           std::nullopt};
+}
+
+// What is written where it was read, as an optimizer does: a processor reads the target of a copy, too, before it
+// writes there, and counts nothing for it.
+Rate update_rate(at::Device device) {
+  const int64_t bytes = block_bytes(device);
+  const at::Tensor block = at::randn({bytes / 4}, at::TensorOptions(device).dtype(at::kFloat));
+  const double seconds = steady_seconds([&] { block.neg_(); }, device);
+  return {"update", fmt::format("{} MiB", bytes >> 20), 2.0 * static_cast<double>(bytes) / seconds, std::nullopt};
 }
 
 // Float32 products, unless the recipe says otherwise, with what it says of precision.
@@ -95,8 +106,10 @@ Rate matrix_rate(const model::Recipe& recipe, at::Device device) {
           model::product_flops(side, side, side) / steady_seconds(product_of(n), device), std::nullopt};
 }
 
+bool of_memory(const std::string& what) { return what == "copy" || what == "update"; }
+
 std::string rate_text(const std::string& what, double rate) {
-  return what == "copy" ? number(rate / 1e9) + " GB/s" : flops_text(rate);
+  return of_memory(what) ? number(rate / 1e9) + " GB/s" : flops_text(rate);
 }
 
 }  // namespace
@@ -114,7 +127,7 @@ Rates measure_rates() {
     Rates result{.device = fmt::format("{}, {} threads", machine.cpu.model, machine.cpu.logical_cores),
                  .source = "",
                  .reason = "there is no table of peaks for CPUs",
-                 .rates = {copy_rate(at::kCPU)}};
+                 .rates = {copy_rate(at::kCPU), update_rate(at::kCPU)}};
     for (const auto& [precision, autocast] :
          {std::pair(MatmulPrecision::highest, Autocast::off), std::pair(MatmulPrecision::medium, Autocast::off),
           std::pair(MatmulPrecision::highest, Autocast::bf16)}) {
@@ -127,8 +140,10 @@ Rates measure_rates() {
   Rates result{.device = machine.gpu->name,
                .source = peaks ? peaks->source : "",
                .reason = peaks ? "" : fmt::format("\"{}\" is not in the table of peaks", machine.gpu->name),
-               .rates = {copy_rate(device)}};
-  if (peaks) result.rates.back().table = peaks->bytes_per_s;
+               .rates = {copy_rate(device), update_rate(device)}};
+  if (peaks) {
+    for (Rate& rate : result.rates) rate.table = peaks->bytes_per_s;
+  }
   // Before Ampere there is neither TF32 nor bf16: cuBLAS would take another way without a word.
   const bool ampere = machine.gpu->compute_capability >= 80;
   for (const auto& [precision, autocast] :
@@ -152,7 +167,7 @@ Json to_json(const Rates& rates) {
   for (const Rate& rate : rates.rates) {
     list.push_back({{"what", rate.what},
                     {"size", rate.size},
-                    {"unit", rate.what == "copy" ? "bytes/s, read and written" : "FLOP/s"},
+                    {"unit", of_memory(rate.what) ? "bytes/s, read and written" : "FLOP/s"},
                     {"measured", rate.measured},
                     {"table", rate.table ? Json(*rate.table) : Json()},
                     {"share", rate.table ? Json(rate.measured / *rate.table) : Json()}});
@@ -171,7 +186,7 @@ std::string rates_text(const Rates& rates) {
                         rate.table ? rate_text(rate.what, *rate.table) : "-",
                         rate.table ? fmt::format("{:.0f} %", 100 * rate.measured / *rate.table) : "-");
   }
-  text += "copy: bytes read and written; the others: dense matrix products\n";
+  text += "copy, update (in place): bytes read and written; the others: dense matrix products\n";
   return text + (rates.source.empty() ? rates.reason : "table: " + rates.source) + "\n";
 }
 

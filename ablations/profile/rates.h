@@ -1,5 +1,6 @@
-// What this machine does reach: the rate of a large copy and of large matrix products, beside the maker's peaks. Rates
-// of libraries at full size, on random numbers: zeros would use less power and let a GPU clock higher.
+// What this machine does reach: the rates of a large copy, a large update in place and large matrix products, beside
+// the maker's peaks. Rates of libraries at full size, on random numbers: zeros would use less power and let a GPU clock
+// higher.
 #pragma once
 
 #include "harness/json_file.h"
@@ -12,9 +13,9 @@
 namespace ablations {
 
 struct Rate {
-  std::string what;             // "copy", "fp32", "TF32", "bf16", "fp16"; "oneDNN": of fp32 on a CPU
+  std::string what;             // "copy", "update"; "fp32", "TF32", "bf16", "fp16"; "oneDNN": of fp32 on a CPU
   std::string size;             // "1024 MiB", "8192^3"
-  double measured = 0;          // copy: bytes read and written per second; else FLOP/s; median of at least nine
+  double measured = 0;          // memory: bytes read and written per second; else FLOP/s; median of at least nine
   std::optional<double> table;  // the maker's figure
 };
 

@@ -86,10 +86,11 @@ std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates
   const auto named = [&](const std::string& what) {
     return std::ranges::find_if(rates.rates, [&](const Rate& rate) { return rate.what == what; });
   };
-  const auto copy = named("copy"), product = named(rate_of(recipe));
-  if (copy == rates.rates.end() || product == rates.rates.end()) return std::nullopt;
-  return Limits{product->measured, copy->measured,
-                fmt::format("measured: {} {}, copy of {}", product->what, product->size, copy->size)};
+  const auto copy = named("copy"), update = named("update"), product = named(rate_of(recipe));
+  if (copy == rates.rates.end() || update == rates.rates.end() || product == rates.rates.end()) return std::nullopt;
+  const Rate& memory = update->measured > copy->measured ? *update : *copy;
+  return Limits{product->measured, memory.measured,
+                fmt::format("measured: {} {}, {} of {}", product->what, product->size, memory.what, memory.size)};
 }
 
 std::string RooflineRow::bound_by() const {

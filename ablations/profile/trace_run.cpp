@@ -24,21 +24,17 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
   const std::span<const double> timed = std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps));
 
   workload.follow_autograd();
-  const auto steps = [&](int64_t count) {
-    for (int64_t i = 0; i < count; ++i) workload.step();
-    workload.synchronize();
-  };
+  const auto step = [&] { workload.step(); };
   const auto prepare = [&] {
     workload.trainer().recapture();
-    steps(1);
+    step();
   };
-  const auto work = [&] { steps(traced_steps); };
   harness::Trace trace;
   if (workload.on_cuda()) {
-    trace = harness::trace_device(workload.labels(), prepare, work);
+    trace = harness::trace_device(workload.labels(), prepare, traced_steps, step);
   } else {
     prepare();
-    trace = harness::trace_operations(workload.labels(), work);
+    trace = harness::trace_operations(workload.labels(), traced_steps, step);
   }
 
   const Json environment = harness::environment();
@@ -52,7 +48,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
                        {"recipe", model::to_json(options.recipe)},
                        {"workload", workload.description()},
                        {"memory", memory},
-                       {"summary", summarize(trace, {.steps = traced_steps, .wall_ms = harness::median(timed)})},
+                       {"summary", summarize(trace, harness::median(timed))},
                        {"environment", environment}},
           .timeline = chrome_trace(trace)};
 }

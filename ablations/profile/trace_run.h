@@ -14,7 +14,7 @@ struct TracedRun {
 };
 
 // Steps under trace.
-inline constexpr int64_t traced_steps = 3;
+inline constexpr int64_t traced_steps = 5;
 
 // Warm-up, timed steps for the clean time of one, then `traced_steps` steps under trace. `title` says what is traced:
 // "+ flash attention". Throws as Gpt2Workload; std::runtime_error where the device cannot be traced.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <unordered_map>
 
 namespace ablations {
@@ -16,7 +17,22 @@ using harness::Trace;
 namespace {
 
 struct Sum {
-  int64_t ns = 0, count = 0;
+  int64_t ns = 0, count = 0, bytes = 0;
+};
+
+using Part = std::pair<std::string, std::string>;  // of a phase
+
+// What the code of one step asked for, and when that ran.
+struct Step {
+  std::map<std::string, Sum> by_phase, by_name, by_copy;
+  std::map<Part, Sum> by_part;
+  std::map<int64_t, Sum> by_layer;
+  std::map<Activity::Kind, int64_t> kinds;
+  std::set<uint64_t> graph_launches;  // by the call's correlation
+  int64_t unlabelled_ns = 0, launches = 0;
+  int64_t begin_ns = 0, end_ns = 0, busy_ns = 0;
+
+  [[nodiscard]] int64_t ns() const { return end_ns - begin_ns; }
 };
 
 bool on_gpu(const Trace& trace) { return std::ranges::any_of(trace.activities, &Activity::on_device); }
@@ -31,20 +47,78 @@ std::vector<const Activity*> work_of(const Trace& trace) {
   return work;
 }
 
+// A time in which nothing runs, on whichever stream or thread.
 struct Gap {
   int64_t begin_ns, end_ns;
-  const Activity* next;
+  const Activity* next;  // null: the trace ends
 };
 
-// The times between the first and the last activity in which nothing runs, on whichever stream or thread.
-std::vector<Gap> gaps_of(const std::vector<const Activity*>& work) {
+std::vector<Gap> gaps_of(const Trace& trace, const std::vector<const Activity*>& work) {
   std::vector<Gap> gaps;
-  int64_t busy_until = work.empty() ? 0 : work.front()->begin_ns;
+  int64_t busy_until = trace.begin_ns;
   for (const Activity* activity : work) {
     if (activity->begin_ns > busy_until) gaps.push_back({busy_until, activity->begin_ns, activity});
     busy_until = std::max(busy_until, activity->end_ns);
   }
+  if (trace.end_ns > busy_until) gaps.push_back({busy_until, trace.end_ns, nullptr});
   return gaps;
+}
+
+// The gaps' parts in this step.
+std::vector<Gap> gaps_in(const Step& step, const std::vector<Gap>& gaps) {
+  std::vector<Gap> result;
+  for (const Gap& gap : gaps) {
+    const int64_t begin = std::max(gap.begin_ns, step.begin_ns), end = std::min(gap.end_ns, step.end_ns);
+    if (end > begin) result.push_back({begin, end, gap.next});
+  }
+  return result;
+}
+
+void add(Step& step, const Activity& activity) {
+  const auto to = [&](Sum& sum) {
+    sum.ns += activity.ns();
+    sum.bytes += activity.bytes;
+    ++sum.count;
+  };
+  const harness::Label& label = activity.label;
+  to(step.by_phase[label.phase]);
+  to(step.by_part[{label.phase, label.part}]);
+  if (label.layer >= 0) to(step.by_layer[label.layer]);
+  to(step.by_name[activity.name]);
+  if (activity.kind == Activity::Kind::copy) to(step.by_copy[activity.name]);
+  if (label.phase.empty()) step.unlabelled_ns += activity.ns();
+  // Each kernel outside a graph was launched by itself; calls are not counted, because one may be made of others.
+  if (activity.in_graph) {
+    step.graph_launches.insert(activity.correlation);
+  } else if (activity.kind == Activity::Kind::kernel) {
+    ++step.launches;
+  }
+  ++step.kinds[activity.kind];
+}
+
+// A step goes on until the next one's first activity, or until its own last one where that is later: a copy for the
+// next step may run beside it.
+std::vector<Step> steps_of(const Trace& trace, const std::vector<const Activity*>& work, const std::vector<Gap>& gaps) {
+  std::vector<Step> steps(static_cast<size_t>(trace.steps));
+  std::vector<int64_t> last_end(steps.size(), trace.begin_ns);
+  for (const Activity* activity : work) {
+    const auto index = static_cast<size_t>(activity->step);
+    Step& step = steps.at(index);
+    if (step.by_phase.empty()) step.begin_ns = activity->begin_ns;
+    last_end[index] = std::max(last_end[index], activity->end_ns);
+    add(step, *activity);
+  }
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const int64_t free_from = i == 0 ? trace.begin_ns : last_end[i - 1];
+    steps[i].begin_ns = std::max(steps[i].begin_ns, free_from);
+    steps[i].end_ns = trace.end_ns;
+    if (i > 0) steps[i - 1].end_ns = steps[i].begin_ns;
+  }
+  for (Step& step : steps) {
+    step.busy_ns = step.ns();
+    for (const Gap& gap : gaps_in(step, gaps)) step.busy_ns -= gap.end_ns - gap.begin_ns;
+  }
+  return steps;
 }
 
 double percent(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
@@ -53,111 +127,87 @@ constexpr size_t most_names = 400;
 
 }  // namespace
 
-Json summarize(const Trace& trace, const TracedSteps& traced) {
-  const auto steps = static_cast<double>(traced.steps);
-  const auto ms = [&](int64_t ns) { return static_cast<double>(ns) / 1e6 / steps; };
-  const auto times = [&](int64_t count) { return static_cast<double>(count) / steps; };
+Json summarize(const Trace& trace, double wall_ms) {
+  if (trace.steps < 1) throw std::invalid_argument("a trace of no steps");
+  const auto ms = [](int64_t ns) { return static_cast<double>(ns) / 1e6; };
   const bool gpu = on_gpu(trace);
   const std::vector<const Activity*> work = work_of(trace);
-  const std::vector<Gap> gaps = gaps_of(work);
+  const std::vector<Gap> gaps = gaps_of(trace, work);
+  const std::vector<Step> steps = steps_of(trace, work, gaps);
 
-  std::map<std::string, Sum> by_phase, by_name, copies;
-  std::map<std::pair<std::string, std::string>, Sum> by_part;
-  std::map<int64_t, Sum> by_layer;
-  std::map<std::string, int64_t> bytes_of, kinds;
-  std::set<uint64_t> graph_launches;  // by the call's correlation
-  int64_t last_end = 0, busy_ns = 0, unlabelled_ns = 0, launches = 0;
-  const auto add = [](Sum& sum, const Activity& activity) {
-    sum.ns += activity.ns();
-    ++sum.count;
-  };
-  for (const Activity* activity : work) {
-    const auto& label = activity->label;
-    add(by_phase[label.phase], *activity);
-    add(by_part[{label.phase, label.part}], *activity);
-    if (label.layer >= 0) add(by_layer[label.layer], *activity);
-    add(by_name[activity->name], *activity);
-    if (label.phase.empty()) unlabelled_ns += activity->ns();
-    if (activity->kind == Activity::Kind::copy) {
-      add(copies[activity->name], *activity);
-      bytes_of[activity->name] += activity->bytes;
-    }
-    last_end = std::max(last_end, activity->end_ns);
-    // Each kernel outside a graph was launched by itself; calls are not counted, because one may be made of others.
-    if (activity->in_graph) {
-      graph_launches.insert(activity->correlation);
-    } else if (activity->kind == Activity::Kind::kernel) {
-      ++launches;
-    }
-    ++kinds[activity->kind == Activity::Kind::kernel ? "kernels"
-            : activity->kind == Activity::Kind::copy ? "copies"
-            : activity->kind == Activity::Kind::set  ? "sets"
-                                                     : "operations"];
-  }
-  int64_t idle_ns = 0, largest_gap_ns = 0;
-  for (const Gap& gap : gaps) {
-    idle_ns += gap.end_ns - gap.begin_ns;
-    largest_gap_ns = std::max(largest_gap_ns, gap.end_ns - gap.begin_ns);
-  }
-  if (!work.empty()) busy_ns = last_end - work.front()->begin_ns - idle_ns;
+  std::vector<const Step*> by_length;
+  for (const Step& step : steps) by_length.push_back(&step);
+  std::ranges::stable_sort(by_length, {}, &Step::ns);
+  const Step& step = *by_length[(by_length.size() - 1) / 2];
 
+  int64_t largest_gap_ns = 0, idle_ns = 0, waiting_ns = 0;
   // A gap counts as waiting for the host as long as the call that ends it has not been made.
   std::unordered_map<uint64_t, int64_t> call_end;
-  int64_t waiting_ns = 0;
   for (const Activity& activity : trace.activities) {
-    if (activity.kind != Activity::Kind::call) continue;
-    if (activity.correlation != 0) call_end[activity.correlation] = activity.end_ns;
+    if (activity.kind == Activity::Kind::call && activity.correlation != 0) {
+      call_end[activity.correlation] = activity.end_ns;
+    }
   }
-  for (const Gap& gap : gaps) {
-    const auto call = call_end.find(gap.next->correlation);
-    if (call == call_end.end() || gap.next->correlation == 0) continue;
-    waiting_ns += std::clamp<int64_t>(call->second - gap.begin_ns, 0, gap.end_ns - gap.begin_ns);
+  const std::vector<Gap> own_gaps = gaps_in(step, gaps);
+  for (const Gap& gap : own_gaps) {
+    const int64_t length = gap.end_ns - gap.begin_ns;
+    idle_ns += length;
+    largest_gap_ns = std::max(largest_gap_ns, length);
+    const auto call = gap.next == nullptr ? call_end.end() : call_end.find(gap.next->correlation);
+    if (call != call_end.end()) waiting_ns += std::clamp<int64_t>(call->second - gap.begin_ns, 0, length);
   }
-  const double traced_ms = ms(trace.end_ns - trace.begin_ns);
-  const double busy_ms = ms(busy_ns);
 
-  Json phases = Json::array(), parts = Json::array(), layers = Json::array(), names = Json::array(),
-       transfers = Json::array();
-  for (const auto& [phase, sum] : by_phase) {
-    phases.push_back({{"phase", phase}, {"ms", ms(sum.ns)}, {"count", times(sum.count)}});
-  }
-  for (const auto& [key, sum] : by_part) {
-    parts.push_back({{"phase", key.first}, {"part", key.second}, {"ms", ms(sum.ns)}, {"count", times(sum.count)}});
-  }
-  for (const auto& [layer, sum] : by_layer) {
-    layers.push_back({{"layer", layer}, {"ms", ms(sum.ns)}, {"count", times(sum.count)}});
-  }
-  for (const auto& [name, sum] : by_name) {
-    names.push_back({{"name", name}, {"ms", ms(sum.ns)}, {"count", times(sum.count)}});
-  }
-  for (const auto& [name, sum] : copies) {
-    transfers.push_back({{"kind", name},
-                         {"ms", ms(sum.ns)},
-                         {"count", times(sum.count)},
-                         {"bytes", static_cast<double>(bytes_of[name]) / steps}});
-  }
+  // Of a list of sums, the step's, with the least and the most that any of the steps took for the same.
+  const auto rows = [&](auto list, const auto& named) {
+    Json result = Json::array();
+    for (const auto& [key, sum] : step.*list) {
+      int64_t least = sum.ns, most = sum.ns;
+      for (const Step& other : steps) {
+        const auto found = (other.*list).find(key);
+        const int64_t ns = found == (other.*list).end() ? 0 : found->second.ns;
+        least = std::min(least, ns);
+        most = std::max(most, ns);
+      }
+      Json row{{"ms", ms(sum.ns)}, {"min_ms", ms(least)}, {"max_ms", ms(most)}, {"count", sum.count}};
+      named(row, key, sum);
+      result.push_back(row);
+    }
+    return result;
+  };
+  Json phases = rows(&Step::by_phase, [](Json& row, const std::string& phase, const Sum&) { row["phase"] = phase; });
+  Json parts = rows(&Step::by_part, [](Json& row, const Part& part, const Sum&) {
+    row["phase"] = part.first;
+    row["part"] = part.second;
+  });
+  const Json layers = rows(&Step::by_layer, [](Json& row, int64_t layer, const Sum&) { row["layer"] = layer; });
+  Json names = rows(&Step::by_name, [](Json& row, const std::string& name, const Sum&) { row["name"] = name; });
+  const Json transfers = rows(&Step::by_copy, [](Json& row, const std::string& kind, const Sum& sum) {
+    row["kind"] = kind;
+    row["bytes"] = sum.bytes;
+  });
   const auto longest_first = [](const Json& a, const Json& b) { return a.at("ms") > b.at("ms"); };
   for (Json* list : {&phases, &parts, &names}) std::stable_sort(list->begin(), list->end(), longest_first);
   if (names.size() > most_names) names.erase(names.begin() + most_names, names.end());
 
-  return {{"steps", traced.steps},
-          {"wall_ms", traced.wall_ms},
-          {"traced_wall_ms", traced_ms},
-          {"busy_ms", busy_ms},
-          {"busy_percent", std::min(100.0, percent(busy_ms, traced.wall_ms))},
-          {"idle_ms", std::max(0.0, traced.wall_ms - busy_ms)},
-          {"gaps",
-           {{"count", times(std::ssize(gaps))},
-            {"ms", ms(idle_ns)},
-            {"largest_ms", static_cast<double>(largest_gap_ns) / 1e6}}},
-          {"launch_bound_percent", gpu ? Json(percent(ms(waiting_ns), traced_ms)) : Json()},
-          {"operations", times(kinds["operations"])},
-          {"kernels", times(kinds["kernels"])},
-          {"copies", times(kinds["copies"])},
-          {"sets", times(kinds["sets"])},
-          {"kernel_launches", gpu ? Json(times(launches)) : Json()},
-          {"graph_launches", gpu ? Json(times(std::ssize(graph_launches))) : Json()},
-          {"unlabelled_ms", ms(unlabelled_ns)},
+  const auto [least_busy, most_busy] = std::ranges::minmax_element(steps, {}, &Step::busy_ns);
+  const auto count_of = [&](Activity::Kind kind) { return step.kinds.contains(kind) ? step.kinds.at(kind) : 0; };
+  return {{"steps", trace.steps},
+          {"wall_ms", wall_ms},
+          {"traced_wall_ms", ms(step.ns())},
+          {"busy_ms", ms(step.busy_ns)},
+          {"least_busy_ms", ms(least_busy->busy_ns)},
+          {"most_busy_ms", ms(most_busy->busy_ns)},
+          {"busy_percent", std::min(100.0, percent(ms(step.busy_ns), wall_ms))},
+          {"idle_ms", std::max(0.0, wall_ms - ms(step.busy_ns))},
+          {"gaps", {{"count", own_gaps.size()}, {"ms", ms(idle_ns)}, {"largest_ms", ms(largest_gap_ns)}}},
+          {"launch_bound_percent", gpu ? Json(percent(ms(waiting_ns), ms(step.ns()))) : Json()},
+          {"operations", count_of(Activity::Kind::operation)},
+          {"kernels", count_of(Activity::Kind::kernel)},
+          {"copies", count_of(Activity::Kind::copy)},
+          {"sets", count_of(Activity::Kind::set)},
+          {"kernel_launches", gpu ? Json(step.launches) : Json()},
+          {"graph_launches", gpu ? Json(step.graph_launches.size()) : Json()},
+          {"unlabelled_ms", ms(step.unlabelled_ns)},
           {"by_phase", phases},
           {"by_part", parts},
           {"by_layer", layers},

@@ -9,14 +9,11 @@
 
 namespace ablations {
 
-struct TracedSteps {
-  int64_t steps = 1;
-  double wall_ms = 0;  // of one step, without tracing: median of some before it began
-};
-
-// Times in ms and counts, each of one step on average (results/schemas/trace.v1.json says what they mean). On a GPU the
-// activities counted are the device's, on a CPU the outermost operations.
-harness::Json summarize(const harness::Trace& trace, const TracedSteps& traced);
+// Times in ms and counts (results/schemas/trace.v1.json says what they mean) of one of the traced steps: the one of
+// median length, so that what disturbed another is not in it, and with each time the least and the most of all steps.
+// `wall_ms`: what a step takes without tracing. On a GPU the activities counted are the device's, on a CPU the
+// outermost operations. Throws std::invalid_argument for a trace of no steps.
+harness::Json summarize(const harness::Trace& trace, double wall_ms);
 
 // The whole timeline in the Trace Event Format (JSON object form): complete events in microseconds from the beginning
 // of the trace, named processes and threads, a track of phases above them. Opens in ui.perfetto.dev.

@@ -44,6 +44,7 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
           replayed.step();
           replayed.synchronize();
         },
+        1,
         [&] {
           eager.step();
           eager.synchronize();  // else the two run beside each other
@@ -73,7 +74,7 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
       EXPECT_TRUE(parts.contains(part)) << part;
     }
   }
-  const auto summary = ablations::summarize(trace, {.steps = 1, .wall_ms = 1});
+  const auto summary = ablations::summarize(trace, 1);
   EXPECT_EQ(summary.at("graph_launches"), 1);
   double phases_ms = 0;
   for (const auto& row : summary.at("by_phase")) phases_ms += row.at("ms").get<double>();

@@ -39,7 +39,7 @@ at::Tensor input() { return at::full({8, 8}, 0.01).requires_grad_(true); }
 TEST(Labels, KnowTheLayerOfABackwardOperation) {
   const at::Tensor x = input();
   Labels labels(/*follow_autograd=*/true);
-  const Trace trace = harness::trace_operations(labels, [&] { forward_and_backward(labels, x); });
+  const Trace trace = harness::trace_operations(labels, 1, [&] { forward_and_backward(labels, x); });
   std::map<Label, std::multiset<std::string>> seen;
   for (const Activity& activity : trace.activities) seen[activity.label].insert(activity.name);
 
@@ -82,7 +82,7 @@ TEST(Labels, AreTheProcesss) {
 TEST(Trace, HoldsOutermostOperationsInOrderWithinTheWork) {
   Labels labels(true);
   const at::Tensor x = at::randn({4, 4}), w = at::randn({4, 4}), b = at::randn({4});
-  const Trace trace = harness::trace_operations(labels, [&] { (void)at::linear(x, w, b).exp(); });
+  const Trace trace = harness::trace_operations(labels, 1, [&] { (void)at::linear(x, w, b).exp(); });
   ASSERT_EQ(trace.activities.size(), 2U);  // linear is made of others, which do not count
   EXPECT_EQ(trace.activities[0].name, "aten::linear");
   EXPECT_EQ(trace.activities[1].name, "aten::exp");
@@ -90,7 +90,7 @@ TEST(Trace, HoldsOutermostOperationsInOrderWithinTheWork) {
   EXPECT_LE(trace.activities[0].end_ns, trace.activities[1].begin_ns);
   EXPECT_LE(trace.activities[1].end_ns, trace.end_ns);
   // And a second trace holds the second work alone.
-  EXPECT_EQ(harness::trace_operations(labels, [&] { (void)x.exp(); }).activities.size(), 1U);
+  EXPECT_EQ(harness::trace_operations(labels, 1, [&] { (void)x.exp(); }).activities.size(), 1U);
 }
 
 }  // namespace

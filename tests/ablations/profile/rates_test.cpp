@@ -18,7 +18,7 @@ TEST(Rates, StandBesideTheTables) {
             "       size               measured            table  share\n"
             "copy   1024 MiB         4,200 GB/s       4,800 GB/s   88 %\n"
             "bf16   8192^3          792 TFLOP/s      990 TFLOP/s   80 %\n"
-            "copy: bytes read and written; the others: dense matrix products\n"
+            "copy, update (in place): bytes read and written; the others: dense matrix products\n"
             "table: NVIDIA H200 datasheet, November 2023\n");
   const auto json = to_json(known);
   EXPECT_DOUBLE_EQ(json["rates"][0]["share"].get<double>(), 4.2 / 4.8);

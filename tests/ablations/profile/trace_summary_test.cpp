@@ -65,39 +65,93 @@ std::map<std::string, Json> by(const Json& list, const char* key) {
 }
 
 TEST(TraceSummary, CountsADevicesTime) {
-  const Json summary = summarize(eager(), {.steps = 2, .wall_ms = 0.25});
+  const Json summary = summarize(eager(), 0.5);
   const auto expect = [&](const char* field, double value) {
     EXPECT_NEAR(summary.at(field).get<double>(), value, 1e-9) << field;
   };
-  // Busy: [100, 250), [300, 400), [450, 500): 300 us in two steps.
-  expect("busy_ms", 0.15);
+  // The step goes from the first activity to the trace's end. Busy: [100, 250), [300, 400), [450, 500).
+  expect("busy_ms", 0.3);
   expect("busy_percent", 60);
-  expect("idle_ms", 0.1);
-  expect("traced_wall_ms", 0.5);
-  expect("kernels", 1.5);
-  expect("copies", 0.5);
+  expect("idle_ms", 0.2);
+  expect("traced_wall_ms", 0.9);
+  expect("kernels", 3);
+  expect("copies", 1);
   expect("operations", 0);
-  expect("kernel_launches", 1.5);
+  expect("kernel_launches", 3);
   expect("graph_launches", 0);
-  EXPECT_NEAR(summary.at("gaps").at("count").get<double>(), 1, 1e-9);
-  EXPECT_NEAR(summary.at("gaps").at("ms").get<double>(), 0.05, 1e-9);
-  EXPECT_NEAR(summary.at("gaps").at("largest_ms").get<double>(), 0.05, 1e-9);
+  EXPECT_NEAR(summary.at("gaps").at("count").get<double>(), 3, 1e-9);
+  EXPECT_NEAR(summary.at("gaps").at("ms").get<double>(), 0.6, 1e-9);
+  EXPECT_NEAR(summary.at("gaps").at("largest_ms").get<double>(), 0.5, 1e-9);
   // Of the first gap, [250, 300), the host's launch took until 280; the second waited for nothing of the host's.
-  expect("launch_bound_percent", 100.0 * 30 / 1000);
+  expect("launch_bound_percent", 100.0 * 30 / 900);
 
   const auto phases = by(summary.at("by_phase"), "phase");
-  EXPECT_NEAR(phases.at("forward").at("ms").get<double>(), 0.1, 1e-9);
-  EXPECT_NEAR(phases.at("backward").at("ms").get<double>(), 0.05, 1e-9);
+  EXPECT_NEAR(phases.at("forward").at("ms").get<double>(), 0.2, 1e-9);
+  EXPECT_NEAR(phases.at("backward").at("ms").get<double>(), 0.1, 1e-9);
   EXPECT_EQ(summary.at("by_phase")[0].at("phase"), "forward");  // the longest first
   const auto names = by(summary.at("by_name"), "name");
-  EXPECT_NEAR(names.at("void gemm<float>(float*)").at("ms").get<double>(), 0.1, 1e-9);
-  EXPECT_NEAR(names.at("void gemm<float>(float*)").at("count").get<double>(), 1, 1e-9);
+  EXPECT_NEAR(names.at("void gemm<float>(float*)").at("ms").get<double>(), 0.2, 1e-9);
+  EXPECT_NEAR(names.at("void gemm<float>(float*)").at("count").get<double>(), 2, 1e-9);
   EXPECT_EQ(summary.at("by_layer").size(), 2U);
-  EXPECT_NEAR(summary.at("transfers")[0].at("bytes").get<double>(), 2048, 1e-9);
+  EXPECT_NEAR(summary.at("transfers")[0].at("bytes").get<double>(), 4096, 1e-9);
+}
+
+// Three steps of a CPU, the second of which was disturbed: 100 us more in one operation.
+Trace three_steps(int64_t product_us = 50) {
+  Trace trace{.activities = {}, .steps = 3, .begin_ns = 0, .end_ns = 0};
+  int64_t now = 0;
+  const auto operation = [&](const char* name, const char* phase, int64_t length, int64_t step) {
+    trace.activities.push_back({.kind = Kind::operation,
+                                .name = name,
+                                .label = {phase, "c_fc", 0},
+                                .begin_ns = now * us,
+                                .end_ns = (now + length) * us,
+                                .lane = 1,
+                                .step = step});
+    now += length + 10;
+  };
+  for (int64_t step = 0; step < 3; ++step) {
+    operation("aten::mm", "forward", product_us + step, step);
+    operation("aten::embedding_backward", "backward", step == 1 ? 120 : 20, step);
+  }
+  trace.end_ns = now * us;
+  return trace;
+}
+
+TEST(TraceSummary, IsOfTheStepOfMedianLength) {
+  const Json summary = summarize(three_steps(), 0.1);
+  EXPECT_EQ(summary.at("steps"), 3);
+  EXPECT_EQ(summary.at("operations"), 2);
+  // Steps of 90, 191 and 92 us, each with 10 us between and 10 us after its operations.
+  EXPECT_NEAR(summary.at("traced_wall_ms").get<double>(), 0.092, 1e-9);
+  EXPECT_NEAR(summary.at("busy_ms").get<double>(), 0.072, 1e-9);
+  EXPECT_NEAR(summary.at("least_busy_ms").get<double>(), 0.070, 1e-9);
+  EXPECT_NEAR(summary.at("most_busy_ms").get<double>(), 0.171, 1e-9);
+  EXPECT_EQ(summary.at("gaps").at("count"), 2);
+  const Json row = by(summary.at("by_name"), "name").at("aten::embedding_backward");
+  EXPECT_NEAR(row.at("ms").get<double>(), 0.020, 1e-9);
+  EXPECT_NEAR(row.at("min_ms").get<double>(), 0.020, 1e-9);
+  EXPECT_NEAR(row.at("max_ms").get<double>(), 0.120, 1e-9);
+}
+
+// A copy for the second step that runs beside the first belongs to the second, and makes the first no shorter.
+TEST(TraceSummary, StepsDoNotOverlap) {
+  const Label forward{"forward", "c_fc", 0};
+  Trace trace{.activities = {on_device(Kind::kernel, "gemm", forward, 0, 100, 7, 1),
+                             on_device(Kind::copy, "host to device", {"data", "", -1}, 40, 60, 8, 2, 64),
+                             on_device(Kind::kernel, "gemm", forward, 100, 210, 7, 3)},
+              .steps = 2,
+              .begin_ns = 0,
+              .end_ns = 210 * us};
+  trace.activities[1].step = trace.activities[2].step = 1;
+  const Json summary = summarize(trace, 0.1);
+  EXPECT_NEAR(summary.at("traced_wall_ms").get<double>(), 0.1, 1e-9);
+  EXPECT_NEAR(summary.at("most_busy_ms").get<double>(), 0.11, 1e-9);
+  EXPECT_EQ(summary.at("copies"), 0);
 }
 
 TEST(TraceSummary, NothingTracedIsNothing) {
-  const Json summary = summarize(Trace{.activities = {}, .begin_ns = 0, .end_ns = 10}, {.steps = 1, .wall_ms = 1});
+  const Json summary = summarize(Trace{.activities = {}, .steps = 1, .begin_ns = 0, .end_ns = 10}, 1);
   EXPECT_EQ(summary.at("busy_ms"), 0);
   EXPECT_TRUE(summary.at("launch_bound_percent").is_null());
 }
@@ -105,7 +159,7 @@ TEST(TraceSummary, NothingTracedIsNothing) {
 TEST(TraceSummary, AnUnlabelledActivityIsTold) {
   Trace trace = eager();
   trace.activities[3].label = {};
-  EXPECT_NEAR(summarize(trace, {.steps = 1, .wall_ms = 1}).at("unlabelled_ms").get<double>(), 0.1, 1e-9);
+  EXPECT_NEAR(summarize(trace, 1).at("unlabelled_ms").get<double>(), 0.1, 1e-9);
 }
 
 TEST(ChromeTrace, HasNamedTracksAndMicroseconds) {
@@ -145,7 +199,7 @@ Json document(const Trace& trace, double wall_ms, const std::string& title) {
           {"device", {{"kind", "cuda"}, {"name", "test"}}},
           {"workload", {{"batch", 1}}},
           {"memory", {{"peak_bytes", 1000}}},
-          {"summary", summarize(trace, {.steps = 1, .wall_ms = wall_ms})}};
+          {"summary", summarize(trace, wall_ms)}};
 }
 
 // The same kernels, launched by one graph, without gaps.
@@ -169,6 +223,16 @@ TEST(Explain, SaysThatAGraphIsOneLaunch) {
   EXPECT_NE(words.find("3 launches became 1"), std::string::npos) << words;
   EXPECT_NE(words.find("idle 40 % -> 3 %"), std::string::npos) << words;
   for (const Json& name : explanation.at("names")) EXPECT_NE(name.at("change"), "came") << name.dump();
+}
+
+// What took as long in a step of the one as in a step of the other is not told as changed.
+TEST(Explain, TellsNoChangeWithinTheSpreadOfTheSteps) {
+  const auto words = [](int64_t product_us) -> std::string {
+    return explain(document(three_steps(), 0.1, "before"), document(three_steps(product_us), 0.1, "after")).at("words");
+  };
+  EXPECT_EQ(words(51), "after: step 0.10 -> 0.10 ms; no clear change of the work (0.07 ms).");
+  EXPECT_NE(words(80).find("grew aten::mm (1x, 0.03 ms)"), std::string::npos) << words(80);
+  EXPECT_NE(words(80).find("forward +0.03 ms"), std::string::npos) << words(80);
 }
 
 TEST(Explain, NamesWhatWentAndWhatCame) {
