@@ -30,6 +30,7 @@ class Study(NamedTuple):
     name: str
     weight: float          # its part of the time that is left, beside the weights of the steps after it
     arguments: str
+    repeat_s: float = 0    # what one repeat takes, about: without its last runs it would lack rungs, even the reference
     traces_s: float = 0    # with --explain: what tracing every rung takes after the last run
     asked_for: bool = False  # made only where --only names it
 
@@ -49,10 +50,10 @@ class Plan(NamedTuple):
 # Weights are what one repeat of each takes, about: none is made twice before the others are made once. max-autotune
 # compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
 FULL = Plan(495, 80, 10, 150, [
-    Study("b16", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --explain --with-peer pytorch "
-          "--peer-modes compile", traces_s=50),
-    Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5"),
-    Study("leave-one-out", 2.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 10 --mode leave-one-out"),
+    Study("b16", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 20 --explain --with-peer pytorch "
+          "--peer-modes compile", repeat_s=130, traces_s=70),
+    Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5", repeat_s=60),
+    Study("leave-one-out", 2.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --mode leave-one-out", repeat_s=50),
     Study("peers", 6, "--ladder gpt2 -B 16 --repeats 2 --warmup 6 --steps 15 --with-peer pytorch "
           "--peer-modes eager,compile,cuda-graphs", asked_for=True),
 ], ["--trace --roofline --rung fused_adamw --ladder gpt2 --warmup 5 --steps 3",
@@ -69,7 +70,7 @@ MOST_STUDIES = 3  # two files each, beside README.md and check.log
 # Tests that count or fill what all processes on the GPU share, or look who is there: one after the other, last.
 ALONE = ["Monitor", "Memory", "Counting"]
 ALONE_S = 20  # at least, for each of them
-PROFILE_S = 20  # likewise, for each profile; a study before them leaves it
+PROFILE_S = 30  # likewise, for each profile; a study before them leaves it
 
 
 class Fault(Exception):
@@ -174,10 +175,11 @@ class Check:
         for pattern, what in [("*.study.json", "a study's numbers"), ("*.trace.json", "a trace, for `ladder report --with`"),
                               ("*.counters.json", "counters of a step, a document on each line"),
                               ("micro.json", "the model's operations one by one, for `ladder report --with`"),
-                              ("*.records.jsonl", "the record of every run of a study, one on a line, two of a disturbed one, and "
-                               "its traces and counters")]:
+                              ("*.records.jsonl", "the other files of a study, one on a line: plan, the record of every run, two of "
+                               "a disturbed one, traces, counters")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
-        lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records."]
+        lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records; `ladder verify NAME.study.json` computes "
+                  "it again; `ladder compare` and `ladder history` read it, too."]
         (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -241,29 +243,31 @@ def device_tests(check, limit, cwd):
             raise Fault("no test ran on the device")
 
 
-def one_line(file):
-    line = json.dumps(json.loads(file.read_text(encoding="utf-8")), separators=(",", ":")) + "\n"
+def one_line(file, place=None):
+    """A document; with its place in a study's folder, a line of NAME.records.jsonl (ablations/study/study_place.h)."""
+    document = json.loads(file.read_text(encoding="utf-8"))
+    line = json.dumps({"file": place, "document": document} if place else document, separators=(",", ":")) + "\n"
     if len(line) > LONGEST_LINE:
         raise Fault(f"{file.name} has {len(line)} bytes, and at most {LONGEST_LINE} are kept on a line")
     return line
 
 
 def collect(check, name, folder):
-    """NAME.study.json and NAME.records.jsonl, records and traces; failed runs' last words into the log. How many runs, in
-    words."""
+    """NAME.study.json, and all other files of the study in NAME.records.jsonl; failed runs' last words into the log. How many
+    runs, in words."""
     text = (folder / "study.json").read_text(encoding="utf-8")
     keep(check.folder / f"{name}.study.json", text)
-    lines = []
+    lines = [one_line(folder / "plan.json", "plan.json")]
     for file in sorted((folder / "records").glob("*.json")):
-        lines.append(one_line(file))
-        record = json.loads(lines[-1])
+        lines.append(one_line(file, f"records/{file.name}"))
+        record = json.loads(lines[-1])["document"]
         log = folder / "logs" / (file.stem + ".log")
         if record["status"] != "ok" and log.is_file():
             check.say(f"-- the end of {file.stem}'s log:")
             for line in log.read_text(errors="backslashreplace").splitlines()[-30:]:
                 check.say("   " + line[:400])
     keep(check.folder / f"{name}.records.jsonl", "".join(lines))  # now: a trace that is too long must not cost them
-    lines += [one_line(file) for file in sorted((folder / "traces").glob("*.trace.json"))]
+    lines += [one_line(file, f"traces/{file.name}") for file in sorted((folder / "traces").glob("*.trace.json"))]
     keep(check.folder / f"{name}.records.jsonl", "".join(lines))
     plan = json.loads(text)["plan"]
     return f"{plan['runs_ok']} of {plan['runs_planned']} runs"
@@ -279,7 +283,8 @@ def obstacle_to_compiling():
 
 def study(check, one, share, reserve, cwd):
     """`share` of the time that is left; `reserve` seconds of it are for what comes after, whatever happens here."""
-    budget = max(1, int(share * check.left() - check.plan.run_s - one.traces_s))
+    after = check.plan.run_s + one.traces_s
+    budget = max(1, int(min(max(share * check.left() - after, one.repeat_s), check.left() - reserve - after)))
     limit = max(1, min(check.left() - reserve, budget + 3 * check.plan.run_s + 2 * one.traces_s))
     missing = obstacle_to_compiling() if "compile" in one.arguments else ""
     # What can be measured without a compiler is.
@@ -312,11 +317,15 @@ def profile(check, arguments, limit, study_name, cwd):
             words.append("not available here")
         elif status != 0:
             raise Fault(ending(status, limit))
-        kept = check.folder / f"{study_name}.records.jsonl"
-        if not kept.is_file():
-            kept = check.folder / f"profile.{kind}.json"
+        of_study = check.folder / f"{study_name}.records.jsonl"
+        kept = of_study if of_study.is_file() else check.folder / f"profile.{kind}.json"
+        lines = kept.read_text(encoding="utf-8") if kept.is_file() else ""
         for file in sorted(Path(folder).glob(f"*.{kind}.json")):
-            keep(kept, (kept.read_text(encoding="utf-8") if kept.is_file() else "") + one_line(file))
+            # A report shows what lies in with/; counters it does not know.
+            place = f"with/{file.name}" if kind == "trace" else f"counters/{len(lines)}.json"
+            lines += one_line(file, place if kept == of_study else None)
+        if lines:
+            keep(kept, lines)
 
 
 def micro(check, limit, cwd):

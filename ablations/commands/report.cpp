@@ -6,6 +6,7 @@
 #include "ablations/report/compare_table.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/study_files.h"
+#include "ablations/study/study_place.h"
 #include "ablations/study/verify.h"
 #include "ablations/text/style.h"
 #include "files/printable.h"
@@ -41,30 +42,29 @@ void check_folder(const fs::path& out) {
 }
 
 bool is_report(const fs::path& path) {
-  if (fs::is_directory(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
+  if (!fs::is_regular_file(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
   return harness::kind_of(harness::read_any_json(path)) == "report";
 }
 
-// A folder, or a file that stands for it.
-StudyFiles read_study(const fs::path& path) {
-  if (path.filename() == "study.json") return read_study(fs::absolute(path).parent_path());
-  if (path.filename().string().ends_with(".study.json")) return stored_study(path);
-  if (!fs::exists(path / "plan.json") && fs::exists(path / "study.json")) return stored_study(path);
-  const Plan plan = open_study(path);
+StudyFiles read_study(const StudyPlace& place) {
+  const Plan plan = open_study(place.folder());
   if (plan.gate) {
     throw std::invalid_argument(fmt::format(
         "{}: is a gate, not a study, and drawn in gate.svg; ladder report STUDY --with {} shows it beside a study",
-        path.string(), (path / "gate.json").string()));
+        place.folder().string(), (place.folder() / "gate.json").string()));
   }
-  return computed_study(plan, path);
+  StudyFiles study = computed_study(plan, place.folder());
+  study.source = place.name();
+  return study;
 }
 
 // The study's own study.json is made anew with its report. A folder that cannot be written is no reason not to draw it
 // elsewhere.
-void renew(const StudyFiles& study, const fs::path& folder, const fs::path& out) {
+void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out) {
+  const fs::path& folder = place.folder();
   const std::vector<Finding> changes = changes_since(folder);
   try {
-    harness::write_json(folder / "study.json", study.study, "study");
+    if (!place.is_packed()) harness::write_json(folder / "study.json", study.study, "study");
   } catch (const std::system_error& error) {
     if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
       throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
@@ -105,9 +105,9 @@ int report(const ReportFlags& flags) {
     throw std::invalid_argument(
         fmt::format("{}: named twice; two different studies are shown beside each other", paths[0].string()));
   }
+  const std::vector<StudyPlace> places(paths.begin(), paths.end());
   std::vector<StudyFiles> studies;
-  studies.reserve(paths.size());
-  for (const fs::path& path : paths) studies.push_back(read_study(path));
+  for (const StudyPlace& place : places) studies.push_back(read_study(place));
   const bool alone = paths.size() == 1;
   if (!alone && studies[0].source == studies[1].source) studies[1].source += " (2)";
   const auto own_folder = [](const fs::path& path) {
@@ -118,7 +118,7 @@ int report(const ReportFlags& flags) {
                                : fs::path("reports") / fmt::format("{}-{}", studies[0].source, studies[1].source);
   check_folder(out);
   const Json document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
-  if (alone && studies[0].computed_again) renew(studies[0], own_folder(paths[0]), out);
+  if (alone) renew(studies[0], places[0], out);
   int status = 0;
   for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
   if (const Json& comparison = document.at("comparison"); !comparison.is_null()) {

@@ -7,6 +7,7 @@
 #include "files/files.h"
 #include "harness/environment.h"
 #include "harness/resources.h"
+#include "harness/unfit.h"
 #include "harness/utc.h"
 #include "model/config.h"
 #include "model/data.h"
@@ -39,7 +40,7 @@ void check_context(const std::string& model_name, int64_t T, int64_t positions) 
 // What this machine has no way to run, before any child is started.
 void check_recipe(const model::Recipe& recipe, const model::Config& config) {
   if (recipe.device == model::Device::cuda && !harness::this_machine().gpu) {
-    throw std::invalid_argument("recipe: device cuda is not available here: " + harness::this_machine().no_gpu_reason);
+    throw harness::Unfit("recipe: device cuda is not available here: " + harness::this_machine().no_gpu_reason);
   }
   if (const std::string obstacle = recipe_obstacle(recipe, harness::this_machine()); !obstacle.empty()) {
     throw std::invalid_argument("recipe: " + obstacle);

@@ -2,6 +2,7 @@
 #include "ablations/study/verify.h"
 
 #include "ablations/commands/commands.h"
+#include "ablations/study/study_place.h"
 #include "files/printable.h"
 #include "harness/unfit.h"
 
@@ -15,7 +16,8 @@ using files::printable;
 using harness::Json;
 
 int verify(const VerifyFlags& flags) {
-  const Verification seen = verify_study(flags.study);
+  const StudyPlace place(flags.study);
+  const Verification seen = verify_study(place.folder());
   if (flags.json) {
     Json findings = Json::array();
     for (const Finding& finding : seen.findings) {

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -23,10 +23,6 @@ using files::printable;
 using harness::Json;
 
 namespace {
-
-std::string title_of(const Json& study, size_t rung) {
-  return fmt::format("rung {} \"{}\"", rung, study.at("rungs").at(rung).at("title").get<std::string>());
-}
 
 std::vector<RunsByRepeat> runs_by_rung(const StudyFiles& files) {
   std::vector<RunsByRepeat> runs(files.study.at("rungs").size());
@@ -52,37 +48,16 @@ Json losses_json(size_t rung, size_t guarded_by, const Guard& verdict, const Run
   return json;
 }
 
-// But for the last digits: another version of the program may have added up in another order.
-bool agrees(const Guard& verdict, const Json& stated) {
-  const Json& deviation = stated.at("max_deviation");
-  if (verdict.passed != stated.at("passed").get<bool>() || verdict.max_deviation.has_value() == deviation.is_null()) {
-    return false;
-  }
-  return deviation.is_null() || std::abs(*verdict.max_deviation - deviation.get<double>()) < 1e-9;
-}
-
-// Each guarded rung's losses beside those that it has to follow. The verdict that the study states must come out again.
-Json losses_of(const StudyFiles& files, std::vector<std::string>& notes) {
+// Each guarded rung's losses beside those that it has to follow.
+Json losses_of(const StudyFiles& files) {
   const auto runs = runs_by_rung(files);
   Json list = Json::array();
   for (size_t i = 0; i < runs.size(); ++i) {
     const Json& stated = files.study.at("rungs").at(i).at("guard");
     if (stated.is_null() || runs[i].empty()) continue;
-    const size_t guarded_by = stated.value("guarded_by", runs.size());
-    if (guarded_by >= runs.size() || runs[guarded_by].empty()) {
-      notes.push_back(fmt::format("{}: the losses of {} are not shown: those that it has to follow are not there",
-                                  files.source, title_of(files.study, i)));
-      continue;
-    }
-    const RunsByRepeat& reference = runs[guarded_by];
+    const size_t guarded_by = stated.at("guarded_by");
+    const RunsByRepeat& reference = runs.at(guarded_by);
     const Guard verdict = worst_of(runs[i], reference, stated.at("tolerance"), stated.at("known_offset"));
-    if (!agrees(verdict, stated)) {
-      notes.push_back(
-          fmt::format("{}: the losses of {} are not shown: its guard's verdict does not follow from the "
-                      "records that are there",
-                      files.source, title_of(files.study, i)));
-      continue;
-    }
     list.push_back(
         losses_json(i, guarded_by, verdict, runs[i].at(verdict.repeat), partner_of(verdict.repeat, reference)));
   }
@@ -106,7 +81,11 @@ Json runs_of(const StudyFiles& files) {
                     {"step_ms", timing.at("step_ms")},
                     {"loss", timing.at("loss")},
                     {"flags", record.value("flags", Json::array())},
+                    {"processor_lost", harness::field_or_null(timing, "processor_lost")},
                     {"conditions", record.value("monitor", Json())}});
+    if (const Json& first = files.first_records[i]; !first.is_null()) {
+      list.back()["first_flags"] = first.value("flags", Json::array());
+    }
   }
   std::ranges::stable_sort(list, {}, [](const Json& run) { return run.at("position").get<int64_t>(); });
   return list;
@@ -241,17 +220,21 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
   }
   std::vector<std::string> notes;
   for (const StudyFiles& files : studies) {
-    notes.insert(notes.end(), files.notes.begin(), files.notes.end());
     report["studies"].push_back({{"source", files.source},
-                                 {"computed_again", files.computed_again},
                                  {"study", files.study},
                                  {"runs", runs_of(files)},
-                                 {"losses", losses_of(files, notes)},
+                                 {"losses", losses_of(files)},
                                  {"noise", Json::array()}});
     for (const Json& trace : files.traces) report["traces"].push_back(trace);
   }
   if (studies.size() == 2) report["comparison"] = comparison_of(studies[0], studies[1], notes);
-  for (const fs::path& file : with) add_file(file, report, notes);
+  std::vector<fs::path> files_beside;
+  for (const StudyFiles& files : studies) std::ranges::copy(files.with, std::back_inserter(files_beside));
+  for (const fs::path& file : with) {
+    const auto is_it = [&](const fs::path& other) { return fs::exists(file) && fs::equivalent(file, other); };
+    if (std::ranges::none_of(files_beside, is_it)) files_beside.push_back(file);
+  }
+  for (const fs::path& file : files_beside) add_file(file, report, notes);
   match_noise(report, notes);
   if (published) {
     report["published"] =
@@ -265,7 +248,6 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
 Json read_report(const fs::path& file) {
   Json report = harness::read_any_json(file);
   check_report(report, file.string());
-  for (Json& entry : report["studies"]) complete_study(entry["study"]);
   return report;
 }
 

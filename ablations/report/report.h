@@ -11,8 +11,9 @@
 
 namespace ablations {
 
-// The document of one or two studies. `with`: verdicts, histories, noise floors, traces, and what Google Benchmark
-// wrote. Throws std::invalid_argument for one of these that is of another kind or cannot be read.
+// The document of one or two studies, and of what is kept with them. `with`: more of that, verdicts, histories, noise
+// floors, traces, and what Google Benchmark wrote. Throws std::invalid_argument for one of these that is of another
+// kind or cannot be read.
 harness::Json report_document(const std::vector<StudyFiles>& studies,
                               const std::vector<std::filesystem::path>& with = {}, bool published = false);
 

@@ -5,6 +5,7 @@
 //   FOLDER/records/ID.flagged.json   what it was at first, where the machine disturbed it and it was made again
 //   FOLDER/logs/ID.log         what the child printed
 //   FOLDER/traces/NAME.*.json  where a rung's steps went, if asked for
+//   FOLDER/with/*.json         put there to be shown beside it: noise floors, verdicts, traces, micro benchmarks
 //   FOLDER/study.json          what came of it (ablations/study/analysis.h)
 #pragma once
 

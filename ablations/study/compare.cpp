@@ -5,6 +5,7 @@
 #include "ablations/study/baseline.h"
 #include "ablations/study/guard.h"
 #include "ablations/study/measured.h"
+#include "ablations/study/study_place.h"
 #include "harness/unfit.h"
 #include "harness/utc.h"
 #include "harness/verdict.h"
@@ -212,14 +213,10 @@ void add_record(Side& side, const std::string& label, const Json& record) {
 
 Side read_side(const fs::path& path) {
   Side side{.source = path.string(), .arms = {}, .left_out = {}};
-  if (fs::is_directory(path)) {
-    if (fs::exists(path / "plan.json")) {
-      add_study(side, path);
-    } else {
-      add_records(side, path);
-    }
-  } else if (path.filename() == "study.json") {
-    add_study(side, fs::absolute(path).parent_path());
+  if (fs::is_directory(path) && !fs::exists(path / "plan.json")) {
+    add_records(side, path);
+  } else if (fs::is_directory(path) || path.filename() == "study.json" || is_packed_study(path)) {
+    add_study(side, StudyPlace(path).folder());
   } else if (const Json record = harness::read_any_json(path); harness::kind_of(record) == "baseline") {
     side.arms.push_back(read_baseline(path));
   } else {

@@ -26,8 +26,8 @@ struct Side {
 // std::invalid_argument for one that contradicts itself.
 void add_record(Side& side, const std::string& label, const harness::Json& record);
 
-// A record, a study's folder or its study.json, or any folder with records. Runs of peers are not looked at. Throws
-// std::invalid_argument for a gate's folder, where no number is left, or where a record cannot be read.
+// A record, a study (StudyPlace in study_place.h), a baseline, or any folder with records. Runs of peers are not looked
+// at. Throws std::invalid_argument for a gate's folder, where no number is left, or where a record cannot be read.
 Side read_side(const std::filesystem::path& path);
 
 struct CompareOptions {

@@ -1,6 +1,7 @@
 #include "ablations/study/history.h"
 
 #include "ablations/run/setting.h"
+#include "ablations/study/study_place.h"
 #include "harness/change_points.h"
 #include "harness/utc.h"
 
@@ -239,10 +240,14 @@ Json series_of(std::vector<HistoryPoint> points) {
 }
 
 Json history_of(const fs::path& folder) {
-  if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: not a folder", folder.string()));
+  if (!fs::is_directory(folder)) {
+    throw std::invalid_argument(
+        fmt::format("{}: {}", folder.string(), fs::exists(folder) ? "not a folder" : "no such file or folder"));
+  }
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
-    if (entry.path().filename() == "study.json" && !entry.is_directory()) files.push_back(entry.path());
+    const bool is_study = entry.path().filename() == "study.json" || is_packed_study(entry.path());
+    if (is_study && !entry.is_directory()) files.push_back(entry.path());
   }
   std::ranges::sort(files);
   Json skipped = Json::array();
@@ -282,7 +287,7 @@ Json history_of(const fs::path& folder) {
     }
   }
   if (points.empty()) {
-    const std::string why = files.empty() ? "no study.json in it or below"
+    const std::string why = files.empty() ? "no study.json or NAME.study.json in it or below"
                             : read == 0
                                 ? "none of its studies can be read: " + skipped.at(0).at("reason").get<std::string>()
                                 : "no study in it has a measured rung that can be used";

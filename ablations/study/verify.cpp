@@ -248,8 +248,8 @@ std::vector<Finding> compare(const Json& study, const Recomputed& recomputed) {
 Verification verify_study(const fs::path& folder) {
   for (const char* name : {"plan.json", study_file}) {
     if (!fs::exists(folder / name)) {
-      throw std::invalid_argument(fmt::format("{}: no {}, without which nothing can be computed again",
-                                              files::in_quotes(folder.string()), name));
+      throw std::invalid_argument(
+          fmt::format("{}: no {}, without which nothing can be computed again", folder.string(), name));
     }
   }
   Verification verification;

@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+EVIDENCE = max(plan.parent for plan in (ROOT / "results" / "evidence").glob("*/plan.json"))  # a study that was measured
 
 
 @pytest.fixture(scope="session")

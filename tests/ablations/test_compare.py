@@ -6,9 +6,8 @@ import pathlib
 
 import pytest
 
-from conftest import ROOT
+from conftest import EVIDENCE
 
-EVIDENCE = ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-21"
 NOISE = (0.002, -0.004, 0.001, 0.003, -0.002, -0.001, 0.004, 0.0)  # of eight runs, either side another half of it
 
 
@@ -156,7 +155,7 @@ def test_what_is_no_number_is_left_out_and_told(ladder, measured, tmp_path) -> N
 def test_studies_are_compared_rung_by_rung(ladder, tmp_path) -> None:
     study = compared(ladder, EVIDENCE, EVIDENCE)
     labels = [entry["label"] for entry in study["entries"]]
-    assert labels == ["start", "+ keep host memory", "+ oneDNN products", "+ bf16 autocast", "+ flash attention",
+    assert labels == ["float32", "+ keep host memory", "+ oneDNN products", "+ bf16 autocast", "+ flash attention",
                       "+ vocabulary 50304", "+ fused AdamW"]
     assert {entry["verdict"] for entry in study["entries"]} == {"SAME"}
     (tmp_path / "some").mkdir()

@@ -5,11 +5,11 @@ import re
 import shutil
 
 import pytest
-from conftest import ROOT
+from conftest import EVIDENCE, ROOT
 
-EVIDENCE = ROOT / "results" / "evidence"
-PLANNED = sorted(plan.parent for plan in EVIDENCE.glob("*/plan.json"))
-DRAWN = sorted(report.parent for report in EVIDENCE.glob("*/report.md"))
+FOLDERS = ROOT / "results" / "evidence"
+PLANNED = sorted(plan.parent for plan in FOLDERS.glob("*/plan.json"))
+DRAWN = sorted(report.parent for report in FOLDERS.glob("*/report.md"))
 
 
 @pytest.mark.parametrize("folder", PLANNED, ids=lambda folder: folder.name)
@@ -20,11 +20,10 @@ def test_study_follows_from_the_records(ladder, folder):
 
 @pytest.mark.parametrize("folder", DRAWN, ids=lambda folder: folder.name)
 def test_report_and_pictures_are_this_programs(ladder, folder, tmp_path):
-    """They are stale otherwise: `ladder report FOLDER`, with what lies in its folder with/, draws them again."""
+    """They are stale otherwise: `ladder report FOLDER` draws them again."""
     copy, out = tmp_path / folder.name, tmp_path / "out"
     shutil.copytree(folder, copy)
-    with_files = [word for file in sorted((copy / "with").glob("*.json")) for word in ("--with", file)]
-    done = ladder("report", copy, "--out", out, *with_files)
+    done = ladder("report", copy, "--out", out)
     assert done.returncode == 0, done.stderr
     kept = [file for file in folder.rglob("*") if file.name == "report.md" or file.suffix == ".svg"]
     assert len(kept) > 1
@@ -35,7 +34,7 @@ def test_report_and_pictures_are_this_programs(ladder, folder, tmp_path):
 def test_rungs_on_different_devices_are_not_explained_by_each_other(ladder, tmp_path):
     """A ladder that begins on the CPU and goes on on a GPU, say."""
     copy = tmp_path / "copy"
-    shutil.copytree(EVIDENCE / "amd-epyc-2-cores-2026-11-21-explained", copy)
+    shutil.copytree(EVIDENCE, copy)
     explained = []
     for device in ("AMD EPYC", "another"):
         trace = copy / "traces" / "start.trace.json"

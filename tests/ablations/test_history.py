@@ -10,9 +10,9 @@ import unicodedata
 
 import jsonschema
 import pytest
-from conftest import ROOT, read_json, write_json
+from conftest import EVIDENCE, ROOT, read_json, write_json
 
-REAL = read_json(ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-21" / "study.json")
+REAL = read_json(EVIDENCE / "study.json")
 LAST = len(REAL["rungs"]) - 1
 
 
@@ -139,8 +139,8 @@ def test_what_cannot_be_read_is_named_and_skipped(ladder, tmp_path) -> None:
     assert history(ladder, tmp_path)["studies"] == 1
 
 
-@pytest.mark.parametrize(("name", "words"), [("absent", "not a folder"), ("file", "not a folder"),
-                                             ("empty", "no study.json in it or below"), ("broken", "none of its studies can be read"),
+@pytest.mark.parametrize(("name", "words"), [("absent", "no such file or folder"), ("file", "not a folder"),
+                                             ("empty", "no study.json or NAME.study.json in it or below"), ("broken", "none of its studies can be read"),
                                              ("unmeasured", "no study in it has a measured rung")])
 def test_what_has_no_history_is_refused(name, words, ladder, tmp_path) -> None:
     (tmp_path / "file").write_text("")

@@ -11,12 +11,12 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import jsonschema
 import pytest
-from conftest import ROOT, ladder_document, read_json, snapshot, write_json
+from conftest import EVIDENCE, ROOT, ladder_document, read_json, snapshot, write_json
 
-EVIDENCE = next((ROOT / "results" / "evidence").glob("amd-epyc-2-cores-*"))
 FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}  # what is drawn of them, tests/plots looks at
 SEEDS = ROOT / "tests" / "fuzz" / "seeds"
 
@@ -34,13 +34,23 @@ def study() -> dict:
     return read_json(EVIDENCE / "study.json")
 
 
+@pytest.fixture(scope="module")
+def recorded(ladder, tmp_path_factory) -> dict:
+    """The report of the recorded study."""
+    folder = tmp_path_factory.mktemp("recorded")
+    done = ladder("report", shutil.copytree(EVIDENCE, folder / EVIDENCE.name), "--out", folder / "drawn",
+                  variables={"LADDER_PYTHON": "/bin/true"})
+    assert done.returncode == 0, done.stderr
+    return read_json(folder / "drawn" / "report.json")
+
+
 @pytest.fixture
-def stored(tmp_path):
-    """stored(document): a folder with that study.json and nothing else."""
-    def make(document, name="stored") -> pathlib.Path:
+def stored(recorded, tmp_path):
+    """stored(study): a report.json of that study, with the recorded one's runs where it has any."""
+    def make(study, name="stored") -> pathlib.Path:
         (tmp_path / name).mkdir()
-        write_json(tmp_path / name / "study.json", document)
-        return tmp_path / name
+        entry = recorded["studies"][0] | {"study": study, "losses": []} | ({} if study["runs"] else {"runs": []})
+        return write_json(tmp_path / name / "report.json", recorded | {"studies": [entry]})
 
     return make
 
@@ -81,27 +91,21 @@ def refused(done, *words) -> None:
     assert all(word in done.stderr for word in words), done.stderr
 
 
-def completed(study: dict) -> dict:
-    """The recorded study with what its version did not write yet: a cumulative ladder, guarded by its first rung."""
-    labels = [("+ " if rung["index"] else "") + rung["title"] for rung in study["rungs"]]
-    rungs = [rung | {"label": label, "guard": rung["guard"] and rung["guard"] | {"guarded_by": 0}}
-             for rung, label in zip(study["rungs"], labels, strict=True)]
-    assert not {"mode", "attribution"} & study.keys() and "label" not in study["rungs"][0]
-    return study | {"mode": "cumulative", "attribution": [], "rungs": rungs}
-
-
 def test_the_recorded_study(report, tmp_path, study) -> None:
-    before = snapshot(EVIDENCE)
-    done = report(EVIDENCE, "--out", "drawn")
-    assert done.returncode == 0 and "nothing was computed again" in done.stderr, done.stderr
+    shutil.copytree(EVIDENCE, tmp_path / EVIDENCE.name)
+    done = report(EVIDENCE.name, "--out", "drawn")
+    assert done.returncode == 0, done.stderr
     assert "fused AdamW" in done.stdout and all(len(line) <= 80 for line in done.stdout.splitlines())
-    assert snapshot(EVIDENCE) == before and {path.name for path in (tmp_path / "drawn").iterdir()} == FILES
+    assert {path.relative_to(EVIDENCE): path.read_bytes() for path in EVIDENCE.rglob("*") if path.is_file()} == {
+        path.relative_to(tmp_path / EVIDENCE.name): path.read_bytes() for path in (tmp_path / EVIDENCE.name).rglob("*") if path.is_file()}
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == FILES
     document = check(read_json(tmp_path / "drawn" / "report.json"))
     entry, = document["studies"]
-    assert entry["study"] == completed(study) and entry["source"] == EVIDENCE.name and not entry["computed_again"]
+    assert entry["study"] == study and entry["source"] == EVIDENCE.name
     assert str(ROOT) not in (tmp_path / "drawn" / "report.json").read_text()
-    assert [run["position"] for run in entry["runs"]] == list(range(21))
-    assert [losses["rung"] for losses in entry["losses"]] == list(range(1, 7))
+    runs = len(study["runs"])
+    assert [run["position"] for run in entry["runs"]] == list(range(runs))
+    assert [losses["rung"] for losses in entry["losses"]] == list(range(1, len(study["rungs"])))
     for losses in entry["losses"]:
         inside = all(lo <= loss <= hi for lo, loss, hi in zip(losses["lo"], losses["loss"], losses["hi"], strict=True))
         assert inside == study["rungs"][losses["rung"]]["guard"]["passed"]
@@ -110,8 +114,9 @@ def test_the_recorded_study(report, tmp_path, study) -> None:
     table = rows(tmp_path / "drawn" / "rungs.csv")
     assert [row["title"] for row in table] == [rung["title"] for rung in study["rungs"]]
     assert [float(row["ms_per_step_median"]) for row in table] == [rung["ms_per_step"]["median"] for rung in study["rungs"]]
-    steps = rows(tmp_path / "drawn" / "steps.csv")
-    assert len(steps) == 21 * 8 and sum(row["warmup"] == "1" for row in steps) == 21 * 3
+    steps, plan = rows(tmp_path / "drawn" / "steps.csv"), study["plan"]
+    assert len(steps) == runs * (plan["warmup_steps"] + plan["timed_steps"])
+    assert sum(row["warmup"] == "1" for row in steps) == runs * plan["warmup_steps"]
     assert not any(value.startswith(tuple("=+-@")) for row in table + steps for value in row.values())
 
 
@@ -122,7 +127,7 @@ def test_a_study_with_its_plan(measured, report, tmp_path) -> None:
     done = report(measured)
     assert done.returncode == 0, done.stderr
     document = check(read_json(measured / "report.json"))
-    assert document == before and document["studies"][0]["computed_again"]
+    assert document == before
     assert document["studies"][0]["study"] == read_json(measured / "study.json")
     drawn = report(measured / "study.json", "--out", "drawn")
     assert drawn.returncode == 0 and read_json(tmp_path / "drawn" / "report.json") == before
@@ -145,18 +150,39 @@ def test_a_report_is_drawn_again(measured, report, tmp_path) -> None:
 
 def test_a_study_in_two_files(measured, report, tmp_path) -> None:
     shutil.copy(measured / "study.json", tmp_path / "gpu.study.json")
-    lines = [json.dumps(read_json(path)) for path in sorted((measured / "records").glob("*.json"))]
+    files = [measured / "plan.json", *sorted((measured / "records").glob("*.json"))]
+    lines = [json.dumps({"file": str(path.relative_to(measured)), "document": read_json(path)}) for path in files]
     (tmp_path / "gpu.records.jsonl").write_text("\n".join(lines) + "\n")
     done = report("gpu.study.json", "--out", "drawn")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and done.stderr == "", done.stderr
     entry = check(read_json(tmp_path / "drawn" / "report.json"))["studies"][0]
     made = read_json(measured / "report.json")["studies"][0]
     assert entry["source"] == "gpu.study.json" and entry["runs"] == made["runs"] and entry["losses"] == made["losses"]
-    (tmp_path / "gpu.records.jsonl").unlink()
-    done = report("gpu.study.json", "--out", "drawn")
-    assert done.returncode == 0 and "records of 6 of 6 runs are not there" in done.stderr
+    assert entry["study"] == made["study"], "the files are to the byte what they were: their hashes are the same"
+    (tmp_path / "gpu.records.jsonl").write_text("\n".join(lines[1:]) + "\n")
+    refused(report("gpu.study.json"), "gpu.records.jsonl", "no plan.json")
     (tmp_path / "gpu.records.jsonl").write_text(lines[0] + "\n" + lines[1].replace('"duration_s": ', '"duration_s": NaN, "x": ') + "\n")
     refused(report("gpu.study.json"), "gpu.records.jsonl: line 2", "not valid JSON")
+    for place in ("../x.json", "records/../../x.json", "/etc/x.json", "", "records/"):
+        (tmp_path / "gpu.records.jsonl").write_text(json.dumps({"file": place, "document": {"kind": "plan"}}) + "\n")
+        refused(report("gpu.study.json"), "gpu.records.jsonl: line 1", "outside the study's folder")
+    for line in ({"kind": "plan"}, {"file": "x.json", "document": {"kind": "../x"}}, []):
+        (tmp_path / "gpu.records.jsonl").write_text(json.dumps(line) + "\n")
+        refused(report("gpu.study.json"), "gpu.records.jsonl: line 1")
+    (tmp_path / "gpu.records.jsonl").unlink()
+    refused(report("gpu.study.json"), "gpu.records.jsonl")
+    assert not list(pathlib.Path(tempfile.gettempdir()).glob("ladder-study-*"))
+
+
+def test_what_is_kept_with_a_study_is_shown_beside_it(measured, report, tmp_path) -> None:
+    study = shutil.copytree(measured, tmp_path / "study")
+    (study / "with").mkdir()
+    shutil.copy(EVIDENCE / "with" / "roofline.json", study / "with" / "roofline.json")
+    for more in ([], ["--with", study / "with" / "roofline.json"]):  # the same file counts once
+        done = report(study, "--out", "drawn", *more)
+        assert done.returncode == 0, done.stderr
+        document = check(read_json(tmp_path / "drawn" / "report.json"))
+        assert [trace["title"] for trace in document["traces"]] == ["+ fused AdamW"]
 
 
 def test_two_studies(measured, report, tmp_path) -> None:
@@ -183,9 +209,11 @@ def test_two_studies_that_have_nothing_in_common(measured, report, tmp_path) -> 
     document = check(read_json(tmp_path / "drawn" / "report.json"))
     assert len(document["studies"]) == 2
     shutil.copytree(EVIDENCE, tmp_path / "other")
-    other = read_json(tmp_path / "other" / "study.json")
-    for run in other["runs"]:
-        path = tmp_path / "other" / run["record"]
+    plan = read_json(tmp_path / "other" / "plan.json")
+    for rung in plan["rungs"]:
+        rung["recipe"]["vocabulary_rows"] = 50432
+    write_json(tmp_path / "other" / "plan.json", plan)
+    for path in (tmp_path / "other" / "records").iterdir():
         record = read_json(path)
         record["recipe"]["vocabulary_rows"] = 50432
         write_json(path, record)
@@ -225,7 +253,8 @@ def test_with_other_documents(report, study, tmp_path, measured) -> None:
              "bytes_per_second": 1e9, "flops": 10, "bytes": 4, "label": "x"},
             {"name": "a_mean", "run_type": "aggregate", "real_time": 2.5, "time_unit": "us"},
             {"name": "b", "run_type": "iteration", "error_occurred": True, "error_message": "no GPU", "real_time": 0, "time_unit": "ns"}]})
-    done = report(EVIDENCE, "--out", "drawn", "--published", "--with", trace, "--with", micro)
+    shutil.copytree(EVIDENCE, tmp_path / "plain", ignore=shutil.ignore_patterns("with", "traces"))
+    done = report("plain", "--out", "drawn", "--published", "--with", trace, "--with", micro)
     assert done.returncode == 0 and "1 of 3 benchmarks failed" in done.stderr, done.stderr
     document = check(read_json(tmp_path / "drawn" / "report.json"))
     assert document["traces"] == [read_json(trace)] and len(document["published"]) > 7
@@ -238,10 +267,9 @@ def test_with_other_documents(report, study, tmp_path, measured) -> None:
 
 
 def test_a_noise_floor_is_shown_with_studies_of_its_circumstances(report, tmp_path) -> None:
-    explained = EVIDENCE.parent / "amd-epyc-2-cores-2026-11-21-explained"
-    shutil.copytree(explained, tmp_path / "study")
-    noise = read_json(explained / "with" / "noise.json")
-    done = report("study", "--out", "drawn", "--with", explained / "with" / "noise.json")
+    shutil.copytree(EVIDENCE, tmp_path / "study", ignore=shutil.ignore_patterns("with"))
+    noise = read_json(EVIDENCE / "with" / "noise.json")
+    done = report("study", "--out", "drawn", "--with", EVIDENCE / "with" / "noise.json")
     assert done.returncode == 0, done.stderr
     assert check(read_json(tmp_path / "drawn" / "report.json"))["studies"][0]["noise"] == [0] and "noise" not in done.stderr
     noise["setting"]["device"] = "another"
@@ -276,16 +304,16 @@ def test_with_what_cannot_be_shown(report, tmp_path, content, words) -> None:
     ({"headline": {"first": 0, "last": 99, "speedup": {"ratio": 1, "lo": None, "hi": None, "pairs": 1}}}, "there are 7"),
 ])
 def test_studies_that_are_refused(report, stored, study, change, words) -> None:
-    folder = stored(study | change)
-    refused(report(folder), "study.json", words)
-    assert {path.name for path in folder.iterdir()} == {"study.json"}
+    file = stored(study | change)
+    refused(report(file), "report.json", words)
+    assert {path.name for path in file.parent.iterdir()} == {"report.json"}
 
 
 def test_a_number_beyond_all_numbers(report, stored, study) -> None:
-    folder = stored(study)
-    text = (folder / "study.json").read_text()
-    (folder / "study.json").write_text(text.replace(f'"order_seed": {study["plan"]["order_seed"]}', '"order_seed": 1e999'))
-    refused(report(folder), "study.json", "not valid JSON")
+    file = stored(study)
+    text = file.read_text()
+    file.write_text(text.replace(f'"order_seed": {study["plan"]["order_seed"]}', '"order_seed": 1e999'))
+    refused(report(file), "report.json", "not valid JSON")
 
 
 def test_a_record_that_is_refused(report, tmp_path) -> None:
@@ -303,12 +331,12 @@ def without_numbers(rung: dict) -> dict:
 def test_a_study_without_any_run(report, stored, study, tmp_path) -> None:
     study["rungs"] = [without_numbers(rung) | {"status": "missing", "reason": "its runs have not been made yet"} for rung in study["rungs"]]
     study |= {"runs": [], "headline": None, "finished": None}
-    folder = stored(study)
-    done = report(folder)
+    file = stored(study)
+    done = report(file)
     assert done.returncode == 0, done.stderr
-    document = check(read_json(folder / "report.json"))
+    folder, document = file.parent, check(read_json(file))
     assert document["studies"][0]["runs"] == [] and read_json(folder / "benchmark.json")["benchmarks"] == []
-    assert len(rows(folder / "rungs.csv")) == 7 and rows(folder / "steps.csv") == []
+    assert len(rows(folder / "rungs.csv")) == len(study["rungs"]) and rows(folder / "steps.csv") == []
     assert (folder / "steps.csv").read_text().startswith("study,run,rung,")
 
 
@@ -326,8 +354,8 @@ def test_one_repeat_has_no_interval(ladder, report, tmp_path) -> None:
 
 def test_failed_rungs_still_make_a_report(report, stored, study) -> None:
     study["rungs"][3] = without_numbers(study["rungs"][3]) | {"status": "failed", "reason": "run r1: killed by signal 9"}
-    folder = stored(study)
-    done = report(folder)
+    file = stored(study)
+    folder, done = file.parent, report(file)
     assert done.returncode == 1, done.stderr  # as where it was measured
     assert rows(folder / "rungs.csv")[3]["status"] == "failed" and rows(folder / "rungs.csv")[3]["ms_per_step_median"] == ""
     assert "gpt2-cpu/bf16: failed" in read_json(folder / "benchmark.json")["context"]["left_out"]
@@ -339,8 +367,8 @@ def test_two_hundred_rungs_with_names_of_any_length(report, stored, study) -> No
     study["rungs"] = [copy.deepcopy(first) | {"index": index, "title": f"{title} {index}", "label": f"+ {title} {index}"}
                       for index in range(200)]
     study |= {"runs": [], "headline": None}
-    folder = stored(study, "s" * 200)
-    done = report(folder)
+    file = stored(study, "s" * 200)
+    folder, done = file.parent, report(file)
     assert done.returncode == 0, done.stderr
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if not line.startswith(str(folder)))
     check(read_json(folder / "report.json"))

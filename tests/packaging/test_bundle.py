@@ -223,7 +223,7 @@ def test_gpu_check_leaves_eight_files(bundle, elsewhere) -> None:
     assert "CPU figures" in readme and "FAILED" not in readme and "0 passed; " in readme
     for name in ("b16", "b64", "leave-one-out"):
         study = json.loads((folder / f"{name}.study.json").read_text())
-        records = [json.loads(line) for line in (folder / f"{name}.records.jsonl").read_text().splitlines()]
+        records = [json.loads(line)["document"] for line in (folder / f"{name}.records.jsonl").read_text().splitlines()]
         # Of a run that was disturbed, both.
         assert {record["id"] for record in records if record["kind"] == "record"} == {run["id"] for run in study["runs"]}
         traced = [record["title"] for record in records if record["kind"] == "trace"]
@@ -233,6 +233,12 @@ def test_gpu_check_leaves_eight_files(bundle, elsewhere) -> None:
         runs = len(study["runs"])
         assert study["workload"]["batch"] == (64 if name == "b64" else 16)
         assert f"| {name} | ok: {runs} of {runs} runs | " in readme
+        verified = call(bundle / "ladder", "verify", f"evidence/{name}.study.json", **elsewhere)
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+    both = call(bundle / "ladder", "compare", "evidence/b16.study.json", "evidence/leave-one-out.study.json", **elsewhere)
+    assert both.returncode == 0, both.stderr
+    history = call(bundle / "ladder", "history", "evidence", "--json", **elsewhere)
+    assert history.returncode == 0 and json.loads(history.stdout)["studies"] == 3, history.stderr
     assert call(bundle / "gpu-check", "--cpu", "evidence", **elsewhere).returncode == 2
     drawn = call(bundle / "ladder", "report", "evidence/b16.study.json", "--out", "drawn", **elsewhere)
     assert drawn.returncode == 0, drawn.stderr
@@ -240,7 +246,8 @@ def test_gpu_check_leaves_eight_files(bundle, elsewhere) -> None:
     assert "charts/phases.svg" in page and "charts/steps.svg" in page
     lines = (folder / "b16.records.jsonl").read_text().splitlines()
     traces = json.loads((elsewhere["cwd"] / "drawn" / "report.json").read_text())["traces"]
-    assert traces == [line for line in map(json.loads, lines) if line["kind"] == "trace"]
+    kept = [line["document"] for line in map(json.loads, lines) if line["document"]["kind"] == "trace"]
+    assert sorted(traces, key=json.dumps) == sorted(kept, key=json.dumps)
 
 
 def test_gpu_check_takes_the_steps_that_are_named(bundle, elsewhere) -> None:
@@ -292,6 +299,7 @@ def gpu_check(monkeypatch):
 def made_up_study(folder, record):
     for name in ("records", "logs"):
         (folder / name).mkdir(parents=True)
+    (folder / "plan.json").write_text('{"kind": "plan"}')
     (folder / "study.json").write_text('{"plan": {"runs_ok": 1, "runs_planned": 2}}')
     (folder / "records" / "r1.json").write_text(json.dumps(record, indent=1))
     (folder / "logs" / "r1.log").write_text("last words\n")
@@ -303,7 +311,9 @@ def test_what_gpu_check_keeps(gpu_check, tmp_path, monkeypatch) -> None:
     check = gpu_check.Check(out, gpu_check.QUICK, "A check", "a machine")
     record = {"id": "r1", "status": "failed", "ms": [0.1, 1e-7]}
     assert gpu_check.collect(check, "b16", made_up_study(tmp_path / "small", record)) == "1 of 2 runs"
-    assert (out / "b16.records.jsonl").read_text() == '{"id":"r1","status":"failed","ms":[0.1,1e-07]}\n'
+    assert (out / "b16.records.jsonl").read_text() == (
+        '{"file":"plan.json","document":{"kind":"plan"}}\n'
+        '{"file":"records/r1.json","document":{"id":"r1","status":"failed","ms":[0.1,1e-07]}}\n')
     assert "the end of r1's log:\n   last words\n" in (out / "check.log").read_text()
 
     large = made_up_study(tmp_path / "large", {**record, "status": "ok", "text": "x" * gpu_check.LONGEST_LINE})
@@ -323,6 +333,20 @@ def test_the_profiles_of_gpu_check_are_ones_that_the_program_makes(gpu_check, bu
         done = call(bundle / "ladder", "profile", *arguments.split(), "--model", "tiny", "-B", "1", "-T", "16", **elsewhere)
         # Without a GPU a trace is the processor's, and there are no counters.
         assert done.returncode == (3 if "--counters" in arguments else 0), (arguments, done.stderr)
+
+
+def test_counters_of_a_profile_are_kept(gpu_check, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(gpu_check, "HOME", tmp_path)
+    script(tmp_path / "bin" / "ladder", """while [ $# -gt 1 ]; do
+        if [ "$1" = --out ]; then echo '{"kind": "counters"}' > "$2"; fi; shift; done""")
+    (out := tmp_path / "out").mkdir()
+    check = gpu_check.Check(out, gpu_check.QUICK, "A check", "a machine")
+    gpu_check.profile(check, "--counters --rung gpu", 10, "b16", tmp_path)
+    assert (out / "profile.counters.json").read_text() == '{"kind":"counters"}\n'
+    (out / "b16.records.jsonl").write_text("one\n")
+    gpu_check.profile(check, "--counters --rung gpu", 10, "b16", tmp_path)
+    assert (out / "b16.records.jsonl").read_text() == 'one\n{"file":"counters/4.json","document":{"kind":"counters"}}\n'
+    assert all(outcome.good for outcome in check.outcomes)
 
 
 def test_a_suite_that_crashes_costs_only_itself(gpu_check, tmp_path, monkeypatch) -> None:

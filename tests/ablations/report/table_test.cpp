@@ -91,6 +91,17 @@ TEST(Table, BarsAreAsLongAsTheTimes) {
   EXPECT_NE(plain.find(" vs prev     so far [95 %] tok/s   GiB\n"), std::string::npos) << plain;
 }
 
+TEST(Table, AStepThatMayBeNoneIsMarked) {
+  Json study = study_of({rung("start", 10), rung("+ faster", 5), rung("+ perhaps", 4.9)});
+  study["rungs"][1]["speedup_previous"] = {{"ratio", 2.0}, {"lo", 1.9}, {"hi", 2.1}};
+  EXPECT_EQ(study_table(study).find('~'), std::string::npos);
+  study["rungs"][2]["speedup_previous"] = {{"ratio", 1.02}, {"lo", 0.98}, {"hi", 1.06}};
+  const std::string table = study_table(study);
+  EXPECT_NE(table.find("   2.00x "), std::string::npos) << table;
+  EXPECT_NE(table.find("  ~1.02x "), std::string::npos) << table;
+  EXPECT_NE(table.find("\n~ no clear change: the interval includes 1.00x.\n"), std::string::npos) << table;
+}
+
 TEST(Table, RungsWithoutNumberHaveAReasonAndNoBar) {
   const std::string table = study_table(
       study_of({rung("start", 10), no_number("+ graph", "not_applicable", "no CUDA device"),
@@ -115,7 +126,7 @@ TEST(Table, ColourRepeatsTheWords) {
   const std::string table = study_table(study, {.colour = true});
   EXPECT_NE(table.find("\x1b[31mfailed\x1b[0m: run r1"), std::string::npos);
   EXPECT_NE(table.find("\x1b[33mwarning:\x1b[0m a warning"), std::string::npos);
-  EXPECT_NE(table.find("\x1b[33m 0.50x\x1b[0m"), std::string::npos) << table;
+  EXPECT_NE(table.find("\x1b[33m  0.50x\x1b[0m"), std::string::npos) << table;
   EXPECT_NE(table.find("\x1b[1m10.0x\x1b[0m [9.70-10.4]"), std::string::npos) << table;
   EXPECT_EQ(without_colour(table), study_table(study)) << "nothing is said by colour alone, and nothing is moved";
 }

@@ -1,0 +1,135 @@
+#include "ablations/study/study_place.h"
+
+#include "ablations/study/study_files.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/json_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+constexpr std::string_view packed_ending = ".study.json";
+constexpr size_t largest_file = size_t{64} << 20;
+
+fs::path new_folder() {
+  std::string path = (fs::temp_directory_path() / "ladder-study-XXXXXX").string();
+  if (::mkdtemp(path.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path);
+  return path;
+}
+
+// Below the folder, also where links lead elsewhere: the folder is new.
+fs::path place_of(const Json& line, const std::string& where) {
+  const Json file = harness::field_or_null(line, "file");
+  if (!file.is_string() || !line.contains("document")) {
+    throw std::invalid_argument(where + R"(: not {"file": "records/ID.json", "document": {...}})");
+  }
+  const fs::path relative = fs::path(file.get<std::string>()).lexically_normal();
+  if (relative.empty() || relative.is_absolute() || *relative.begin() == ".." || !relative.has_filename()) {
+    throw std::invalid_argument(
+        fmt::format("{}: the file {} is outside the study's folder", where, files::in_quotes(file.get<std::string>())));
+  }
+  return relative;
+}
+
+void unpack(const fs::path& lines, const fs::path& folder) {
+  const std::string text = files::read_file(lines, largest_file);
+  size_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string where = fmt::format("{}: line {}", lines.string(), ++number);
+    if (end > begin) {
+      const Json line = harness::parse_json(std::string_view(text).substr(begin, end - begin), where);
+      const fs::path place = place_of(line, where);
+      const Json& document = line.at("document");
+      const Json kind = harness::kind_of(document);
+      static const std::set<std::string> kinds{"plan", "record", "trace", "counters", "noise", "gate", "history"};
+      if (!kind.is_string() || !kinds.contains(kind)) {
+        throw std::invalid_argument(
+            fmt::format("{}: a document of kind {}; {} are kept so", where, kind.dump(), fmt::join(kinds, ", ")));
+      }
+      harness::check_schema(document, kind.get<std::string>(), where);
+      fs::create_directories((folder / place).parent_path());
+      harness::write_json(folder / place, document, kind.get<std::string>());
+    }
+    begin = end + 1;
+  }
+}
+
+// What of studies there is in a folder that is none itself.
+std::set<std::string> studies_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (is_packed_study(entry.path()) || fs::exists(entry.path() / "plan.json")) {
+      names.insert(files::printable(entry.path().filename().string()));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+bool is_packed_study(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.size() > packed_ending.size() && name.ends_with(packed_ending);
+}
+
+StudyPlace::StudyPlace(const fs::path& path) : folder_(path), name_(last_part(path)) {
+  if (!fs::exists(path)) throw std::invalid_argument(fmt::format("{}: no such file or folder", path.string()));
+  if (path.filename() == "study.json") {
+    folder_ = fs::absolute(path).parent_path();
+    name_ = last_part(folder_);
+  }
+  if (fs::is_directory(folder_)) {
+    if (fs::exists(folder_ / "plan.json")) return;
+    const auto there = studies_in(folder_);
+    const std::string name_one = there.empty() ? "" : fmt::format("; name one in it: {}", fmt::join(there, ", "));
+    throw std::invalid_argument(fmt::format("{}: holds no study (no plan.json){}", folder_.string(), name_one));
+  }
+  if (!is_packed_study(path)) {
+    throw std::invalid_argument(
+        fmt::format("{}: not a study: a folder, its study.json, or NAME.study.json is one", path.string()));
+  }
+  const std::string name = path.filename().string();
+  const fs::path lines = path.parent_path() / (name.substr(0, name.size() - packed_ending.size()) + ".records.jsonl");
+  temporary_ = new_folder();
+  try {
+    files::write_file(temporary_ / "study.json", files::read_file(path, largest_file));
+    unpack(lines, temporary_);
+    if (!fs::exists(temporary_ / "plan.json")) {
+      throw std::invalid_argument(
+          fmt::format("{}: holds no plan.json, without which there is no study", lines.string()));
+    }
+  } catch (...) {
+    fs::remove_all(temporary_);
+    throw;
+  }
+  folder_ = temporary_;
+}
+
+StudyPlace::StudyPlace(StudyPlace&& other) noexcept
+    : folder_(std::move(other.folder_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      name_(std::move(other.name_)) {}
+
+StudyPlace::~StudyPlace() {
+  std::error_code ignored;
+  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+}  // namespace ablations

@@ -1,0 +1,36 @@
+// Where a study lies: in a folder (ablations/run/study_folder.h), or in two files that are as good as one, where few
+// files can be kept, as gpu-check does: NAME.study.json, the folder's study.json, and NAME.records.jsonl, with every
+// other file of it on a line of its own: {"file": "records/ID.json", "document": {...}}.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace ablations {
+
+class StudyPlace {
+ public:
+  // FOLDER, FOLDER/study.json or NAME.study.json, whose files are unpacked into a temporary folder, to the byte what
+  // they were. Throws std::invalid_argument for a path that is not there or no study's, for a file that cannot be read,
+  // and for lines of files outside the folder.
+  explicit StudyPlace(const std::filesystem::path& path);
+  ~StudyPlace();
+  StudyPlace(const StudyPlace&) = delete;
+  StudyPlace& operator=(const StudyPlace&) = delete;
+  StudyPlace(StudyPlace&& other) noexcept;
+  StudyPlace& operator=(StudyPlace&&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  [[nodiscard]] bool is_packed() const { return !temporary_.empty(); }
+  // The last part of the path it was found under, printable.
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  std::filesystem::path folder_, temporary_;
+  std::string name_;
+};
+
+// Whether a file is a packed study's, by its name.
+bool is_packed_study(const std::filesystem::path& file);
+
+}  // namespace ablations
