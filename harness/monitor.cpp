@@ -20,7 +20,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::chrono::milliseconds first_sample{20}, between_samples{80};
+constexpr std::chrono::milliseconds first_sample{20};
 constexpr double shortest_energy_window_s = 0.5;  // the energy of such a run is right to 20 %
 
 struct Reason {
@@ -176,7 +176,7 @@ void Monitor::sample_until(const std::stop_token& stop) try {
     waiting.wait_for(lock, stop, time, [] { return false; });
     return stop.stop_requested();
   };
-  for (auto time = first_sample; !stopped_within(time); time = between_samples) {
+  for (auto time = first_sample; !stopped_within(time); time = sample_period) {
     if (watch_.samples.size() % 10 == 0) look_for_others();
     watch_.samples.push_back(device_.sample());
   }

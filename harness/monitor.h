@@ -35,6 +35,8 @@ std::vector<std::string> flags(const GpuWatch& watch);
 // Of the current CUDA device; throws std::runtime_error where CUDA does not tell.
 std::string current_bus_id();
 
+inline constexpr std::chrono::milliseconds sample_period{80};  // 12.5 Hz
+
 class Monitor {
  public:
   // Loads and starts NVML, which takes a while: before the first step. bus_id, library: as for NvmlDevice.

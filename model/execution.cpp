@@ -25,7 +25,8 @@ class Eager : public Executor {
 
 class CapturedGraph : public Executor {
  public:
-  explicit CapturedGraph(std::function<void()> before_body) : before_body_(std::move(before_body)) {}
+  CapturedGraph(std::function<void()> before_body, std::function<void()> before_replay)
+      : before_body_(std::move(before_body)), before_replay_(std::move(before_replay)) {}
 
   void run(const std::function<void()>& body) override {
     if (eager_runs_ + 1 < runs_before_replay) {
@@ -35,6 +36,7 @@ class CapturedGraph : public Executor {
       return;
     }
     if (!graph_) capture(body);
+    before_replay_();
     // Not CUDAGraph::replay(), which also launches kernels that set up random numbers; a step draws none.
     C10_CUDA_CHECK(cudaGraphLaunch(graph_->raw_cuda_graph_exec(), c10::cuda::getCurrentCUDAStream()));
   }
@@ -66,15 +68,18 @@ class CapturedGraph : public Executor {
     graph_ = std::move(graph);
   }
 
-  std::function<void()> before_body_;
+  std::function<void()> before_body_, before_replay_;
   int64_t eager_runs_ = 0;
   std::unique_ptr<at::cuda::CUDAGraph> graph_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body) {
-  if (execution == Execution::graph) return std::make_unique<CapturedGraph>(std::move(before_body));
+std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body,
+                                        std::function<void()> before_replay) {
+  if (execution == Execution::graph) {
+    return std::make_unique<CapturedGraph>(std::move(before_body), std::move(before_replay));
+  }
   return std::make_unique<Eager>(std::move(before_body));
 }
 

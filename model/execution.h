@@ -26,7 +26,9 @@ class Executor {
 
 // before_body: called each time before the body itself runs, not before a replay. It drops the gradients: a capture
 // must create them in the graph's own memory, which each replay then overwrites. A graph is captured at run
-// `runs_before_replay`, and needs to be used on one non-default CUDA stream throughout.
-std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body);
+// `runs_before_replay`, and needs to be used on one non-default CUDA stream throughout. before_replay: called each time
+// before the graph is launched.
+std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body,
+                                        std::function<void()> before_replay);
 
 }  // namespace model

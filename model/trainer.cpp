@@ -53,7 +53,8 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       ops_(ops_for(recipe)),
       optimizer_(model_.parameters(), recipe.optimizer),
       inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps, options.seed, device_),
-      executor_(make_executor(recipe.execution, [this] { optimizer_.drop_gradients(); })) {
+      executor_(make_executor(
+          recipe.execution, [this] { optimizer_.drop_gradients(); }, [this] { on_phase("replay"); })) {
   const auto on_device = at::TensorOptions().device(device_);
   losses_ = at::zeros({options.max_steps}, on_device);
   if (recipe.execution == Execution::graph) {

@@ -74,7 +74,8 @@ std::string field_without_proof(const Json& record) {
 // The file into which a child writes its record: gone when the run is over, however it ends.
 class ChildFile {
  public:
-  explicit ChildFile(fs::path path) : path_(std::move(path)) {}
+  // What a killed runner's child wrote there is not this one's.
+  explicit ChildFile(fs::path path) : path_(std::move(path)) { fs::remove(path_); }
   ~ChildFile() {
     try {
       remove_unfinished_files(path_.parent_path());  // a killed child leaves its own temporary file
@@ -101,13 +102,15 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
     case ChildResult::End::not_started:
       return failed("spawn", child.describe(plan.run_limit_s));
     case ChildResult::End::signaled: {
+      // It may have ended so after its work was done: libraries that are torn down crash. Records are written whole.
+      if (fs::exists(written)) break;
       const char* hint = child.code == SIGKILL ? "; the kernel does this when memory runs out" : "";
       return failed("signal", child.describe(plan.run_limit_s) + hint);
     }
     default:
       break;
   }
-  if (!child.succeeded()) {
+  if (child.end == ChildResult::End::exited && child.code != 0) {
     const std::string line = last_line(log);
     return failed("exit", child.describe(plan.run_limit_s) + (line.empty() ? "" : ": " + line));
   }

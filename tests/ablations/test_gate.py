@@ -271,6 +271,16 @@ def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, program, tmp
         assert "the loss of step 1 is not finite" in " ".join(done.stdout.split())
 
 
+def test_a_program_that_crashes_after_its_work_has_done_it(ladder, program, tmp_path) -> None:
+    """Libraries that are torn down crash; the record is whole by then."""
+    crashing = script(tmp_path / "crashes", f'"{program}" "$@"\nkill -SEGV $$\n')
+    out = tmp_path / "gate"
+    done = ladder("gate", "--base", program, "--head", crashing, *SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 0, "--out", out, timeout=600)
+    verdict = verdict_of(out)
+    assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), done.stdout + done.stderr
+    assert verdict["comparison"]["entries"][0]["head_runs"] == 6
+
+
 def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program, tmp_path) -> None:
     baselines = tmp_path / "baselines"
     done = ladder("gate", "--calibrate", *SMALL, "--pairs", 6, "--baselines", baselines, "--save", "--out", tmp_path / "c",
@@ -281,9 +291,15 @@ def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program
     assert len(noise["differences"]) == 6
     floors = [entry["floor"] for entry in noise["floors"]]
     assert floors == sorted(floors, reverse=True)  # more pairs show less
+    # A machine that shows no less than a half: the gate says that it is asked for more than it can see.
+    noise["floors"] = [entry | {"floor": 0.5} for entry in noise["floors"]]
+    pathlib.Path(file).write_text(json.dumps(noise))
     gate = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--out",
-                  tmp_path / "g", timeout=600)
-    assert verdict_of(tmp_path / "g")["noise"] == [{"floor": floors[0], "source": "calibration"}], gate.stderr
+                  tmp_path / "g", variables={"GITHUB_ACTIONS": "true"}, timeout=600)
+    verdict = verdict_of(tmp_path / "g")
+    assert verdict["noise"] == [{"floor": 0.5, "source": "calibration"}], gate.stderr
+    assert [warning for warning in verdict["warnings"] if "noise floor" in warning], verdict["warnings"]
+    assert [line for line in gate.stderr.splitlines() if line.startswith("::warning title=ladder gate::") and "noise floor" in line]
 
 
 def test_github_is_told(program, environment, tmp_path) -> None:

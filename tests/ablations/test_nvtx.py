@@ -112,8 +112,9 @@ def test_on_a_gpu_the_phases_cover_the_step(run, preloadable, rung, replays) -> 
     outermost = seen.steps()
     steps = [one for one in outermost if one.name == "step"]
     phases = ["data", "forward", "backward", "clip", "update"]
-    assert [one.names() for one in steps[:4]] == [phases] * 4  # the fourth is captured, where there is a graph
-    assert [one.names() for one in steps[4:6]] == [["data"] if replays else phases] * 2
+    assert [one.names() for one in steps[:3]] == [phases] * 3
+    assert steps[3].names() == phases + ["replay"] * replays  # it is captured, where there is a graph
+    assert [one.names() for one in steps[4:6]] == [["data", "replay"] if replays else phases] * 2
     assert all(not one.inner[2].inner for one in steps[:4])  # told by autograd's own thread
     backward = {one.name for one in outermost} - {"step"}
     parts = {part for part in BLOCK for layer in (0, 1) if f"{part} of layer {layer}" in backward}

@@ -63,6 +63,11 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
         files = snapshot(folder / "records", "*.json")  # the child's own file comes and goes
         return {name: status for name, status in files.items() if not is_first_of_two(name)}
 
+    def is_kept(before: dict[str, tuple]) -> bool:
+        """But for what a busy machine disturbed, which is made again."""
+        return all(measured().get(name) == status or (folder / "records" / name).with_suffix(".flagged.json").exists()
+                   for name, status in before.items())
+
     def stop(runner: subprocess.Popen, signal_number: int, runs: int) -> tuple[int, str]:
         """Ends the runner when that many records are there and a child works. Its exit status, and its words."""
         wait_for(lambda: (folder / "records").exists() and len(measured()) >= runs, f"{runs} records")
@@ -91,13 +96,13 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
 
     status, _ = stop(start("ablate", "--resume", "--json", "--out", folder), signal.SIGKILL, len(kept) + 1)
     assert status == -signal.SIGKILL
-    assert kept.items() <= measured().items() and len(measured()) < 6
+    assert is_kept(kept) and len(measured()) < 6
     kept = measured()
 
     done = ladder("ablate", "--resume", "--json", "--out", folder)
     assert done.returncode == 0, done.stderr
     assert f"{len(kept)} of 6 runs are there already; {6 - len(kept)} to go" in done.stderr
-    assert kept.items() <= measured().items()
+    assert is_kept(kept)
     assert_complete(folder)
     before = snapshot(folder / "records")
     again = ladder("ablate", "--resume", "--json", "--out", folder)
@@ -238,7 +243,8 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path, budge
     for file in (waiting.with_suffix(".flagged.json"), missing, missing.with_suffix(".flagged.json")):
         file.unlink()
     assert ladder("ablate", "--resume", "--json", "--out", folder, *budget).returncode == 0
-    started = [read_json(file)["started"] for file in (missing, waiting)]
+    first_of_missing = missing.with_suffix(".flagged.json")  # where something else disturbed that, too
+    started = [read_json(file)["started"] for file in (first_of_missing if first_of_missing.exists() else missing, waiting)]
     assert (started[0] <= started[1]) == bool(budget)
 
 

@@ -136,6 +136,8 @@ def our_faults(folder: pathlib.Path) -> list[str]:
                 continue
             if job.get("if") != OUR_OWN or job.get("environment") != "gpu":
                 faults.append(f"{file.name}: {name}: strangers reach it")
+            if not any("results/baselines" in step.get("with", {}).get("sparse-checkout", "") for step in job["steps"]):
+                faults.append(f"{file.name}: {name}: the calibrated noise floors are not there")
             if any("$/" in step.get("uses", "") for step in job["steps"]):
                 faults.append(f"{file.name}: {name}: installs on a machine that is not ours to change")
     for file in [*files(folder, "workflows"), *files(folder, "actions")]:

@@ -55,6 +55,9 @@ TEST(Monitor, RecordsTheTimedWindow) {
   const int asked = library.calls("sm_clock");
   EXPECT_EQ(asked, std::ssize(watch.samples));
 
+  static_assert(sample_period >= std::chrono::milliseconds(50) && sample_period <= std::chrono::milliseconds(100));
+  // The first and the last one, and one for each period between them; fewer where the machine is busy.
+  EXPECT_LE(static_cast<double>(watch.samples.size()), 2 + watch.seconds / 0.080);
   EXPECT_GT(watch.seconds, 0);
   watch.seconds = 0.4;  // too short for the energy counter's steps
   EXPECT_TRUE(to_json(watch, 100)["joules_per_token"].is_null());
