@@ -2,7 +2,7 @@
 
 import shlex
 
-from words import clean, digits3, milliseconds, shorten, times
+from words import clean, digits3, milliseconds, number_of, shorten, times
 
 STATUS_WORDS = {
     "not_applicable": "not applicable",
@@ -36,6 +36,26 @@ def memory_unit(study):
     return ("MiB", 2**20) if known and max(known) < 2**30 else ("GiB", 2**30)
 
 
+MEMORY_PARTS = {"weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer state",
+                "activations_bytes": "activations"}
+
+
+def memory_parts(rung):
+    """{part: bytes}: those of the first run, as far as they are known, and what they leave of the peak of all runs."""
+    known = rung.get("memory") or {}
+    parts = {name: known[field] for field, name in MEMORY_PARTS.items() if known.get(field) is not None}
+    if parts and rung["peak_memory_bytes"] is not None:
+        parts["other"] = max(rung["peak_memory_bytes"] - sum(max(size, 0) for size in parts.values()), 0)
+    return parts
+
+
+def mfus(study):
+    """(the kinds of MFU that rungs have, each once; why there is none)"""
+    known = [r["mfu"] for r in measured(study) if r.get("mfu")]
+    kinds = list({m["type"]: m for m in known if m["value"] is not None}.values())
+    return kinds, known[0]["reason"] if known and not kinds else ""
+
+
 def confidence(study):
     return f"{study['statistics']['confidence'] * 100:.4g} % confidence"
 
@@ -52,6 +72,11 @@ def reason(rung):
 def unclear(ratio):
     """True where the interval includes 1: the data do not say which way it went."""
     return ratio["lo"] is not None and ratio["hi"] is not None and ratio["lo"] <= 1 <= ratio["hi"]
+
+
+def slower(ratio):
+    """True where the whole interval is below 1; a ratio without an interval is not called slower."""
+    return ratio["hi"] is not None and ratio["hi"] < 1
 
 
 def swept_value(study, rung):
@@ -207,3 +232,47 @@ def worths(study):
 
 def worth_words(study):
     return WORTHS.get(study["mode"], ("", ""))[1]
+
+
+# ---- how to read it
+
+RATIOS = ("A ratio is the centre of the ratios within each repeat (pairs of runs made next to each other), not the quotient of the "
+          "two medians; the two may differ by the noise.")
+A_RUNG = {
+    "cumulative": "is the recipe after all edits up to and including this one. “vs previous” compares it with the rung before it that "
+                  "has a number, “so far” with the reference rung. Above 1× is faster.",
+    "sweep": "is a recipe at one size. Rungs of unequal size are never compared with each other, nor are their losses. Above 1× is "
+             "faster than the first rung of the same size.",
+}
+
+
+def how_to_read(study):
+    """[(term, what it means)]: a sentence that begins with the term."""
+    plan, statistics = study["plan"], study["statistics"]
+    told = [
+        ("A rung", A_RUNG.get(study["mode"], "is the reference with some of the ladder's optimizations on. Above 1× is faster.")),
+        ("A run", f"is one fresh process that trains one recipe: {number_of(plan['warmup_steps'], 'warm-up step')}, then "
+                  f"{plan['timed_steps']} timed. The run is the unit of all statistics, never the step."),
+        ("The number", f"of a rung is: {statistics['center']}."),
+        ("The interval", f"({confidence(study)}) is: {statistics['interval']}. Where it includes 1× the rung made no clear difference. A "
+                         "single run has no interval."),
+        ("The guard", "compares a rung's losses with the reference rung's. Where they leave the tolerance the rung computes something "
+                      "else, and its speedup is void."),
+    ]
+    if "attribution" in statistics:
+        told.append(("The worth", f"of an optimization is computed from: {statistics['attribution']} (L. S. Shapley, 1953)."))
+    told += [
+        ("A proof", "is what a run observed that shows the optimization really took effect; a flag that was set is no proof. A rung "
+                    "whose proof fails is unproven and has no number."),
+        ("Disturbed runs", "are those during which the GPU was throttled, something else used the GPU or the processor, or memory ran "
+                           "short. Such a run is made once again, and the second record counts, disturbed or not."),
+    ]
+    if any("explanation" in rung for rung in study["rungs"]):
+        told += [
+            ("Went and came", "in a “Why” name what only the rung before, or only this rung, ran: how often in a step, and for how long."),
+            ("Shrank and grew", "name what took less or more time than before, and by how much."),
+            ("Work", "is the time of a step in which at least one operation ran."),
+            ("A clear change", "of a time is one where no traced step of the one rung took as long as any traced step of the other. A "
+                               "trace's numbers are those of its step of median length; older traces hold only the mean of their steps."),
+        ]
+    return told

@@ -45,10 +45,12 @@ def bare(drawing, description):
 
 
 def framed(drawing, name, lines):
-    """The same as a picture that can stand alone: with the finding as its title and the conditions below it."""
-    heading = wrap(name, 84)
-    return {**bare(drawing, ". ".join([name, *lines])), "padding": 18,
-            "title": {"text": heading if len(heading) > 1 else name, "subtitle": [part for line in lines for part in wrap(line, 150)], "anchor": "start", "frame": "bounds", "fontSize": 20, "color": INK,
+    """The same as a picture that can stand alone: with the finding as its title and the conditions below it. A picture cuts what
+    leaves it: its sides have room for texts in a font a sixth wider than FONT."""
+    heading = wrap(name, 60)
+    return {**bare(drawing, ". ".join([name, *lines])), "padding": {"left": 40, "right": 40, "top": 18, "bottom": 18},
+            "title": {"text": heading if len(heading) > 1 else name, "subtitle": [part for line in lines for part in wrap(line, 110)],
+                      "anchor": "start", "frame": "bounds", "fontSize": 20, "color": INK,
                       "subtitleFontSize": 12, "subtitleColor": GREY, "subtitleLineHeight": 17, "subtitlePadding": 6, "offset": 26}}
 
 

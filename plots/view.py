@@ -9,8 +9,9 @@ from typing import NamedTuple, Optional
 import charts
 import study as of
 import theme
+import trust
 from charts import Chart
-from words import clean, number_of, percent, plain, shorten
+from words import clean, shorten
 
 
 class Drawn(NamedTuple):
@@ -49,101 +50,6 @@ def flatten(value, name=""):
     return [pair for key, inner in value.items() for pair in flatten(inner, f"{name}.{key}" if name else str(key))]
 
 
-def mfu_rows(study):
-    """(the kinds of MFU that rungs have, each once; why there is none)"""
-    mfus = [r["mfu"] for r in of.measured(study) if r.get("mfu")]
-    none = "" if not mfus or any(m["value"] is not None for m in mfus) else mfus[0]["reason"]
-    return list({m["type"]: m for m in mfus if m["value"] is not None}.values()), none
-
-
-def floor_at(noise, pairs):
-    """The noise floor of so many pairs, else of the next fewer that it was computed for, else of the fewest."""
-    fewer = [f for f in noise["floors"] if f["pairs"] <= pairs]
-    return max(fewer, key=lambda f: f["pairs"]) if fewer else noise["floors"][0]
-
-
-def disturbed_runs(part):
-    """The ids of the good runs that have a flag, in all rungs: some have no number, some are PyTorch's. Where a record is not
-    there, its rung still has the flags; each begins with the run's id."""
-    return ({run["id"] for run in part["runs"] if run["status"] == "ok" and run["flags"]}
-            | {flag.split(" ")[0] for rung in part["study"]["rungs"] for flag in rung.get("flags", [])})
-
-
-def conditions_on_a_gpu(part):
-    """What NVML told of each good run on a GPU; None where it told nothing or the record is not there."""
-    rungs, told = part["study"]["rungs"], {run["id"]: run["conditions"] for run in part["runs"]}
-    return [told.get(run["id"]) for run in part["study"]["runs"]
-            if run["status"] == "ok" and rungs[run["rung"]]["recipe"].get("device") == "cuda"]
-
-
-def unwatched_runs(part):
-    """How many of them may have been throttled or shared for all that is known."""
-    return sum(not told or any(told.get(field) is None for field in ("throttle", "other_processes"))
-               for told in conditions_on_a_gpu(part))
-
-
-def at_the_power_cap(part):
-    """A GPU may well work at its power cap all the time, which disturbs nothing as long as its clock stays (harness/monitor.h)."""
-    shares = [reason["share"] for told in conditions_on_a_gpu(part) for reason in told["throttle"] if reason["reason"] == "SwPowerCap"]
-    return f"; at its power cap for up to {percent(max(shares))} of a run" if shares else ""
-
-
-def trust(report, part):
-    """What the trust panel says, a card each: what, how it stands ("good", "warn", "bad" or ""), in words."""
-    study = part["study"]
-    own, plan = of.own_rungs(study), study["plan"]
-    cards = []
-
-    def card(what, value, mood, words=""):
-        cards.append({"what": what, "value": value, "mood": mood, "words": words})
-
-    complete = plan["runs_ok"] == plan["runs_planned"]
-    card("Runs", f"{plan['runs_ok']} of {plan['runs_planned']}", "good" if complete else "warn",
-         f"fresh processes, {number_of(plan['repeats'], 'repeat')} of each rung, in interleaved order")
-    proofs = [p for r in own for p in r["proofs"]]
-    passed = sum(p["passed"] for p in proofs)
-    if proofs:
-        card("Proofs", f"{passed} of {len(proofs)} passed", "good" if passed == len(proofs) else "bad",
-             "what the runs were seen to do, not what was switched on")
-    else:
-        card("Proofs", "none", "bad", "no run was observed")
-    guards = [r["guard"] for r in own if r["guard"] is not None]
-    worst = max((g["max_deviation"] for g in guards if g["max_deviation"] is not None), default=None)
-    following = sum(g["passed"] for g in guards)
-    if guards:
-        card("Guard", f"{following} of {number_of(len(guards), 'rung')} {'follows' if following == 1 else 'follow'} the reference",
-             "good" if following == len(guards) else "bad",
-             "" if worst is None else f"largest loss deviation {plain(worst)} nats")
-    noise = [report["noise"][i] for i in part["noise"]]
-    floors = [(clean(n["label"]), floor_at(n, plan["repeats"])) for n in noise if n["floors"]]
-    if floors:
-        label, floor = min(reversed(floors), key=lambda one: abs(one[1]["pairs"] - plan["repeats"]))
-        own_pairs = "" if floor["pairs"] == plan["repeats"] else f" (this study has {plan['repeats']})"
-        card("Noise floor", percent(floor["floor"]), "", f"the smallest difference that {number_of(floor['pairs'], 'pair')} of runs can "
-             f"show here{own_pairs}, measured on {shorten(label, 60)}")
-    else:
-        card("Noise floor", "not measured", "", "`ladder gate --calibrate --baselines DIR --save` measures how small a difference this "
-             "machine can show; `--with` brings it here")
-    disturbed, unwatched = len(disturbed_runs(part)), unwatched_runs(part)
-    if disturbed:
-        card("Disturbed runs", f"{disturbed} of {plan['runs_ok']}", "warn", "throttled, shared, busy with something else, or short of memory")
-    elif unwatched:
-        card("Disturbed runs", "not known", "warn", f"{number_of(unwatched, 'run')} on a GPU that nobody watched, or whose records are not here")
-    else:
-        card("Disturbed runs", "none seen", "good", "no throttling, no other work on the device" + at_the_power_cap(part))
-    environment = study["environment"]
-    commit = environment.get("git_commit")
-    program = f"commit {clean(commit)[:10]}" if commit else "commit unknown"
-    of_the_gpu = (("driver", "driver"), ("CUDA", "cuda")) if study["device"]["kind"] == "cuda" else ()
-    versions = [f"{name} {clean(environment.get(field) or 'unknown')}" for name, field in of_the_gpu]
-    dirty = environment.get("git_dirty")
-    card("Environment", f"torch {clean(environment.get('torch', 'unknown'))}", "warn" if dirty else "",
-         ", ".join([*versions, program + (", with uncommitted changes" if dirty else "")]))
-    if not part["computed_again"]:
-        card("Numbers", "as stored", "warn", "not computed again from the records; `ladder verify` does that")
-    return cards
-
-
 def proofs_of(rung):
     """Those of the fields that the rung changes; all of them where one failed, or where it changes none."""
     own = [p for p in rung["proofs"] if p["field"] in rung["recipe_diff"]]
@@ -153,12 +59,12 @@ def proofs_of(rung):
 def part_view(report, part, suffix, name):
     study = part["study"]
     words, first, last = of.finding(study)
-    mfus, no_mfu = mfu_rows(study)
+    mfus, no_mfu = of.mfus(study)
     pictures = drawn(charts.OF_STUDY, part | {"published": report["published"]}, suffix)
     lead = next((one for one in pictures if one.chart), None)
-    splits = [(r, r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
+    splits = [(r, of.memory_parts(r), r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     return {
-        "trust": trust(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
+        "trust": trust.cards(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
         "shown": lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False),
         "again": of.ablate_command(study),
         "study": study, "name": name, "suffix": suffix,
@@ -168,7 +74,7 @@ def part_view(report, part, suffix, name):
         "worths": of.worths(study), "worth_words": of.worth_words(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),
         "environment": flatten(study["environment"]), "splits": splits,
-        "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for _, m in splits),
+        "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for *_, m in splits),
         "mfus": mfus, "no_mfu": no_mfu,
         "mfu_of": lambda r: f"{100 * r['mfu']['value']:.1f} %" if (r.get("mfu") or {}).get("value") is not None else "—",
         "charts": pictures, "lead": lead,

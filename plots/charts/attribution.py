@@ -5,7 +5,7 @@ The surprising thing: worths are drawn on a logarithmic axis from 1, where twice
 """
 
 from charts import Chart, Missing
-from study import METHODS, WORTHS, about, confidence, own_rungs, unclear, warning_line
+from study import METHODS, WORTHS, about, confidence, own_rungs, slower, unclear, warning_line
 from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_BAR, axis, legend
 from words import clean, number_of, shorten, times
 
@@ -45,7 +45,7 @@ def rows(listed, first_method):
             between = f"{times(worth['lo'])} – {times(worth['hi'])}" if interval else ""
             lines.append({"group": group, "method": CALLED[worth["method"]], "ratio": worth["ratio"],
                           "lo": worth["lo"] if interval else None, "hi": worth["hi"] if interval else None,
-                          "slower": number and worth["ratio"] < 1, "text": text, "interval": between,
+                          "slower": slower(worth), "text": text, "interval": between,
                           "reason": "" if number else shorten(f"no number: {clean(worth['reason'])}", 120),
                           "aria": f"{shorten(worth['title'], 80)}, {CALLED[worth['method']]}: {text}"
                                   + (f", {between}" if interval else "")})
@@ -142,7 +142,7 @@ def chart(study, listed, method, lines):
              f"whiskers: {confidence(study)} interval; where it includes 1, no clear difference" if intervals else
              "no interval" if repeats != 1 else ""]
     if any(w["ratio"] is not None and w["ratio"] < 1 for w in listed):
-        marks.append("below 1: it costs time")
+        marks.append("below 1: it costs time" + ("" if several or not any(slower(w) for w in listed) else ", orange where that is clear"))
     return Chart(finding(listed, method), lines + [" · ".join(mark for mark in marks if mark)] + warning_line(study),
                  drawing(listed, method, False), drawing(listed, method, True))
 

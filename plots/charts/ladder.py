@@ -5,7 +5,7 @@ Published figures stand below the bars as hollow diamonds: nothing that was meas
 
 from charts import Chart, Missing
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import about, has_number, memory_unit, own_rungs, runs_said, title, unclear, warning_line
+from study import about, has_number, memory_unit, own_rungs, runs_said, slower, title, unclear, warning_line
 from theme import BAR, GREY, INK, PAPER, SLOWER_BAR, SLOWER_INK
 from words import count, memory, milliseconds, shorten, times
 
@@ -31,11 +31,11 @@ def rows(study):
         said = [with_interval(f"{d['rung']}: {d['time']}", d["lo"], d["hi"], milliseconds)]
         if step is not None:
             d["step"] = times(step["ratio"])
-            d["slower"] = step["ratio"] < 1
+            d["slower"] = slower(step)
             d["step_ink"] = GREY if unclear(step) else SLOWER_INK if d["slower"] else INK
             if d["slower"]:
-                d["time"] += " · slower?" if unclear(step) else " · slower"
-            said.append(with_interval(f"vs previous {d['step']}", *interval(step), times))
+                d["time"] += " · slower"
+            said.append(with_interval(f"vs previous {d['step']}", *interval(step), times) + (", no clear change" if unclear(step) else ""))
         if total is not None:
             d["total"] = times(total["ratio"])
             said.append(with_interval(f"so far {d['total']}", *interval(total), times))
@@ -81,7 +81,7 @@ def lines(study, data):
         if any(d["slower"] for d in data):
             said.append("orange: slower than the previous rung")
         if any(d["step_ink"] == GREY for d in bars):
-            said.append("grey ×: the interval includes 1, no clear change")
+            said.append("grey ×: no clear change")
         out.append(" · ".join(said))
     return out
 

@@ -13,7 +13,7 @@ from theme import BAR, DASHES, GREY, GRID, INK, NARROW, SERIES, SLOWER_INK, TEXT
 from words import number_of, plain, shorten
 
 NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
-HEIGHT, WIDTH = 260, 396  # px
+HEIGHT, WIDTHS = 260, (252, 540)  # px: the losses coincide where all is well, their deviations tell more
 MOST_SERIES, MOST_LINES, MOST_POINTS = 6, 40, 3600
 REFERENCE = "the reference"
 
@@ -85,8 +85,8 @@ def drawing(entries, narrow):
     names, steps = list(styles), max([row["step"] for row in data], default=1)
     tolerances = sorted({rung["guard"]["tolerance"] for _, rung, _ in entries})
     edge, limit = panel_edge(entries), tolerances[-1]
-    width = NARROW - 76 if narrow else WIDTH
-    shown = legend(columns=1 if narrow else 3, symbolType="stroke", symbolSize=500, labelLimit=290)
+    widths = (NARROW - 76,) * 2 if narrow else WIDTHS
+    shown = legend(columns=1 if narrow else 3, symbolType="stroke", symbolSize=500, labelLimit=290, columnPadding=40)
     scale = {"color": [s[0] for s in styles.values()], "strokeDash": [s[1] for s in styles.values()],
              "strokeWidth": [s[2] for s in styles.values()]}
     look = {channel: {"field": "name", "type": "nominal", "sort": None, "scale": {"domain": names, "range": values},
@@ -120,13 +120,13 @@ def drawing(entries, narrow):
         {"data": {"values": [{"at": -t, "text": f"allowed{'' if t == limit else ' for some'}: ±{plain(t)} nats"}
                              for t in tolerances[:3] if t == limit or 0.1 < t / limit < 0.6]},
          "mark": {"type": "text", "align": "right", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
-         "encoding": {"x": {"value": width - 4}, "y": {**deviation, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
+         "encoding": {"x": {"value": widths[1] - 4}, "y": {**deviation, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
     ]
     left, right = [lines("loss", loss)], [*allowed, lines("deviation", deviation)]
     if steps == 1:
         left.append(points("loss", loss))
         right.append(points("deviation", deviation))
-    panels = [{"width": width, "height": HEIGHT, "layer": layer} for layer in (left, right)]
+    panels = [{"width": width, "height": HEIGHT, "layer": layer} for width, layer in zip(widths, (left, right))]
     return {"data": {"values": data}, "vconcat" if narrow else "hconcat": panels, "spacing": 24}
 
 

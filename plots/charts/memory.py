@@ -1,20 +1,19 @@
 """Peak memory of each rung, and what it is made of.
 
-The surprising thing: the parts are no division of the peak. They are counted one by one at different moments, so the stack ends
-where it ends and the peak is an outline around it.
+The surprising thing: the parts are no division of the peak. They are counted one by one at different moments, so they may reach
+beyond it: the peak is an outline around the stack, and "other" is what they leave of it.
 """
 
 from charts import Chart, Missing
 from charts.rungs import BARS, Rows, change, row
-from study import about, has_number, memory_unit, own_rungs, warning_line
+from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, own_rungs, warning_line
 from theme import BAR, GREY, INK, PARTS
 from words import memory, shorten
 
 NAME, QUESTION = "memory", "How much memory does each rung take, and for what?"
 
 WIDTH = 520  # px
-PARTS_OF = {"weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer state",
-            "activations_bytes": "activations"}
+COLORS = {**dict(zip(MEMORY_PARTS.values(), PARTS)), "other": PARTS[5]}
 
 
 def known(rung):
@@ -22,8 +21,8 @@ def known(rung):
 
 
 def split(rung):
-    """[(field, bytes)] of the parts that take room."""
-    return [(field, rung["memory"][field]) for field in PARTS_OF if ((rung.get("memory") or {}).get(field) or 0) > 0]
+    """{part: bytes} of those that take room."""
+    return {name: size for name, size in memory_parts(rung).items() if size > 0}
 
 
 def rows(study):
@@ -42,9 +41,9 @@ def rows(study):
         if reserved is not None:
             d["reserved"], d["reserved_text"] = reserved / unit[1], memory(reserved, unit)
             d["aria"] += f", reserved {d['reserved_text']} {unit[0]}"
-        for order, (field, size) in enumerate(split(rung)):
-            parts.append({"row": position, "part": PARTS_OF[field], "order": order, "size": size / unit[1],
-                          "aria": f"{d['rung']}: {PARTS_OF[field]} {memory(size, unit)} {unit[0]}"})
+        for order, (name, size) in enumerate(split(rung).items()):
+            parts.append({"row": position, "part": name, "order": order, "size": size / unit[1],
+                          "aria": f"{d['rung']}: {name} {memory(size, unit)} {unit[0]}"})
     return out, parts
 
 
@@ -58,9 +57,9 @@ def finding(study):
     first, last = change(study, known)
     if first is not None:
         words = "Peak memory " + span(first["peak_memory_bytes"], last["peak_memory_bytes"])
-        field = max(split(last), key=lambda pair: pair[1], default=("", 0))[0]
-        both = field and ((first.get("memory") or {}).get(field) or 0) > 0
-        return words + (f"; largest part: {PARTS_OF[field]}, {span(first['memory'][field], last['memory'][field])}" if both else "")
+        before, after = split(first), split(last)
+        name = max(after, key=after.get, default="")
+        return words + (f"; largest part: {name}, {span(before[name], after[name])}" if name in before else "")
     peaks = [r["peak_memory_bytes"] for r in own_rungs(study) if known(r)]
     least = f"{memory(min(peaks), unit)} to " if min(peaks) < max(peaks) else ""
     return f"Peak memory {least}{memory(max(peaks), unit)} {unit[0]}"
@@ -73,8 +72,8 @@ def explained(study, data, parts):
         return [f"bars: peak{source}, the maximum of all runs; no interval"]
     reserved = "; grey tick: peak reserved by the allocator" if any(d["reserved"] is not None for d in data) else ""
     return [f"outline: peak{source}, the maximum of all runs{reserved}",
-            "parts: counted one by one in the first run, so they need not add up · activations: what one micro-step's forward pass "
-            "leaves for backward"]
+            "parts: counted one by one in the first run · activations: what one micro-step's forward pass leaves for backward · other: "
+            "the rest of the peak (libraries, temporaries)"]
 
 
 def drawing(data, parts, unit_name, narrow):
@@ -83,7 +82,7 @@ def drawing(data, parts, unit_name, narrow):
     x = rows_.x("peak", unit_name, [0, 1.04 * max(ends) or 1], format="~g" if unit_name == "GiB" else ",~r")
     layers = [rows_.blank()]
     if parts:
-        layers.append(rows_.stack(parts, x, dict(zip(PARTS_OF.values(), PARTS))))
+        layers.append(rows_.stack(parts, x, COLORS))
         layers.append(rows_.bars(x, {"value": None}, height=rows_.bar + 4, cornerRadiusEnd=0, fill=None, stroke=INK, strokeWidth=1.5))
     else:
         layers.append(rows_.bars(x, {"value": BAR}))

@@ -5,12 +5,12 @@ The surprising thing: the ratios are not the bars' own; they are paired within r
 
 from charts import Chart, Missing
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, peers, runs_said, unclear, warning_line
+from study import TITLE_LENGTH, about, has_number, peers, runs_said, slower, unclear, warning_line
 from theme import BAR, GREY, INK, PARTS, SLOWER_INK
-from words import clean, milliseconds, shorten, times
+from words import milliseconds, shorten, times
 
 NAME, QUESTION = "peers", "Is it faster than PyTorch?"
-WIDTH = 440  # px
+WIDTH = 520  # px
 
 
 def rows(study):
@@ -30,7 +30,7 @@ def rows(study):
             d["aria"] = with_interval(f"{d['rung']}: {milliseconds(d['ms'])}", d["lo"], d["hi"], milliseconds)
             if not ours and pair["ratio"] is not None:
                 d["ratio"] = times(pair["ratio"])
-                d["ink"] = GREY if unclear(pair) else SLOWER_INK if pair["ratio"] < 1 else INK
+                d["ink"] = GREY if unclear(pair) else SLOWER_INK if slower(pair) else INK
                 d["aria"] += ", ours is " + with_interval(d["ratio"], *interval(pair), times) + " as fast"
         shown = own
     place_ends(out, "ms", "text", milliseconds)

@@ -15,43 +15,50 @@ WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, LABEL, MOST_BY_ITSELF = 370, 300, 290, 24, 
 COLORS = [BAR, SLOWER_BAR, PARTS[2], INK, GREY]  # of phases, with a shape each
 
 
+def name_of(part):
+    return shorten(part["phase"] if part["phase"] == part["part"] else f"{part['phase']} {part['part']}", 40)
+
+
 def rows(roofline):
-    """(points under the roofs, the parts with most time): numbers as they stand."""
+    """(points under the roofs, the parts with most time): numbers as they stand. A point's row: its bar's, or None."""
     points, bars = [], []
     for part in sorted(roofline["parts"], key=lambda p: -(p["measured_ms"] or 0)):
         if part["measured_ms"] is None:
             continue
-        name = shorten(f"{part['phase']} {part['part']}", 40)
-        far = "" if part["distance"] is None else f", {times(part['distance'])} its limit of {milliseconds(part['limit_ms'])}"
+        name = name_of(part)
+        far = "" if part["distance"] is None else f", {times(part['distance'])} its ideal of {milliseconds(part['limit_ms'])}"
         bound = f", bound by {part['bound_by']}" if part["bound_by"] != "none" else ""
         row = {"part": name, "phase": shorten(part["phase"], 20), "ms": part["measured_ms"], "limit": part["limit_ms"] or None,
+               "row": len(bars) if len(bars) < MOST_ROWS else None,
                "aria": f"{name}: {milliseconds(part['measured_ms'])} per step{far}{bound}"}
-        under_roofs = part.get("flops_per_byte") and part.get("flops_per_s")
-        if under_roofs:
+        if part.get("flops_per_byte") and part.get("flops_per_s"):
             points.append({**row, "x": part["flops_per_byte"], "y": part["flops_per_s"],
-                           "number": str(len(bars) + 1) if len(bars) < MOST_ROWS else "",
                            "aria": f"{row['aria']}, {digits3(part['flops_per_byte'])} FLOP per byte, {rate(part['flops_per_s'], 'FLOP/s')}"})
-        if len(bars) < MOST_ROWS:
-            numbered = f"{len(bars) + 1} {name}" if under_roofs else name
-            bars.append({**row, "row": len(bars), "part": numbered, "text": milliseconds(part["measured_ms"])
+        if row["row"] is not None:
+            bars.append({**row, "text": milliseconds(part["measured_ms"])
                          + ("" if part["distance"] is None else f" · {times(part['distance'])}")})
     return points, bars
 
 
-def number_places(points, of_x, of_y, width):
-    """[(x, y)] in px: beside its point, where no other number and, if there is room, no other point is."""
+def edges(limits, points):
+    """Of the axes of intensity and of speed: both roofs are seen."""
+    x, y = [limits["flops_per_byte"], *(p["x"] for p in points)], [p["y"] for p in points]
+    # The limits are measured: a part may stand above them.
+    return [min(x) / 3, max(x) * 4], [min([limits["flops_per_s"] / 6, *(v / 2.5 for v in y)]), max([limits["flops_per_s"], *y]) * 2]
+
+
+def numbered(points, bars, of_x, of_y, width):
+    """Gives the points that have a bar and no other point near them, and their bars, a number."""
     def px(value, ends, length):
         return length * math.log(value / ends[0]) / math.log(ends[1] / ends[0])
 
-    at = [(px(p["x"], of_x, width), HEIGHT - px(p["y"], of_y, HEIGHT)) for p in points]
-    places = []
-    for x, y in at:
-        around = [(x + far * dx, y + far * dy) for far in (15, 24, 34, 46)
-                  for dx, dy in ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, 1), (1, 1), (-1, -1))]
-        free = [p for p in around if all(abs(p[0] - q[0]) > 15 or abs(p[1] - q[1]) > 12 for q in places)]
-        clear = [p for p in free if all(abs(p[0] - q[0]) > 13 or abs(p[1] - q[1]) > 13 for q in at)]
-        places.append((clear or free or around)[0])
-    return places
+    at, names = [(px(p["x"], of_x, width), px(p["y"], of_y, HEIGHT)) for p in points], {}
+    for i, (x, y) in enumerate(at):
+        apart = all(abs(x - u) > 34 or abs(y - v) > 16 for j, (u, v) in enumerate(at) if j != i)
+        if apart and points[i]["row"] is not None:
+            names[points[i]["row"]] = str(len(names) + 1)
+    return ([{**p, "number": names.get(p["row"], "")} for p in points],
+            [{**b, "part": f"{names[b['row']]} {b['part']}" if b["row"] in names else b["part"]} for b in bars])
 
 
 def by_itself(report, trace):
@@ -71,13 +78,10 @@ def by_itself(report, trace):
     return out[:MOST_BY_ITSELF]
 
 
-def roofs(limits, points, alone, width):
-    """The panel of points: both roofs to its edges."""
-    ridge = limits["flops_per_byte"]
-    x_from, x_to = min([ridge, *(p["x"] for p in points + alone)]) / 3, max([ridge, *(p["x"] for p in points + alone)]) * 4
-    top = limits["flops_per_s"]
-    high = max([top, *(p["y"] for p in points + alone)]) * 2  # the limits are measured: a part may stand above them
-    low = min([top / 6, *(p["y"] / 2.5 for p in points + alone)])
+def roofs(limits, points, alone, ends, width):
+    """The panel of points."""
+    (x_from, x_to), (low, high) = ends
+    ridge, top = limits["flops_per_byte"], limits["flops_per_s"]
     x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "domain": [x_from, x_to], "nice": False},
          "axis": axis("arithmetic intensity, FLOP per byte", format="~g", tickCount=4)}
     y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
@@ -89,11 +93,6 @@ def roofs(limits, points, alone, width):
             for channel, kinds in (("color", COLORS), ("shape", SHAPES))}
     size = {"field": "ms", "type": "quantitative", "legend": None,
             "scale": {"domain": [0, max(p["ms"] for p in points)], "range": [30, 260]}}
-    numbers = []
-    for point, (at_x, at_y) in zip(points, number_places(points, (x_from, x_to), (low, high), width)):
-        numbers.append({"data": {"values": [{"text": point["number"]}]},
-                        "mark": {"type": "text", "fontSize": 11, "fontWeight": "bold", "color": INK, "aria": False},
-                        "encoding": {"x": {"value": at_x}, "y": {"value": at_y}, "text": {"field": "text", "type": "nominal"}}})
     return {"width": width, "height": HEIGHT, "data": {"values": points}, "layer": [
         {"data": {"values": line}, "mark": {"type": "line", "strokeWidth": 2, "color": INK, "clip": True, "aria": False},
          "encoding": {"x": x, "y": y}},
@@ -104,7 +103,9 @@ def roofs(limits, points, alone, width):
             "mark": {"type": "point", "filled": False, "shape": "diamond", "size": 40, "color": GREY, "strokeWidth": 1.5, "opacity": 1},
             "encoding": {"x": x, "y": y, "description": {"field": "aria", "type": "nominal"}}}] if alone else []),
         {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": "white", "strokeWidth": 0.5},
-         "encoding": {"x": x, "y": y, **look, "size": size, "description": {"field": "aria", "type": "nominal"}}}, *numbers]}
+         "encoding": {"x": x, "y": y, **look, "size": size, "description": {"field": "aria", "type": "nominal"}}},
+        {"mark": {"type": "text", "align": "left", "dx": 12, "fontSize": 11, "fontWeight": "bold", "color": INK, "aria": False},
+         "encoding": {"x": x, "y": y, "text": {"field": "number", "type": "nominal"}}}]}
 
 
 def times_panel(bars, width, narrow):
@@ -131,7 +132,11 @@ def times_panel(bars, width, narrow):
 
 
 def drawing(limits, points, alone, bars, narrow):
-    panels = [roofs(limits, points, alone, NARROW - 66 if narrow else WIDTH)] if points else []
+    panels = []
+    if points:
+        width, ends = NARROW - 66 if narrow else WIDTH, edges(limits, points + alone)
+        points, bars = numbered(points, bars, *ends, width)
+        panels.append(roofs(limits, points, alone, ends, width))
     panels.append(times_panel(bars, NARROW - (66 if points else 16) if narrow else BARS, narrow))
     return {"vconcat" if narrow else "hconcat": panels, "spacing": 26, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
@@ -147,19 +152,24 @@ def draw(report):
     points, bars = rows(roofline)
     whole = [p for p in roofline["parts"] if p["ms_above"] is not None]
     worst = max(whole, key=lambda p: p["ms_above"])
-    name = shorten(f"{worst['phase']} {worst['part']}", 40)
-    finding = f"Most to gain: {name}, {milliseconds(worst['measured_ms'])} per step"
+    finding = f"Most to gain: {name_of(worst)}, {milliseconds(worst['measured_ms'])} per step"
     if worst["distance"] is not None:
-        finding += f", {milliseconds(worst['limit_ms'])} at the device's limit"
+        finding += f", {milliseconds(worst['limit_ms'])} ideal"
     sizes = f" · B={work['batch']} T={work['context']}" if "batch" in work and "context" in work else ""
     lines = [shorten(trace["title"], 80) + sizes,
              f"{shorten(device['name'], 70)} · {clean(trace['created'])[:10]}" + (" · CPU figures, not comparable with a GPU's"
                                                                                   if device["kind"] == "cpu" else ""),
              f"limits: {shorten(roofline['limits']['source'], 120)}"]
-    lines.append(("first: matrix products under the device's two roofs, numbered as their bars · second: " if points else "")
-                 + "measured time; black: limit; ×: measured / limit")
+    lines.append(("first: matrix products under the device's two roofs, with their bars' numbers where they stand apart · second: "
+                  if points else "") + "measured time; black: ideal, the least that the limits and the work allow; ×: measured / ideal")
+    above = [name_of(p) for p in roofline["parts"] if p["distance"] is not None and p["measured_ms"] and p["distance"] < 1]
+    if above:
+        more = f" and {len(above) - 3} more" if len(above) > 3 else ""
+        lines.append(f"faster than ideal, so the measured roof is too low for {'it' if len(above) == 1 else 'them'}: "
+                     f"{', '.join(above[:3])}{more}")
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
-    lines.append(f"mean of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
+    which = "median" if "least_busy_ms" in trace["summary"] else "mean"
+    lines.append(f"{which} of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
                  + (f" · {left_out} smaller parts are left out of the second" if left_out > 0 else ""))
     alone = by_itself(report, trace) if points else []
     if alone:

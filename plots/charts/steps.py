@@ -5,6 +5,7 @@ medians and the middle 80 % of the timed steps, and as much again on both sides,
 and marked at the edge.
 """
 
+import trust
 from charts import Chart, Missing
 from study import STATUS_WORDS, about, own_rungs, reason, warning_line
 from theme import BAR, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, axis
@@ -136,6 +137,14 @@ def drawing(shown, last, narrow):
             "spacing": {"row": 20, "column": 12}, "resolve": {"scale": {"x": "independent", "y": "independent", "color": "independent"}}}
 
 
+def undisturbed(part):
+    """What the finding says of runs that are not disturbed, as far as that is known."""
+    if trust.disturbed_runs(part) or any(trust.unwatched_runs(part)):
+        return ""
+    again = trust.made_again(part)
+    return f"; no run counted is disturbed ({len(again)} made again)" if again else "; no run was disturbed"
+
+
 def draw(part):
     study = part["study"]
     if not any(run["step_ms"] for run in part["runs"]):
@@ -153,10 +162,9 @@ def draw(part):
     if disturbed:
         finding = f"{len(disturbed)} of {number_of(len(runs), 'run')} {'was' if len(disturbed) == 1 else 'were'} disturbed"
     elif beyond:
-        finding = (f"{beyond:,} of {number_of(timed, 'timed step')} {'is an outlier' if beyond == 1 else 'are outliers'}; "
-                   "no run was disturbed")
+        finding = f"{beyond:,} of {number_of(timed, 'timed step')} {'is an outlier' if beyond == 1 else 'are outliers'}" + undisturbed(part)
     else:
-        finding = f"No outlier in {number_of(timed, 'timed step')}; no run was disturbed"
+        finding = f"No outlier in {number_of(timed, 'timed step')}" + undisturbed(part)
     lines = about(study)
     lines.append("lines: one for each run; grey background: warm-up, not timed · right: each run's median, in the order of the runs")
     marks = ["the ms axes do not begin at 0"]

@@ -5,7 +5,7 @@ The surprising thing: MFU may fall where the speed rises, because another number
 
 from charts import Chart, Missing
 from charts.rungs import BARS, Rows, change, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, measured, own_rungs, runs_said, swept_value, warning_line
+from study import TITLE_LENGTH, about, has_number, measured, mfus, own_rungs, runs_said, swept_value, warning_line
 from theme import BAR, GREY, INK, PARTS, axis
 from words import clean, count, percent, shorten
 
@@ -65,13 +65,12 @@ def finding(study):
 
 
 def about_mfu(study):
-    known = [r["mfu"] for r in measured(study) if r.get("mfu")]
-    values = list({m["type"]: m for m in known if m["value"] is not None}.values())
-    if not values:
-        return [f"no MFU: {shorten(known[0]['reason'], 120)}"] if known else []
-    if len(values) == 1:
-        return [f"MFU: {shorten(values[0]['formula'], 120)}"]
-    peaks = ", ".join(peak(m) for m in values if m["peak_flops"] is not None)
+    kinds, why_none = mfus(study)
+    if not kinds:
+        return [f"no MFU: {shorten(why_none, 120)}"] if why_none else []
+    if len(kinds) == 1:
+        return [f"MFU: {shorten(kinds[0]['formula'], 120)}"]
+    peaks = ", ".join(peak(m) for m in kinds if m["peak_flops"] is not None)
     return [f"MFU: share of the device's dense peak in each rung's own data type: {peaks}"]
 
 

@@ -125,7 +125,7 @@ def runs_of(study):
         loss = [11 - 4 * k / len(steps) + 0.01 * run["rung"] for k in range(len(steps))]
         out.append({"id": run["id"], "rung": run["rung"], "repeat": run["repeat"], "position": run["position"], "status": "ok",
                     "started": study["created"], "warmup_steps": plan["warmup_steps"], "step_ms": steps, "loss": loss, "flags": [],
-                    "conditions": None})
+                    "processor_lost": 0.01, "conditions": None})
     return sorted(out, key=lambda run: run["position"])
 
 
@@ -148,8 +148,7 @@ def report_of(*studies, **more):
     parts = []
     for study in studies:
         runs = runs_of(study)
-        parts.append({"source": study["id"], "computed_again": True, "study": study, "runs": runs, "losses": losses_of(study, runs),
-                      "noise": []})
+        parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": []})
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
             "traces": [], "micro": [], "published": [], "notes": [], **more}
 

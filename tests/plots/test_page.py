@@ -155,6 +155,16 @@ def test_drawings_can_be_read(pages, opened, name, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width  # no sideways scrolling
 
 
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_pictures_have_room_for_the_font_that_is_there(pages, opened, name):
+    """A file of its own cuts what leaves it; where the charts' fonts are missing, the browser takes a wider one."""
+    for picture in (pages(name).parent / "charts").glob("*.svg"):
+        cut = opened(picture).evaluate("""() => { const width = document.documentElement.viewBox.baseVal.width;
+            return [...document.querySelectorAll('text')].map((t) => [t.textContent, t.getBoundingClientRect()])
+              .filter(([, box]) => box.left < 0 || box.right > width).map(([text]) => text); }""")
+        assert cut == [], picture.name
+
+
 def test_overlapping_and_cut_labels_are_found(pages, opened):
     """The check above finds what it is for."""
     page = opened(pages("ladder"))
