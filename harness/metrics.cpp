@@ -1,5 +1,6 @@
 #include "harness/metrics.h"
 
+#include "files/printable.h"
 #include "harness/cupti_error.h"
 
 #include <cupti_profiler_host.h>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -81,33 +81,6 @@ BaseMetric properties(const ChipObject& chip, const std::string& name, const cha
 
 std::string base_of(const std::string& metric) { return metric.substr(0, metric.find('.')); }
 
-// Letters to insert, delete or replace (Levenshtein).
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
-    }
-  }
-  return row.back();
-}
-
-// At most five, the nearest first; none that has hardly a letter in common.
-std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names) {
-  std::vector<std::pair<size_t, std::string>> ranked;
-  for (const std::string& candidate : names) {
-    const size_t letters = distance(name, candidate);
-    if (letters <= std::max<size_t>(3, name.size() / 3)) ranked.emplace_back(letters, candidate);
-  }
-  std::ranges::sort(ranked);
-  std::vector<std::string> result;
-  for (size_t i = 0; i < std::min<size_t>(ranked.size(), 5); ++i) result.push_back(ranked[i].second);
-  return result;
-}
-
 std::string fault_of(const ChipObject& chip, const std::string& chip_name, const std::string& metric) {
   const std::string base = base_of(metric), suffix = metric.substr(base.size());
   std::vector<std::string> all;
@@ -118,7 +91,7 @@ std::string fault_of(const ChipObject& chip, const std::string& chip_name, const
       if (std::ranges::find(possible, suffix) != possible.end()) {
         return fmt::format("metric \"{}\": {} has it, but not on this device", metric, chip_name);
       }
-      std::vector<std::string> endings = nearest(suffix, possible);
+      std::vector<std::string> endings = files::nearest(suffix, possible);
       if (endings.empty()) {
         endings = possible;
         std::ranges::stable_sort(endings, {}, &std::string::size);
@@ -129,7 +102,7 @@ std::string fault_of(const ChipObject& chip, const std::string& chip_name, const
     }
     all.insert(all.end(), names.begin(), names.end());
   }
-  std::vector<std::string> similar = nearest(base, all);
+  std::vector<std::string> similar = files::nearest(base, all);
   for (std::string& name : similar) name += suffix;
   return fmt::format("metric \"{}\": {} has none of this name; {}", metric, chip_name,
                      similar.empty() ? fmt::format("`ladder profile --list-metrics --chip {}` lists them", chip_name)

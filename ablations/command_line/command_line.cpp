@@ -9,7 +9,49 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
+#include <algorithm>
+#include <string_view>
+
 namespace ablations {
+namespace {
+
+std::string or_similar(const std::string& what, const std::string& name, const std::vector<std::string>& names) {
+  const std::vector<std::string> similar = files::nearest(name, names);
+  return similar.empty() ? what : fmt::format("{}; did you mean {}?", what, similar.front());
+}
+
+// What is wrong with the arguments, in one line.
+std::string fault_of(const CommandLine& line, const Command* command, const std::vector<std::string>& arguments,
+                     const CLI::ParseError& error) {
+  if (command == nullptr) {
+    if (arguments.empty() || arguments.front().starts_with('-')) return error.what();
+    std::vector<std::string> names;
+    for (const Command* known : line.commands()) names.push_back(known->words.name);
+    return or_similar("there is no command " + files::in_quotes(arguments.front()), arguments.front(), names);
+  }
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    if (option->get_positional() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
+        std::string_view(error.what()).starts_with(option->get_name(true) + " ")) {
+      return fmt::format("{} is missing", name_of(*option));
+    }
+  }
+  for (const std::string& argument : arguments) {
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (!flag.starts_with("--")) continue;
+    const bool known = std::ranges::find(flags, flag) != flags.end();
+    if (!known && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+      return or_similar("there is no flag " + files::in_quotes(flag), flag, flags);
+    }
+    if (known && flag != argument && command->get_option(flag)->get_items_expected_max() == 0) {
+      return fmt::format("{} takes no value", flag);
+    }
+  }
+  return error.what();
+}
+
+}  // namespace
 
 CommandLine::CommandLine()
     : app({.group = "",
@@ -31,6 +73,11 @@ CommandLine::CommandLine()
   add_comparing_commands(*this);
   add_training_commands(*this);
   add_help_commands(*this);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() == 0) option->disable_flag_override();  // no --json=3
+    }
+  }
 }
 
 int run_command_line(int argc, char** argv) {
@@ -44,10 +91,11 @@ int run_command_line(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return line.app.exit(error);  // --version
-    const bool unknown = argc > 1 && argv[1][0] != '-' && line.app.get_subcommands().empty();
-    fmt::print(
-        stderr, "ladder: {}\n`ladder --help` and `ladder COMMAND --help` say what there is.\n",
-        files::printable(unknown ? fmt::format("there is no command {}", files::in_quotes(argv[1])) : error.what()));
+    const auto named = line.app.get_subcommands();
+    const auto* command = named.empty() ? nullptr : dynamic_cast<const Command*>(named.front());
+    fmt::print(stderr, "ladder: {}\n`ladder{} --help` says what there is.\n",
+               files::printable(fault_of(line, command, {argv + 1, argv + argc}, error)),
+               command == nullptr ? "" : " " + command->words.name);
     return 2;
   }
   return line.chosen();

@@ -17,8 +17,8 @@ namespace {
 constexpr size_t text_column = 24;  // where the words beside a flag begin
 
 constexpr const char* exit_statuses =
-    "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or unreadable input; 3 this machine cannot do it, "
-    "or inconclusive; 130 interrupted.";
+    "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or unreadable input; 3 no answer: "
+    "this machine cannot do it, not comparable, or inconclusive; 130 interrupted.";
 
 struct Item {
   std::string name, text;
@@ -28,20 +28,6 @@ struct Section {
   std::string title;
   std::vector<Item> items;
 };
-
-// "-B, --batch N"; a positional one in capitals, "SHARDS..." where it may be several.
-std::string name_of(const CLI::Option& option) {
-  if (option.get_positional()) {
-    std::string name = option.get_name(true);
-    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
-    return option.get_items_expected_max() > 1 ? name + "..." : name;
-  }
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  const bool takes_value = option.get_items_expected_max() > 0;
-  return fmt::format("{}{}", fmt::join(names, ", "), takes_value ? " " + option.get_type_name() : "");
-}
 
 // By headings; flags that every command has come last, hidden ones not at all.
 std::vector<Section> sections_of(const Command& command) {
@@ -194,6 +180,19 @@ void add_completion(CommandLine& line) {
 }
 
 }  // namespace
+
+std::string name_of(const CLI::Option& option) {
+  if (option.get_positional()) {
+    std::string name = option.get_name(true);
+    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
+    return option.get_items_expected_max() > 1 ? name + "..." : name;
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  const bool takes_value = option.get_items_expected_max() > 0;
+  return fmt::format("{}{}", fmt::join(names, ", "), takes_value ? " " + option.get_type_name() : "");
+}
 
 std::string help_text(const CommandLine& line, const Command& command, const Look& look) {
   const bool whole = &command == &line.app;

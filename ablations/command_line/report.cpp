@@ -20,9 +20,9 @@ void add_report(CommandLine& line) {
            "charts/, every chart that there is data for, as SVG, PNG and Vega-Lite. Beside them rungs.csv, steps.csv, "
            "benchmark.json (the form of Google Benchmark, which its compare.py reads) and report.json, which holds "
            "every number that is drawn.\n"
-           "Measures nothing, so that a study can be drawn wherever its folder is copied to. What lies in a folder "
-           "with its plan is computed again from the records; the rest is drawn as it was stored, and the page says "
-           "so. Two studies are compared rung by rung, whatever they were measured on, and the page names what "
+           "Measures nothing, so that a study can be drawn wherever its folder is copied to: every number is computed "
+           "again from the records. What lies in a study's folder with/ is shown beside it. Two studies are compared "
+           "rung by rung, whatever they were measured on, and the page names what "
            "differs.",
        .examples = {{"ladder report study", "Draws the study in the folder study, there."},
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},

@@ -2,6 +2,7 @@
 
 #include "harness/json_file.h"
 #include "harness/resources.h"
+#include "harness/unfit.h"
 #include "model/config.h"
 
 #include <fmt/format.h>
@@ -153,7 +154,7 @@ size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const 
     known.push_back(name_of(rungs[i]));
     if (known.back() != name) continue;
     if (rungs[i].status != Rung::Status::not_applicable) return i;
-    throw std::invalid_argument(fmt::format("{} {}: not applicable here: {}", flag, name, rungs[i].reason));
+    throw harness::Unfit(fmt::format("{} {}: not applicable here: {}", flag, name, rungs[i].reason));
   }
   throw std::invalid_argument(fmt::format("{} {}: ladder {} has {}", flag, name, ladder, fmt::join(known, ", ")));
 }

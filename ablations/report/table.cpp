@@ -18,7 +18,7 @@ using harness::Json;
 
 namespace {
 
-constexpr size_t label_width = 25, step_width = 6, ratio_width = 17;
+constexpr size_t label_width = 25, step_width = 7, ratio_width = 17;
 
 // Three significant digits in at most 5 columns, whatever the number: "0.84" "12.3" "16384" "5e-3" "1e300".
 std::string brief(double value) {
@@ -108,7 +108,7 @@ const char* mark(const Json& rung) { return is_disturbed(rung) ? "!" : " "; }
 // Which columns the ladder's table has: what a mode has no numbers for gives its room to the label and the bar.
 struct Layout {
   std::string step, so_far;  // their headings; empty: not there
-  size_t label = label_width, bar = 9;
+  size_t label = label_width, bar = 8;
 };
 
 Layout layout_of(const Json& study) {
@@ -132,6 +132,12 @@ Layout layout_of(const Json& study) {
 bool costs_time(const Json& rung) {
   const Json& step = rung.at("speedup_previous");
   return !step.is_null() && !step.at("hi").is_null() && step.at("hi") < 1.0;
+}
+
+// The data do not say which way the step went.
+bool is_unclear(const Json& rung) {
+  const Json& step = rung.at("speedup_previous");
+  return !step.is_null() && !step.at("lo").is_null() && step.at("lo") <= 1.0 && step.at("hi") >= 1.0;
 }
 
 double median_ms(const Json& rung) { return rung.at("ms_per_step").at("median"); }
@@ -169,11 +175,13 @@ std::string rung_rows(const Json& study, const Look& look) {
     }
     std::string below;
     const Style style = costs_time(rung) ? Style::caution : Style::plain;
-    text += row(title, mark(rung), milliseconds(median_ms(rung)),
-                look.painted(style, look.bar(median_ms(rung) / slowest, layout.bar)),
-                look.painted(style, fmt::format("{:>{}}", ratio(rung.at("speedup_previous")), step_width)),
-                layout.so_far.empty() ? "" : with_interval(look, rung.at("speedup_first"), ratio_width, below),
-                rate(rung.at("tokens_per_s").at("median")), gibibytes(rung.at("peak_memory_bytes")));
+    text += row(
+        title, mark(rung), milliseconds(median_ms(rung)),
+        look.painted(style, look.bar(median_ms(rung) / slowest, layout.bar)),
+        look.painted(style, fmt::format("{:>{}}", (is_unclear(rung) ? "~" : "") + ratio(rung.at("speedup_previous")),
+                                        step_width)),
+        layout.so_far.empty() ? "" : with_interval(look, rung.at("speedup_first"), ratio_width, below),
+        rate(rung.at("tokens_per_s").at("median")), gibibytes(rung.at("peak_memory_bytes")));
     text += below;
     if (rung.at("status") != "measured") text += status_line(look, "", layout.label, rung);
   }
@@ -283,6 +291,8 @@ std::string study_table(const Json& as_written, const Look& look) {
   if (statistics.contains("attribution")) {
     text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
   }
+  if (!layout_of(study).step.empty() && std::ranges::any_of(study.at("rungs"), is_unclear))
+    text += "~ no clear change: the interval includes 1.00x.\n";
   if (std::ranges::any_of(study.at("rungs"), is_disturbed))
     text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");
   text += mfu_line(study);

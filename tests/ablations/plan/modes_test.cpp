@@ -2,6 +2,7 @@
 #include "ablations/plan/modes.h"
 
 #include "ablations/plan/plan.h"
+#include "harness/unfit.h"
 #include "tests/ablations/machines.h"
 
 #include <gtest/gtest.h>
@@ -26,6 +27,8 @@ std::string refusal(const std::string& ladder, const DesignFlags& flags, const M
   try {
     (void)made(ladder, flags, machine);
   } catch (const std::invalid_argument& error) {
+    return error.what();
+  } catch (const harness::Unfit& error) {
     return error.what();
   }
   return "accepted";
