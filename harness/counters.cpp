@@ -223,7 +223,7 @@ class RangeProfiler {
 ProfilingLibrary::ProfilingLibrary() {
   (void)current_device();
   CUpti_Profiler_Initialize_Params params{CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
-  check_cupti("cuptiProfilerInitialize", cuptiProfilerInitialize(&params));
+  check_counters_exist("cuptiProfilerInitialize", cuptiProfilerInitialize(&params));
 }
 
 ProfilingLibrary::~ProfilingLibrary() {

@@ -102,4 +102,14 @@ void check_cupti(const char* call, CUptiResult result) {
   throw std::runtime_error(what);
 }
 
+void check_counters_exist(const char* call, CUptiResult result) {
+  try {
+    check_cupti(call, result);
+  } catch (const Unfit&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw Unfit(fmt::format("this machine gives no counters [{}]", error.what()));
+  }
+}
+
 }  // namespace harness

@@ -16,6 +16,9 @@ std::string describe_cupti(const char* call, CUptiResult result);
 // virtual or partitioned GPU), std::runtime_error otherwise.
 void check_cupti(const char* call, CUptiResult result);
 
+// As check_cupti, for a call that comes before anything was asked: whatever it answers, it is the machine that refuses.
+void check_counters_exist(const char* call, CUptiResult result);
+
 // Which other tool is in a process, as told by its /proc/self/maps, the process that traces it (0: none) and its
 // CUDA_INJECTION64_PATH (may be empty): "Nsight Systems is attached to this process". Names all that it could be where
 // nothing shows which.

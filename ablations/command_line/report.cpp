@@ -87,7 +87,8 @@ void add_verify(CommandLine& line) {
            "nothing. The exit status is 1 where something differs, 3 for a study from before there were hashes.",
        .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
   command.heading("Arguments");
-  add_text(command, "study", flags->study, "folder of a study", "FOLDER")->required();
+  add_text(command, "study", flags->study, "a study's folder, or NAME.study.json with NAME.records.jsonl", "PATH")
+      ->required();
   command.heading("What to print");
   command.add_flag("--json", flags->json, "print the findings as JSON");
   command.callback([&line, flags] { line.chosen = [flags] { return verify(*flags); }; });

@@ -4,6 +4,7 @@ LADDER names the program; $XDG_CACHE_HOME/gpt2-ladder/data holds vocabulary and 
 and a cache folder of the tests' own, so that the same tests pass everywhere and leave nothing behind.
 """
 
+import collections
 import json
 import os
 import pathlib
@@ -220,3 +221,28 @@ def assert_complete(folder: pathlib.Path) -> None:
 
 def kibibytes(pid: int, what: str) -> int:
     return int(re.search(rf"{what}:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
+
+
+def assert_perfetto_reads(timeline: dict) -> float:
+    """The Trace Event Format: complete events with numbers in microseconds, every track named, slices of a track nested. The last
+    slice's end."""
+    names, tracks = {}, collections.defaultdict(list)
+    for event in timeline["traceEvents"]:
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name") and isinstance(event["args"]["name"], str)
+            names[event["name"], event["pid"], event["tid"] if event["name"] == "thread_name" else 0] = event["args"]["name"]
+            continue
+        assert event["ph"] == "X" and event["name"] and event["cat"]
+        assert event["ts"] >= 0 and event["dur"] >= 0
+        tracks[event["pid"], event["tid"]].append((event["ts"], -event["dur"], event["name"]))
+    assert tracks
+    for (pid, tid), slices in tracks.items():
+        assert ("process_name", pid, 0) in names and ("thread_name", pid, tid) in names
+        open_ends = []
+        for begin, negative, name in sorted(slices):
+            end = begin - negative
+            while open_ends and open_ends[-1] <= begin + 1e-6:
+                open_ends.pop()
+            assert not open_ends or end <= open_ends[-1] + 1e-6, f"{name} at {begin} crosses the slice around it"
+            open_ends.append(end)
+    return max(begin - negative for slices in tracks.values() for begin, negative, _ in slices)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT, read_json, write_json
+from conftest import ROOT, assert_perfetto_reads, read_json, write_json
 
 GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw"]
 FP16 = [rung.replace("bf16", "fp16") for rung in GPT2]
@@ -133,6 +133,12 @@ def test_memory_at_full_size(run) -> None:
     records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1") for rung in ("gpu", "graph", "fused_adamw")}
     peaks = {rung: record["memory"]["reserved_peak_bytes"] / 2**30 for rung, record in records.items()}
     assert peaks["fused_adamw"] < 0.6 * peaks["graph"] and max(peaks.values()) < 130, peaks
+    memory = {rung: record["memory"] for rung, record in records.items()}
+    activations = {rung: of["activations_bytes"] / 2**30 for rung, of in memory.items()}
+    assert 0 < activations["fused_adamw"] < 0.6 * activations["graph"], activations  # B x 12 x T x T are not kept
+    for rung, of in memory.items():
+        parts = sum(of[f"{part}_bytes"] for part in ("weights", "gradients", "optimizer", "activations"))
+        assert 0.5 * of["peak_bytes"] < parts < 1.1 * of["peak_bytes"], (rung, of)
 
 
 def test_too_little_memory_is_said_with_what_was_asked_and_what_was_there(run) -> None:
@@ -210,6 +216,7 @@ def fixture_traces(ladder, device, tmp_path_factory):
         done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", rung, *TINY, "--out", folder, variables=device)
         assert done.returncode == 0, done.stderr
         result[rung] = read_json(folder / f"{rung}.trace.json")["summary"]
+        assert_perfetto_reads(read_json(folder / f"{rung}.timeline.json"))
     return result
 
 

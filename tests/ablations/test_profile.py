@@ -7,7 +7,7 @@ import pathlib
 
 import jsonschema
 import pytest
-from conftest import ROOT, ladder_document, read_json, snapshot, write_json
+from conftest import ROOT, assert_perfetto_reads, ladder_document, read_json, snapshot, write_json
 
 
 @pytest.fixture(scope="module", name="flags")
@@ -61,30 +61,8 @@ def test_every_part_of_the_model_is_there_forward_and_backward(traced) -> None:
 
 
 def test_the_timeline_is_what_perfetto_reads(traced) -> None:
-    """The Trace Event Format: complete events with numbers in microseconds, every track named, slices of a track nested."""
-    timeline = traced["flash"][1]
-    names, tracks = {}, collections.defaultdict(list)
-    for event in timeline["traceEvents"]:
-        if event["ph"] == "M":
-            assert event["name"] in ("process_name", "thread_name") and isinstance(event["args"]["name"], str)
-            names[event["name"], event["pid"], event["tid"] if event["name"] == "thread_name" else 0] = event["args"]["name"]
-            continue
-        assert event["ph"] == "X" and event["name"] and event["cat"]
-        assert event["ts"] >= 0 and event["dur"] >= 0
-        tracks[event["pid"], event["tid"]].append((event["ts"], -event["dur"], event["name"]))
-    assert tracks
-    for (pid, tid), slices in tracks.items():
-        assert ("process_name", pid, 0) in names and ("thread_name", pid, tid) in names
-        open_ends = []
-        for begin, negative, name in sorted(slices):
-            end = begin - negative
-            while open_ends and open_ends[-1] <= begin + 1e-6:
-                open_ends.pop()
-            assert not open_ends or end <= open_ends[-1] + 1e-6, f"{name} at {begin} crosses the slice around it"
-            open_ends.append(end)
-    steps = traced["flash"][0]["summary"]["steps"]
-    last = max(begin - negative for slices in tracks.values() for begin, negative, _ in slices)
-    assert 0.1 < last / (1e3 * steps * traced["flash"][0]["summary"]["traced_wall_ms"]) < 10  # microseconds, not another unit
+    summary, timeline = traced["flash"][0]["summary"], traced["flash"][1]
+    assert 0.1 < assert_perfetto_reads(timeline) / (1e3 * summary["steps"] * summary["traced_wall_ms"]) < 10  # microseconds
 
 
 def test_a_difference_of_two_files(ladder, traced) -> None:

@@ -57,6 +57,18 @@ TEST(Deterministic, RunsRepeatToTheBit) {
   }
 }
 
+TEST(Deterministic, ReplayedStepsAreTheEagerOnesToTheBit) {
+  if (rehearsal()) GTEST_SKIP() << "a CPU has no graphs";
+  const TrainerOptions options{.B = batch(), .T = context(), .max_steps = 12};
+  for (Recipe recipe : recipes()) {
+    if (recipe.execution == Execution::graph) continue;
+    SCOPED_TRACE(to_json(recipe).dump());
+    const std::vector<double> eager = losses(small(), recipe, options);
+    recipe.execution = Execution::graph;
+    EXPECT_EQ(losses(small(), recipe, options), eager);
+  }
+}
+
 TEST(Deterministic, IsProvenWithoutAWait) {
   for (const Recipe& recipe : recipes()) {
     SCOPED_TRACE(to_json(recipe).dump());

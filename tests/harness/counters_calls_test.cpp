@@ -245,6 +245,12 @@ TEST(CountersCalls, WithoutPermissionNothingIsRun) {
   expect_all_off();
 }
 
+TEST(CountersCalls, AProfilerThatDoesNotStartIsTheMachinesFault) {
+  driver = {.refused = "initialize"};
+  EXPECT_THROW(Counters{two}, harness::Unfit);
+  expect_all_off();
+}
+
 TEST(CountersCalls, AToolInTheWayIsNamed) {
   driver = {.refused = "enable", .refusal = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED};
   {
