@@ -64,6 +64,7 @@ TEST(Deterministic, ReplayedStepsAreTheEagerOnesToTheBit) {
     if (recipe.execution == Execution::graph) continue;
     SCOPED_TRACE(to_json(recipe).dump());
     const std::vector<double> eager = losses(small(), recipe, options);
+    expect_learns(eager);
     recipe.execution = Execution::graph;
     EXPECT_EQ(losses(small(), recipe, options), eager);
   }
