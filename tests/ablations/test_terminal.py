@@ -47,7 +47,7 @@ def table(text: str) -> str:
 
 def bars(text: str, letters: str) -> list[str]:
     """The bar of each row with a number."""
-    return re.findall(rf"^.{{25}}[ !] *[\d.,]+ ([{letters}]{{9}}) ", ESCAPE.sub("", table(text)), re.M)
+    return re.findall(rf"^.{{25}}[ !] *[\d.,]+ ([{letters}]{{8}}) ", ESCAPE.sub("", table(text)), re.M)
 
 
 def eighths(bar: str) -> int:
@@ -60,9 +60,9 @@ def test_bars_on_a_terminal(study, on_a_terminal) -> None:
     assert status == 0, text
     times = [rung["ms_per_step"]["median"] for rung in read_json(study / "study.json")["rungs"] if rung["ms_per_step"]]
     shown = [eighths(bar) for bar in bars(text, BLOCKS)]
-    assert len(shown) == len(times) == 3 and max(shown) == 72
+    assert len(shown) == len(times) == 3 and max(shown) == 64
     for length, ms in zip(shown, times, strict=True):
-        assert abs(length - 72 * ms / max(times)) <= 0.51
+        assert abs(length - 64 * ms / max(times)) <= 0.51
 
 
 @pytest.mark.parametrize("variables", [{"LC_ALL": "C"}, {"LC_ALL": "", "LC_CTYPE": "POSIX", "LANG": "C.UTF-8"},
@@ -70,12 +70,12 @@ def test_bars_on_a_terminal(study, on_a_terminal) -> None:
 def test_plain_bars_where_the_locale_is_not_utf8(study, on_a_terminal, variables) -> None:
     _, text = on_a_terminal(*show(study), variables=FAILED | variables)
     assert table(text).isascii()
-    assert len(bars(text, "# ")) == 3 and "#" * 9 in bars(text, "# ")
+    assert len(bars(text, "# ")) == 3 and "#" * 8 in bars(text, "# ")
 
 
 @pytest.mark.parametrize("variables", [{"LC_ALL": "de_DE.utf8"}, {"LC_ALL": "", "LC_CTYPE": "", "LANG": "en_US.UTF-8"}])
 def test_blocks_where_it_is(study, on_a_terminal, variables) -> None:
-    assert "█" * 9 in on_a_terminal(*show(study), variables=FAILED | variables)[1]
+    assert "█" * 8 in on_a_terminal(*show(study), variables=FAILED | variables)[1]
 
 
 def test_colour_only_on_a_terminal(study, ladder, on_a_terminal) -> None:
