@@ -75,7 +75,10 @@ std::string field_without_proof(const Json& record) {
 class ChildFile {
  public:
   // What a killed runner's child wrote there is not this one's.
-  explicit ChildFile(fs::path path) : path_(std::move(path)) { fs::remove(path_); }
+  explicit ChildFile(fs::path path) : path_(std::move(path)) {
+    std::error_code ignored;  // where nothing can be removed, the child says that nothing can be written
+    fs::remove(path_, ignored);
+  }
   ~ChildFile() {
     try {
       remove_unfinished_files(path_.parent_path());  // a killed child leaves its own temporary file
