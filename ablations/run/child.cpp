@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <csignal>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <vector>
 
