@@ -1,0 +1,55 @@
+"""What the tests of bundle and gpu-check share: a bundle as somebody unpacks it elsewhere, another folder, with a space in its
+name; an empty home, no `make data`. LADDER_BUILD names the build folder; the python that runs the tests has torch.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MAKE = ROOT / "packaging" / "bundle.py"
+
+
+def script(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def call(program, *arguments, environment, cwd):
+    return subprocess.run([str(program), *map(str, arguments)], env=environment, cwd=cwd, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False, timeout=840)
+
+
+@pytest.fixture(scope="session")
+def build():
+    folder = pathlib.Path(os.environ.get("LADDER_BUILD") or pytest.skip("LADDER_BUILD is not set"))
+    if not (folder / "ladder").is_file():
+        pytest.skip(f"{folder} holds no program")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bundle(build, tmp_path_factory):
+    made = tmp_path_factory.mktemp("made") / "bundle"
+    done = subprocess.run([sys.executable, MAKE, "--build-dir", build, "--out", made], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"\[bundle\] .*: [\d.]+ MB; libraries of this machine in it: .*libfmt.*\n", done.stderr)
+    assert [path.name for path in made.parent.iterdir()] == ["bundle"]
+    return made.rename(tmp_path_factory.mktemp("un packed") / "the bundle")
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """An environment with nothing but a python3 that has torch, and a folder to be in."""
+    for name in ("home", "cwd"):
+        (tmp_path / name).mkdir()
+    script(tmp_path / "bin" / "python3", f'echo started >> "{tmp_path}/starts"\nexec "{sys.executable}" "$@"')
+    environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path / "home"), "OMP_WAIT_POLICY": "PASSIVE",
+                   "XDG_CACHE_HOME": str(tmp_path / "home" / "cache"), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"}
+    return {"environment": environment, "cwd": tmp_path / "cwd"}
