@@ -11,10 +11,8 @@ def floor_at(noise, pairs):
 
 
 def disturbed_runs(part):
-    """The ids of the good runs that have a flag, in all rungs: some have no number, some are PyTorch's. Where a record is not
-    there, its rung still has the flags; each begins with the run's id."""
-    return ({run["id"] for run in part["runs"] if run["status"] == "ok" and run["flags"]}
-            | {flag.split(" ")[0] for rung in part["study"]["rungs"] for flag in rung.get("flags", [])})
+    """The good runs that have a flag, in all rungs: some have no number, some are PyTorch's."""
+    return [run for run in part["runs"] if run["status"] == "ok" and run["flags"]]
 
 
 def made_again(part):
@@ -23,20 +21,20 @@ def made_again(part):
 
 
 def good_runs(part, on_gpu):
-    """The records of the good runs on a GPU, or of the others; None for one that is not there."""
-    rungs, records = part["study"]["rungs"], {run["id"]: run for run in part["runs"]}
-    return [records.get(run["id"]) for run in part["study"]["runs"]
+    """Those on a GPU, or the others."""
+    rungs = part["study"]["rungs"]
+    return [run for run in part["runs"]
             if run["status"] == "ok" and (rungs[run["rung"]]["recipe"].get("device") == "cuda") == on_gpu]
 
 
 def unwatched_runs(part):
     """(how many runs on a GPU may have been throttled or shared for all that is known, how many others beside something else)"""
     def watched(run):
-        told = run and run["conditions"]
+        told = run["conditions"]
         return told and all(told.get(field) is not None for field in ("throttle", "other_processes"))
 
     return (sum(not watched(run) for run in good_runs(part, True)),
-            sum(not run or run.get("processor_lost") is None for run in good_runs(part, False)))
+            sum(run["processor_lost"] is None for run in good_runs(part, False)))
 
 
 def undisturbed(part):
@@ -62,9 +60,9 @@ def disturbance(part):
         return (f"{len(disturbed)} of {part['study']['plan']['runs_ok']}", "warn",
                 "; ".join(["throttled, shared, busy with something else, or short of memory", *also]))
     if on_gpu or others:
-        unknown = [f"{number_of(on_gpu, 'run')} on a GPU that nobody watched, or whose records are not here"] if on_gpu else []
+        unknown = [f"{number_of(on_gpu, 'run')} on a GPU that nobody watched"] if on_gpu else []
         if others:
-            unknown.append(f"{number_of(others, 'run')} whose records are not here, or from before it was measured")
+            unknown.append(f"{number_of(others, 'run')} where the system does not count who had the processor")
         return "not known", "warn", "; ".join(unknown + also)
     if again:
         return said, "", f"disturbed the first time: {first}"

@@ -123,9 +123,10 @@ def runs_of(study):
         steps = [run["median_ms"] * (1 + 0.5 / (k + 1) * (k < plan["warmup_steps"]) + random.gauss(0, 0.01))
                  for k in range(plan["warmup_steps"] + plan["timed_steps"])]
         loss = [11 - 4 * k / len(steps) + 0.01 * run["rung"] for k in range(len(steps))]
+        flags = [flag.partition(" ") for flag in study["rungs"][run["rung"]].get("flags", [])]
         out.append({"id": run["id"], "rung": run["rung"], "repeat": run["repeat"], "position": run["position"], "status": "ok",
-                    "started": study["created"], "warmup_steps": plan["warmup_steps"], "step_ms": steps, "loss": loss, "flags": [],
-                    "processor_lost": 0.01, "conditions": None})
+                    "started": study["created"], "warmup_steps": plan["warmup_steps"], "step_ms": steps, "loss": loss,
+                    "flags": [words for id_, _, words in flags if id_ == run["id"]], "processor_lost": 0.01, "conditions": None})
     return sorted(out, key=lambda run: run["position"])
 
 

@@ -1,21 +1,17 @@
 """plots/render.py on made-up studies: structure and texts of what it writes, never pixels."""
 
-import copy
 import json
 import re
 import struct
 import xml.etree.ElementTree as ET
 
 import pytest
-from builders import (ENTRIES, LADDER, comparison_of, disturbed, entry, files_in, gate_of, make, mixed, noise_of,
-                      other_losses, report_of, run, valid, with_peers, without_number)
+from builders import LADDER, comparison_of, entry, files_in, gate_of, make, mixed, report_of, run, valid, with_peers, without_number
 
-import charts
 import markdown
 import page
 import study as words_of
 import theme
-import trust
 import view
 import words
 from charts import ladder
@@ -230,13 +226,13 @@ def test_very_long_texts(tmp_path):
 
 def test_disturbed_rungs_and_energy(tmp_path):
     study = make(device="cuda")
-    study["rungs"][2].update(flags=["r1-02-x throttled: HwSlowdown in 2 of 9 samples", "r2-02-x shared: 1 other process"],
+    study["rungs"][2].update(flags=["r2-1 throttled: HwSlowdown in 2 of 9 samples", "r2-3 shared: 1 other process"],
                              joules_per_token=0.01234)
     study["rungs"][3]["joules_per_token"] = 2.5
     report, texts, _, _, _ = rendered(study, tmp_path)
     assert "\n- **Disturbed runs: 2 of 35** (throttled, shared, busy with something else, or short of memory)\n" in report
     assert table(report)[2][0] == "+ SDPA attention (disturbed)" and report.count("(disturbed)") == 1
-    assert "\n- Disturbed: run r1-02-x throttled: HwSlowdown in 2 of 9 samples\n- Disturbed: run r2-02-x shared" in report
+    assert "\n- Disturbed: run r2-1 throttled: HwSlowdown in 2 of 9 samples\n- Disturbed: run r2-3 shared" in report
     assert "12.3 mJ of GPU energy per token." in report and "2.50 J of GPU energy per token." in report
     assert "760 ms · disturbed" in texts and sum("disturbed" in text for text in texts) == 1
     plain = markdown_of(make())
@@ -337,99 +333,6 @@ def test_memory_has_one_unit_for_the_column():
     assert words.memory(1, ("GiB", 2**30)) == "<0.1" and words.memory(0, ("GiB", 2**30)) == "0.0"
 
 
-def test_the_noise_floor_is_the_one_of_so_many_repeats():
-    def card(document):
-        return next(c for c in view.view(document)["parts"][0]["trust"] if c["what"] == "Noise floor")
-
-    document = report_of(make(), noise=[noise_of((3, 0.05), (5, 0.031), (8, 0.02)), noise_of((2, 0.09))])
-    assert card(document)["value"] == "not measured"  # of other circumstances
-    document["studies"][0]["noise"] = [0, 1]
-    assert card(document)["value"] == "3.1 %" and "5 pairs of runs" in card(document)["words"]
-    document["studies"][0]["noise"] = [1]
-    assert card(document)["value"] == "9 %" and "2 pairs" in card(document)["words"]
-    published = ((6, 0.05), (8, 0.04), (12, 0.03), (48, 0.01))  # as baseline.cpp's floor_at() takes them
-    for repeats, value, pairs in ((5, "5 %", 6), (6, "5 %", 6), (10, "4 %", 8), (12, "3 %", 12), (60, "1 %", 48)):
-        document = report_of(make(LADDER[:2], runs=repeats), noise=[noise_of(*published)])
-        document["studies"][0]["noise"] = [0]
-        assert card(document)["value"] == value and f"that {pairs} pairs of runs can show here" in card(document)["words"]
-        assert (f"(this study has {repeats})" in card(document)["words"]) == (pairs != repeats)
-
-
-def test_disturbed_runs_are_counted_each_once_in_every_rung():
-    def card(document):
-        cards = view.view(document)["parts"][0]["trust"]
-        return next((c["value"], c["mood"]) for c in cards if c["what"] == "Disturbed runs")
-
-    assert card(report_of(make())) == ("none seen", "good")
-    study = with_peers(("PyTorch eager", 2.0))
-    peer = len(study["rungs"]) - 1
-    study["runs"] += [{**run, "id": f"r{peer}-{run['repeat']}", "rung": peer} for run in study["runs"][-5:]]
-    study["plan"].update(runs_planned=40, runs_ok=40)
-    study["rungs"][3].update(status="void", reason="losses leave the reference")
-    study["rungs"][1]["flags"] = ["r1-0 throttled: a", "r1-0 shared: b", "r1-2 shared: b"]
-    study["rungs"][3]["flags"], study["rungs"][peer]["flags"] = ["r3-1 shared: b"], [f"r{peer}-4 shared: b"]
-    document = valid(report_of(study))
-    for run in document["studies"][0]["runs"]:
-        flags = study["rungs"][run["rung"]].get("flags", [])
-        run["flags"] = [flag.split(" ", 1)[1] for flag in flags if flag.startswith(run["id"] + " ")]
-    assert card(document) == ("4 of 40", "warn")
-    without_rungs_flags = copy.deepcopy(document)
-    for rung in without_rungs_flags["studies"][0]["study"]["rungs"]:
-        rung.pop("flags", None)
-    assert card(without_rungs_flags) == ("4 of 40", "warn")
-    document["studies"][0]["runs"] = []  # their records are not there
-    assert card(document) == ("4 of 40", "warn")
-
-
-def test_runs_made_again_or_not_watched_are_not_simply_undisturbed():
-    document = report_of(make(LADDER[:2]))
-    part = document["studies"][0]
-    runs = part["runs"]
-
-    def said():
-        return trust.disturbance(part)[:2], charts.module("steps").draw(part).finding.partition("; ")[2]
-
-    assert trust.disturbance(part) == ("none seen", "good", "something else had the processor for at most 1 % of a run")
-    assert said()[1] == "no run was disturbed"
-    runs[3]["first_flags"] = ["shared: something else had the processor"]
-    assert trust.disturbance(valid(document)["studies"][0]) == (
-        "1 run made again", "", f"disturbed the first time: {runs[3]['id']}: shared: something else had the processor")
-    assert said()[1] == "no run counted is disturbed (1 made again)"
-    runs[4]["processor_lost"] = None
-    del runs[5]["processor_lost"]
-    value, mood, words = trust.disturbance(part)
-    assert said() == (("not known", "warn"), "") and words.startswith("2 runs whose records") and "; 1 run made again (r" in words
-    runs[4]["flags"] = ["throttled: heat"]
-    assert said()[0] == ("1 of 10", "warn") and "1 run made again" in trust.disturbance(part)[2]
-    runs[3]["flags"] = ["shared: again"]  # made again, and disturbed again
-    assert said()[0] == ("2 of 10", "warn") and "made again" not in trust.disturbance(part)[2]
-
-
-def test_a_gpu_that_nobody_watched_is_not_called_undisturbed():
-    study = make(device="cuda")
-    for r in study["rungs"]:
-        r["recipe"]["device"] = "cuda"
-    document = report_of(study)
-    watched = {"throttle": [{"reason": "SwPowerCap", "share": 0.97}], "other_processes": 0}
-    for run in document["studies"][0]["runs"]:
-        run["conditions"] = dict(watched)
-
-    def card():
-        (one,) = (card for card in trust.cards(document, document["studies"][0]) if card["what"] == "Disturbed runs")
-        return one["value"], one["mood"], one["words"]
-
-    assert card() == ("none seen", "good", "no throttling, no other work on the device; at its power cap for up to 97 % of a run")
-    last = document["studies"][0]["runs"][-1]
-    for conditions in (None, {"unavailable": "no NVML"}, watched | {"other_processes": None}, watched | {"throttle": None}):
-        last["conditions"] = conditions
-        assert card() == ("not known", "warn", "1 run on a GPU that nobody watched, or whose records are not here")
-    document["studies"][0]["runs"].pop()
-    assert card()[0] == "not known"
-    document["studies"][0]["runs"].append(last)
-    last["flags"] = ["throttled: heat"]
-    assert card()[:2] == (f"1 of {study['plan']['runs_ok']}", "warn")
-
-
 def test_the_command_of_a_study_makes_the_same_one():
     study = make()
     plain = "ladder ablate --ladder gpt2 --model gpt2-124m -B 4 -T 256 --warmup 5 --steps 20 --repeats 5 --order-seed 42"
@@ -454,58 +357,6 @@ def test_page_and_markdown_call_disturbed_runs_of_pytorch_so():
         "PyTorch eager", "PyTorch compile (disturbed)"]
     html = page.render(shown)
     assert '<td>PyTorch compile <span class="warn">(disturbed)</span></td>' in html and "<td>PyTorch eager</td>" in html
-
-
-def compared(comparison):
-    """(the comparison's rows in Markdown, the Markdown, the page)"""
-    shown = view.view(valid(report_of(make(), make(device="cuda"), comparison=valid(comparison))))
-    report = markdown.render(shown | {"has_pictures": False})
-    lines = report.split("| verdict | remarks |\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
-    return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines], report, page.render(shown)
-
-
-def test_a_comparison_with_other_losses_or_of_disturbed_runs_says_so():
-    same = {"compared": True, "identical": True, "passed": True, "max_deviation": 0.0, "tolerance": 0.02, "message": ""}
-    entries = [entry("float32", 1.0, "SAME") | {"loss": same}, entry("+ bf16", 0.9, "IMPROVEMENT") | {"loss": same | {
-        "identical": False, "max_deviation": 0.00123}}, entry("+ graph", 0.9, "IMPROVEMENT") | {"loss": {
-            "compared": False, "message": "losses are not compared: another seed"}}, disturbed(other_losses(ENTRIES[2]))]
-    comparison = comparison_of(*entries)
-    comparison["head"]["left_out"] = ["r2-01-tf32: killed | by signal 9"]
-    comparison["warnings"] = ["the first is *not* a release build"]
-    rows, report, html = compared(comparison)
-    differ = "LOSSES DIFFER: step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
-    flags = "2 of the runs were disturbed: first r1-02-flash throttled: HwSlowdown in 2 of 9 samples"
-    said = ["losses identical to the bit", "losses at most 0.0012 nats apart, 0.02 allowed",
-            "losses are not compared: another seed"]
-    assert [row[5] for row in rows] == [*said, f"**{differ}**; {flags}"]
-    for words in said:
-        assert f'<td><span class="">{words}</span></td></tr>' in html
-    assert f'<td>faster</td><td><span class="bad">{differ}</span>; <span class="warn">{flags}</span></td></tr>' in html
-    for line in ("Warning: the first is *not* a release build",
-                 "1 run of the second left out, not a number: r2-01-tf32: killed | by signal 9"):
-        assert f'<p class="remark">{line}</p>' in html
-        assert html.index(line) < html.index("<th>remarks</th>")
-        assert report.index("\n- " + markdown.escape(line)) < report.index("| verdict | remarks |")
-
-
-def test_a_comparison_without_remarks_has_none():
-    rows, report, html = compared(comparison_of(*ENTRIES[:3]))
-    assert [row[5] for row in rows] == [""] * 3
-    beside = html.split('id="side-by-side"', 1)[1].split("</section>", 1)[0]
-    assert 'class="remark"' not in beside and "losses" not in beside
-
-
-def environment_card(**environment):
-    study = make(device="cuda")
-    study["environment"] |= environment
-    return next(card for card in view.view(report_of(study))["parts"][0]["trust"] if card["what"] == "Environment")
-
-
-def test_the_environment_names_the_driver_of_a_gpu():
-    assert environment_card()["words"] == "driver 580.159.04, CUDA 13.0, commit unknown"
-    assert environment_card(driver=None)["words"].startswith("driver unknown, CUDA 13.0, ")
-    of_a_cpu = trust.cards(report_of(make()), report_of(make())["studies"][0])
-    assert not any("driver" in card["words"] for card in of_a_cpu)
 
 
 def test_page_and_markdown_call_a_runs_repeat_the_same():
