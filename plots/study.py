@@ -273,6 +273,6 @@ def how_to_read(study):
             ("Shrank and grew", "name what took less or more time than before, and by how much."),
             ("Work", "is the time of a step in which at least one operation ran."),
             ("A clear change", "of a time is one where no traced step of the one rung took as long as any traced step of the other. A "
-                               "trace's numbers are those of its step of median length; older traces hold only the mean of their steps."),
+                               "trace's numbers are those of its step of median length."),
         ]
     return told

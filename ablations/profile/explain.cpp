@@ -32,8 +32,7 @@ struct Entry {
 };
 
 Entry entry_of(const Json& row) {
-  const double ms = row.at("ms");
-  return {.ms = ms, .count = row.at("count"), .least_ms = row.value("min_ms", ms), .most_ms = row.value("max_ms", ms)};
+  return {.ms = row.at("ms"), .count = row.at("count"), .least_ms = row.at("min_ms"), .most_ms = row.at("max_ms")};
 }
 
 // Not told apart where a step of the one took as long as a step of the other. Two times five steps of the same length
@@ -91,8 +90,7 @@ std::string whole(double value) { return value < 99.5 ? fmt::format("{:.0f}", va
 std::string count(double value) { return std::abs(value - std::round(value)) < 1e-6 ? whole(value) : number(value); }
 
 Entry busy_of(const Json& summary) {
-  const double ms = summary.at("busy_ms");
-  return {.ms = ms, .least_ms = summary.value("least_busy_ms", ms), .most_ms = summary.value("most_busy_ms", ms)};
+  return {.ms = summary.at("busy_ms"), .least_ms = summary.at("least_busy_ms"), .most_ms = summary.at("most_busy_ms")};
 }
 
 double share(const Json& summary) { return std::max(0.0, 100.0 - summary.at("busy_percent").get<double>()); }

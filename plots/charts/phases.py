@@ -83,8 +83,7 @@ def draw(part):
     if not any(traced(r) for r in own_rungs(study)):
         return Missing("`ladder ablate --explain` traces each rung, too")
     data, parts = rows(study)
-    older = any("min_ms" not in p for r in own_rungs(study) if traced(r) for p in r["profile"]["by_phase"])
-    lines = [*about(study), f"bars: {'mean' if older else 'median'} step under tracing, overlapping operations count twice; one trace, no interval",
+    lines = [*about(study), "bars: median step under tracing, overlapping operations count twice; one trace, no interval",
              "idle, busy: of a step without tracing" + (" · launch-bound: of the traced time, waiting for the host's next call"
                                                        if any(d["launch"] != "—" for d in data) else "")]
     return Chart(finding(study), lines + warning_line(study), drawing(data, parts, False), drawing(data, parts, True))

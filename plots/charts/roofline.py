@@ -168,8 +168,7 @@ def draw(report):
         lines.append(f"faster than ideal, so the measured roof is too low for {'it' if len(above) == 1 else 'them'}: "
                      f"{', '.join(above[:3])}{more}")
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
-    which = "median" if "least_busy_ms" in trace["summary"] else "mean"
-    lines.append(f"{which} of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
+    lines.append(f"median of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
                  + (f" · {left_out} smaller parts are left out of the second" if left_out > 0 else ""))
     alone = by_itself(report, trace) if points else []
     if alone:

@@ -77,10 +77,13 @@ inline const std::vector<Edit>& edits() {
              replace("/summary/graph_launches", 1)},
        taken},
       {"trace", "escapes",
-       Patch{replace("/summary/by_name", Json::parse(R"([{"name": "\u001b[2J<b>|\u202e", "ms": 1.0, "count": 2}])"))},
+       Patch{replace(
+           "/summary/by_name",
+           Json::parse(R"([{"name": "\u001b[2J<b>|\u202e", "ms": 1.0, "min_ms": 1.0, "max_ms": 1.0, "count": 2}])"))},
        taken},
       {"trace", "launches-of-nothing", Patch{replace("/device/kind", "cuda")}},
-      {"trace", "rows-without-names", Patch{replace("/summary/by_name", Json::parse(R"([{"ms": 1.0, "count": 2}])"))}},
+      {"trace", "rows-without-names",
+       Patch{replace("/summary/by_name", Json::parse(R"([{"ms": 1.0, "min_ms": 1.0, "max_ms": 1.0, "count": 2}])"))}},
       {"trace", "times-beyond-counting", Patch{replace("/summary/wall_ms", 1e300)}},
   };
   return all;
