@@ -256,6 +256,12 @@ Plan plan_from_json(const Json& json, const std::string& where) {
           fmt::format("{}: run \"{}\" stands twice, or its rung or repeat is not in the plan", where, added.id));
     }
   }
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    if (plan.rungs[i].status == Rung::Status::planned &&
+        std::ranges::find(plan.runs, i, &PlannedRun::rung) == plan.runs.end()) {
+      throw std::invalid_argument(fmt::format("{}: rung {} is planned, and no run is of it", where, i));
+    }
+  }
   if (plan.reference >= plan.rungs.size()) {
     throw std::invalid_argument(fmt::format("{}: reference {} is not a rung", where, plan.reference));
   }

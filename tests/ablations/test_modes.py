@@ -197,49 +197,6 @@ def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
     assert refused.returncode == 2 and "is for PyTorch" in refused.stderr
 
 
-BAD = {
-    "mode": (["--mode", "both"], "--mode both is not allowed; cumulative, leave-one-out, one-at-a-time, factorial, sweep are"),
-    "mode-empty": (["--mode", ""], "must not be empty"),
-    "sweep-missing": (["--mode", "sweep"], "--mode sweep needs --sweep"),
-    "sweep-mode": (["--mode", "factorial", "--sweep", "batch=1"], "--mode factorial is not allowed beside it"),
-    "sweep-what": (["--sweep", "depth=1,2"], "--sweep depth=1,2: not understood"),
-    "sweep-zero": (["--sweep", "batch=1,0"], "0 is not allowed; whole numbers from 1 to 65536 are"),
-    "sweep-huge": (["--sweep", "batch=65537"], "65537 is not allowed"),
-    "sweep-twice": (["--sweep", "batch=2,2"], "2 stands twice"),
-    "sweep-empty": (["--sweep", "batch=1,,2"], "an empty item"),
-    "sweep-and-size": (["--sweep", "batch=1,2", "--batch", "3"], "--batch and --sweep batch=... exclude each other"),
-    "sweep-tokens": (["--sweep", "batch=1,60000", "-T", "64"], "tokens; a batch of 60000 x 64 needs"),
-    "rung": (["--sweep", "batch=1", "--rung", "warp"], "--rung warp: ladder small has start, gpu, flash, fused_adamw"),
-    "rung-twice": (["--sweep", "batch=1", "--rung", "flash", "--rung", "flash"], "--rung flash: it stands twice"),
-    "rung-alone": (["--rung", "flash"], "--rung needs --sweep"),
-    "factors-alone": (["--factors", "flash"], "--factors needs --mode factorial"),
-    "factor": (["--mode", "factorial", "--factors", "flash,bf16"], "--factors bf16: ladder small has here flash, fused_adamw"),
-    "factor-not-here": (["--mode", "factorial", "--factors", "gpu"], "--factors gpu: ladder small has here"),
-    "factor-twice": (["--mode", "factorial", "--factors", "flash,flash"], "flash stands twice"),
-    "peer": (["--with-peer", "jax"], "--with-peer jax is not allowed; pytorch is"),
-    "peer-mode": (["--with-peer", "pytorch", "--peer-modes", "eager,jit"], "jit is unknown; eager, compile are available here"),
-    "peer-device": (["--with-peer", "pytorch", "--peer-modes", "cuda-graphs"], "cuda-graphs is for a CUDA device"),
-    "peer-modes-alone": (["--peer-modes", "eager"], "--peer-modes needs --with-peer"),
-    "peer-in-factorial": (["--mode", "factorial", "--with-peer", "pytorch"], "for the modes cumulative and sweep"),
-    "budget": (["--budget-s", "0"], "--budget-s 0 is not allowed; a whole number from 1 to"),
-    "positions": (["-T", "65"], "--context 65 is not allowed; tiny has 64 positions, --positions gives it more"),
-    "positions-few": (["-T", "65", "--positions", "10"], "tiny has 64 positions"),
-}
-
-
-@pytest.mark.parametrize("flags, said", BAD.values(), ids=BAD)
-def test_bad_flags_are_refused_before_any_run(small, ladder, tmp_path, flags, said) -> None:
-    done = ladder("ablate", "--ladder", small, "--out", tmp_path / "study", *flags)
-    assert done.returncode == 2 and done.stdout == "" and not (tmp_path / "study").exists()
-    assert done.stderr.startswith("ladder: ") and said in done.stderr, done.stderr
-
-
-def test_a_rung_that_this_machine_cannot_run(small, ladder, tmp_path) -> None:
-    done = ladder("ablate", "--ladder", small, "--out", tmp_path / "study", "--sweep", "batch=1", "--rung", "gpu")
-    assert done.returncode == 3 and "--rung gpu: not applicable here: no CUDA device" in done.stderr
-    assert not (tmp_path / "study").exists()
-
-
 def test_a_peer_that_is_not_there_is_refused(small, home, environment, ladder, tmp_path, monkeypatch) -> None:
     arguments = ["ablate", "--ladder", small, "--with-peer", "pytorch", "--out", tmp_path / "study"]
     monkeypatch.setitem(environment, "LADDER_PYTHON", "/nowhere/python")

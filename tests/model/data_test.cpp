@@ -79,6 +79,8 @@ TEST_F(DataTest, RefusesWhatIsNotATokenFile) {
   const std::string two("\x01\x00\x02\x00", 4);
   EXPECT_EQ(refusal(token_file(20240520, 1, 2, two)), "accepted");
   EXPECT_EQ(refusal(""), "0 bytes; a token file has a header of 1024");
+  EXPECT_EQ(refusal(token_file(20240520, 1, 0, "")), "accepted");
+  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two).substr(0, 500)), "500 bytes; a token file has a header of 1024");
   EXPECT_EQ(refusal(token_file(20240521, 1, 2, two)), "magic number 20240521; a token file begins with 20240520");
   EXPECT_EQ(refusal(token_file(20240520, 2, 2, two)), "version 2; 1 is read");
   const std::string needed = "; 2 bytes for each token are needed";
@@ -186,11 +188,14 @@ TEST(BatchLoaderTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(model::BatchLoader(stream, 0, 3, 0), std::invalid_argument);
   EXPECT_THROW(model::BatchLoader(stream, 1, -3, 0), std::invalid_argument);
   EXPECT_THROW(model::BatchLoader(stream, int64_t{1} << 62, int64_t{1} << 62, 0), std::invalid_argument);
-  try {
-    model::BatchLoader(stream, 2, 3, 0);
-    ADD_FAILURE() << "accepted";
-  } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "test: 6 tokens; a batch of 2 x 3 needs 2 x 3 + 1");
+  for (const size_t count : {size_t{0}, size_t{6}}) {
+    const auto few = counting(count);
+    try {
+      model::BatchLoader(few, 2, 3, 0);
+      ADD_FAILURE() << "accepted";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_EQ(error.what(), "test: " + std::to_string(count) + " tokens; a batch of 2 x 3 needs 2 x 3 + 1");
+    }
   }
 }
 

@@ -156,6 +156,7 @@ TEST_F(TokenizerTest, RefusesVocabulariesThatAreNotGpt2s) {
   EXPECT_EQ(refusal(good + "IQ== 50256\n"), file + ": line 50257: read rank 50256; allowed are 0..50255");
   EXPECT_EQ(refusal(good.substr(0, good.rfind('\n', good.size() - 2) + 1)),
             file + ": line 50255: the file ends after 50255 ranks; 50256 are needed");
+  EXPECT_TRUE(refusal(good.substr(0, good.size() / 2)).starts_with(file + ": line "));
   EXPECT_EQ(refusal("IQ== 0\nIQ== 1\n"), file + ": line 2: read a second rank for the token \"!\"; each may come once");
   for (const std::string line :
        {"IQ==", "IQ== ", "IQ== 1x", "IQ== -1", "IQ= 1", "I=Q= 1", " 1", "IQ== 1 ", "= 1", "*"}) {

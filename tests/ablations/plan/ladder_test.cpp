@@ -24,7 +24,8 @@ class LadderFile : public testing::Test {
   fs::path file_ = fs::temp_directory_path() / ("ladder-test-" + std::to_string(::getpid()) + ".json");
   void TearDown() override { fs::remove(file_); }
 
-  Ladder load(const std::vector<std::string>& rungs, const Json& more = Json::object()) {
+  // A ladder of these rungs with some fields changed; null removes one.
+  static std::string document(const std::vector<std::string>& rungs, const Json& changes) {
     Json json{{"kind", "ladder"},
               {"schema_version", 1},
               {"name", "test"},
@@ -33,13 +34,13 @@ class LadderFile : public testing::Test {
               {"rungs", rungs},
               {"workload", {{"model", "tiny"}, {"batch", 1}, {"context", 8}}},
               {"plan", {{"repeats", 1}, {"warmup_steps", 0}, {"timed_steps", 1}}}};
-    json.update(more);
-    std::ofstream(file_) << json.dump();
-    return load_ladder(file_.string());
+    json.merge_patch(changes);
+    return json.dump();
   }
-  std::string refusal(const std::vector<std::string>& rungs, const Json& more = Json::object()) {
+  std::string refusal_of_bytes(const std::string& bytes) {
+    std::ofstream(file_, std::ios::binary) << bytes;
     try {
-      (void)load(rungs, more);
+      (void)load_ladder(file_.string());
     } catch (const std::invalid_argument& error) {
       const std::string message = error.what();
       EXPECT_EQ(message.rfind(file_.string(), 0), 0U) << message;
@@ -47,14 +48,60 @@ class LadderFile : public testing::Test {
     }
     return "accepted";
   }
+  std::string refusal(const std::vector<std::string>& rungs, const Json& changes = Json::object()) {
+    return refusal_of_bytes(document(rungs, changes));
+  }
 };
+
+TEST_F(LadderFile, TellsThatItIsNotJson) {
+  const auto says = [this](const std::string& bytes, const std::string& words) {
+    EXPECT_NE(refusal_of_bytes(bytes).find(words), std::string::npos) << refusal_of_bytes(bytes);
+  };
+  const std::string good = document({"bf16"}, Json::object());
+  EXPECT_EQ(refusal_of_bytes(good), "accepted");
+  says(good + good, "not valid JSON");
+  says(std::string(100, '\0'), "not valid JSON");
+  says("{\"kind\": \"ladder\xff\"}", "not valid JSON");
+  says(good.substr(0, good.size() - 1) + ", \"name\": \"other\"}", "key \"name\" stands twice");
+  std::string nested;
+  for (int i = 0; i < 100'000; ++i) nested += "{\"a\":";
+  says(nested + "1" + std::string(100'000, '}'), "nested deeper");
+}
+
+TEST_F(LadderFile, TellsWhatIsWrongWithItsFields) {
+  const auto says = [this](const Json& changes, const std::string& words) {
+    EXPECT_NE(refusal({"bf16"}, changes).find(words), std::string::npos) << refusal({"bf16"}, changes);
+  };
+  says({{"kind", nullptr}}, "not a ladder");
+  says({{"kind", "plan"}}, "not a ladder: \"kind\" is \"plan\"");
+  says({{"schema_version", 2}}, "\"schema_version\" is 2");
+  says({{"schema_version", "1"}}, "\"schema_version\" is \"1\"");
+  says({{"rungs", "flash"}}, "rungs");
+  says({{"rugns", Json::array()}}, "rugns");
+  says({{"workload", nullptr}}, "workload");
+  says({{"workload", {{"btach", 2}}}}, "btach");
+  says({{"workload", {{"batch", 1.5}}}}, "batch");
+  says({{"workload", {{"batch", 1e30}}}}, "batch");
+  says({{"plan", {{"repeats", nullptr}}}}, "repeats");
+  says({{"plan", {{"repeats", 1'000'000'000}}}}, "repeats");
+  says({{"start", Json::array()}}, "start");
+  says({{"start", {{"attn", "flash"}}}}, "start: unknown recipe field \"attn\"; known are device");
+  says({{"start", {{"attention", "flashy"}}}}, "\"attention\": \"flashy\" is not allowed; one of manual, math");
+  says({{"start", {{"attention", 3}}}}, "\"attention\": 3 is not allowed");
+  says({{"start", {{"vocabulary_rows", 0}}}}, "\"vocabulary_rows\": 0 is not allowed");
+  says({{"start", {{"vocabulary_rows", 1e30}}}}, "\"vocabulary_rows\": 1e+30 is not allowed");
+  says({{"start", {{"vocabulary_rows", "many"}}}}, "\"vocabulary_rows\": \"many\" is not allowed");
+}
 
 TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {
   EXPECT_NE(refusal({"bf16", "warp"}).find("rungs[1] \"warp\": unknown optimization; known are gpu"),
             std::string::npos);
-  EXPECT_NE(refusal({"bf16", "bf16"}).find("rungs[1] \"bf16\": it is on already"), std::string::npos);
+  EXPECT_NE(refusal({"bf16", "bf16"}).find("rungs[1] \"bf16\": it is on already; each may stand once"),
+            std::string::npos);
   EXPECT_NE(refusal({"gpu", "bf16", "fp16"}).find("rungs[2] \"fp16\": cannot follow \"bf16\""), std::string::npos);
-  EXPECT_NE(refusal({"tf32"}).find("rungs[0] \"tf32\": needs \"gpu\""), std::string::npos);
+  EXPECT_NE(refusal({"gpu", "onednn", "tf32"}).find("rungs[2] \"tf32\": cannot follow \"onednn\""), std::string::npos);
+  EXPECT_NE(refusal({"tf32"}).find("rungs[0] \"tf32\": needs \"gpu\" before it"), std::string::npos);
+  EXPECT_NE(refusal({"tf32", "gpu"}).find("rungs[0] \"tf32\": needs \"gpu\" before it"), std::string::npos);
   EXPECT_NE(refusal({"fused_adamw", "foreach"}).find("cannot follow \"fused_adamw\""), std::string::npos);
   EXPECT_EQ(refusal({"foreach", "fused_adamw"}), "accepted");
   EXPECT_EQ(refusal({"graph"}, {{"start", {{"device", "cuda"}}}}), "accepted");
@@ -65,6 +112,24 @@ TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {
   EXPECT_NE(refusal({"bf16"}, {{"workload", {{"model", "gpt5"}, {"batch", 1}, {"context", 8}}}})
                 .find("unknown model \"gpt5\""),
             std::string::npos);
+}
+
+TEST_F(LadderFile, TellsThatItCannotBeRead) {
+  const auto says = [](const std::string& name, const std::string& words) {
+    try {
+      (void)load_ladder(name);
+      ADD_FAILURE() << name << " is taken";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  says("nowhere.json", "nowhere.json: No such file");
+  says("../ladders/tiny", "../ladders/tiny: No such file");
+  says("/dev/zero", "/dev/zero: is not a regular file");
+  says("./", "./: is not a regular file");
+  (void)refusal_of_bytes("");
+  fs::resize_file(file_, (size_t{64} << 20) + 1);  // a hole, not written to the disk
+  says(file_.string(), "67108865 bytes; at most 67108864");
 }
 
 TEST_F(LadderFile, ShippedLaddersLoad) {
@@ -149,7 +214,7 @@ TEST(RecipeObstacle, WhatADeviceCannotDoIsRefused) {
   using model::Device;
   using model::MatmulPrecision;
   refused({.device = Device::cuda}, cpu, "no CUDA device");
-  refused({.execution = model::Execution::graph}, hopper, "needs device cuda");
+  refused({.execution = model::Execution::graph}, hopper, "execution graph needs device cuda");
   refused({.device = Device::cuda, .matmul_precision = MatmulPrecision::medium}, hopper, "has highest and high");
   refused({.device = Device::cuda, .matmul_precision = MatmulPrecision::high}, turing, "T4 has 7.5");
   refused({.device = Device::cuda, .autocast = Autocast::bf16}, turing, "needs compute capability 8.0");
@@ -166,7 +231,8 @@ TEST(RecipeObstacle, WhatADeviceCannotDoIsRefused) {
   for (const Attention attention : {Attention::manual, Attention::math, Attention::efficient}) {
     possible({.device = Device::cuda, .attention = attention}, hopper);
   }
-  refused({.attention = Attention::efficient}, cpu, "a CPU has manual, math, flash");
+  refused({.attention = Attention::efficient}, cpu, "attention efficient needs device cuda; a CPU has manual, math");
+  refused({.attention = Attention::cudnn}, cpu, "attention cudnn needs device cuda; a CPU has manual, math");
   possible({.attention = Attention::flash}, cpu);
 }
 

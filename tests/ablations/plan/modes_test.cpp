@@ -29,7 +29,7 @@ std::string refusal(const std::string& ladder, const DesignFlags& flags, const M
   } catch (const std::invalid_argument& error) {
     return error.what();
   } catch (const harness::Unfit& error) {
-    return error.what();
+    return std::string("unfit: ") + error.what();
   }
   return "accepted";
 }
@@ -96,6 +96,9 @@ TEST(Factorial, RefusesWhatItCannotHave) {
   EXPECT_NE(refusal("gpt2-cpu", {.mode = "factorial", .factors = "bf16,tf32"}, cpu)
                 .find("--factors tf32: ladder gpt2-cpu has here"),
             std::string::npos);
+  EXPECT_NE(
+      refusal("gpt2", {.mode = "factorial", .factors = "graph"}, cpu).find("--factors graph: ladder gpt2 has here"),
+      std::string::npos);
   EXPECT_NE(refusal("tiny", {.mode = "factorial", .factors = "gpu,graph"}, hopper)
                 .find("the subset graph cannot be had: \"graph\": needs \"gpu\""),
             std::string::npos);
@@ -157,7 +160,7 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   const auto says = [](const DesignFlags& flags, const std::string& words) {
     EXPECT_NE(refusal("gpt2-cpu", flags, cpu).find(words), std::string::npos) << refusal("gpt2-cpu", flags, cpu);
   };
-  says({.mode = "all"}, "--mode all is not allowed; cumulative, leave-one-out");
+  says({.mode = "all"}, "--mode all is not allowed; cumulative, leave-one-out, one-at-a-time, factorial, sweep");
   says({.mode = "sweep"}, "--mode sweep needs --sweep");
   says({.mode = "cumulative", .sweep = "batch=1"}, "--mode cumulative is not allowed beside it");
   says({.factors = "bf16"}, "--factors needs --mode factorial");
@@ -169,9 +172,11 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   says({.sweep = "batch=0"}, "--sweep batch=0: 0 is not allowed; whole numbers from 1 to 65536 are");
   says({.sweep = "batch=1,-2"}, "-2 is not allowed");
   says({.sweep = "batch=1,2x"}, "2x is not allowed");
+  says({.sweep = "batch=65537"}, "65537 is not allowed");
   says({.sweep = "batch=99999999999999999999"}, "is not allowed");
   says({.sweep = "batch=2,02"}, "2 stands twice");
   says({.sweep = "batch="}, "an empty item");
+  says({.sweep = "batch=1,,2"}, "an empty item");
   says({.sweep = "batch=1", .rungs = {"warp"}}, "--rung warp: ladder gpt2-cpu has start, memory");
   says({.sweep = "batch=1", .rungs = {"bf16", "bf16"}}, "--rung bf16: it stands twice");
   says({.peer = "jax"}, "--with-peer jax is not allowed; pytorch is");
@@ -179,10 +184,9 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   says({.peer_modes = "eager"}, "--peer-modes needs --with-peer");
   says({.peer = "pytorch", .peer_modes = "cuda-graphs"},
        "cuda-graphs is for a CUDA device; eager, compile are available here");
-  says({.peer = "pytorch", .peer_modes = "jit"}, "jit is unknown");
-  EXPECT_NE(
-      refusal("gpt2", {.sweep = "batch=1", .rungs = {"graph"}}, cpu).find("--rung graph: not applicable here: no CUDA"),
-      std::string::npos);
+  says({.peer = "pytorch", .peer_modes = "jit"}, "jit is unknown; eager, compile are available here");
+  EXPECT_EQ(refusal("gpt2", {.sweep = "batch=1", .rungs = {"graph"}}, cpu),
+            "unfit: --rung graph: not applicable here: no CUDA device");
 }
 
 }  // namespace
