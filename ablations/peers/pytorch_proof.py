@@ -144,8 +144,7 @@ def observe(trainer) -> dict:
             "backward_nodes": nodes[0],
             "kept_for_backward": kept[0],
             "matrix_products": products,
-            "refault": {"bytes": 64 << 20, "faults": refaults()},
-            "skipped_steps": trainer.skipped_steps()}
+            "refault": {"bytes": 64 << 20, "faults": refaults()}}
 
 
 def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_bytes: int):

@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t refault_bytes = int64_t{64} << 20;
 
-// The library call that did most of the work: oneDNN also logs the reorders around a product.
+// The library call that made the product: oneDNN also logs the reorders around it.
 std::string product_kernel(const std::map<std::string, int64_t>& calls) {
   std::string kernel;
   for (const auto& [name, count] : calls) {
@@ -225,7 +225,6 @@ Json observe(model::Trainer& trainer) {
           {"matrix_products", contents.products},
           {"cuda_calls", calls},
           {"refault", {{"bytes", refault_bytes}, {"faults", refaults()}}},
-          {"skipped_steps", trainer.skipped_steps()},
           {"loss_scale", trainer.loss_scale()},
           {"memory",
            {{"weights_bytes", trainer.weight_bytes()},

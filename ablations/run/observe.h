@@ -27,7 +27,7 @@ inline constexpr int64_t observed_steps = 3;
 //   cuda_calls          of one step: {kernel_launches, graph_launches, host_waits, calls: {name: count}}, or
 //                       {unavailable: why}; null on a CPU
 //   refault             {bytes, faults}: page faults when 64 MiB are freed and allocated again
-//   skipped_steps, loss_scale   of the gradient scaler
+//   loss_scale          of the gradient scaler
 //   memory              {weights_bytes, gradients_bytes, optimizer_bytes,
 //                       activations_bytes: what a forward pass of one micro-step leaves for backward}
 nlohmann::json observe(model::Trainer& trainer);

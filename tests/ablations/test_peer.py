@@ -147,7 +147,7 @@ def test_same_losses_as_ours(case, plan, ladder, tokens, tmp_path) -> None:
     for field in ("parameters", "tokens_per_step", "flops_per_step", "seed", "data", "model", "batch", "context", "accumulation"):
         assert theirs["workload"][field] == ours["workload"][field], field
     assert theirs["observations"]["peer"] == {"program": "PyTorch", "version": torch.__version__, "mode": "eager"}
-    assert theirs["observations"]["skipped_steps"] == 0
+    assert theirs["timing"]["skipped_steps"] == ours["timing"]["skipped_steps"]
     assert theirs["memory"]["peak_source"] == ours["memory"]["peak_source"]
     assert len(theirs["timing"]["step_ms"]) == len(theirs["timing"]["page_faults"]) == WARMUP + TIMED
     timed = sorted(theirs["timing"]["step_ms"][WARMUP:])
@@ -272,6 +272,13 @@ def test_a_proof_fails_when_something_else_ran(what, module, plan, monkeypatch, 
     sabotage(module, monkeypatch.setattr)
     # What the C library does with freed memory depends on all the tests that this process has run.
     assert failed_proofs(execute(module, tmp_path, plan(recipe)), but="host_memory") == [what.split()[0]]
+
+
+def test_skipped_steps_are_in_its_record(module, plan, monkeypatch, tmp_path) -> None:
+    scaler = torch.amp.GradScaler
+    monkeypatch.setattr(torch.amp, "GradScaler", lambda *given, **options: scaler(*given, init_scale=2.0**40, **options))
+    timing = execute(module, tmp_path, plan({"autocast": "fp16", "attention": "flash", "optimizer": "fused"}))["timing"]
+    assert timing["skipped_steps"] == WARMUP + TIMED
 
 
 @pytest.mark.parametrize("asked, variables", [("release", KEEP), ("keep", {})], ids=["release", "keep"])
