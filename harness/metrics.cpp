@@ -164,21 +164,6 @@ std::vector<std::string> default_metrics(const std::string& chip_name) {
   return metrics;
 }
 
-std::vector<std::string> split_metrics(const std::string& list) {
-  std::vector<std::string> names;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string name = list.substr(begin, end - begin);
-    if (name.empty()) throw std::invalid_argument(fmt::format("--metrics {}: a name is empty", list));
-    if (std::ranges::find(names, name) != names.end()) {
-      throw std::invalid_argument(fmt::format("--metrics {}: \"{}\" stands twice", list, name));
-    }
-    names.push_back(name);
-    begin = end + 1;
-  }
-  return names;
-}
-
 MetricSet::MetricSet(const std::string& chip, std::vector<std::string> metrics, std::span<const uint8_t> availability)
     : names_(std::move(metrics)),
       availability_(availability.begin(), availability.end()),

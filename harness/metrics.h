@@ -33,9 +33,6 @@ std::vector<BaseMetric> base_metrics(const std::string& chip);
 // chip without memory of its own has no DRAM counters, so its set has none.
 std::vector<std::string> default_metrics(const std::string& chip);
 
-// "a,b" -> {"a", "b"}. Throws std::invalid_argument for an empty name and for one that stands twice.
-std::vector<std::string> split_metrics(const std::string& list);
-
 struct ReleaseChip {
   void operator()(CUpti_Profiler_Host_Object* chip) const;
 };

@@ -229,17 +229,19 @@ void add_profile(CommandLine& line) {
   add_wait(command, flags->run.wait);
   add_workload_flags(command, flags->run.workload, "gpt2-124m, or the ladder's",
                      "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
+  add_deterministic_flag(command, flags->run.workload);
   command.heading("Where the results go");
   auto* out = add_text(command, "--out", flags->out,
                        "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
   command.add_flag("--json", flags->json, "print the result as JSON");
   for (CLI::Option* option : {recipe, rung, out, ladder}) list->excludes(option);
   for (const char* flag : workload_flags) list->excludes(command.get_option(flag));
+  list->excludes(command.get_option("--deterministic"));
   command.callback([&line, &command, flags, ladder, out] {
     if (ladder->count() > 0 && flags->run.rung.empty() && flags->diff.empty()) {
       throw std::invalid_argument("--ladder: says where --rung or --diff is looked up, and neither is given");
     }
-    std::vector<CLI::Option*> of_steps{ladder, out};
+    std::vector<CLI::Option*> of_steps{ladder, out, command.get_option("--deterministic")};
     for (const char* flag : workload_flags) of_steps.push_back(command.get_option(flag));
     for (const CLI::Option* option : of_steps) {
       if (!flags->compares_files() || option->count() == 0) continue;

@@ -18,8 +18,8 @@ void add_report(CommandLine& line) {
        .about =
            "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
            "charts/, every chart that there is data for, as SVG, PNG and Vega-Lite. Beside them rungs.csv, steps.csv, "
-           "benchmark.json (the form of Google Benchmark, which its compare.py reads) and report.json, which holds "
-           "every number that is drawn.\n"
+           "benchmark.json (the form of Google Benchmark, which its compare.py reads) and report.json, from which all "
+           "of it is drawn.\n"
            "Measures nothing, so that a study can be drawn wherever its folder is copied to: every number is computed "
            "again from the records. What lies in a study's folder with/ is shown beside it. Two studies are compared "
            "rung by rung, whatever they were measured on, and the page names what "

@@ -12,6 +12,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/text/list.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
@@ -71,20 +72,19 @@ int trace(const ProfileFlags& flags) {
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : fs::path(flags.out);
   Occupied devices;
   if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
-  std::optional<Rates> rates;
+  std::optional<Limits> limits;
   if (flags.roofline) {
     // First, because tracing leaves a process slower.
     const model::DeterminismScope determinism(options.recipe.deterministic);  // cuBLAS asks at its first product only
-    rates = measure_rates();
+    limits = limits_from_rates(options.recipe, measure_rates());
+    if (!limits) {
+      throw harness::Unfit("--roofline: this machine's rate for such products could not be measured; leave it out");
+    }
     reset_peak_memory(options.recipe);  // of gibibytes that no step needs
   }
   TracedRun traced = trace_run(options, title);
   std::string distances;
-  if (rates) {
-    const auto limits = limits_from_rates(options.recipe, *rates);
-    if (!limits)
-      throw std::runtime_error(
-          "--roofline: this machine's rate for such products could not be measured; the trace is made without it");
+  if (limits) {
     const model::Config config = model::with_positions(model::preset(options.model), options.positions);
     const Roofline roof =
         roofline(model::step_costs(config, options.recipe, options.B, options.T, options.accumulation), *limits,
@@ -193,7 +193,7 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
 int profile(const ProfileFlags& flags) {
   if (!flags.run.plan.empty()) harness::die_with_parent();  // the runner's child (trace_rung)
   std::vector<std::string> metrics;
-  if (!flags.metrics.empty()) metrics = harness::split_metrics(flags.metrics);
+  if (!flags.metrics.empty()) metrics = list_of(flags.metrics, "--metrics " + flags.metrics);
   if (flags.list_metrics) return list_metrics(flags, metrics);
   if (flags.counters) return counters(flags, metrics);
   if (!metrics.empty()) throw std::invalid_argument("--metrics: needs --counters or --list-metrics");

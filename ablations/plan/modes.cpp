@@ -1,5 +1,7 @@
 #include "ablations/plan/modes.h"
 
+#include "ablations/text/list.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,20 +31,6 @@ constexpr std::array<PeerMode, 4> peers{{{"eager", "PyTorch eager", true},
                                          {"cuda-graphs", "PyTorch CUDA graphs", false}}};
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
-
-// "a,b,c" -> a b c. None may be empty or stand twice.
-std::vector<std::string> list_of(const std::string& text, const std::string& where) {
-  std::vector<std::string> items;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
-    if (item.empty()) refuse(where + ": an empty item; a list such as a,b,c is allowed");
-    if (std::ranges::find(items, item) != items.end()) refuse(fmt::format("{}: {} stands twice", where, item));
-    items.push_back(item);
-    begin = end + 1;
-  }
-  return items;
-}
 
 void read_sweep(const std::string& text, Design& design) {
   const size_t equals = text.find('=');

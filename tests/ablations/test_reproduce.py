@@ -2,10 +2,12 @@
 status. That every single value of a study is looked at stands in verify_test.cpp.
 """
 
+import html
 import json
 import math
 import pathlib
 import re
+import shlex
 import shutil
 
 import jsonschema
@@ -155,6 +157,18 @@ def test_deterministic_is_on_every_rung_and_repeats(ladder, study) -> None:
     assert len(found) == 3 and all(losses == [losses[0]] * len(losses) for losses in found.values())
     plain = ladder(*RUN, "--json")
     assert json.loads(plain.stdout)["recipe"]["deterministic"] is False
+
+
+def test_the_commands_of_its_report_measure_it_again(ladder, study, tmp_path) -> None:
+    assert ladder("report", study, "--out", tmp_path).returncode == 0
+    page = html.unescape((tmp_path / "report.html").read_text())
+    commands = re.findall(r"\bladder ((?:run|profile) [^<\n]*--rung flash\b[^<\n]*)", page)
+    assert [command.split()[0] for command in commands] == ["run", "profile"]
+    for command in commands:
+        done = ladder(*shlex.split(command.replace("--ladder small", f"--ladder '{study.parent / 'small.json'}'")), "--json",
+                      cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["recipe"]["deterministic"] is True
 
 
 @pytest.fixture

@@ -121,12 +121,4 @@ TEST(Metrics, AChipListsItsBaseMetrics) {
   }
 }
 
-TEST(Metrics, AListIsSplitAtItsCommas) {
-  EXPECT_EQ(split_metrics("a.sum,b.avg"), (std::vector<std::string>{"a.sum", "b.avg"}));
-  EXPECT_EQ(split_metrics("a"), (std::vector<std::string>{"a"}));
-  for (const char* bad : {"", ",", "a,", ",a", "a,,b", "a,b,a"}) {
-    EXPECT_THROW(split_metrics(bad), std::invalid_argument) << bad;
-  }
-}
-
 }  // namespace
