@@ -134,7 +134,7 @@ int64_t runs_in_baselines(const Plan& plan) {
 
 Plan gate_plan(const GateFlags& flags) {
   const std::string ladder = flags.ladder.empty() ? ladder_for_this_machine() : flags.ladder;
-  const int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
+  int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
   Plan plan = make_plan(ladder, {.workload = flags.workload, .repeats = 1, .order_seed = 0, .limit_s = flags.limit_s});
   const bool both = flags.calibrate || !flags.base.empty();
   plan.gate = GateTerms{.min_effect = flags.min_effect,
@@ -159,7 +159,8 @@ Plan gate_plan(const GateFlags& flags) {
   if (!both) {
     const int64_t stored = runs_in_baselines(plan);
     if (stored > 0 && stored < pairs + plan.gate->top_up) {
-      plan.gate->top_up = std::max<int64_t>(stored - pairs, 0);
+      pairs = std::min(pairs, stored);
+      plan.gate->top_up = stored - pairs;
       fmt::print(stderr, "note: a baseline here has {} runs, so there can be no more pairs than that\n", stored);
     }
     plan.repeats = pairs + plan.gate->top_up;
@@ -186,7 +187,7 @@ Plan open_gate(const fs::path& folder) {
 }
 
 // The verdict of a gate that has come to its end. It is not judged again: what it has saved would be compared with
-// itself. None where a run is missing or is to be made again.
+// itself. None where a run is missing.
 std::optional<Json> ended_verdict(const Plan& plan, const fs::path& folder) {
   if (!fs::exists(folder / "gate.json")) return std::nullopt;
   Json verdict = harness::read_json(folder / "gate.json", "gate");

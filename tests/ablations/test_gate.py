@@ -163,8 +163,11 @@ def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
     assert name == json.loads(pathlib.Path(file).read_text())["recipe_hash"] + ".json"
     assert device.endswith("-1-threads")
     before = pathlib.Path(file).read_bytes()
-    slow = ladder("gate", "--head", at_pace(2), *common, "--save", "--out", tmp_path / "slow", timeout=600)
+    slow = ladder("gate", "--head", at_pace(2), *SMALL, *LARGE_EFFECT, "--pairs", 8, "--top-up", 2, "--baselines", baselines, "--save",
+                  "--out", tmp_path / "slow", timeout=600)
     assert slow.returncode == 1, slow.stdout + slow.stderr
+    assert "a baseline here has 6 runs, so there can be no more pairs than that" in slow.stderr
+    assert verdict_of(tmp_path / "slow")["pairs"] == 6 and len(list((tmp_path / "slow" / "records").iterdir())) == 6
     assert pathlib.Path(file).read_bytes() == before  # a regression is no new baseline
     assert any("not interleaved" in warning for warning in verdict_of(tmp_path / "slow")["warnings"])
     # A file that was tampered with, or belongs elsewhere, is refused.
