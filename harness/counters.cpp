@@ -17,10 +17,6 @@
 namespace harness {
 namespace {
 
-void check_cuda(const char* call, cudaError_t error) {
-  if (error != cudaSuccess) throw std::runtime_error(fmt::format("{}: {}", call, cudaGetErrorString(error)));
-}
-
 int current_device() {
   if (!this_machine().gpu) throw Unfit("counters are a GPU's: " + this_machine().no_gpu_reason);
   int device = 0;

@@ -2,6 +2,7 @@
 
 #include "harness/unfit.h"
 
+#include <cuda_runtime_api.h>
 #include <cupti.h>
 #include <fmt/format.h>
 
@@ -100,6 +101,10 @@ void check_cupti(const char* call, CUptiResult result) {
   const std::string what = describe_cupti(call, result);
   if (const std::string advice = remedy(result); !advice.empty()) throw Unfit(fmt::format("{} [{}]", advice, what));
   throw std::runtime_error(what);
+}
+
+void check_cuda(const char* call, cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(fmt::format("{}: {}", call, cudaGetErrorString(error)));
 }
 
 void check_counters_exist(const char* call, CUptiResult result) {

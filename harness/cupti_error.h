@@ -1,7 +1,8 @@
-// What a refused call of CUPTI's means to the person who asked, and what to do about it.
+// What a refused call of CUPTI's or CUDA's means to the person who asked, and what to do about it.
 #pragma once
 
 #include <cupti_result.h>
+#include <driver_types.h>
 
 #include <cstdint>
 #include <string>
@@ -15,6 +16,9 @@ std::string describe_cupti(const char* call, CUptiResult result);
 // Throws for everything but success: Unfit with the remedy where the machine refuses (permission, another tool, a
 // virtual or partitioned GPU), std::runtime_error otherwise.
 void check_cupti(const char* call, CUptiResult result);
+
+// Throws std::runtime_error for everything but success.
+void check_cuda(const char* call, cudaError_t error);
 
 // As check_cupti, for a call that comes before anything was asked: whatever it answers, it is the machine that refuses.
 void check_counters_exist(const char* call, CUptiResult result);

@@ -102,12 +102,18 @@ std::vector<std::string> flags(const GpuWatch& watch) {
   std::vector<std::string> result;
   const std::vector<double> clocks = series(watch, "sm_clock_mhz").first;
   const double usual = clocks.empty() ? 0 : median(clocks);
+  const auto fell = [&](const GpuSample& sample) {
+    const auto& clock = sample.at("sm_clock_mhz").value;
+    return clock && *clock < 0.9 * usual && (bits_of(sample) & power_cap) != 0;
+  };
+  // At the cap a single sample now and then finds a low clock.
+  const bool held_back = 20 * std::ranges::count_if(watch.samples, fell) > std::ssize(watch.samples);
   uint64_t seen = 0;
   size_t throttled = 0;
   for (const GpuSample& sample : watch.samples) {
     uint64_t counts = 0;
     for (const Reason& reason : reasons) counts |= reason.throttles ? reason.bit : 0;
-    if (const auto clock = sample.at("sm_clock_mhz").value; clock && *clock < 0.9 * usual) counts |= power_cap;
+    if (held_back && fell(sample)) counts |= power_cap;
     const uint64_t bits = bits_of(sample) & counts;
     seen |= bits;
     if (bits != 0) ++throttled;

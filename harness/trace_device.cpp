@@ -1,3 +1,4 @@
+#include "files/printable.h"
 #include "harness/cupti_error.h"
 #include "harness/trace.h"
 
@@ -128,9 +129,6 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
   while (valid_bytes > 0 && (end = cuptiActivityGetNextRecord(buffer, valid_bytes, &record)) == CUPTI_SUCCESS) {
     auto raw = read(record);
     if (!raw) continue;
-    if (raw->activity.end_ns < raw->activity.begin_ns) fault = "CUPTI recorded an activity that ends before it begins";
-    // So CUPTI says that it could not collect the times.
-    if (raw->activity.on_device() && raw->activity.begin_ns == 0) fault = "CUPTI could not time all that the GPU did";
     found.push_back(std::move(*raw));
   }
   if (end != CUPTI_ERROR_MAX_LIMIT_REACHED) fault = fmt::format("CUPTI's records cannot be read (result {})", int{end});
@@ -231,13 +229,13 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
     Tracing tracing;
     tracing.start();
     prepare();
-    cudaDeviceSynchronize();
+    check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
     trace.begin_ns = now_ns();
     for (int64_t i = 0; i < steps; ++i) {
       begins.push_back(now_ns());
       step();
     }
-    cudaDeviceSynchronize();
+    check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
     trace.end_ns = now_ns();
     Tracing::flush();
   }
@@ -248,7 +246,9 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
   // The host runs ahead of the device: a kernel is of the step whose code made the call for it.
   std::unordered_map<uint64_t, int64_t> asked_ns;  // by correlation
   for (const Raw& raw : s.raw) {
-    if (raw.activity.kind == Activity::Kind::call) asked_ns[raw.activity.correlation] = raw.activity.begin_ns;
+    if (raw.activity.kind == Activity::Kind::call && raw.activity.begin_ns != 0) {
+      asked_ns[raw.activity.correlation] = raw.activity.begin_ns;
+    }
   }
   for (Raw& raw : s.raw) {
     Activity& activity = raw.activity;
@@ -258,7 +258,12 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
     }
     // The device's times are converted to the host's, not to the microsecond: a call's own time says whose it is.
     const int64_t when = asked == asked_ns.end() ? activity.begin_ns : asked->second;
-    if (when < trace.begin_ns || when > trace.end_ns) continue;  // of `prepare`
+    const bool untimed = activity.begin_ns == 0 || activity.end_ns < activity.begin_ns;  // 0: CUPTI could not tell
+    if (when != 0 && (when < trace.begin_ns || when > trace.end_ns)) continue;           // of `prepare`
+    if (activity.on_device() && untimed) {
+      throw std::runtime_error(fmt::format("CUPTI could not time all that the GPU did: {} has {} to {} ns",
+                                           files::shortened(activity.name, 60), activity.begin_ns, activity.end_ns));
+    }
     const auto& known = raw.graph_node != 0 ? s.label_of_node : s.label_of_call;
     const auto found = known.find(raw.graph_node != 0 ? raw.graph_node : activity.correlation);
     if (found != known.end()) activity.label = labels.at(found->second);

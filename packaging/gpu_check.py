@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 FULL = Plan(495, 80, 10, 150, [
     Study("b16", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 20 --explain --with-peer pytorch "
           "--peer-modes compile", repeat_s=130, traces_s=70),
-    Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5", repeat_s=60),
+    Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5", repeat_s=80),
     Study("leave-one-out", 2.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --mode leave-one-out", repeat_s=50),
     Study("peers", 6, "--ladder gpt2 -B 16 --repeats 2 --warmup 6 --steps 15 --with-peer pytorch "
           "--peer-modes eager,compile,cuda-graphs", asked_for=True),
@@ -69,7 +69,7 @@ ON_CPU = Plan(700, 60, 30, 300, [  # time for slow and busy machines
 MOST_STUDIES = 3  # two files each, beside README.md and check.log
 # Tests that count or fill what all processes on the GPU share, or look who is there: one after the other, last.
 ALONE = ["Monitor", "Memory", "Counting"]
-ALONE_S = 20  # at least, for each of them
+ALONE_S = 30  # at least, for each of them
 PROFILE_S = 30  # likewise, for each profile; a study before them leaves it
 
 

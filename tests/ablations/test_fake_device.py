@@ -133,6 +133,7 @@ def test_memory_at_full_size(run) -> None:
     records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1") for rung in ("gpu", "graph", "fused_adamw")}
     peaks = {rung: record["memory"]["reserved_peak_bytes"] / 2**30 for rung, record in records.items()}
     assert peaks["fused_adamw"] < 0.6 * peaks["graph"] and max(peaks.values()) < 130, peaks
+    assert all(set(record["timing"]["allocator"].values()) == {0} for record in records.values())  # warm-up has taken all it needs
     memory = {rung: record["memory"] for rung, record in records.items()}
     activations = {rung: of["activations_bytes"] / 2**30 for rung, of in memory.items()}
     assert 0 < activations["fused_adamw"] < 0.6 * activations["graph"], activations  # B x 12 x T x T are not kept
@@ -253,12 +254,12 @@ def test_a_trace_bears_unknown_records_and_any_order(ladder, device, traces, tmp
 
 
 @pytest.mark.parametrize("records, said", [("dropped", "CUPTI dropped 5 records"),  # also those after the last buffer
-                                           ("untimed", "CUPTI could not time all that the GPU did")])
+                                           ("untimed", "CUPTI could not time all that the GPU did: void ")])
 def test_a_trace_that_lost_records_or_times_is_an_error(ladder, device, tmp_path, records, said) -> None:
     done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", "bf16", *TINY, "--out", tmp_path / "trace",
                   variables=device | {"FAKE_CUPTI": records})
     assert done.returncode == 1
-    assert done.stderr.strip().splitlines()[-1] == f"ladder: {said}", done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith(f"ladder: {said}"), done.stderr
     assert not list((tmp_path / "trace").glob("*.json"))
 
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -67,6 +68,15 @@ inline void expect_learns(const std::vector<double>& losses) {
   ASSERT_GT(losses.size(), 1U);
   EXPECT_NEAR(losses.front(), std::log(50257.0), 1.0);
   EXPECT_NE(losses.back(), losses.front());
+}
+
+// To the bit; names the first step that differs, and by how much.
+inline void expect_same(const std::vector<double>& losses, const std::vector<double>& expected) {
+  ASSERT_EQ(losses.size(), expected.size());
+  const auto [seen, other] = std::ranges::mismatch(losses, expected);
+  if (seen == losses.end()) return;
+  ADD_FAILURE() << "step " << seen - losses.begin() << " has loss " << *seen << " and not " << *other << ": "
+                << *seen - *other << " apart";
 }
 
 }  // namespace device_tests

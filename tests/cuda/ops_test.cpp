@@ -107,7 +107,9 @@ TEST(Ops, EveryAttentionFollowsFloat64) {
       const bool cuda_only = kind == Attention::efficient || kind == Attention::cudnn;
       const bool sixteen_bits = kind == Attention::flash || kind == Attention::cudnn;
       if (rehearsal() ? cuda_only : sixteen_bits && recipe.autocast == Autocast::off) continue;
-      EXPECT_LT(worst_error(attention, recipe), allowed(recipe)) << to_json(recipe).dump();
+      // Its float32 products are three of TF32's, which leave out the product of the two small parts.
+      const double more = kind == Attention::efficient && recipe.autocast == Autocast::off ? 3 : 1;
+      EXPECT_LT(worst_error(attention, recipe), more * allowed(recipe)) << to_json(recipe).dump();
     }
   }
 }

@@ -95,7 +95,7 @@ void compare_with_eager(Recipe recipe, TrainerOptions options) {
   // not.
   const bool same_kernels = recipe.optimizer == Optimizer::fused;
   if (same_kernels && repeats_to_the_bit) {
-    EXPECT_EQ(replayed, eager);
+    expect_same(replayed, eager);
     return;
   }
   for (size_t i = 0; i < eager.size(); ++i) {

@@ -184,6 +184,12 @@ TEST(Monitor, ThePowerCapCountsOnlyWhereClocksFell) {
   EXPECT_TRUE(flagged({sample(1980, 0x4), sample({}, 0x4)}).empty());
   EXPECT_EQ(flagged({sample(1980, 0x4), sample(1980, 0x4), sample(1781, 0x4)}),
             std::vector<std::string>{"throttled: SwPowerCap in 1 of 3 samples, SM clock from 1980 down to 1781 MHz"});
+  std::vector<GpuSample> long_run(39, sample(1980, 0x4));
+  long_run.push_back(sample(1700, 0x4));
+  EXPECT_TRUE(flagged(long_run).empty());
+  long_run.push_back(sample(1700, 0x4));
+  long_run.push_back(sample(1700, 0x4));
+  EXPECT_EQ(flagged(long_run).size(), 1);
   for (const auto& [bit, name] : {std::pair{0x8, "HwSlowdown"},
                                   {0x20, "SwThermalSlowdown"},
                                   {0x40, "HwThermalSlowdown"},
