@@ -181,11 +181,11 @@ std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs
             "{}: named twice, or the folder to merge into; a part that it holds counts anyway", folder.string()));
       }
     }
+    if (fs::exists(folder / "plan.json")) locks.emplace_back(folder);  // first: no run may end while it is read
     sources.push_back(read_source(folder));
     if (sources.back().plan.shard && fs::exists(out) && fs::equivalent(out, folder)) {
       throw std::invalid_argument(fmt::format("{}: holds a shard; merge into another folder", out.string()));
     }
-    locks.emplace_back(folder);
   };
   if (fs::exists(out / "plan.json")) {
     if (group_by_device) {
@@ -201,7 +201,10 @@ std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs
   if (!group_by_device) prepared.push_back(prepare(out, pointers(sources)));
   for (auto& [device, parts] : groups) {
     const fs::path folder = out / device;
-    if (fs::exists(folder / "plan.json")) parts.insert(parts.begin(), read_source(folder));
+    if (fs::exists(folder / "plan.json")) {
+      locks.emplace_back(folder);
+      parts.insert(parts.begin(), read_source(folder));
+    }
     prepared.push_back(prepare(folder, pointers(parts)));
   }
   if (prepared.empty()) {
