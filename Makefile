@@ -23,9 +23,8 @@ export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_f
 # $(call configure,PRESET): only when not yet done, or done with another toolchain, whose paths the
 # CMake cache would otherwise keep.
 configure = @grep -qsF "$(ENV)/" build/$(1)/CMakeCache.txt && test -f build/$(1)/build.ninja || \
-  { echo "[configure] build/$(1)"; cmake --fresh --preset $(1) -DPython3_EXECUTABLE="$(ENV)/bin/python" \
-    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON; }
-compile = @echo "[build] compiling $(2) with $(JOBS) jobs (about $(3) minutes the first time)"; \
+  { echo "[configure] build/$(1)"; cmake --fresh --preset $(1) -DPython3_EXECUTABLE="$(ENV)/bin/python"; }
+compile = @echo "[build] compiling $(2) with $(JOBS) jobs (minutes, the first time)"; \
   cmake --build build/$(1) -j $(JOBS)
 
 needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
@@ -36,7 +35,7 @@ needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
 
 build: setup  ## the program, build/release/ladder (the default)
 	$(call configure,release)
-	$(call compile,release,the program,3) --target ladder
+	$(call compile,release,the program) --target ladder
 
 setup:  ## Debian's libraries and the private environment with LibTorch
 	@$(PYTHON) setup/toolchain.py
@@ -52,17 +51,17 @@ run: build data  ## build, then `ladder ablate $(ARGS)`
 
 micro: setup  ## the operations one by one, into build/release/micro.json; ARGS="--out FILE" for another
 	$(call configure,release)
-	$(call compile,release,the micro benchmarks,3) --target ladder_micro
+	$(call compile,release,the micro benchmarks) --target ladder_micro
 	build/release/micro --benchmark_min_time=0.05 --out build/release/micro.json $(ARGS)
 
 test: setup-tests data  ## build everything and run every test
 	$(call configure,release)
-	$(call compile,release,the program and its tests,6)
+	$(call compile,release,the program and its tests)
 	PYTHONPATH="$(TEST_PACKAGES)" TEST_PACKAGES_NEEDED=1 ctest --preset release -j $(JOBS) --output-on-failure --no-tests=error
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call configure,asan)
-	$(call compile,asan,the readers' tests with sanitizers,6) --target reader_tests fuzz_tests
+	$(call compile,asan,the readers' tests with sanitizers) --target reader_tests fuzz_tests
 	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset asan --output-on-failure --no-tests=error
 
 fuzz: setup-tests  ## the file readers under libFuzzer, FUZZ_SECONDS (60) each; needs clang
@@ -71,12 +70,12 @@ fuzz: setup-tests  ## the file readers under libFuzzer, FUZZ_SECONDS (60) each; 
 	  clang++ -x c++ -fsanitize=fuzzer,address -o /dev/null - 2> /dev/null \
 	  || { echo "libFuzzer is missing: sudo apt-get install libclang-rt-$$(clang++ -dumpversion | cut -d. -f1)-dev"; exit 2; }
 	$(call configure,fuzz)
-	$(call compile,fuzz,the fuzzers,8) --target fuzzers
+	$(call compile,fuzz,the fuzzers) --target fuzzers
 	tests/fuzz/run build/fuzz $(or $(FUZZ_SECONDS),60)
 
 bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
 	$(call configure,release)
-	$(call compile,release,the program with its device tests and micro benchmarks,4) --target ladder device_tests ladder_micro
+	$(call compile,release,the program with its device tests and micro benchmarks) --target ladder device_tests ladder_micro
 	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
 
 gpu-check: bundle  ## what only a GPU can tell, within its own limit of time, into a folder: bundle/gpu-check $(ARGS)

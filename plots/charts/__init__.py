@@ -2,7 +2,7 @@
 
 A chart's file has NAME (of its files and of its place in the page), QUESTION, and draw(), which takes a report's study
 ({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for OF_REPORT, the whole report, and returns a Chart or,
-where there is nothing to draw, a Missing. draw() computes no number: all of them stand in the document.
+where there is nothing to draw, a Missing. draw() computes no statistic: times, intervals and verdicts stand in the document.
 """
 
 import importlib
