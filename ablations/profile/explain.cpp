@@ -27,7 +27,8 @@ namespace {
 constexpr double worth_telling = 0.005;
 
 struct Entry {
-  double ms = 0, count = 0;
+  double ms = 0;
+  int64_t count = 0;
   double least_ms = 0, most_ms = 0;  // of the traced steps
 };
 
@@ -83,11 +84,8 @@ void visit_pairs(const std::map<std::string, Entry>& before, const std::map<std:
 
 std::string arrow(const std::string& before, const std::string& after) { return before + " -> " + after; }
 
-// Counts in a sentence: "1,412", "3".
+// A count: "1,412", "3".
 std::string whole(double value) { return value < 99.5 ? fmt::format("{:.0f}", value) : number(std::round(value)); }
-
-// Counts in a table: "1,412", "3", and "0.50" of what comes in every other step.
-std::string count(double value) { return std::abs(value - std::round(value)) < 1e-6 ? whole(value) : number(value); }
 
 Entry busy_of(const Json& summary) {
   return {.ms = summary.at("busy_ms"), .least_ms = summary.at("least_busy_ms"), .most_ms = summary.at("most_busy_ms")};
@@ -221,7 +219,7 @@ std::string explanation_table(const Json& as_written) {
     const std::string unit = bytes ? "GiB" : total.at("unit").get<std::string>();
     const auto value = [&](const char* of) {
       const double plain = total.at(of).get<double>();
-      return unit.empty() ? count(plain) : number(plain * scale);
+      return unit.empty() ? whole(plain) : number(plain * scale);
     };
     text += fmt::format("{:<30} {:>15} {:>15} {}\n", total.at("what").get<std::string>(), value("before"),
                         value("after"), unit);
@@ -263,8 +261,8 @@ std::string trace_table(const Json& as_written) {
   const auto table = [&](const char* title, const Rows& rows, size_t most) {
     text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(columns, '-'));
     for (const auto& [name, entry] : rows | std::views::take(most)) {
-      text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name, 50), count(entry.count), number(entry.ms),
-                          100 * entry.ms / step);
+      text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name, 50),
+                          whole(static_cast<double>(entry.count)), number(entry.ms), 100 * entry.ms / step);
     }
   };
   const auto or_none = [](const std::string& name) { return name.empty() ? std::string("(no label)") : name; };

@@ -105,8 +105,7 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
     if (!plan.rungs[i].peer.empty() || rungs[i].at("status") != "measured" || !fs::exists(file)) continue;
     Json trace = harness::read_json(file, "trace");
     trace["title"] = rungs[i].at("label");
-    for (const char* field : {"busy_ms", "busy_percent", "idle_ms", "launch_bound_percent", "operations", "kernels",
-                              "kernel_launches", "graph_launches", "by_phase"}) {
+    for (const char* field : {"busy_percent", "idle_ms", "launch_bound_percent", "by_phase"}) {
       rungs[i]["profile"][field] = trace.at("summary").at(field);
     }
     // From a CPU to a GPU there is nothing in common to tell.

@@ -187,8 +187,9 @@ const std::vector<Hostile>& hostile_files() {
       {"long_number", "trace", [] { return std::string(kMany, '1'); }},
       {"many_kernels", "trace",
        [] {
-         return with("trace/valid.json", "/summary/by_name",
-                     std::vector<Json>(kMany / 50, {{"name", "<<<<"}, {"ms", 1}, {"count", 1}}));
+         return with(
+             "trace/valid.json", "/summary/by_name",
+             std::vector<Json>(kMany / 75, {{"name", "<<<<"}, {"ms", 1}, {"min_ms", 1}, {"max_ms", 1}, {"count", 1}}));
        },
        true},
       {"header_of_arrays", "safetensors", [] { return safetensors(repeated("[", kMany)); }},
