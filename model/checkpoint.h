@@ -14,7 +14,7 @@ namespace model {
 
 // Names with or without the leading "transformer." are accepted, and so are the buffers and the tied lm_head.weight
 // that some files carry. Throws std::invalid_argument naming the file and the tensor that is missing, unknown, or of
-// another shape or type than the model's (float32, float16 and bfloat16 are read).
+// another shape or type than the model's (float16, bfloat16, float32 and float64 are read).
 void load_weights(GPT2& model, const std::filesystem::path& file);
 
 // float32, with the leading "transformer.". Throws std::system_error where the file cannot be written.

@@ -71,8 +71,8 @@ class Trainer {
   // The next step dispatches its operations once more, into a new graph; where steps are eager they always do.
   void recapture() { executor_->recapture(); }
 
-  // Called with "data", "forward", "backward", "clip", "update" as each begins and "" at the end of a step. Not called
-  // from replayed graphs.
+  // Called with "data", "forward", "backward", "clip", "update" as each begins, with "replay" for what a captured graph
+  // does, and with "" at the end of a step.
   std::function<void(std::string_view phase)> on_phase = [](std::string_view) {};
 
  private:

@@ -29,8 +29,8 @@ def of_sides(flag):
 
 
 def disturbed_words(entry):
-    """'2 of the runs were disturbed: ...', or nothing. A run may have several flags; each begins with its side and id."""
-    runs = len({tuple(flag.split(" ")[:2]) for flag in entry["flags"]})
+    """'2 of the runs were disturbed: ...', or nothing."""
+    runs = len(entry["flags"])  # one line for each such run
     return f"{runs} of the runs {'was' if runs == 1 else 'were'} disturbed: {of_sides(entry['flags'][0])}" if runs else ""
 
 

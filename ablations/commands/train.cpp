@@ -9,10 +9,8 @@
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/data.h"
-#include "model/host_memory.h"
 #include "model/trainer.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,10 +33,7 @@ int train(const TrainFlags& flags) {
   const int64_t steps = workload.steps;
   const RunOptions options = run_options(run_flags);
   if (!flags.save.empty()) check_can_write("--save", flags.save);
-  model::apply_host_memory(options.recipe.host_memory);
-  at::set_num_threads(static_cast<int>(options.threads));
-  const model::TokenStream tokens =
-      model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", config.vocabulary);
+  const model::TokenStream tokens = tokens_of(options);
   model::Trainer trainer(
       config, options.recipe,
       {.B = options.B,

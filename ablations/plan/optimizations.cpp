@@ -9,8 +9,6 @@ using namespace model;
 
 namespace {
 
-std::string nowhere(const Recipe&, const Machine&) { return ""; }
-
 std::string cpu_only(const Recipe& recipe, const Machine&) {
   return recipe.device == Device::cpu ? "" : "an optimization of steps on the CPU";
 }
@@ -72,17 +70,12 @@ const std::vector<Optimization>& registry() {
        .summary =
            "Weights, optimizer state and activations live on the GPU and every operation runs there. Arithmetic stays "
            "full float32.",
-       .needs = {},
-       .excludes = {},
        .loss_tolerance = 1e-3,
-       .edit = [](Recipe& r, const Machine&) { r.device = Device::cuda; },
-       .pointless = nowhere},
+       .edit = [](Recipe& r, const Machine&) { r.device = Device::cuda; }},
       {.name = "memory",
        .title = "keep host memory",
        .summary = "The C library keeps the memory of freed tensors instead of handing it back to the kernel, which "
                   "would zero it and fault it in again page by page at the next step. Results do not change by a bit.",
-       .needs = {},
-       .excludes = {},
        .loss_tolerance = 1e-6,
        .edit = [](Recipe& r, const Machine&) { r.host_memory = HostMemory::keep; },
        .pointless = cpu_only},
@@ -91,7 +84,6 @@ const std::vector<Optimization>& registry() {
        .summary = "Matrix products of float32 tensors go to oneDNN instead of MKL (ATen's matmul precision "
                   "\"medium\"). Whether they stay float32 or become bfloat16 is the CPU's affair: the fingerprint "
                   "tells.",
-       .needs = {},
        .excludes = {"tf32"},
        .loss_tolerance = 2e-2,
        .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::medium; },
@@ -104,13 +96,11 @@ const std::vector<Optimization>& registry() {
        .needs = {"gpu"},
        .excludes = {"onednn"},
        .loss_tolerance = 1e-2,
-       .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; },
-       .pointless = nowhere},
+       .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; }},
       {.name = "bf16",
        .title = "bf16 autocast",
        .summary = "Matrix products and attention read and write bfloat16: half the bytes and faster arithmetic. "
                   "Weights, loss and optimizer stay float32.",
-       .needs = {},
        .excludes = {"fp16"},
        .loss_tolerance = 5e-2,
        .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::bf16; },
@@ -122,54 +112,40 @@ const std::vector<Optimization>& registry() {
        .needs = {"gpu"},
        .excludes = {"bf16"},
        .loss_tolerance = 5e-2,
-       .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::fp16; },
-       .pointless = nowhere},
+       .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::fp16; }},
       {.name = "graph",
        .title = "graph capture",
        .summary = "The whole step is recorded once as a CUDA graph and replayed with a single launch. The kernels are "
                   "the same; the gaps between them go.",
        .needs = {"gpu"},
-       .excludes = {},
        .loss_tolerance = 1e-3,
-       .edit = [](Recipe& r, const Machine&) { r.execution = Execution::graph; },
-       .pointless = nowhere},
+       .edit = [](Recipe& r, const Machine&) { r.execution = Execution::graph; }},
       {.name = "flash",
        .title = "flash attention",
        .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays more "
                   "the longer the context is.",
-       .needs = {},
-       .excludes = {},
        .loss_tolerance = 1e-3,
-       .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); },
-       .pointless = nowhere},
+       .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); }},
       {.name = "vocab",
        .title = "vocabulary 50304",
        .summary = "The embedding gets 47 rows that no token uses, so that its matrix products divide evenly into "
                   "tiles. The loss at the start rises by ln(50304/50257) = 0.0009, because the softmax has 47 more "
                   "terms.",
-       .needs = {},
-       .excludes = {},
        .loss_tolerance = 1e-3,
-       .edit = [](Recipe& r, const Machine&) { r.vocabulary_rows = padded(r.vocabulary_rows); },
-       .pointless = nowhere},
+       .edit = [](Recipe& r, const Machine&) { r.vocabulary_rows = padded(r.vocabulary_rows); }},
       {.name = "foreach",
        .title = "foreach AdamW",
        .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves kernel "
                   "launches. The arithmetic is the same.",
-       .needs = {},
        .excludes = {"fused_adamw"},
        .loss_tolerance = 1e-3,
-       .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::foreach; },
-       .pointless = nowhere},
+       .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::foreach; }},
       {.name = "fused_adamw",
        .title = "fused AdamW",
        .summary = "One operation per parameter group reads gradient, moments and weight once and writes them once. "
                   "Clipping the gradients happens in the same pass.",
-       .needs = {},
-       .excludes = {},
        .loss_tolerance = 1e-3,
-       .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::fused; },
-       .pointless = nowhere},
+       .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::fused; }},
   };
   return optimizations;
 }
@@ -194,7 +170,7 @@ std::string recipe_obstacle(const Recipe& recipe, const Machine& machine) {
 }
 
 std::string Optimization::obstacle(const Recipe& recipe, const Machine& machine) const {
-  if (std::string reason = pointless(recipe, machine); !reason.empty()) return reason;
+  if (std::string reason = pointless ? pointless(recipe, machine) : ""; !reason.empty()) return reason;
   for (const std::string& need : needs) {
     if (find_optimization(need)->is_on(recipe, machine)) continue;
     return need == "gpu" && !machine.gpu ? machine.no_gpu_reason : fmt::format("needs \"{}\"", need);

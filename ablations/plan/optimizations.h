@@ -14,15 +14,16 @@
 namespace ablations {
 
 struct Optimization {
-  std::string name;                   // in ladder files: "bf16"
-  std::string title;                  // in tables: "bf16 autocast"
-  std::string summary;                // two sentences for a newcomer
-  std::vector<std::string> needs;     // optimizations that must come before
-  std::vector<std::string> excludes;  // optimizations that must not have come before
-  double loss_tolerance;              // nats per token by which it may move a step's loss
+  std::string name;                        // in ladder files: "bf16"
+  std::string title;                       // in tables: "bf16 autocast"
+  std::string summary;                     // two sentences for a newcomer
+  std::vector<std::string> needs = {};     // optimizations that must come before
+  std::vector<std::string> excludes = {};  // optimizations that must not have come before
+  double loss_tolerance;                   // nats per token by which it may move a step's loss
   std::function<void(model::Recipe&, const harness::Machine&)> edit;
-  // Why it is no optimization on this machine on top of this recipe, though the recipe it makes may be possible.
-  std::function<std::string(const model::Recipe&, const harness::Machine&)> pointless;
+  // Why it is no optimization on this machine on top of this recipe, though the recipe it makes may be possible;
+  // nullptr: it is one everywhere.
+  std::function<std::string(const model::Recipe&, const harness::Machine&)> pointless = nullptr;
 
   // Why it cannot be had on this machine on top of this recipe: pointless, or what recipe_obstacle says of the recipe
   // it makes. Empty where it can.

@@ -10,7 +10,6 @@
 
 namespace ablations {
 
-using files::printable;
 using files::shortened;
 using harness::Json;
 
@@ -27,42 +26,31 @@ std::string change(double ratio) {
 // What stands in a setting; null: nothing.
 std::string with_name(const char* name, const Json& value) {
   if (value.is_null()) return "";
-  return fmt::format(", {} {}", name, printable(value.is_string() ? value.get<std::string>() : value.dump()));
+  return fmt::format(", {} {}", name, value.is_string() ? value.get<std::string>() : value.dump());
 }
 
 std::string device(const Json& setting) {
   const Json& name = setting.at("device");
-  std::string text = name.is_string() ? printable(name.get<std::string>()) : "unknown device";
+  std::string text = name.is_string() ? name.get<std::string>() : "unknown device";
   if (const Json threads = setting.value("threads", Json()); !threads.is_null())
-    text += fmt::format(", {} threads", printable(threads.dump()));
+    text += fmt::format(", {} threads", threads.dump());
   return text;
 }
 
 std::string workload(const Json& setting) {
-  std::string text = printable(setting.at("model").get<std::string>());
+  std::string text = setting.at("model").get<std::string>();
   text += fmt::format(" B={} T={}", setting.at("batch").get<int64_t>(), setting.at("context").get<int64_t>());
   if (setting.at("accumulation") != 1)
     text += fmt::format(" x {} micro-steps", setting.at("accumulation").get<int64_t>());
   return text + with_name("torch", setting.at("torch")) + with_name("driver", setting.value("driver", Json()));
 }
 
-// Words of a hundred columns would not wrap.
-std::string told(const std::string& text, const std::string& begin = "  ", const std::string& indent = "    ") {
-  std::string result, word;
-  for (const char c : printable(text) + " ") {
-    if (c != ' ') {
-      word += c;
-      continue;
-    }
-    result += (result.empty() ? "" : " ") + shortened(word, columns - 4);
-    word.clear();
-  }
-  return wrapped(begin + result, indent);
-}
+std::string told(const std::string& text) { return wrapped("  " + text, "    "); }
 
 }  // namespace
 
-std::string history_table(const Json& history, const Look& look) {
+std::string history_table(const Json& as_written, const Look& look) {
+  const Json history = with_printable_texts(as_written);
   const std::string rule = look.painted(Style::faint, std::string(columns, '-') + "\n");
   std::string text;
   std::string slug;
@@ -71,14 +59,14 @@ std::string history_table(const Json& history, const Look& look) {
     const Json& setting = series.at("setting");
     if (series.at("device_slug") != slug) {
       slug = series.at("device_slug").get<std::string>();
-      text += "\n" + look.painted(Style::strong, told(device(setting), "", "")) +
+      text += "\n" + look.painted(Style::strong, wrapped(device(setting))) +
               (setting.contains("threads") ? "These are CPU figures; they say nothing about a GPU.\n" : "");
       text += look.painted(Style::faint,
                            fmt::format(row, "ms per step", "studies", "first", "latest", "vs first", "vs best")) +
               rule;
     }
     text +=
-        fmt::format(row, shortened(printable(series.at("label").get<std::string>()), 34), points.size(),
+        fmt::format(row, shortened(series.at("label").get<std::string>(), 34), points.size(),
                     number(points.front().at("median").get<double>()), number(points.back().at("median").get<double>()),
                     points.size() == 1 ? "-" : change(series.at("against_first").get<double>()),
                     points.size() == 1 ? "-" : change(series.at("against_best").get<double>()));

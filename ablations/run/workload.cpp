@@ -27,16 +27,6 @@ const RunOptions& checked(const RunOptions& options) {
   return options;
 }
 
-// Also what has to come before the first tensor.
-model::TokenStream tokens_of(const RunOptions& options, int64_t vocabulary) {
-  model::apply_host_memory(options.recipe.host_memory);
-  at::set_num_threads(
-      static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
-  return options.tokens.empty()
-             ? model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", vocabulary)
-             : model::load_tokens(options.tokens, vocabulary);
-}
-
 model::Config config_of(const RunOptions& options) {
   return model::with_positions(model::preset(options.model), options.positions);
 }
@@ -49,6 +39,16 @@ void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
       fmt::format("--warmup {} is not allowed with execution graph, which is captured at step {} and then replayed; "
                   "--warmup {} or more is",
                   warmup_steps, model::runs_before_replay, model::runs_before_replay));
+}
+
+model::TokenStream tokens_of(const RunOptions& options) {
+  model::apply_host_memory(options.recipe.host_memory);
+  at::set_num_threads(
+      static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
+  const int64_t vocabulary = config_of(options).vocabulary;
+  return options.tokens.empty()
+             ? model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", vocabulary)
+             : model::load_tokens(options.tokens, vocabulary);
 }
 
 nlohmann::json workload_json(const RunOptions& options, const std::string& sha256, size_t tokens) {
@@ -69,7 +69,7 @@ nlohmann::json workload_json(const RunOptions& options, const std::string& sha25
 Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
     : options_(checked(options)),
       config_(config_of(options)),
-      tokens_(tokens_of(options, config_.vocabulary)),
+      tokens_(tokens_of(options)),
       trainer_(config_, options.recipe,
                {.B = options.B,
                 .T = options.T,

@@ -63,7 +63,7 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
   return read;
 }
 
-// The differences of a comparison's pairs, about their own center where `centered`.
+// The differences of a comparison's pairs, about `center` where there is one.
 std::vector<double> log_ratios(const Arm& base, const Arm& head, std::optional<double> center) {
   std::vector<double> differences;
   for (size_t i = 0; i < std::min(base.records.size(), head.records.size()); ++i) {

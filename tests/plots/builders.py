@@ -215,8 +215,8 @@ def other_losses(entry):
 
 def disturbed(entry):
     """The entry with two runs that were disturbed, one of them twice."""
-    return entry | {"flags": ["base r1-02-flash throttled: HwSlowdown in 2 of 9 samples",
-                              "base r1-02-flash shared: 1 other process", "head r3-02-flash shared: 1 other process"]}
+    return entry | {"flags": ["base r1-02-flash throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process",
+                              "head r3-02-flash shared: 1 other process"]}
 
 
 def gate_of(verdict, comparison, noise, reasons=()):
