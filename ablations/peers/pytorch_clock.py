@@ -81,7 +81,8 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict
         step_ms = [begin.elapsed_time(end) for events in (warmup_events, timed_events) for begin, end in itertools.pairwise(events)]
     losses = [loss if math.isfinite(loss) else None for loss in trainer.losses[: trainer.steps].tolist()]
     return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults,
-            "skipped_steps": trainer.skipped_steps(), "window_ms": window_ms, "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "processor_lost": lost, "allocator": calls}
+            "skipped_steps": trainer.skipped_steps(), "window_ms": window_ms,
+            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "processor_lost": lost, "allocator": calls}
 
 
 def flags_of(timing: dict) -> list[str]:
