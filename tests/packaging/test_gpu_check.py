@@ -102,6 +102,13 @@ def gpu_check(monkeypatch):
     return module
 
 
+@pytest.fixture
+def evidence(gpu_check):
+    import evidence as module
+
+    return module
+
+
 def made_up_study(folder, record):
     for name in ("records", "logs"):
         (folder / name).mkdir(parents=True)
@@ -112,24 +119,24 @@ def made_up_study(folder, record):
     return folder
 
 
-def test_what_gpu_check_keeps(gpu_check, tmp_path, monkeypatch) -> None:
+def test_what_gpu_check_keeps(gpu_check, evidence, tmp_path, monkeypatch) -> None:
     (out := tmp_path / "out").mkdir()
     check = gpu_check.Check(out, gpu_check.QUICK, "A check", "a machine")
     record = {"id": "r1", "status": "failed", "ms": [0.1, 1e-7]}
-    assert gpu_check.collect(check, "b16", made_up_study(tmp_path / "small", record)) == "1 of 2 runs"
+    assert evidence.collect(check, "b16", made_up_study(tmp_path / "small", record)) == "1 of 2 runs"
     assert (out / "b16.records.jsonl").read_text() == (
         '{"file":"plan.json","document":{"kind":"plan"}}\n'
         '{"file":"records/r1.json","document":{"id":"r1","status":"failed","ms":[0.1,1e-07]}}\n')
     assert "the end of r1's log:\n   last words\n" in (out / "check.log").read_text()
 
-    large = made_up_study(tmp_path / "large", {**record, "status": "ok", "text": "x" * gpu_check.LONGEST_LINE})
+    large = made_up_study(tmp_path / "large", {**record, "status": "ok", "text": "x" * evidence.LONGEST_LINE})
     with check.step("b64", "ladder ablate"):
-        gpu_check.collect(check, "b64", large)
+        evidence.collect(check, "b64", large)
     assert not check.outcomes[-1].good and "r1.json has 10" in check.outcomes[-1].words
     assert "b64 | **FAILED**: r1.json has 10" in (out / "README.md").read_text()
-    monkeypatch.setattr(gpu_check, "LARGEST_FILE", 40)
+    monkeypatch.setattr(evidence, "LARGEST_FILE", 40)
     with check.step("b16", "ladder ablate"):
-        gpu_check.collect(check, "again", tmp_path / "small")
+        evidence.collect(check, "again", tmp_path / "small")
     assert "again.study.json would have 43 bytes, and at most 40 are kept" in check.outcomes[-1].words
     assert not (out / "again.study.json").exists() and not (out / "b64.records.jsonl").exists()
 

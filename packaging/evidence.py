@@ -1,0 +1,161 @@
+"""The folder that gpu-check leaves, and what fills it: every line that is printed, every step's outcome, and each study as two
+files, its numbers and all its records. Files are written as soon as they are known, so that whatever comes later costs only
+itself; none is larger than may be kept.
+"""
+import contextlib
+import json
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+LARGEST_FILE = 16 * 2**20  # bytes
+LONGEST_LINE = 2**20
+
+
+class Fault(Exception):
+    """What went wrong with a step, in one line."""
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+class Outcome(NamedTuple):
+    step: str
+    command: str
+    good: bool
+    words: str
+    seconds: float
+
+
+def execute(command, limit, cwd, on_line=lambda line: None, stderr=subprocess.STDOUT):
+    """Runs a program; its exit status and its output. A process that not even SIGKILL ends is left behind."""
+    process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                               encoding="utf-8", errors="backslashreplace")
+    lines = []
+
+    def read():
+        for line in process.stdout:
+            lines.append(line)
+            on_line(line.rstrip("\n"))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        reader.join(limit)
+    finally:  # an interrupt, too
+        if reader.is_alive():
+            process.terminate()  # ladder then ends its own child and keeps what is measured
+            reader.join(10)
+        if reader.is_alive():
+            process.kill()
+            reader.join(5)
+    try:
+        return process.wait(10), "".join(lines)
+    except subprocess.TimeoutExpired as stuck:
+        raise Fault(f"{Path(command[0]).name} cannot be ended; it ran past its limit of {limit:.0f} s") from stuck
+
+
+class Check:
+    def __init__(self, folder, plan, title, machine, passed_s=0.0):
+        self.folder, self.plan, self.title, self.machine = folder, plan, title, machine
+        self.began = time.time() - passed_s
+        self.end = time.monotonic() + plan.seconds - passed_s
+        self.outcomes = []
+        self.log = open(folder / "check.log", "w", encoding="utf-8")
+        self.log_room = LARGEST_FILE - 1000
+
+    def left(self):
+        return max(1.0, self.end - time.monotonic())
+
+    def say(self, line):
+        print(line, flush=True)
+        self.log_room -= len(line.encode()) + 1
+        if self.log_room >= 0:
+            print(line, file=self.log, flush=True)
+        elif not self.log.closed:
+            print(f"the log is full, {LARGEST_FILE} bytes: the rest was only printed", file=self.log)
+            self.log.close()
+            self.outcomes.append(Outcome("check.log", "", False, f"more than {LARGEST_FILE} bytes were printed", 0))
+
+    def run(self, command, shown, limit, cwd):
+        """Runs a program, shows and keeps what it prints; its exit status and its output."""
+        self.say(f"\n$ {shown}    # at most {limit:.0f} s")
+        return execute(command, limit, cwd, self.say)
+
+    @contextlib.contextmanager
+    def step(self, name, shown):
+        """The block fills the list with what happened, or raises Fault. Nothing that happens there stops the check."""
+        start, words, interrupted = time.monotonic(), [], False
+        try:
+            yield words
+            good = True
+        except Exception as fault:  # a machine with a GPU is dear: whatever this is, the rest is still worth knowing
+            good = False
+            words.append(str(fault) if isinstance(fault, Fault) else f"{type(fault).__name__}: {fault}")
+        except KeyboardInterrupt:
+            good, interrupted = False, True
+            words.append("interrupted")
+        self.outcomes.append(Outcome(name, shown, good, "; ".join(words), time.monotonic() - start))
+        self.say(f"== {name}: {'ok' if good else 'FAILED'}{': ' if words else ''}{'; '.join(words)}")
+        self.write_readme()
+        if interrupted:
+            raise KeyboardInterrupt
+
+    def write_readme(self):
+        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.began))
+        lines = [f"# {self.title}", "", f"Written by gpu-check on {when}, in {time.time() - self.began:.0f} s. "
+                 "Nothing in this folder was edited.", "", self.machine, "",
+                 "| step | outcome | s | command |", "|:-----|:--------|--:|:--------|"]
+        for o in self.outcomes:
+            lines.append(f"| {o.step} | {'ok' if o.good else '**FAILED**'}{': ' if o.words else ''}{cell(o.words)} | "
+                         f"{o.seconds:.0f} | `{cell(o.command)}` |")
+        lines += ["", "- `check.log`: everything that was printed: doctor, every device test's verdict, tables."]
+        for pattern, what in [("*.study.json", "a study's numbers"), ("*.trace.json", "a trace, for `ladder report --with`"),
+                              ("*.counters.json", "counters of a step, a document on each line"),
+                              ("micro.json", "the model's operations one by one, for `ladder report --with`"),
+                              ("*.records.jsonl", "the other files of a study, one on a line: plan, the record of every run, two of "
+                               "a disturbed one, traces, counters")]:
+            lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
+        lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records; `ladder verify NAME.study.json` computes "
+                  "it again; `ladder compare` and `ladder history` read it, too."]
+        (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def keep(path, text):
+    content = text.encode()
+    if len(content) > LARGEST_FILE:
+        raise Fault(f"{path.name} would have {len(content)} bytes, and at most {LARGEST_FILE} are kept")
+    path.write_bytes(content)
+
+
+def one_line(file, place=None):
+    """A document; with its place in a study's folder, a line of NAME.records.jsonl (ablations/study/study_place.h)."""
+    document = json.loads(file.read_text(encoding="utf-8"))
+    line = json.dumps({"file": place, "document": document} if place else document, separators=(",", ":")) + "\n"
+    if len(line) > LONGEST_LINE:
+        raise Fault(f"{file.name} has {len(line)} bytes, and at most {LONGEST_LINE} are kept on a line")
+    return line
+
+
+def collect(check, name, folder):
+    """NAME.study.json, and all other files of the study in NAME.records.jsonl; failed runs' last words into the log. How many
+    runs, in words."""
+    text = (folder / "study.json").read_text(encoding="utf-8")
+    keep(check.folder / f"{name}.study.json", text)
+    lines = [one_line(folder / "plan.json", "plan.json")]
+    for file in sorted((folder / "records").glob("*.json")):
+        lines.append(one_line(file, f"records/{file.name}"))
+        record = json.loads(lines[-1])["document"]
+        log = folder / "logs" / (file.stem + ".log")
+        if record["status"] != "ok" and log.is_file():
+            check.say(f"-- the end of {file.stem}'s log:")
+            for line in log.read_text(errors="backslashreplace").splitlines()[-30:]:
+                check.say("   " + line[:400])
+    keep(check.folder / f"{name}.records.jsonl", "".join(lines))  # now: a trace that is too long must not cost them
+    lines += [one_line(file, f"traces/{file.name}") for file in sorted((folder / "traces").glob("*.trace.json"))]
+    keep(check.folder / f"{name}.records.jsonl", "".join(lines))
+    plan = json.loads(text)["plan"]
+    return f"{plan['runs_ok']} of {plan['runs_planned']} runs"
