@@ -3,10 +3,10 @@
 #include "harness/cupti_error.h"
 
 #include <cupti.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <mutex>
+#include <stdexcept>
 #include <string_view>
 
 namespace harness {
@@ -37,15 +37,14 @@ void CUPTIAPI on_call(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId,
 class Subscription {
  public:
   explicit Subscription(Counter& counter) {
-    if (const CUptiResult result = cuptiSubscribe(&handle_, on_call, &counter); result != CUPTI_SUCCESS) {
-      fault_ = describe_cupti("cuptiSubscribe", result);
-      return;
-    }
-    subscribed_ = true;
-    for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
-      if (const CUptiResult result = cuptiEnableDomain(1, handle_, domain); result != CUPTI_SUCCESS) {
-        fault_ = describe_cupti("cuptiEnableDomain", result);
+    try {
+      check_cupti("cuptiSubscribe", cuptiSubscribe(&handle_, on_call, &counter));
+      subscribed_ = true;
+      for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
+        check_cupti("cuptiEnableDomain", cuptiEnableDomain(1, handle_, domain));
       }
+    } catch (const std::runtime_error& error) {
+      fault_ = error.what();
     }
   }
   ~Subscription() {

@@ -77,6 +77,12 @@ std::string remedy(CUptiResult result) {
   }
 }
 
+std::string describe_cupti(const char* call, CUptiResult result) {
+  const char* text = nullptr;
+  if (cuptiGetResultString(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown";
+  return fmt::format("{}: {} ({})", call, text, static_cast<int>(result));
+}
+
 }  // namespace
 
 std::string attached_tool(std::string_view maps, int64_t tracer, std::string_view injection_path) {
@@ -88,12 +94,6 @@ std::string attached_tool(std::string_view maps, int64_t tracer, std::string_vie
     return fmt::format("a tool injected by CUDA_INJECTION64_PATH, {}, is attached to this process", injection_path);
   }
   return "another tool is attached to this process (Nsight Systems, Nsight Compute, cuda-gdb, compute-sanitizer)";
-}
-
-std::string describe_cupti(const char* call, CUptiResult result) {
-  const char* text = nullptr;
-  if (cuptiGetResultString(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown";
-  return fmt::format("{}: {} ({})", call, text, static_cast<int>(result));
 }
 
 void check_cupti(const char* call, CUptiResult result) {

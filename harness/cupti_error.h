@@ -10,11 +10,9 @@
 
 namespace harness {
 
-// "cuptiRangeProfilerStart: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)"
-std::string describe_cupti(const char* call, CUptiResult result);
-
 // Throws for everything but success: Unfit with the remedy where the machine refuses (permission, another tool, a
-// virtual or partitioned GPU), std::runtime_error otherwise.
+// virtual or partitioned GPU), std::runtime_error otherwise. Both end with what CUPTI said:
+// "cuptiRangeProfilerStart: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)".
 void check_cupti(const char* call, CUptiResult result);
 
 // Throws std::runtime_error for everything but success.

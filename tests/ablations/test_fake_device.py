@@ -263,6 +263,16 @@ def test_a_trace_that_lost_records_or_times_is_an_error(ladder, device, tmp_path
     assert not list((tmp_path / "trace").glob("*.json"))
 
 
+def test_another_tool_that_has_cupti_is_named(ladder, device, tmp_path) -> None:
+    taken = device | {"FAKE_CUPTI": "taken"}
+    done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", "bf16", *TINY, "--out", tmp_path / "trace", variables=taken)
+    assert done.returncode == 3 and "another tool is attached to this process" in done.stderr, done.stderr
+    assert not list((tmp_path / "trace").glob("*.json"))
+    ladder("run", "--ladder", "gpt2", "--rung", "bf16", *TINY, "--record", tmp_path / "record.json", variables=taken)
+    observed = read_json(tmp_path / "record.json")["observations"]["cuda_calls"]
+    assert "another tool is attached" in observed["unavailable"], observed
+
+
 def test_what_the_roofline_takes_is_not_the_steps_memory(ladder, device, tmp_path) -> None:
     """Two blocks of a GiB, among others."""
     done = ladder("profile", "--trace", "--roofline", "--ladder", "gpt2", "--rung", "bf16", *TINY, "--out", tmp_path, variables=device)

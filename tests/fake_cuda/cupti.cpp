@@ -4,6 +4,8 @@
 //   unknown   each record follows one of a kind that nobody enabled
 //   reversed  the kernels' records come in the opposite order of time
 //   untimed   the kernels' records say neither when they began nor when they ended
+// or, without a word, for one that another tool has:
+//   taken     there may be no further subscriber
 #include "fake_cuda/device.h"
 
 #include <cupti.h>
@@ -15,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -89,7 +92,7 @@ void reverse_kernels(std::vector<std::string>& records) {
 size_t disturb(std::vector<std::string>& records) {
   const char* asked = std::getenv("FAKE_CUPTI");
   if (asked == nullptr || records.empty()) return 0;
-  const std::string what(asked);
+  const std::string_view what(asked);
   size_t lost_last = 0;
   if (what == "dropped") {
     const size_t lost_first = std::min<size_t>(2, records.size());
@@ -107,7 +110,7 @@ size_t disturb(std::vector<std::string>& records) {
       record->start = record->end = 0;
     }
   } else {
-    std::fprintf(stderr, "FAKE_CUPTI=%s: neither dropped nor unknown nor reversed nor untimed\n", asked);
+    std::fprintf(stderr, "FAKE_CUPTI=%s: neither dropped nor unknown nor reversed nor untimed nor taken\n", asked);
     std::abort();
   }
   std::fprintf(stderr, "fake CUPTI: %s\n", asked);
@@ -214,7 +217,10 @@ extern "C" {
 
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void* user) {
   const std::lock_guard lock(fake_cuda::mutex());
-  if (listener().callback != nullptr) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  const char* asked = std::getenv("FAKE_CUPTI");
+  if (listener().callback != nullptr || (asked != nullptr && std::string_view(asked) == "taken")) {
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  }
   listener().callback = callback;
   listener().user = user;
   *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&listener());
