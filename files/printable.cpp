@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 
 namespace files {
@@ -49,20 +48,6 @@ Character first_character(std::string_view text) {
   return {code, bytes};
 }
 
-// Letters to insert, delete or replace (Levenshtein).
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -96,18 +81,6 @@ std::string shortened(const std::string& text, size_t columns) {
 
 size_t length(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
-}
-
-std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names) {
-  std::vector<std::pair<size_t, std::string>> ranked;
-  for (const std::string& candidate : names) {
-    const size_t letters = distance(name, candidate);
-    if (letters <= std::max<size_t>(3, name.size() / 3)) ranked.emplace_back(letters, candidate);
-  }
-  std::ranges::sort(ranked);
-  std::vector<std::string> result;
-  for (size_t i = 0; i < std::min<size_t>(ranked.size(), 5); ++i) result.push_back(ranked[i].second);
-  return result;
 }
 
 }  // namespace files

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace files {
 
@@ -20,9 +19,5 @@ namespace files {
 
 // Characters of a UTF-8 text: its columns on a terminal, but for wide and combining ones.
 [[nodiscard]] size_t length(std::string_view text);
-
-// Those of `names` that are written most like `name`: at most five, the nearest first, none that has hardly a letter in
-// common (Levenshtein's distance).
-[[nodiscard]] std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names);
 
 }  // namespace files

@@ -1,6 +1,6 @@
 #include "harness/metrics.h"
 
-#include "files/printable.h"
+#include "files/nearest.h"
 #include "harness/cupti_error.h"
 
 #include <cupti_profiler_host.h>

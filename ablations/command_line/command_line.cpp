@@ -3,6 +3,7 @@
 #include "ablations/command_line/command.h"
 #include "ablations/command_line/help.h"
 #include "files/files.h"
+#include "files/nearest.h"
 #include "files/printable.h"
 #include "harness/environment.h"
 

@@ -1,0 +1,13 @@
+// What somebody meant who mistyped a name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace files {
+
+// Those of `names` that are written most like `name`: at most five, the nearest first, none that has hardly a letter in
+// common (Levenshtein's distance).
+[[nodiscard]] std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names);
+
+}  // namespace files

@@ -1,0 +1,26 @@
+#include "files/nearest.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using files::nearest;
+using Names = std::vector<std::string>;
+
+TEST(Nearest, NamesComeInTheOrderOfTheirDistance) {
+  const Names commands = {"ablate", "run", "report", "gate"};
+  EXPECT_EQ(nearest("abalte", commands), (Names{"ablate", "gate"}));                       // 2, 3
+  EXPECT_EQ(nearest("repor", commands), (Names{"report"}));                                // 1
+  EXPECT_EQ(nearest("gates", {"rates", "gate", "gat"}), (Names{"gate", "rates", "gat"}));  // 1, 1, 2
+}
+
+TEST(Nearest, NoneOfWhatHasHardlyALetterInCommon) {
+  EXPECT_TRUE(nearest("qqqqqq", {"ablate", "report"}).empty());
+  EXPECT_TRUE(nearest("run", {}).empty());
+}
+
+TEST(Nearest, FiveAreEnough) {
+  EXPECT_EQ(nearest("a0", {"a6", "a5", "a4", "a3", "a2", "a1"}), (Names{"a1", "a2", "a3", "a4", "a5"}));
+}
+
+}  // namespace
