@@ -26,7 +26,7 @@ def test_a_comparison_with_other_losses_or_of_disturbed_runs_says_so():
     comparison["warnings"] = ["the first is *not* a release build"]
     rows, report, html = compared(comparison)
     differ = "LOSSES DIFFER: step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
-    flags = "2 of the runs were disturbed: first r1-02-flash throttled: HwSlowdown in 2 of 9 samples"
+    flags = "2 of the runs were disturbed: first r1-02-flash throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process"
     said = ["losses identical to the bit", "losses at most 0.0012 nats apart, 0.02 allowed",
             "losses are not compared: another seed"]
     assert [row[5] for row in rows] == [*said, f"**{differ}**; {flags}"]
