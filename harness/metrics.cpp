@@ -39,6 +39,7 @@ ChipObject open_chip(const std::string& name, std::span<const uint8_t> availabil
 
 std::vector<const char*> pointers(const std::vector<std::string>& names) {
   std::vector<const char*> result;
+  result.reserve(names.size());
   for (const std::string& name : names) result.push_back(name.c_str());
   return result;
 }

@@ -24,6 +24,7 @@ std::vector<std::vector<size_t>> williams_rows(size_t n) {
   std::vector<std::vector<size_t>> rows;
   for (size_t shift = 0; shift < n; ++shift) {
     std::vector<size_t> row;
+    row.reserve(n);
     for (const size_t treatment : first) row.push_back((treatment + shift) % n);
     rows.push_back(row);
   }

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <ranges>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -260,7 +259,8 @@ std::string trace_table(const Json& as_written) {
   using Rows = std::vector<std::pair<std::string, Entry>>;
   const auto table = [&](const char* title, const Rows& rows, size_t most) {
     text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(columns, '-'));
-    for (const auto& [name, entry] : rows | std::views::take(most)) {
+    for (size_t i = 0; i < std::min(most, rows.size()); ++i) {
+      const auto& [name, entry] = rows[i];
       text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name, 50),
                           whole(static_cast<double>(entry.count)), number(entry.ms), 100 * entry.ms / step);
     }
@@ -270,7 +270,7 @@ std::string trace_table(const Json& as_written) {
   for (const Json& row : summary.at("by_phase")) phases.push_back({or_none(row.at("phase")), entry_of(row)});
   for (const Json& row : summary.at("by_part")) {
     const std::string phase = or_none(row.at("phase")), part = row.at("part");
-    parts.push_back({part.empty() ? phase : phase + " / " + part, entry_of(row)});
+    parts.push_back({part.empty() ? phase : fmt::format("{} / {}", phase, part), entry_of(row)});
   }
   const std::map<std::string, Entry> by_name = names_of(summary);
   Rows names(by_name.begin(), by_name.end());

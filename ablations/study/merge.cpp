@@ -165,6 +165,7 @@ void write(const Prepared& prepared) {
 
 std::vector<const Source*> pointers(const std::vector<Source>& sources) {
   std::vector<const Source*> result;
+  result.reserve(sources.size());
   for (const Source& source : sources) result.push_back(&source);
   return result;
 }

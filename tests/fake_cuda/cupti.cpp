@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -291,7 +290,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t) {
     listener().request(&buffer, &size, &most);
     if (buffer == nullptr) return CUPTI_ERROR_OUT_OF_MEMORY;
     for (; next < records.size() && used + records[next].size() <= size; ++next) {
-      std::memcpy(buffer + used, records[next].data(), records[next].size());
+      std::ranges::copy(records[next], buffer + used);
       used += records[next].size();
     }
     listener().complete(nullptr, 0, buffer, size, used);

@@ -206,7 +206,7 @@ const std::vector<Hostile>& hostile_files() {
       {"doubling_merges", "vocabulary",
        [] {
          std::string text = "#version: 0.2\n";
-         for (std::string token = "a"; text.size() < kMany; token += token) text += token + " " + token + "\n";
+         for (std::string token = "a"; text.size() < kMany; token += token) text += fmt::format("{0} {0}\n", token);
          return text;
        }},
       {"blanks", "text", [] { return std::string(kMany, ' '); }, true},

@@ -6,6 +6,7 @@
 #include "files/files.h"
 #include "model/data.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -84,7 +85,7 @@ TEST_F(TokenizerTest, WhiteSpaceLettersAndNumbersAreTiktokens) {
       {"\U00031350", {64, 220, 220, 172, 109, 235, 238, 172, 109, 235, 238, 65, 5145}},
   };
   for (const auto& [character, ids] : expected) {
-    EXPECT_EQ(tokenizer().encode("a  " + character + character + "b !"), ids) << files::in_quotes(character);
+    EXPECT_EQ(tokenizer().encode(fmt::format("a  {0}{0}b !", character)), ids) << files::in_quotes(character);
   }
   // Two newlines are one token, 628, unless the second is cut off because what follows is not white space.
   for (const std::string white : {"\u0085", "\u00a0", "\u2028", "\u3000", "\v"}) {
@@ -138,7 +139,8 @@ TEST_F(TokenizerTest, OpenAisMergeListGivesTheSameIds) {
   if (shared.empty()) GTEST_SKIP() << "LADDER_TEST_SHARED is not set";
   const auto merges = model::Tokenizer::load(std::filesystem::path(shared) / "gpt2/vocab.bpe");
   ASSERT_EQ(merges.size(), tokenizer().size());
-  for (uint16_t id = 0; id < merges.size(); ++id) {
+  for (int64_t i = 0; i < merges.size(); ++i) {
+    const auto id = static_cast<uint16_t>(i);
     ASSERT_EQ(merges.decode(Ids{id}), tokenizer().decode(Ids{id})) << "token " << id;
   }
   const std::string text = files::read_file(std::filesystem::path(shared) / "tinyshakespeare.txt");
@@ -160,7 +162,9 @@ TEST_F(TokenizerTest, RefusesVocabulariesThatAreNotGpt2s) {
   EXPECT_EQ(refusal("IQ== 0\nIQ== 1\n"), file + ": line 2: read a second rank for the token \"!\"; each may come once");
   for (const std::string line :
        {"IQ==", "IQ== ", "IQ== 1x", "IQ== -1", "IQ= 1", "I=Q= 1", " 1", "IQ== 1 ", "= 1", "*"}) {
-    EXPECT_TRUE(refusal("IQ== 0\n" + line + "\n").starts_with(file + ": line 2: read \"" + line)) << refusal(line);
+    EXPECT_TRUE(
+        refusal(fmt::format("IQ== 0\n{}\n", line)).starts_with(fmt::format("{}: line 2: read \"{}", file, line)))
+        << refusal(line);
   }
   EXPECT_TRUE(refusal("#version: 0.2\n\u0120 t\nxyz q\n").starts_with(file + ": line 3: read \"xyz q\"; a merge"));
   EXPECT_TRUE(refusal("#version: 0.2\nh e\nh e\n").starts_with(file + ": line 3: read \"h e\", whose result"));

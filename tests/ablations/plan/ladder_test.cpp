@@ -42,7 +42,7 @@ class LadderFile : public testing::Test {
     try {
       (void)load_ladder(file_.string());
     } catch (const std::invalid_argument& error) {
-      const std::string message = error.what();
+      std::string message = error.what();
       EXPECT_EQ(message.rfind(file_.string(), 0), 0U) << message;
       return message;
     }

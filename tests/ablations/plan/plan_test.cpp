@@ -92,7 +92,7 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
             .tokens = "t.bin",
             .mode = Mode::sweep,
             .swept = "context"};
-  const auto machine = harness::this_machine();
+  const auto& machine = harness::this_machine();
   plan.rungs = rungs_of(
       load_ladder("tiny"),
       design_of({.sweep = "context=8,256", .peer = "pytorch", .peer_modes = "eager", .rungs = {"start", "flash"}},
