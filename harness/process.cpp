@@ -106,8 +106,8 @@ ChildResult run_child(const ChildOptions& options) {
   posix_spawn_file_actions_adddup2(&actions, log.get(), 1);
   posix_spawn_file_actions_adddup2(&actions, log.get(), 2);
   posix_spawn_file_actions_adddup2(&actions, writer.get(), lines_fd);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY,
-                                   0);  // last: the log is 0 where a caller closed it
+  // Last: the log is 0 where the caller has closed its standard input.
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;

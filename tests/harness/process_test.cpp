@@ -45,6 +45,18 @@ TEST_F(Process, ReportsExitStatusOutputAndLines) {
   EXPECT_TRUE(shell("true").succeeded());
 }
 
+TEST_F(Process, KeepsItsLogWhereTheCallerHasClosedStandardInput) {
+  const int kept = ::dup(STDIN_FILENO);
+  ::close(STDIN_FILENO);
+  const ChildResult result = shell("echo out; echo err >&2; cat");
+  if (kept >= 0) {
+    ::dup2(kept, STDIN_FILENO);
+    ::close(kept);
+  }
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_EQ(log(), "out\nerr\n");
+}
+
 TEST_F(Process, ReportsTheSignalThatKilledIt) {
   const ChildResult result = shell("kill -SEGV $$");
   EXPECT_EQ(result.end, ChildResult::End::signaled);
