@@ -108,13 +108,11 @@ std::vector<std::string> flags(const GpuWatch& watch) {
   };
   // At the cap a single sample now and then finds a low clock.
   const bool held_back = 20 * std::ranges::count_if(watch.samples, fell) > std::ssize(watch.samples);
-  uint64_t seen = 0;
+  uint64_t seen = 0, always = 0;
+  for (const Reason& reason : reasons) always |= reason.throttles ? reason.bit : 0;
   size_t throttled = 0;
   for (const GpuSample& sample : watch.samples) {
-    uint64_t counts = 0;
-    for (const Reason& reason : reasons) counts |= reason.throttles ? reason.bit : 0;
-    if (held_back && fell(sample)) counts |= power_cap;
-    const uint64_t bits = bits_of(sample) & counts;
+    const uint64_t bits = (bits_of(sample) & always) | (held_back && fell(sample) ? power_cap : 0);
     seen |= bits;
     if (bits != 0) ++throttled;
   }

@@ -260,9 +260,9 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
     const int64_t when = asked == asked_ns.end() ? activity.begin_ns : asked->second;
     const bool untimed = activity.begin_ns == 0 || activity.end_ns < activity.begin_ns;  // 0: CUPTI could not tell
     if (when != 0 && (when < trace.begin_ns || when > trace.end_ns)) continue;           // of `prepare`
-    if (activity.on_device() && untimed) {
-      throw std::runtime_error(fmt::format("CUPTI could not time all that the GPU did: {} has {} to {} ns",
-                                           files::shortened(activity.name, 60), activity.begin_ns, activity.end_ns));
+    if (untimed) {
+      throw std::runtime_error(fmt::format("CUPTI could not time {}: {} to {} ns", files::shortened(activity.name, 60),
+                                           activity.begin_ns, activity.end_ns));
     }
     const auto& known = raw.graph_node != 0 ? s.label_of_node : s.label_of_call;
     const auto found = known.find(raw.graph_node != 0 ? raw.graph_node : activity.correlation);

@@ -254,7 +254,7 @@ def test_a_trace_bears_unknown_records_and_any_order(ladder, device, traces, tmp
 
 
 @pytest.mark.parametrize("records, said", [("dropped", "CUPTI dropped 5 records"),  # also those after the last buffer
-                                           ("untimed", "CUPTI could not time all that the GPU did: void ")])
+                                           ("untimed", "CUPTI could not time void ")])
 def test_a_trace_that_lost_records_or_times_is_an_error(ladder, device, tmp_path, records, said) -> None:
     done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", "bf16", *TINY, "--out", tmp_path / "trace",
                   variables=device | {"FAKE_CUPTI": records})
