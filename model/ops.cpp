@@ -28,6 +28,7 @@ Ops reference_ops() {
 Ops ops_for(const Recipe& recipe) {
   Ops ops = reference_ops();
   if (recipe.attention != Attention::manual) ops.attention = sdpa_attention();
+  if (recipe.cross_entropy == CrossEntropy::in_place) ops.cross_entropy = in_place_cross_entropy();
   return ops;
 }
 

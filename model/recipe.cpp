@@ -22,6 +22,8 @@ constexpr auto names_of() {
     return std::array<std::string_view, 3>{"off", "bf16", "fp16"};
   } else if constexpr (std::is_same_v<Enum, Attention>) {
     return std::array<std::string_view, 5>{"manual", "math", "efficient", "flash", "cudnn"};
+  } else if constexpr (std::is_same_v<Enum, CrossEntropy>) {
+    return std::array<std::string_view, 2>{"aten", "in_place"};
   } else if constexpr (std::is_same_v<Enum, Execution>) {
     return std::array<std::string_view, 2>{"eager", "graph"};
   } else {
@@ -38,6 +40,7 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("matmul_precision", recipe.matmul_precision);
   visit("autocast", recipe.autocast);
   visit("attention", recipe.attention);
+  visit("cross_entropy", recipe.cross_entropy);
   visit("execution", recipe.execution);
   visit("vocabulary_rows", recipe.vocabulary_rows);
   visit("optimizer", recipe.optimizer);

@@ -26,6 +26,9 @@ enum class Autocast { off, bf16, fp16 };
 // scaled_dot_product_attention, of which exactly one is enabled.
 enum class Attention { manual, math, efficient, flash, cudnn };
 
+// PyTorch's own operations, or the gradient of the logits written over the log-probabilities (cross_entropy.cpp).
+enum class CrossEntropy { aten, in_place };
+
 enum class Execution { eager, graph };
 
 // AdamW tensor by tensor, as operations on tensor lists, or as one fused operation per parameter group.
@@ -37,6 +40,7 @@ struct Recipe {
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
   Autocast autocast = Autocast::off;
   Attention attention = Attention::manual;
+  CrossEntropy cross_entropy = CrossEntropy::aten;
   Execution execution = Execution::eager;
   int64_t vocabulary_rows = 50257;  // rows of the embedding; those beyond the vocabulary are padding
   Optimizer optimizer = Optimizer::loop;

@@ -38,6 +38,12 @@ std::vector<Recipe> precisions(Device device) {
   return recipes;
 }
 
+// What a call is benchmarked as: each implementation that the device has for the recipe's types.
+struct Variant {
+  std::string name;
+  Recipe recipe;
+};
+
 std::vector<Attention> attentions(const Recipe& recipe) {
   std::vector<Attention> kinds = {Attention::manual, Attention::math};
   if (recipe.device == Device::cuda) kinds.push_back(Attention::efficient);
@@ -45,6 +51,23 @@ std::vector<Attention> attentions(const Recipe& recipe) {
   if (recipe.device == Device::cpu || sixteen_bits) kinds.push_back(Attention::flash);
   if (recipe.device == Device::cuda && sixteen_bits) kinds.push_back(Attention::cudnn);
   return kinds;
+}
+
+std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
+  std::vector<Variant> found;
+  if (call == "attention") {
+    for (const Attention kind : attentions(recipe)) {
+      found.push_back({fmt::format("attention_{}", name_of(kind)), recipe});
+      found.back().recipe.attention = kind;
+    }
+    return found;
+  }
+  found.push_back({call, recipe});
+  if (call == "cross_entropy") {
+    found.push_back({"cross_entropy_in_place", recipe});
+    found.back().recipe.cross_entropy = CrossEntropy::in_place;
+  }
+  return found;
 }
 
 // The calls of the recipe asked for last: those of a GPU's batch take gigabytes.
@@ -65,17 +88,16 @@ class Recorded {
 };
 
 struct Benchmark {
-  Recipe recipe;     // under which the call was recorded
+  Recipe recorded;   // under which the call was recorded
+  Recipe recipe;     // under which it is made
   std::string call;  // as calls.h names it
-  Attention attention = Attention::manual;
   bool backward;
   Sizes sizes;
 };
 
 void run(benchmark::State& state, Recorded& recorded, const Benchmark& benchmark) {
-  const Call& call = recorded(benchmark.recipe, benchmark.sizes, benchmark.call);
-  Recipe recipe = benchmark.recipe;
-  recipe.attention = benchmark.attention;
+  const Call& call = recorded(benchmark.recorded, benchmark.sizes, benchmark.call);
+  const Recipe& recipe = benchmark.recipe;
   const MatmulPrecisionScope precision(recipe.matmul_precision);
   const SdpaScope sdpa(recipe.attention);
   const Ops ops = ops_for(recipe);
@@ -122,15 +144,8 @@ void add_operations(Suite& suite) {
   for (const Device device : {Device::cpu, Device::cuda}) {
     for (const Recipe& recipe : precisions(device)) {
       for (const std::string& call : call_names()) {
-        const Benchmark benchmark{.recipe = recipe, .call = call, .sizes = suite.sizes(device)};
-        if (call != "attention") {
-          add(call, benchmark);
-          continue;
-        }
-        for (const Attention kind : attentions(recipe)) {
-          Benchmark of_kind = benchmark;
-          of_kind.attention = kind;
-          add(fmt::format("attention_{}", name_of(kind)), of_kind);
+        for (const Variant& variant : variants(call, recipe)) {
+          add(variant.name, {.recorded = recipe, .recipe = variant.recipe, .call = call, .sizes = suite.sizes(device)});
         }
       }
     }

@@ -60,9 +60,28 @@ class Block(nn.Module):
         return x + self.mlp(self.ln_2(x))
 
 
+class InPlaceCrossEntropy(torch.autograd.Function):
+    """As model/cross_entropy.cpp: the gradient of logits (N, V), targets (N, 1) is written over the log-probabilities."""
+
+    @staticmethod
+    def forward(ctx, logits, targets):
+        log_p = torch.ops.aten._log_softmax(logits, -1, False)
+        of_targets = log_p.gather(-1, targets).to(torch.promote_types(log_p.dtype, torch.float32))
+        ctx.save_for_backward(log_p, targets, of_targets)
+        return -of_targets.mean()
+
+    @staticmethod
+    def backward(ctx, upstream):
+        log_p, targets, of_targets = ctx.saved_tensors
+        scale = upstream / len(targets)
+        torch.ops.aten.elu_backward.grad_input(scale.to(log_p.dtype), 1, 1, 1, False, log_p, grad_input=log_p)
+        return log_p.scatter_(-1, targets, (of_targets.expm1() * scale).to(log_p.dtype)), None
+
+
 class GPT2(nn.Module):
-    def __init__(self, model: str, rows: int, positions: int, context: int, manual: bool, seed: int):
+    def __init__(self, model: str, rows: int, positions: int, context: int, manual: bool, seed: int, in_place_loss: bool = False):
         super().__init__()
+        self.in_place_loss = in_place_loss
         n_layer, n_head, C, published = SIZES[model]
         self.wte = nn.Embedding(rows, C)  # also the head
         self.wpe = nn.Embedding(positions, C)
@@ -94,4 +113,11 @@ class GPT2(nn.Module):
         for block in self.h:
             x = block(x, self.future)
         logits = F.linear(self.ln_f(x), self.wte.weight)  # (B, T, V)
-        return logits if targets is None else F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        if targets is None:
+            return logits
+        logits, targets = logits.flatten(0, 1), targets.flatten()
+        if not self.in_place_loss:
+            return F.cross_entropy(logits, targets)
+        if logits.device.type == "cpu":
+            logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # as autocast does for cross_entropy
+        return InPlaceCrossEntropy.apply(logits, targets[:, None])

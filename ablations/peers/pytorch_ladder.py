@@ -78,7 +78,7 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         for field, allowed in {"device": ["cpu", "cuda"], "matmul_precision": ["highest", "high", "medium"],
                                "autocast": ["off", *DTYPES], "optimizer": ["loop", "foreach", "fused"],
                                "attention": ["manual", *BACKENDS] if on_cuda else ["manual", "math", "flash"],
-                               "host_memory": ["release", "keep"]}.items():
+                               "cross_entropy": ["aten", "in_place"], "host_memory": ["release", "keep"]}.items():
             one_of(f"recipe field {field}", run.recipe[field], allowed)
         rows = run.recipe["vocabulary_rows"]
         run.positions = max(SIZES[run.model][3], workload.get("positions", 0))

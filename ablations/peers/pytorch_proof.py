@@ -210,6 +210,18 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
         good, words = written_out == SIZES[run.model][0], f"no fused attention, {SIZES[run.model][0]} softmax nodes"
     yield "attention", good and not any(fused.values()), words, observed
 
+    nodes = facts["backward_nodes"]
+    aten, in_place = nodes.get("NllLossBackward0", 0), nodes.get("InPlaceCrossEntropyBackward", 0)
+    alone = count(r"aten::(_?log_softmax|nll_loss|cross_entropy_loss).*")
+    observed = f"{aten} nodes of ATen's loss, {in_place} of the one in place"
+    if compiled:
+        yield ("cross_entropy", alone + in_place == 0, "a step dispatches nothing of ATen's loss: it is compiled, too",
+               f"{alone} operations of ATen's loss in a step")
+    elif recipe["cross_entropy"] == "aten":
+        yield "cross_entropy", aten > 0 and in_place == 0, "ATen's nodes only", observed
+    else:
+        yield "cross_entropy", aten == 0 and in_place > 0, "nodes of the loss in place only", observed
+
     graphs, breaks = facts["compilation"]["graphs"], facts["compilation"]["graph_breaks"]
     regions, launches = count(r"Torch-Compiled Region.*"), count("cudaGraphLaunch")
     yield ("execution", (graphs > 0 and breaks == 0 and regions > 0 if compiled else regions == 0) and (launches > 0) == replayed,

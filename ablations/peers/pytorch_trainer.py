@@ -79,7 +79,9 @@ class Trainer:
         self.dtype = DTYPES.get(recipe["autocast"])
         self.accumulation, self.steps = run.accumulation, 0
         manual = recipe["attention"] == "manual"
-        model = GPT2(run.model, recipe["vocabulary_rows"], run.positions, run.context, manual, run.seed)
+        # What compiles makes one loop of the loss by itself.
+        in_place_loss = recipe["cross_entropy"] == "in_place" and not run.mode
+        model = GPT2(run.model, recipe["vocabulary_rows"], run.positions, run.context, manual, run.seed, in_place_loss)
         self.model = model.to(self.device)
         self.compiled = torch.compile(self.model, mode=run.mode) if run.mode else self.model
         self.parameters = list(self.model.parameters())

@@ -146,6 +146,13 @@ const std::vector<Optimization>& registry() {
                   "Clipping the gradients happens in the same pass.",
        .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::fused; }},
+      {.name = "in_place_loss",
+       .title = "in-place loss",
+       .summary =
+           "The gradient of the loss is written over the log-probabilities of the forward pass, number by number. "
+           "PyTorch's own steps lead there by further matrices of B x T x V numbers, in float32 under autocast.",
+       .loss_tolerance = 1e-3,
+       .edit = [](Recipe& r, const Machine&) { r.cross_entropy = CrossEntropy::in_place; }},
   };
   return optimizations;
 }

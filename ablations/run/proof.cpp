@@ -150,6 +150,20 @@ Proof attention(const Recipe& recipe, const RunFacts& facts) {
           fmt::format("{} {}, no softmax node", facts.attentions, node), found};
 }
 
+Proof cross_entropy(const Recipe& recipe, const RunFacts& facts) {
+  const Json& nodes = facts.observations.at("backward_nodes");
+  int64_t in_place = 0;
+  for (const auto& [name, calls] : nodes.items()) {
+    if (name.find("InPlaceCrossEntropy") != std::string::npos) in_place += calls.get<int64_t>();
+  }
+  const int64_t aten = count(nodes, "NllLossBackward0");
+  const std::string observed = fmt::format("{} nodes of ATen's loss, {} of the one in place", aten, in_place);
+  if (recipe.cross_entropy == CrossEntropy::aten) {
+    return {"cross_entropy", aten > 0 && in_place == 0, "ATen's nodes only", observed};
+  }
+  return {"cross_entropy", aten == 0 && in_place > 0, "nodes of the loss in place only", observed};
+}
+
 Proof execution(const Recipe& recipe, const RunFacts& facts) {
   const Json& operations = facts.observations.at("operations");
   const int64_t model_operations = operations.at("forward").get<int64_t>() + operations.at("backward").get<int64_t>();
@@ -225,8 +239,8 @@ Proof deterministic(const Recipe& recipe, const RunFacts& facts) {
 
 std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {
   std::vector<Proof> proofs;
-  for (const auto& proof : {device, host_memory, matmul_precision, autocast, attention, execution, vocabulary_rows,
-                            optimizer, deterministic}) {
+  for (const auto& proof : {device, host_memory, matmul_precision, autocast, attention, cross_entropy, execution,
+                            vocabulary_rows, optimizer, deterministic}) {
     if (proof == host_memory && recipe.device == Device::cuda) continue;  // a step's tensors are not in host memory
     proofs.push_back(proof(recipe, facts));
   }

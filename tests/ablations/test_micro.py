@@ -92,6 +92,12 @@ def test_every_implementation_of_attention_has_its_benchmarks(listed):
     assert cuda == cpu | {"attention_efficient", "attention_cudnn"}
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_both_implementations_of_the_loss_have_their_benchmarks(listed, device):
+    for name in ("cross_entropy", "cross_entropy_in_place"):
+        assert {f"{name}/{direction}/bf16/{device}" for direction in ("forward", "backward")} <= set(listed)
+
+
 def test_all_that_is_listed_for_the_cpu_runs(listed, operations):
     assert set(operations) == {name for name in listed if re.search("/(forward|backward)/.*/cpu$", name)}
     for name, result in operations.items():

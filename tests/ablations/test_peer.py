@@ -26,7 +26,7 @@ safetensors_torch = pytest.importorskip("safetensors.torch")
 
 SCRIPT = ROOT / "ablations" / "peers" / "pytorch_ladder.py"
 RECIPE = {"device": "cpu", "host_memory": "release", "matmul_precision": "highest", "autocast": "off", "attention": "manual",
-          "execution": "eager", "vocabulary_rows": 50257, "optimizer": "loop", "deterministic": False}
+          "cross_entropy": "aten", "execution": "eager", "vocabulary_rows": 50257, "optimizer": "loop", "deterministic": False}
 FUSED = {"attention": "flash", "vocabulary_rows": 50304, "optimizer": "fused"}
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "THP_MEM_ALLOC_ENABLE": "1"}
 WARMUP, TIMED = 2, 6
@@ -95,8 +95,8 @@ def run_peer(plan: dict, folder: pathlib.Path, **environment) -> dict:
 
 def assert_proven(record: dict) -> None:
     assert [proof["field"] for proof in record["proofs"]] == [
-        "device", "host_memory", "matmul_precision", "autocast", "attention", "execution", "vocabulary_rows", "optimizer",
-        "deterministic"]
+        "device", "host_memory", "matmul_precision", "autocast", "attention", "cross_entropy", "execution", "vocabulary_rows",
+        "optimizer", "deterministic"]
     assert not [proof for proof in record["proofs"] if not proof["passed"]]
 
 
@@ -122,6 +122,10 @@ CASES = {
     "fused-flash-padded": (FUSED, 7, 1),
     "accumulation": ({"attention": "flash"}, 1, 2),
     "accumulation-fused": ({"attention": "flash", "optimizer": "fused"}, 0, 2),
+    "in-place": ({**FUSED, "cross_entropy": "in_place"}, 1, 1),
+    "in-place-accumulation": ({"cross_entropy": "in_place"}, 1, 2),
+    "in-place-bf16": ({"autocast": "bf16", "matmul_precision": "medium", "cross_entropy": "in_place"}, 1, 1),
+    "in-place-fp16": ({"autocast": "fp16", "attention": "flash", "optimizer": "fused", "cross_entropy": "in_place"}, 1, 1),
     "keep": ({**FUSED, "host_memory": "keep"}, 1, 1),
     "deterministic": ({**FUSED, "deterministic": True}, 1, 1),
     "bf16": ({"autocast": "bf16", "matmul_precision": "medium"}, 1, 1),
@@ -131,7 +135,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_same_losses_as_ours(case, plan, ladder, tokens, tmp_path) -> None:
-    if case == "bf16" and not re.search(r"\b(avx512|amx)_bf16\b", pathlib.Path("/proc/cpuinfo").read_text()):
+    if case.endswith("bf16") and not re.search(r"\b(avx512|amx)_bf16\b", pathlib.Path("/proc/cpuinfo").read_text()):
         pytest.skip("this CPU has no bfloat16 products")
     recipe, seed, accumulation = CASES[case]
     document = plan(recipe, seed=seed, accumulation=accumulation)
@@ -241,10 +245,15 @@ def plain_model():
     """GPT2 as the recipe did not ask for it: no padding, scaled_dot_product_attention."""
 
     class Other(part("gpt2").GPT2):
-        def __init__(self, model, rows, positions, context, manual, seed):
-            super().__init__(model, 50257, positions, context, False, seed)
+        def __init__(self, model, rows, positions, context, manual, seed, in_place_loss):
+            super().__init__(model, 50257, positions, context, False, seed, in_place_loss)
 
     return Other
+
+
+def other_loss(patch) -> None:
+    gpt2 = part("gpt2").GPT2
+    patch(part("trainer"), "GPT2", lambda *arguments: gpt2(*arguments[:-1], not arguments[-1]))
 
 
 SABOTAGE = {
@@ -253,6 +262,8 @@ SABOTAGE = {
     "attention flash": ({"attention": "flash"}, lambda m, patch: patch(m, "BACKENDS", {**m.BACKENDS, "flash": m.BACKENDS["math"]})),
     "attention math": ({"attention": "math"}, lambda m, patch: patch(m, "BACKENDS", {**m.BACKENDS, "math": m.BACKENDS["flash"]})),
     "attention manual": ({}, lambda m, patch: patch(part("trainer"), "GPT2", plain_model())),
+    "cross_entropy aten": ({}, lambda m, patch: other_loss(patch)),
+    "cross_entropy in_place": ({"cross_entropy": "in_place"}, lambda m, patch: other_loss(patch)),
     "vocabulary_rows": ({"attention": "math", "vocabulary_rows": 50304}, lambda m, patch: patch(part("trainer"), "GPT2", plain_model())),
     "optimizer fused": ({"optimizer": "fused"}, lambda m, patch: other_adamw(patch, fused=False)),
     "optimizer foreach": ({"optimizer": "foreach"}, lambda m, patch: other_adamw(patch, foreach=False)),
@@ -290,7 +301,7 @@ def test_the_proof_of_host_memory_fails_where_the_other_was_set(asked, variables
 def test_the_proof_of_execution_fails_where_nothing_is_compiled(module, plan, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(torch, "compile", lambda model, mode: model)
     record = execute(module, tmp_path, plan({"attention": "flash"}, "pytorch-compile"))
-    assert failed_proofs(record, but="host_memory") == ["autocast", "execution"]
+    assert failed_proofs(record, but="host_memory") == ["autocast", "cross_entropy", "execution"]
 
 
 def test_a_proof_looks_at_what_was_observed(module, plan, tmp_path) -> None:

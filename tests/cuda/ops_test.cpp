@@ -26,6 +26,11 @@ constexpr int64_t B = 2, T = 128, C = 256, NH = 4, HS = C / NH, V = 1000;
 
 Tensor token_ids(at::Device device) { return at::arange(B * T).mul(37).remainder(V).view({B, T}).to(device); }
 
+const Operation cross_entropy{
+    "cross_entropy",
+    [](const Ops& ops, const auto& x) { return ops.cross_entropy(x[0], token_ids(x[0].device())); },
+    {{B, T, V}}};
+
 std::vector<Operation> operations() {
   return {
       {"embed",
@@ -40,9 +45,7 @@ std::vector<Operation> operations() {
       {"gelu", [](const Ops& ops, const auto& x) { return ops.gelu(x[0]); }, {{B, T, 4 * C}}},
       {"residual", [](const Ops& ops, const auto& x) { return ops.residual(x[0], x[1]); }, {{B, T, C}, {B, T, C}}},
       {"head", [](const Ops& ops, const auto& x) { return ops.head(x[0], x[1]); }, {{B, T, C}, {V, C}}},
-      {"cross_entropy",
-       [](const Ops& ops, const auto& x) { return ops.cross_entropy(x[0], token_ids(x[0].device())); },
-       {{B, T, V}}},
+      cross_entropy,
   };
 }
 
@@ -96,6 +99,13 @@ TEST(Ops, ForwardAndBackwardFollowFloat64) {
     for (const Recipe& recipe : precisions()) {
       EXPECT_LT(worst_error(operation, recipe), allowed(recipe)) << operation.name << " " << to_json(recipe).dump();
     }
+  }
+}
+
+TEST(Ops, TheLossInPlaceFollowsFloat64) {
+  for (Recipe recipe : precisions()) {
+    recipe.cross_entropy = CrossEntropy::in_place;
+    EXPECT_LT(worst_error(cross_entropy, recipe), allowed(recipe)) << to_json(recipe).dump();
   }
 }
 

@@ -9,6 +9,7 @@ TEST(Recipe, SurvivesJson) {
   Recipe recipe;
   recipe.autocast = model::Autocast::bf16;
   recipe.attention = model::Attention::cudnn;
+  recipe.cross_entropy = model::CrossEntropy::in_place;
   recipe.vocabulary_rows = 50304;
   recipe.deterministic = true;
   EXPECT_EQ(model::recipe_from_json(model::to_json(recipe), "here"), recipe);

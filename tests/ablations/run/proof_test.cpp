@@ -134,6 +134,15 @@ TEST(Proof, EveryMicroStepHasItsAttention) {
   }
 }
 
+TEST(Proof, TheLossByItsNodes) {
+  const Recipe aten, in_place{.cross_entropy = CrossEntropy::in_place};
+  const RunFacts of_aten = facts(aten), of_in_place = facts(in_place);
+  EXPECT_TRUE(passes(aten, of_aten, "cross_entropy"));
+  EXPECT_TRUE(passes(in_place, of_in_place, "cross_entropy"));
+  EXPECT_FALSE(passes(aten, of_in_place, "cross_entropy"));
+  EXPECT_FALSE(passes(in_place, of_aten, "cross_entropy"));
+}
+
 TEST(Proof, PaddingByTheLogitsColumns) {
   const Recipe padded{.vocabulary_rows = 50304};
   EXPECT_TRUE(passes(padded, facts(padded), "vocabulary_rows"));
