@@ -47,8 +47,8 @@ Ops ops_for(const Recipe& recipe);
 decltype(Ops::attention) manual_attention();
 decltype(Ops::attention) sdpa_attention();
 
-// cross_entropy.cpp. The same loss and, but for the rounding of the targets' entries, the same gradient, with one matrix
-// (B * T, V) from the forward pass to the end of the backward pass. Its backward pass can be made only once.
+// cross_entropy.cpp. The same loss and, but for the rounding of the targets' entries, the same gradient, with one
+// matrix (B * T, V) from the forward pass to the end of the backward pass. Its backward pass can be made only once.
 decltype(Ops::cross_entropy) in_place_cross_entropy();
 
 }  // namespace model
