@@ -97,7 +97,7 @@ def finding(study):
     if head is None or head["first"] == head["last"]:
         numbers = measured(study)
         if not numbers:
-            others = [r for r in own_rungs(study) if r["status"] != "not_applicable"]
+            others = [r for r in own_rungs(study) if r["status"] not in ("not_applicable", "not_measured")]
             why = f"no rung has a number ({reason(others[0])})" if others else "no rung has a number"
         elif len(numbers) == 1:
             why = f"only “{clean(numbers[0]['title'])}” has a number"

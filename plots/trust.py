@@ -57,6 +57,8 @@ def disturbance(part):
     first = f"{again[0]['id']}: {shorten(again[0]['first_flags'][0], 80)}" if again else ""
     also = [f"{said} ({first})"] if again else []
     if disturbed:
+        if twice := sum(bool(run.get("first_flags")) for run in disturbed):
+            also.insert(0, f"{number_of(twice, 'run')} made again and disturbed once more")
         return (f"{len(disturbed)} of {part['study']['plan']['runs_ok']}", "warn",
                 "; ".join(["throttled, shared, busy with something else, or short of memory", *also]))
     if on_gpu or others:

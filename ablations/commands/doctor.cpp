@@ -101,7 +101,7 @@ int doctor(bool json, bool peaks) {
     for (const Rung& rung : climb(ladder, machine)) {
       const bool planned = rung.status == Rung::Status::planned;
       const std::string line =
-          fmt::format("  {:<12} {}\n", name_of(rung),
+          fmt::format("  {:<14} {}\n", name_of(rung),
                       planned                                     ? "can be measured"
                       : rung.status == Rung::Status::not_measured ? "not measured: " + rung.reason
                                                                   : "not applicable here: " + rung.reason);

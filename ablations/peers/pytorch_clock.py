@@ -67,6 +67,7 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict
     warmup_events, timed_events = events_of(warmup_steps, on_cuda), events_of(timed_steps, on_cuda)
     take_steps(warmup_steps, warmup_events)
     trainer.synchronize()
+    trainer.batches.reserve()
     calls_before = allocator_calls() if on_cuda else {}
     processor_before = processor_time()
     tell(f"window begins {os.getpid()}")

@@ -1,4 +1,5 @@
 """What is trained and how: the batches, the schedule and the step of model/, as a user of PyTorch would write them."""
+import json
 import math
 import pathlib
 import struct
@@ -48,10 +49,14 @@ class Batches:
     def __init__(self, tokens: torch.Tensor, B: int, T: int, seed: int, device: torch.device, count: int):
         self.tokens, self.shape, self.window, self.device = tokens, (B, T), B * T, device
         self.position = splitmix64(seed) % ((len(tokens) - 1) // self.window) * self.window if seed != 0 else 0
-        if device.type == "cuda":
-            # PyTorch keeps freed pinned memory. To allocate it in a step may wait for the device (model/inputs.h).
-            count = min(count, 64, 4 + 2**28 // (16 * self.window))
-            blocks = [torch.empty(self.shape, dtype=torch.int64, pin_memory=True) for _ in range(2 * count)]
+        self.reserved = min(count, 64, 4 + 2**28 // (16 * self.window))
+        self.reserve()
+
+    def reserve(self):
+        """PyTorch keeps freed pinned memory. To allocate it in a step may wait for the device (model/inputs.h). Recording a
+        graph hands back what is free (torch/cuda/graphs.py)."""
+        if self.device.type == "cuda":
+            blocks = [torch.empty(self.shape, dtype=torch.int64, pin_memory=True) for _ in range(2 * self.reserved)]
             del blocks
 
     def next(self):
@@ -83,6 +88,9 @@ class Trainer:
         in_place_loss = recipe["cross_entropy"] == "in_place" and not run.mode
         model = GPT2(run.model, recipe["vocabulary_rows"], run.positions, run.context, manual, run.seed, in_place_loss)
         self.model = model.to(self.device)
+        if run.mode:
+            # The key of compiled code on disk knows neither autocast's type nor which attention is enabled (pytorch/pytorch#185449).
+            torch.compiler.config.cache_key_tag = json.dumps(recipe, sort_keys=True)
         self.compiled = torch.compile(self.model, mode=run.mode) if run.mode else self.model
         self.parameters = list(self.model.parameters())
         # Where CUDA graphs are replayed, a gradient lies in the graph's memory and the next replay overwrites it: micro-steps

@@ -33,6 +33,9 @@ def panel(series, narrow):
     low, high = min(min(d["ms"], d["level"]) for d in data), max(max(d["ms"], d["level"]) for d in data)
     margin = max(0.15 * (high - low), (LEAST_SPAN * high - (high - low)) / 2)
     low, high = max(low - margin, 0), high + margin
+    for d in data:  # an interval may reach far beyond what can be drawn
+        if d["lo"] is not None and d["hi"] is not None:
+            d["lo"], d["hi"] = max(d["lo"], low), min(d["hi"], high)
     marks = [{"i": s["at"] - 0.5, "text": f"{'+' if s['ratio'] >= 1 else '−'}{abs(100 * (s['ratio'] - 1)):.1f} %",
               "slower": s["ratio"] >= 1} for s in series["steps"]]
     every = -(-len(data) // (3 if narrow else 8))

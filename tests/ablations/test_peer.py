@@ -179,6 +179,12 @@ def test_compiled(autocast, kept, first, later, plan, ladder, tokens, tmp_path) 
     assert theirs["observations"]["compilation"]["graphs"] == 1 and theirs["observations"]["compilation"]["graph_breaks"] == 0
 
 
+@pytest.mark.skipif(can_compile() != "", reason=f"torch.compile on a CPU: {can_compile()}")
+def test_what_was_compiled_for_another_recipe_is_not_taken_from_the_disk(plan, tmp_path) -> None:
+    for recipe in ({"attention": "math"}, {"attention": "flash"}):
+        assert_proven(run_peer(plan(recipe, "pytorch-compile"), tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor")))
+
+
 def dumped(tokens, folder, **request) -> dict:
     """What parity_dump writes, by file and tensor: the weights it drew, and those after its last step."""
     program = os.environ.get("PARITY_DUMP") or pytest.skip("PARITY_DUMP is not set")
@@ -324,6 +330,8 @@ def test_a_proof_looks_at_what_was_observed(module, plan, tmp_path) -> None:
     facts["kept_for_backward"] = {"Float": 40}
     assert proved()["autocast"]
     facts["compilation"] = {"graphs": 1, "graph_breaks": 0}
+    assert not proved()["execution"]
+    facts["profile"]["cudaGraphLaunch"] = 1  # of forward only
     assert not proved()["execution"]
     facts["profile"]["cudaGraphLaunch"] = 2
     assert proved()["execution"]

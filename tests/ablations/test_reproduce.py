@@ -264,6 +264,22 @@ def test_a_study_from_before_hashes_is_computed_again_and_no_more(ladder, copy) 
     assert verify(ladder, copy) == [("study.json", "/rungs/0/ms_per_step/median")]
 
 
+def test_a_report_of_edited_records_says_so_and_leaves_the_study_as_witness(ladder, copy, tmp_path) -> None:
+    file = copy / "records" / "r1-03-flash.json"
+    record = read_json(file)
+    record["timing"]["step_ms"][0] = more(record["timing"]["step_ms"][0])  # of warm-up: nothing else follows from it
+    write_json(file, record)
+    before = (copy / "study.json").read_bytes()
+    done = ladder("report", copy, "--out", tmp_path / "drawn")
+    assert "study.json is left as it is" in done.stderr, done.stderr
+    assert "records are not what they were when the study was made" in (tmp_path / "drawn" / "report.md").read_text()
+    assert (copy / "study.json").read_bytes() == before
+    assert verify(ladder, copy) == [("records/r1-03-flash.json", "")]
+    (copy / "study.json").unlink()
+    assert "left as it is" not in ladder("report", copy, "--out", tmp_path / "again").stderr
+    assert verify(ladder, copy) == []
+
+
 def test_a_folder_without_a_study_is_refused(ladder, copy) -> None:
     for name in ("study.json", "plan.json"):
         (copy / name).unlink()

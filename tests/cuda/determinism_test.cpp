@@ -27,13 +27,17 @@ std::vector<Recipe> recipes() {
       for (const Execution execution : {Execution::eager, Execution::graph}) {
         // Float16's kernels are bfloat16's with another type: one attention stands for all.
         if (autocast == Autocast::fp16 && attention != Attention::flash) continue;
-        const Recipe recipe{.device = device(),
-                            .autocast = autocast,
-                            .attention = attention,
-                            .execution = execution,
-                            .optimizer = Optimizer::fused,
-                            .deterministic = true};
-        if (recipe_obstacle(recipe, harness::this_machine()).empty()) all.push_back(recipe);
+        Recipe recipe{.device = device(),
+                      .autocast = autocast,
+                      .attention = attention,
+                      .execution = execution,
+                      .optimizer = Optimizer::fused,
+                      .deterministic = true};
+        if (!recipe_obstacle(recipe, harness::this_machine()).empty()) continue;
+        all.push_back(recipe);
+        if (attention != Attention::flash) continue;
+        recipe.cross_entropy = CrossEntropy::in_place;
+        all.push_back(recipe);
       }
     }
   }

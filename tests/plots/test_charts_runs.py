@@ -411,6 +411,16 @@ def test_history_keeps_its_width_and_the_panels_with_a_change():
     assert "24 of 200 panels are drawn, those with a change first" in chart.lines and "last" in json.dumps(chart.wide["vconcat"][-1]["title"])
 
 
+def test_an_interval_that_two_runs_leave_stays_within_its_panel():
+    series = series_of("+ flash", "too_few", points=2)
+    series["points"][0].update(lo=1e-8, hi=3.7e10)
+    chart = draw("history", report_of(make(), histories=[history_of(series)]))
+    drawn(chart)
+    shown = next(row for row in data(chart.wide) if row.get("i") == 0)
+    assert 0 <= shown["lo"] < 500 < shown["hi"] < 1000
+    assert "500 ms (1e-08 ms to 37,000,000,000 ms)" in shown["aria"]
+
+
 # ---- all of them
 
 def test_drawings_as_they_were_looked_at():

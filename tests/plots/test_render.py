@@ -283,6 +283,7 @@ def test_no_number_at_all(tmp_path):
     study = make(LADDER[:3])
     for i in range(3):
         without_number(study, i, "failed", "exit status 3")
+    without_number(study, 0, "not_measured", "comes before the reference")  # which is no fault
     study["headline"] = None
     report, texts, *_, spec = rendered(study, tmp_path)
     assert " ".join(spec["title"]["text"]) == "No valid speedup: no rung has a number (failed: exit status 3)"
