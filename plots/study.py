@@ -188,9 +188,14 @@ def workload_flags(study):
     return flags
 
 
+def ladder_flag(study):
+    """A ladder of one's own is known by its file only."""
+    return ["--ladder", study["ladder"].get("file", study["ladder"]["name"])]
+
+
 def ablate_command(study):
     """`ladder ablate` with all that makes it the same study on the same machine."""
-    words = ["ladder", "ablate", "--ladder", study["ladder"]["name"]]
+    words = ["ladder", "ablate", *ladder_flag(study)]
     if "swept" in study:
         values = dict.fromkeys(str(r["workload"][study["swept"]]) for r in study["rungs"])
         words += ["--sweep", f"{study['swept']}={','.join(values)}"]
@@ -208,7 +213,7 @@ def run_commands(study, rung):
     """The commands that run a rung by itself, where it has a name by which they know it."""
     if study["mode"] != "cumulative" or rung["status"] == "not_applicable":
         return []
-    of_rung = ["--ladder", study["ladder"]["name"], "--rung", rung["optimization"] or "start", *workload_flags(study)]
+    of_rung = [*ladder_flag(study), "--rung", rung["optimization"] or "start", *workload_flags(study)]
     return [joined(["ladder", *command, *of_rung]) for command in (["run"], ["profile", "--trace"])]
 
 

@@ -143,6 +143,7 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
             .created = shared ? "" : harness::utc_now(),
             .ladder_name = ladder.name,
             .ladder_title = ladder.title,
+            .ladder_file = ladder.file,
             .model = ladder.model,
             .B = ladder.B,
             .T = ladder.T,

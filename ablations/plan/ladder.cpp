@@ -64,7 +64,8 @@ std::vector<std::string> ladder_names() {
 }
 
 Ladder load_ladder(const std::string& name_or_file) {
-  fs::path file = harness::resource_root() / "ladders" / (name_or_file + ".json");
+  const fs::path shipped = harness::resource_root() / "ladders";
+  fs::path file = shipped / (name_or_file + ".json");
   if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
     file = name_or_file;
   } else if (!fs::exists(file)) {
@@ -76,19 +77,21 @@ Ladder load_ladder(const std::string& name_or_file) {
   const std::string where = file.string();
   const auto& workload = json.at("workload");
   const auto& plan = json.at("plan");
-  Ladder ladder{.name = json.at("name"),
-                .title = json.at("title"),
-                .start_title = json.value("start_title", "baseline"),
-                .start = model::recipe_from_json(json.at("start"), where + ": start"),
-                .rungs = json.at("rungs"),
-                .reference = json.value("reference", ""),
-                .model = workload.at("model"),
-                .B = workload.at("batch"),
-                .T = workload.at("context"),
-                .accumulation = workload.value("accumulation", int64_t{1}),
-                .repeats = plan.at("repeats"),
-                .warmup_steps = plan.at("warmup_steps"),
-                .timed_steps = plan.at("timed_steps")};
+  Ladder ladder{
+      .name = json.at("name"),
+      .title = json.at("title"),
+      .start_title = json.value("start_title", "baseline"),
+      .file = fs::weakly_canonical(file).parent_path() == fs::weakly_canonical(shipped) ? "" : file.filename().string(),
+      .start = model::recipe_from_json(json.at("start"), where + ": start"),
+      .rungs = json.at("rungs"),
+      .reference = json.value("reference", ""),
+      .model = workload.at("model"),
+      .B = workload.at("batch"),
+      .T = workload.at("context"),
+      .accumulation = workload.value("accumulation", int64_t{1}),
+      .repeats = plan.at("repeats"),
+      .warmup_steps = plan.at("warmup_steps"),
+      .timed_steps = plan.at("timed_steps")};
   try {
     (void)model::preset(ladder.model);
   } catch (const std::invalid_argument& error) {

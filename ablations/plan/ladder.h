@@ -13,6 +13,7 @@ namespace ablations {
 
 struct Ladder {
   std::string name, title, start_title;
+  std::string file = {};  // the file's name, of one that does not come with the program
   model::Recipe start;
   std::vector<std::string> rungs;  // names of optimizations
   std::string reference;           // the one from which speedups count; empty: the start

@@ -123,6 +123,17 @@ bool uses_cuda(const Plan& plan) {
   });
 }
 
+std::string label_of(const Plan& plan, size_t rung, const std::string& title) {
+  const bool adds = plan.mode == Mode::cumulative || plan.mode == Mode::one_at_a_time;
+  return (adds && rung > 0 && plan.rungs[rung].peer.empty() ? "+ " : "") + title;
+}
+
+Json ladder_json(const Plan& plan) {
+  Json json{{"name", plan.ladder_name}, {"title", plan.ladder_title}};
+  if (!plan.ladder_file.empty()) json["file"] = plan.ladder_file;
+  return json;
+}
+
 Json to_json(const Plan& plan) {
   Json rungs = Json::array(), runs = Json::array();
   for (const Rung& rung : plan.rungs) {
@@ -153,7 +164,7 @@ Json to_json(const Plan& plan) {
                 {"mode", name_of(plan.mode)},
                 {"id", plan.id},
                 {"created", plan.created},
-                {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
+                {"ladder", ladder_json(plan)},
                 {"workload", workload},
                 {"warmup_steps", plan.warmup_steps},
                 {"timed_steps", plan.timed_steps},
@@ -179,6 +190,7 @@ Plan plan_from_json(const Json& json, const std::string& where) {
             .created = json.at("created"),
             .ladder_name = json.at("ladder").at("name"),
             .ladder_title = json.at("ladder").at("title"),
+            .ladder_file = json.at("ladder").value("file", ""),
             .model = workload.at("model"),
             .B = workload.at("batch"),
             .T = workload.at("context"),

@@ -35,6 +35,7 @@ struct Shard {
 struct Plan {
   std::string id, created;  // created: UTC, ISO 8601; empty where several machines make the same plan
   std::string ladder_name, ladder_title;
+  std::string ladder_file = {};  // its name, where the ladder does not come with the program
   std::string model;
   int64_t B = 1, T = 1, accumulation = 1;
   int64_t positions = 0;  // of the model; 0: as many as it has
@@ -58,6 +59,12 @@ struct Plan {
 // cumulative ladder has a reference for every rung; none for the reference itself.
 Shape shape_of(const Plan& plan);
 Shape shape_of(const Plan& plan, size_t rung);
+
+// "+ flash attention" where the rung adds to others. `title`: the rung's, or what its proof has made of it.
+std::string label_of(const Plan& plan, size_t rung, const std::string& title);
+
+// The field "ladder" of plans and studies.
+nlohmann::json ladder_json(const Plan& plan);
 std::optional<size_t> reference_of(const Plan& plan, size_t rung);
 
 // Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows

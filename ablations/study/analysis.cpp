@@ -270,7 +270,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
              {"created", plan.created.empty() ? measured.first_started : plan.created},
              {"finished", is_missing_runs ? Json() : Json(measured.last_started)},
              {"mode", name_of(plan.mode)},
-             {"ladder", {{"name", plan.ladder_name}, {"title", plan.ladder_title}}},
+             {"ladder", ladder_json(plan)},
              {"workload", workload},
              {"plan",
               {{"repeats", plan.repeats},

@@ -51,7 +51,7 @@ void add_study(Side& side, const fs::path& folder) {
     const Rung& rung = plan.rungs[run.rung];
     const fs::path file = record_file(folder, run.id);
     if (!rung.peer.empty() || !fs::exists(file)) continue;
-    add_record(side, label_of(rung), harness::read_json(file, "record"));
+    add_record(side, label_of(plan, run.rung, rung.title), harness::read_json(file, "record"));
   }
 }
 

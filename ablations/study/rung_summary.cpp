@@ -39,11 +39,6 @@ Json tokens_per_s(const Json& ms, int64_t tokens_per_step) {
   return {{"median", rate(ms.at("median"))}, {"lo", rate(ms.at("hi"))}, {"hi", rate(ms.at("lo"))}};
 }
 
-const char* before_title(const Plan& plan, const Rung& rung, size_t index) {
-  const bool adds = plan.mode == Mode::cumulative || plan.mode == Mode::one_at_a_time;
-  return adds && index > 0 && rung.peer.empty() ? "+ " : "";
-}
-
 // What can be told of a rung from the plan.
 Json planned_rung(const Plan& plan, size_t index) {
   const Rung& rung = plan.rungs[index];
@@ -127,7 +122,7 @@ Json rung_by_itself(const Plan& plan, size_t i, const Measured& measured) {
     json["reason"] = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;
   }
   if (failure != measured.failures.end()) json["out_of_memory"] = failure->second.out_of_memory;
-  json["label"] = before_title(plan, plan.rungs[i], i) + json["title"].get<std::string>();
+  json["label"] = label_of(plan, i, json["title"]);
   return json;
 }
 

@@ -127,6 +127,10 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     assert [rung["title"] for rung in study["rungs"]] == ["baseline", "everything on",
                                                           "without flash attention", "without fused AdamW"]
     assert study["finished"] and [w["method"] for w in study["attribution"]] == ["leave_one_out"] * 2
+    compared = ladder("compare", folder, folder).stdout
+    assert "without flash attention" in compared and "+ " not in compared, compared
+    report = (folder / "report.md").read_text()
+    assert study["ladder"]["file"] == small.name and f"--ladder {small.name} " in report, "by which the command finds it"
     flash = study["attribution"][0]
     median = {run["rung"]: run["median_ms"] for run in study["runs"]}
     assert flash["optimization"] == "flash" and math.isclose(flash["ratio"], median[2] / median[1], rel_tol=1e-9)
