@@ -155,6 +155,18 @@ std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
                      arrow(number(a.at("wall_ms")), number(b.at("wall_ms"))), fmt::join(clauses, "; "));
 }
 
+// Empty where neither trace was disturbed.
+std::string disturbances(const Json& before, const Json& after) {
+  std::string text;
+  for (const Json* trace : {&before, &after}) {
+    for (const Json& flag : trace->value("flags", Json::array())) {
+      text += fmt::format(" The trace of \"{}\" was disturbed, which may be what is seen: {}.",
+                          trace->at("title").get<std::string>(), flag.get<std::string>());
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Json explain(const Json& before, const Json& after) {
@@ -203,7 +215,7 @@ Json explain(const Json& before, const Json& after) {
                    {"totals", totals},
                    {"phases", phases},
                    {"names", names}};
-  explanation["words"] = paragraph(explanation, a, b);
+  explanation["words"] = paragraph(explanation, a, b) + disturbances(before, after);
   return explanation;
 }
 
@@ -243,6 +255,9 @@ std::string trace_table(const Json& as_written) {
   const double step = summary.at("wall_ms");
   std::string text = "\n" + wrapped(fmt::format("{}, {}", trace.at("title").get<std::string>(),
                                                 trace.at("device").at("name").get<std::string>()));
+  for (const Json& flag : trace.value("flags", Json::array())) {
+    text += wrapped(fmt::format("disturbed: {}", flag.get<std::string>()));
+  }
   text += wrapped(fmt::format("step {} ms; {} ms of work, {} % of it; traced, a step takes {} ms", number(step),
                               number(summary.at("busy_ms")), number(summary.at("busy_percent")),
                               number(summary.at("traced_wall_ms"))));

@@ -4,21 +4,46 @@
 #include "ablations/run/run.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
+#include "harness/processor_time.h"
 #include "harness/stats.h"
 #include "harness/trace.h"
 #include "harness/utc.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <chrono>
+#include <optional>
 #include <span>
 
 namespace ablations {
 
 using harness::Json;
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What disturbed the steps since `begin`, timed and traced ones alike, in the words of a run's record.
+Json flags_since(Clock::time_point begin, const std::optional<harness::ProcessorTime>& before, bool on_cuda) {
+  const auto now = harness::processor_time();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  Json flags = Json::array();
+  if (!before || !now) return flags;
+  const int busy_threads = on_cuda ? 1 : at::get_num_threads();
+  const std::string flag = harness::flag(
+      harness::share_lost(*before, *now, seconds, busy_threads, harness::this_machine().cpu.logical_cores));
+  if (!flag.empty()) flags.push_back(flag);
+  return flags;
+}
+
+}  // namespace
+
 TracedRun trace_run(const RunOptions& options, const std::string& title) {
   // One step more than is timed and traced: a graph is captured anew under the tracer's eyes.
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + 1 + traced_steps);
+  const Clock::time_point begin = Clock::now();
+  const auto processor = harness::processor_time();
   const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps);
   const Json memory = peak_memory(options.recipe);
   const std::span<const double> timed = std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps));
@@ -37,6 +62,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
     trace = harness::trace_operations(workload.labels(), traced_steps, step);
   }
 
+  const Json flags = flags_since(begin, processor, workload.on_cuda());
   const Json environment = harness::environment();
   const std::string device = workload.on_cuda() ? environment.at("gpu").at("name").get<std::string>()
                                                 : environment.at("cpu").at("model").get<std::string>();
@@ -48,6 +74,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
                        {"recipe", model::to_json(options.recipe)},
                        {"workload", workload.description()},
                        {"memory", memory},
+                       {"flags", flags},
                        {"summary", summarize(trace, harness::median(timed))},
                        {"environment", environment}},
           .timeline = chrome_trace(trace)};

@@ -130,7 +130,8 @@ def finding(listed, method):
         return f"No optimization makes a clear difference: at most {times(most['ratio'])}, {name}"
     if most is least:
         return f"{name} is worth {times(most['ratio'])}"
-    return f"{name} is worth most, {times(most['ratio'])}; “{shorten(least['title'], 30)}” least, {times(least['ratio'])}"
+    return (f"{name} is worth most, {times(most['ratio'])}; “{shorten(least['title'], 30)}” least, {times(least['ratio'])}"
+            + (", no clear difference" if unclear(least) else ""))
 
 
 def chart(study, listed, method, lines):

@@ -134,6 +134,7 @@ def draw(report):
         finding = (f"{shorten(last['label'].removeprefix('+ '), 30)}: {'its losses differ; ' if losses_differ(last) else ''}"
                    f"{times(last['ratio'])} the time in the second, "
                    f"{digits3(last['base_ms'])} → {milliseconds(last['head_ms'])} per step"
+                   + (", inconclusive" if last["verdict"] == "INCONCLUSIVE" else "")
                    + (", of disturbed runs" if last["flags"] else ""))
         intervals = any(entry["lo"] is not None for entry in comparison["entries"])
         how = "×: time in the second / in the first, paired, " + (f"with its {percent(comparison['confidence'])} confidence interval" if intervals else

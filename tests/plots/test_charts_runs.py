@@ -175,7 +175,7 @@ def test_attribution_of_one_method_has_bars_the_largest_first():
     lines = [row for row in data(chart.wide) if "ratio" in row]
     assert [row["text"] for row in lines] == ["1.82×", "0.99×", ""] and lines[0]["interval"] == "1.77× – 1.87×"
     assert lines[2]["reason"].startswith("no number: no subset <script>") and len(lines[2]["reason"]) <= 120
-    assert chart.finding == "“bf16” is worth most, 1.82×; “flash” least, 0.99×"
+    assert chart.finding == "“bf16” is worth most, 1.82×; “flash” least, 0.99×, no clear difference"
     assert "bf16, on top of all others (leave-one-out): 1.82×, 1.77× – 1.87×" in said(wide) and "legend" not in json.dumps(chart.wide)
 
 
@@ -325,6 +325,8 @@ def test_side_by_side_pairs_the_rungs_and_names_the_others():
     chart = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])))
     wide, _ = drawn(chart)
     assert chart.finding == "flash: 0.95× the time in the second, 500 → 475 ms per step"
+    unsure = comparison_of(entry("+ flash", 0.98, "INCONCLUSIVE"))
+    assert draw("side_by_side", report_of(make(), make(device="cuda"), comparison=unsure)).finding.endswith(" per step, inconclusive")
     assert [row["both"] for row in data(chart.wide) if "both" in row] == ["500 → 500 ms", "500 → 522 ms", "500 → 475 ms"]
     assert any(line.startswith("not compared: + fused (first only); <script>") and "(second only)" in line for line in chart.lines)
     assert "first: Example Processor 9000 @ 2.70GHz · 2026-01-02" in wide and "second: NVIDIA Example · 2026-01-02" in wide

@@ -225,6 +225,18 @@ TEST(Explain, SaysThatAGraphIsOneLaunch) {
   for (const Json& name : explanation.at("names")) EXPECT_NE(name.at("change"), "came") << name.dump();
 }
 
+TEST(Explain, NamesADisturbedTrace) {
+  Json before = document(eager(), 0.5, "eager");
+  const Json after = document(replayed(), 0.36, "+ graph capture");
+  const std::string undisturbed = explain(before, after).at("words");
+  before["flags"] = {"shared: the processor was busy with something else for 23 % of the time"};
+  EXPECT_EQ(explain(before, after).at("words").get<std::string>(),
+            undisturbed + " The trace of \"eager\" was disturbed, which may be what is seen: " +
+                before["flags"][0].get<std::string>() + ".");
+  EXPECT_NE(trace_table(before).find("disturbed: shared"), std::string::npos);
+  EXPECT_EQ(trace_table(after).find("disturbed"), std::string::npos);
+}
+
 // What took as long in a step of the one as in a step of the other is not told as changed.
 TEST(Explain, TellsNoChangeWithinTheSpreadOfTheSteps) {
   const auto words = [](int64_t product_us) -> std::string {
