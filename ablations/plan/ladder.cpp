@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 namespace ablations {
 
@@ -77,21 +78,22 @@ Ladder load_ladder(const std::string& name_or_file) {
   const std::string where = file.string();
   const auto& workload = json.at("workload");
   const auto& plan = json.at("plan");
-  Ladder ladder{
-      .name = json.at("name"),
-      .title = json.at("title"),
-      .start_title = json.value("start_title", "baseline"),
-      .file = fs::weakly_canonical(file).parent_path() == fs::weakly_canonical(shipped) ? "" : file.filename().string(),
-      .start = model::recipe_from_json(json.at("start"), where + ": start"),
-      .rungs = json.at("rungs"),
-      .reference = json.value("reference", ""),
-      .model = workload.at("model"),
-      .B = workload.at("batch"),
-      .T = workload.at("context"),
-      .accumulation = workload.value("accumulation", int64_t{1}),
-      .repeats = plan.at("repeats"),
-      .warmup_steps = plan.at("warmup_steps"),
-      .timed_steps = plan.at("timed_steps")};
+  std::error_code unreadable;  // then it is not
+  const bool is_shipped = fs::equivalent(file.parent_path(), shipped, unreadable);
+  Ladder ladder{.name = json.at("name"),
+                .title = json.at("title"),
+                .start_title = json.value("start_title", "baseline"),
+                .file = is_shipped ? "" : file.filename().string(),
+                .start = model::recipe_from_json(json.at("start"), where + ": start"),
+                .rungs = json.at("rungs"),
+                .reference = json.value("reference", ""),
+                .model = workload.at("model"),
+                .B = workload.at("batch"),
+                .T = workload.at("context"),
+                .accumulation = workload.value("accumulation", int64_t{1}),
+                .repeats = plan.at("repeats"),
+                .warmup_steps = plan.at("warmup_steps"),
+                .timed_steps = plan.at("timed_steps")};
   try {
     (void)model::preset(ladder.model);
   } catch (const std::invalid_argument& error) {
