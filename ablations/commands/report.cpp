@@ -122,6 +122,7 @@ int report(const ReportFlags& flags) {
   }
   const std::vector<StudyPlace> places(paths.begin(), paths.end());
   std::vector<StudyFiles> studies;
+  studies.reserve(places.size());
   for (const StudyPlace& place : places) studies.push_back(read_study(place));
   const bool alone = paths.size() == 1;
   if (!alone && studies[0].source == studies[1].source) studies[1].source += " (2)";
