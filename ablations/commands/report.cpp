@@ -35,8 +35,8 @@ std::vector<Finding> changes_since(const fs::path& folder) {
 }
 
 // Where a record is another one than the study was made from, its study.json bears witness to that and stays.
-bool is_edited(const fs::path& folder) {
-  return std::ranges::any_of(changes_since(folder), [&](const Finding& change) {
+bool is_edited(const std::vector<Finding>& changes, const fs::path& folder) {
+  return std::ranges::any_of(changes, [&](const Finding& change) {
     return change.file.starts_with("records/") && fs::exists(folder / change.file);
   });
 }
@@ -62,7 +62,7 @@ StudyFiles read_study(const StudyPlace& place) {
   }
   StudyFiles study = computed_study(plan, place.folder());
   study.source = place.name();
-  if (is_edited(place.folder())) {
+  if (is_edited(changes_since(place.folder()), place.folder())) {
     study.study["warnings"].push_back(
         "records are not what they were when the study was made; `ladder verify` says which");
   }
@@ -74,8 +74,9 @@ StudyFiles read_study(const StudyPlace& place) {
 void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out) {
   const fs::path& folder = place.folder();
   const std::vector<Finding> changes = changes_since(folder);
+  const bool keeps = is_edited(changes, folder);
   try {
-    if (!place.is_packed() && !is_edited(folder)) harness::write_json(folder / "study.json", study.study, "study");
+    if (!place.is_packed() && !keeps) harness::write_json(folder / "study.json", study.study, "study");
   } catch (const std::system_error& error) {
     if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
       throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
@@ -86,7 +87,7 @@ void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out
     fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(change.file),
                printable(change.stored), printable(change.expected));
   }
-  if (is_edited(folder)) {
+  if (keeps) {
     fmt::print(stderr, "note: {} is left as it is; where the records are right, delete it and draw the report again\n",
                printable((folder / "study.json").string()));
   }

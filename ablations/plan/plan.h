@@ -59,13 +59,13 @@ struct Plan {
 // cumulative ladder has a reference for every rung; none for the reference itself.
 Shape shape_of(const Plan& plan);
 Shape shape_of(const Plan& plan, size_t rung);
+std::optional<size_t> reference_of(const Plan& plan, size_t rung);
 
 // "+ flash attention" where the rung adds to others. `title`: the rung's, or what its proof has made of it.
 std::string label_of(const Plan& plan, size_t rung, const std::string& title);
 
 // The field "ladder" of plans and studies.
 nlohmann::json ladder_json(const Plan& plan);
-std::optional<size_t> reference_of(const Plan& plan, size_t rung);
 
 // Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows
 // shuffled with order_seed: over 2n repeats (n for even n) every rung comes equally often at every place and after
