@@ -44,7 +44,7 @@ def span(estimate, show):
     """' (2.55 – 2.68)', or nothing without an interval."""
     if estimate["lo"] is None or estimate["hi"] is None:
         return Md("")
-    return Md(f" ({show(estimate['lo'])} – {show(estimate['hi'])})")
+    return Md(f" ({words.between(estimate['lo'], estimate['hi'], show)})")
 
 
 def label(study, rung):
@@ -69,7 +69,8 @@ def render(view):
     environment.filters.update(
         tera=lambda x: f"{x / 1e12:,.4g}", code=code, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
         count=words.count, energy=words.energy, memory=words.memory,
-        ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times))
+        ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times),
+        times_between=lambda e: words.between(e["lo"], e["hi"], words.times))
     environment.globals.update(label=label, of=words_of, remarks=remarks, Md=Md)
     text = environment.get_template("report.md.j2").render(**view)
     return re.sub(r"\n{3,}", "\n\n", text)

@@ -74,14 +74,14 @@ def render(shown):
     def between(estimate, show):
         if estimate["lo"] is None or estimate["hi"] is None:
             return ""
-        return markupsafe.Markup(' <span class="interval">{} – {}</span>').format(show(estimate["lo"]), show(estimate["hi"]))
+        return markupsafe.Markup(' <span class="interval">{}</span>').format(words.between(estimate["lo"], estimate["hi"], show))
 
     def part_interval(part):
         if part["first"] is None:
             return ""
         ratio = part["study"]["headline"]["speedup"]
         pairs = words.number_of(ratio["pairs"], "pair") + " of runs"
-        said = (f"{part['confidence']} interval {words.times(ratio['lo'])} – {words.times(ratio['hi'])}, {pairs}"
+        said = (f"{part['confidence']} interval {words.between(ratio['lo'], ratio['hi'], words.times)}, {pairs}"
                 if ratio["lo"] is not None and ratio["hi"] is not None else f"{pairs}, no interval")
         return markupsafe.Markup(" <small>{}</small>").format(said)
 

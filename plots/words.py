@@ -72,6 +72,14 @@ def times(x, *, sign="×"):
     return f"{x:.{3 if x != 1 and f'{x:.2f}' == '1.00' else 2}f}{sign}"
 
 
+UNKNOWN = 1000  # hi / lo of an interval that tells nothing: two runs far from each other have such ones
+
+
+def between(lo, hi, form, to=" – "):
+    """2.55 – 2.68, or "unknown"."""
+    return "unknown" if hi > UNKNOWN * lo else f"{form(lo)}{to}{form(hi)}"
+
+
 def percent(x):
     """A share: 47.3 %  2 %."""
     return f"{100 * x:.3g} %"

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 
@@ -131,6 +132,19 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
 void add_deterministic_flag(Command& command, WorkloadFlags& flags) {
   command.add_flag("--deterministic", flags.deterministic,
                    "PyTorch's deterministic algorithms: the same losses to the bit each time, on a GPU, too");
+}
+
+void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what) {
+  if (command.count("--out") == 0) throw std::invalid_argument("--resume needs --out, the folder of the " + what);
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name(false, false);
+    if (option->count() == 0 || name == "--resume" || name == "--out" ||
+        std::ranges::find(allowed, name) != allowed.end())
+      continue;
+    throw std::invalid_argument(
+        fmt::format("{} would change the plan in --out, with which --resume goes on; only --out{} may stand beside it",
+                    name, allowed.empty() ? "" : fmt::format(", {}", fmt::join(allowed, ", "))));
+  }
 }
 
 std::vector<std::string> rung_names() {

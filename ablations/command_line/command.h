@@ -79,6 +79,8 @@ void add_deterministic_flag(Command& command, WorkloadFlags& flags);
 constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
                                           "--accumulation", "--steps", "--warmup",  "--seed",
                                           "--threads",      "--data",  "--vocab"};
+// Throws std::invalid_argument for a flag beside --resume that is not among `allowed`, nor is --out.
+void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what);
 // "start", and every optimization: the rungs that a ladder can have.
 std::vector<std::string> rung_names();
 

@@ -93,12 +93,7 @@ void add_gate(CommandLine& line) {
   base->excludes(save);  // faster than another program is not faster than what is stored
   for (CLI::Option* option : {effect, top_up, blocked, force}) calibrate->excludes(option);
   command.callback([&line, &command, flags] {
-    if (flags->resume && flags->out.empty())
-      throw std::invalid_argument("--resume needs --out, the folder of the gate");
-    if (flags->resume && command.count_all() > 3U + (flags->json ? 1U : 0U) + (flags->wait ? 1U : 0U)) {
-      throw std::invalid_argument(
-          "--resume goes on with the plan in --out; other flags would change it and are not allowed");
-    }
+    if (flags->resume) check_resume(command, {"--json", "--wait"}, "gate");
     line.chosen = [flags] { return gate(*flags); };
   });
 }

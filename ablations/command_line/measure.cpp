@@ -83,9 +83,9 @@ void add_ablate(CommandLine& line) {
              "of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
   add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000)
       ->type_name("SECONDS");
-  auto* budget = add_number(command, "--budget-s", flags->budget_s,
-                            "seconds after which no run is begun; --resume makes the rest (default: none)", 1, 1000000)
-                     ->type_name("SECONDS");
+  add_number(command, "--budget-s", flags->budget_s,
+             "seconds after which no run is begun; --resume makes the rest (default: none)", 1, 1000000)
+      ->type_name("SECONDS");
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
   add_deterministic_flag(command, flags->workload);
@@ -103,14 +103,8 @@ void add_ablate(CommandLine& line) {
       ->excludes(shard)
       ->group("What to measure");
   command.add_flag("--json", flags->json, "print the study, draw nothing");
-  command.callback([&line, &command, flags, budget] {
-    if (flags->resume && flags->out.empty())
-      throw std::invalid_argument("--resume needs --out, the folder of the study");
-    if (flags->resume && command.count_all() > 3U + (flags->json ? 1U : 0U) + (budget->count() > 0 ? 1U : 0U) +
-                                                   (flags->explain ? 1U : 0U) + (flags->wait ? 1U : 0U)) {
-      throw std::invalid_argument(
-          "--resume goes on with the plan in --out; other flags would change it and are not allowed");
-    }
+  command.callback([&line, &command, flags] {
+    if (flags->resume) check_resume(command, {"--json", "--budget-s", "--explain", "--wait"}, "study");
     if (!flags->shard.empty() && flags->out.empty())
       throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
     line.chosen = [flags] { return ablate(*flags); };
@@ -194,7 +188,7 @@ void add_profile(CommandLine& line) {
   auto* diff = command
                    .add_option("--diff", flags->diff,
                                "explain a rung against the one before it, two rungs, or two files of --trace")
-                   ->type_name("RUNG|FILE")
+                   ->type_name("RUNG|FILE [RUNG|FILE]")
                    ->expected(1, 2);
   auto* counters = command.add_flag("--counters", flags->counters,
                                     "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");

@@ -281,6 +281,9 @@ RunOptions run_options(const RunFlags& run) {
   options.recipe.deterministic |= flags.deterministic;
   apply(flags, options);
   options.positions = flags.positions;
+  if (run.rung.empty() && flags.T == 0) {  // a default that nobody typed
+    options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);
+  }
   options.seed = static_cast<uint64_t>(flags.seed);
   options.threads = threads_of(flags);
   options.data = data_file(flags);

@@ -211,6 +211,17 @@ void match_noise(Json& report, std::vector<std::string>& notes) {
   }
 }
 
+// A trace is shown whatever it is of; that its device is none of the studies' is said.
+void note_other_devices(const Json& report, std::vector<std::string>& notes) {
+  for (const Json& trace : report.at("traces")) {
+    const Json& device = trace.at("device");
+    const auto is_its = [&](const Json& entry) { return entry.at("study").at("device") == device; };
+    if (std::ranges::any_of(report.at("studies"), is_its)) continue;
+    notes.push_back(fmt::format("the trace of {} is not of this report's device: it was taken on {}",
+                                trace.at("title").get<std::string>(), device.at("name").get<std::string>()));
+  }
+}
+
 }  // namespace
 
 Json report_document(const std::vector<StudyFiles>& studies, const std::vector<fs::path>& with, bool published) {
@@ -236,6 +247,7 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
   }
   for (const fs::path& file : files_beside) add_file(file, report, notes);
   match_noise(report, notes);
+  note_other_devices(report, notes);
   if (published) {
     report["published"] =
         harness::read_json(harness::resource_root() / "results" / "published.json", "published").at("entries");

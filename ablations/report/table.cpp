@@ -38,7 +38,10 @@ std::string ratio(const Json& speedup) {
 
 std::string interval(const Json& speedup) {
   if (speedup.is_null() || speedup.at("lo").is_null()) return "";
-  return fmt::format("[{}-{}]", brief(speedup.at("lo").get<double>()), brief(speedup.at("hi").get<double>()));
+  const double lo = speedup.at("lo"), hi = speedup.at("hi");
+  // As two runs far from each other have it; plots/words.py says so, too.
+  if (hi > 1000 * lo) return "[unknown]";
+  return fmt::format("[{}-{}]", brief(lo), brief(hi));
 }
 
 // At most 7 columns.
@@ -56,10 +59,18 @@ std::string rate(double value) {
 
 std::string gibibytes(const Json& bytes) { return bytes.is_null() ? "-" : brief(gib(bytes)); }
 
-// A ratio that counts, with its interval, in `width` columns; where they do not fit, `below` is a line for the
+// The data do not say which way it went.
+bool is_unclear(const Json& speedup) {
+  return !speedup.is_null() && !speedup.at("lo").is_null() && speedup.at("lo") <= 1.0 && speedup.at("hi") >= 1.0;
+}
+
+std::string marked_ratio(const Json& speedup) { return (is_unclear(speedup) ? "~" : "") + ratio(speedup); }
+
+// `alone`, a ratio that counts, with its interval, in `width` columns; where they do not fit, `below` is a line for the
 // interval.
-std::string with_interval(const Look& look, const Json& speedup, size_t width, std::string& below) {
-  const std::string alone = ratio(speedup), bounds = interval(speedup);
+std::string with_interval(const Look& look, const std::string& alone, const Json& speedup, size_t width,
+                          std::string& below) {
+  const std::string bounds = interval(speedup);
   const bool fits = !bounds.empty() && alone.size() + 1 + bounds.size() <= width;
   if (!fits && !bounds.empty()) below = fmt::format("{:>80}\n", bounds);
   const std::string cell = fmt::format("{:>{}}", fits ? alone + " " + bounds : alone, width);
@@ -134,12 +145,6 @@ bool costs_time(const Json& rung) {
   return !step.is_null() && !step.at("hi").is_null() && step.at("hi") < 1.0;
 }
 
-// The data do not say which way the step went.
-bool is_unclear(const Json& rung) {
-  const Json& step = rung.at("speedup_previous");
-  return !step.is_null() && !step.at("lo").is_null() && step.at("lo") <= 1.0 && step.at("hi") >= 1.0;
-}
-
 double median_ms(const Json& rung) { return rung.at("ms_per_step").at("median"); }
 
 double slowest_ms(const Json& study) {
@@ -175,13 +180,13 @@ std::string rung_rows(const Json& study, const Look& look) {
     }
     std::string below;
     const Style style = costs_time(rung) ? Style::caution : Style::plain;
-    text += row(
-        title, mark(rung), milliseconds(median_ms(rung)),
-        look.painted(style, look.bar(median_ms(rung) / slowest, layout.bar)),
-        look.painted(style, fmt::format("{:>{}}", (is_unclear(rung) ? "~" : "") + ratio(rung.at("speedup_previous")),
-                                        step_width)),
-        layout.so_far.empty() ? "" : with_interval(look, rung.at("speedup_first"), ratio_width, below),
-        rate(rung.at("tokens_per_s").at("median")), gibibytes(rung.at("peak_memory_bytes")));
+    text += row(title, mark(rung), milliseconds(median_ms(rung)),
+                look.painted(style, look.bar(median_ms(rung) / slowest, layout.bar)),
+                look.painted(style, fmt::format("{:>{}}", marked_ratio(rung.at("speedup_previous")), step_width)),
+                layout.so_far.empty() ? ""
+                                      : with_interval(look, ratio(rung.at("speedup_first")), rung.at("speedup_first"),
+                                                      ratio_width, below),
+                rate(rung.at("tokens_per_s").at("median")), gibibytes(rung.at("peak_memory_bytes")));
     text += below;
     if (rung.at("status") != "measured") text += status_line(look, "", layout.label, rung);
   }
@@ -203,7 +208,7 @@ std::string peer_rows(const Json& study, const Look& look) {
         continue;
       }
       std::string below;
-      const std::string ours = with_interval(look, peer, 22, below);
+      const std::string ours = with_interval(look, marked_ratio(peer), peer, 22, below);
       text +=
           fmt::format(row, title, rung.at("title").get<std::string>(), mark(rung), milliseconds(median_ms(rung)), ours);
       text += below;
@@ -213,12 +218,19 @@ std::string peer_rows(const Json& study, const Look& look) {
   return text + rule(look);
 }
 
-std::string worth_rows(const Json& study, const Look& look) {
+// A factorial study has other methods, too, for charts.
+std::vector<Json> worths_shown(const Json& study) {
   std::vector<Json> worths = study.at("attribution");
+  std::erase_if(worths, [first = study.at("attribution")](const Json& worth) {
+    return worth.at("method") != first.front().at("method");
+  });
+  return worths;
+}
+
+std::string worth_rows(const Json& study, const Look& look) {
+  std::vector<Json> worths = worths_shown(study);
   if (worths.empty()) return "";
   const std::string method = worths.front().at("method");
-  // A factorial study has other methods, too, for charts.
-  std::erase_if(worths, [&](const Json& worth) { return worth.at("method") != method; });
   std::ranges::stable_sort(worths, std::greater<>(), [](const Json& worth) {
     return worth.at("ratio").is_null() ? 0.0 : worth.at("ratio").get<double>();
   });
@@ -235,7 +247,7 @@ std::string worth_rows(const Json& study, const Look& look) {
       continue;
     }
     std::string below;
-    const std::string value = with_interval(look, worth, 22, below);
+    const std::string value = with_interval(look, marked_ratio(worth), worth, 22, below);
     text += fmt::format("{:<57} {}\n", title, value) + below;
   }
   return text + rule(look);
@@ -251,6 +263,17 @@ std::string sizes(const Json& study) {
     text += fmt::format(" x {} micro-steps", workload.at("accumulation").get<int64_t>());
   }
   return text;
+}
+
+// Whether a ratio of the tables is marked "~".
+bool has_mark(const Json& study) {
+  const bool steps = !layout_of(study).step.empty();
+  return std::ranges::any_of(study.at("rungs"),
+                             [&](const Json& rung) {
+                               return (steps && !is_peer(rung) && is_unclear(rung.at("speedup_previous"))) ||
+                                      std::ranges::any_of(rung.value("peers", Json::array()), is_unclear);
+                             }) ||
+         std::ranges::any_of(worths_shown(study), is_unclear);
 }
 
 // Of the last rung that has one; the table has no room for a column.
@@ -291,8 +314,7 @@ std::string study_table(const Json& as_written, const Look& look) {
   if (statistics.contains("attribution")) {
     text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
   }
-  if (!layout_of(study).step.empty() && std::ranges::any_of(study.at("rungs"), is_unclear))
-    text += "~ no clear change: the interval includes 1.00x.\n";
+  if (has_mark(study)) text += "~ no clear change: the interval includes 1.00x.\n";
   if (std::ranges::any_of(study.at("rungs"), is_disturbed))
     text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");
   text += mfu_line(study);

@@ -89,7 +89,12 @@ class Runner {
       }
       make_due(due[i]);
       const bool repeat_goes_on = i + 1 < due.size() && due[i + 1].run.repeat == due[i].run.repeat;
-      if (!repeat_goes_on) make_disturbed_again();
+      if (repeat_goes_on) continue;
+      make_disturbed_again();
+      if (plan_.gate && outcome_.some_failed && !outcome_.interrupted && i + 1 < due.size()) {
+        fmt::print(stderr, "a failed run decides the gate: the other {} runs are not made\n", due.size() - i - 1);
+        break;
+      }
     }
     outcome_.not_made += std::ssize(disturbed_);
     return outcome_;

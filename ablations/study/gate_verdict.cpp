@@ -49,8 +49,9 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
     (base ? read.base : read.head).source = short_name(plan.rungs[i].program);
     Arm arm{plan.rungs[i].title, {}};
     for (const PlannedRun& run : plan.runs) {
-      if (run.rung != i) continue;
-      Json record = harness::read_json(record_file(folder, run.id), "record");
+      const fs::path file = record_file(folder, run.id);
+      if (run.rung != i || !fs::exists(file)) continue;  // after a failed run no others are made
+      Json record = harness::read_json(file, "record");
       const std::string fault = why_no_number(record);
       if (fault.empty()) {
         arm.records.push_back(std::move(record));

@@ -7,7 +7,7 @@ The surprising thing: worths are drawn on a logarithmic axis from 1, where twice
 from charts import Chart, Missing
 from study import METHODS, WORTHS, about, confidence, own_rungs, slower, unclear, warning_line
 from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_BAR, axis, legend
-from words import clean, number_of, shorten, times
+from words import between, clean, number_of, shorten, times
 
 NAME, QUESTION = "attribution", "What is each optimization worth?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM = 470, 220, 156  # px
@@ -42,13 +42,13 @@ def rows(listed, first_method):
             number = worth["ratio"] is not None
             interval = number and worth["lo"] is not None and worth["hi"] is not None
             text = times(worth["ratio"]) if number else ""
-            between = f"{times(worth['lo'])} – {times(worth['hi'])}" if interval else ""
+            said = between(worth["lo"], worth["hi"], times) if interval else ""
             lines.append({"group": group, "method": CALLED[worth["method"]], "ratio": worth["ratio"],
                           "lo": worth["lo"] if interval else None, "hi": worth["hi"] if interval else None,
-                          "slower": slower(worth), "text": text, "interval": between,
+                          "slower": slower(worth), "text": text, "interval": said,
                           "reason": "" if number else shorten(f"no number: {clean(worth['reason'])}", 120),
                           "aria": f"{shorten(worth['title'], 80)}, {CALLED[worth['method']]}: {text}"
-                                  + (f", {between}" if interval else "")})
+                                  + (f", {said}" if interval else "")})
     return lines, heads
 
 
@@ -75,7 +75,9 @@ def drawing(listed, first_method, narrow):
     lines, heads = rows(listed, first_method)
     height = placed(lines, heads, narrow)
     methods = [CALLED[m] for m in CALLED if any(w["method"] == m for w in listed)]
-    ends = [v for d in lines for v in (d["ratio"], d["lo"], d["hi"]) if v is not None and v > 0]
+    ratios = [d["ratio"] for d in lines if d["ratio"] is not None] or [1]
+    least, most = min([0.95, *ratios]) / 4, max([1.05, *ratios]) * 4  # a wide interval may go on beyond the edge
+    ends = [*ratios, *(min(max(d[end], least), most) for d in lines for end in ("lo", "hi") if d[end] is not None)]
     width = NARROW - 8 if narrow else WIDTH + TEXT_ROOM
     plot = width - TEXT_ROOM
     y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
@@ -101,9 +103,9 @@ def drawing(listed, first_method, narrow):
         marks = [numbers({"type": "point", "filled": True, "size": 80, "opacity": 1}, color=scale(COLORS), shape=scale(SHAPES))]
     whiskers = [{"filter": "datum.lo !== null"}]
     drawn_whiskers = [
-        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": whiskers,
+        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "clip": True, "aria": False}, "transform": whiskers,
          "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
-        *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False},
+        *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "clip": True, "aria": False},
            "transform": whiskers, "encoding": {"y": y, "x": {**x, "field": end}}} for end in ("lo", "hi"))]
     layers = [
         *(marks if len(methods) == 1 else []),

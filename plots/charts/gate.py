@@ -8,7 +8,7 @@ from charts import Chart, Missing
 from remarks import losses_differ
 from study import VERDICT_WORDS
 from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
-from words import clean, milliseconds, number_of, percent, shorten, times
+from words import between, clean, milliseconds, number_of, percent, shorten, times
 
 NAME, QUESTION = "gate", "Has the change made training slower?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 230, 290, 40  # px; MOST: rows
@@ -19,7 +19,7 @@ NO_RATIO = {"FAILED": "head has no number", "UNFIT": "base has no number", "SAVE
 
 
 def said_of(ratio, lo, hi):
-    return times(ratio) + (f" ({times(lo)} – {times(hi)})" if lo is not None and hi is not None else "")
+    return times(ratio) + (f" ({between(lo, hi, times)})" if lo is not None and hi is not None else "")
 
 
 def rows(gates):

@@ -6,7 +6,7 @@ narrow drawing the names stand above the bars.
 
 from study import confidence, finding, has_number, reason, swept_value
 from theme import GREY, INK, NARROW, PAPER, ROOM, SMALL, TEXT, axis, legend, text_width
-from words import shorten
+from words import UNKNOWN, between, shorten
 
 LABEL_LIMIT = 220  # px
 NAME_LENGTH = 80   # characters: a renderer takes minutes to cut thousands of them to a width
@@ -26,7 +26,7 @@ def interval(estimate):
 
 
 def with_interval(text, lo, hi, form):
-    return text if lo is None else f"{text} ({form(lo)} to {form(hi)})"
+    return text if lo is None else f"{text} ({between(lo, hi, form, to=' to ')})"
 
 
 def disturbed(rung):
@@ -54,7 +54,7 @@ def place_ends(data, field, text, form):
             d["from"], d["to"] = max(d["lo"], 0), min(d["hi"], most)
             d["end"] = max(d[field], d["to"])
             if d["hi"] > most:
-                d[text] += f" · interval to {form(d['hi'])}"
+                d[text] += " · interval " + (f"to {form(d['hi'])}" if d["hi"] <= UNKNOWN * d["lo"] else "unknown")
 
 
 class Rows:

@@ -8,7 +8,7 @@ from charts.gate import said_of
 from remarks import disturbed_words, left_out, losses_differ
 from study import STATUS_WORDS, VERDICT_WORDS, about, confidence, has_number, measured, own_rungs
 from theme import GREY, INK, NARROW, SLOWER_BAR, axis, legend
-from words import clean, digits3, milliseconds, percent, shorten, times
+from words import between, clean, digits3, milliseconds, percent, shorten, times
 
 NAME, QUESTION = "side_by_side", "How do the two studies compare?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 220, 336, 60  # px; MOST: rungs
@@ -83,11 +83,12 @@ def drawing(data, names, narrow):
         for side, name in zip(SIDES, names):
             if row[side] is not None:
                 lo, hi = row.pop(f"{side} interval", (None, None))
-                between = "" if lo is None else f" ({milliseconds(lo)} to {milliseconds(hi)})"
+                said = "" if lo is None else f" ({between(lo, hi, milliseconds, ' to ')})"
                 marks.append({"row": i, "side": name, "ms": row[side], "lo": lo, "hi": hi,
-                              "aria": f"{row['label']}, {name}: {milliseconds(row[side])}{between}"
+                              "aria": f"{row['label']}, {name}: {milliseconds(row[side])}{said}"
                               + (f", {row['word']}, {row['text']}" if row["text"] else "")})
-    end = max([m["hi"] or m["ms"] for m in marks], default=1)
+    slowest = max([m["ms"] for m in marks], default=1)
+    end = min(max([m["hi"] or m["ms"] for m in marks], default=1), 1.5 * slowest)  # a wide interval may go on beyond the edge
     y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0, "domain": [row["row"] for row in data]}}
     x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end * 1.03], "nice": False},
          "axis": axis("ms per step", format=",~f", tickCount=5, labelFlush=narrow, grid=not narrow)}
@@ -107,7 +108,7 @@ def drawing(data, names, narrow):
                  text("text", width + TEXT_ROOM, align="right", color=GREY)]
         reason = text("reason", width + 146, align="left", color=GREY, fontStyle="italic", limit=TEXT_ROOM - 146)
     whiskers = [{"data": {"values": [mark for mark in marks if mark["side"] == name and mark["lo"] is not None]},
-                 "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": down + beside, "aria": False},
+                 "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": down + beside, "clip": True, "aria": False},
                  "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}} for name, beside in zip(names, (-5, 5))]
     points = [{"data": {"values": [mark for mark in marks if mark["side"] == name]},
                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "yOffset": down + beside},

@@ -180,7 +180,8 @@ REFUSED = [
     ([*ABLATE, "--sweep", "batch=1,2", "--batch", "3"], "--batch and --sweep batch=... exclude each other"),
     ([*ABLATE, "--explain", "--mode", "leave-one-out"], "--explain: says what each rung changed"),
     (["ablate", "--resume"], "--resume needs --out"),
-    (["ablate", "--resume", "--out", "plans/data", "--json", "--seed", "2"], "--resume.*other flags"),
+    (["ablate", "--resume", "--out", "plans/data", "--json", "--seed", "2"],
+     "--seed would change the plan in --out, with which --resume goes on; only --out, --json, --budget-s, --explain, --wait may"),
     ([*RUN, "--ladder", "tiny"], "--rung"),
     ([*RUN, "--rung", "start", "--recipe", "{}"], "--rung|--recipe"),
     ([*RUN, "--run", "r1-00-start"], "--plan"),
@@ -198,7 +199,7 @@ REFUSED = [
     ([*ABLATE, "--sweep", "batch=1,60000", "-T", "64"], "tokens; a batch of 60000 x 64 needs"),
     ([*ABLATE, "-T", "65", "--positions", "10"], "--context 65 is not allowed; tiny has 64 positions, --positions gives it more"),
     (["ablate", "--ladder", "gpt2", "--model", "tiny", "--out", "study"], "--context 1024 is not allowed; tiny has 64"),
-    (["run", "--model", "tiny", "--record", "record.json"], "--context 256 is not allowed"),
+    (["run", "--model", "tiny", "-T", "256", "--record", "record.json"], "--context 256 is not allowed"),
     (["train", "--model", "tiny", "-T", "65"], "--context 65 is not allowed"),
 ]
 

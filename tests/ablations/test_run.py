@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 
+import pytest
 from conftest import kibibytes, losses, read_json, validator
 
 RUN = ["run", "--model", "tiny", "-B", "1", "-T", "16", "--steps", "2", "--warmup", "1", "--threads", "1"]
@@ -57,6 +58,12 @@ def test_peak_memory_is_the_runs_own(ladder, tmp_path) -> None:
     del held
     peaks = [read_json(tmp_path / name)["memory"]["peak_bytes"] for name in (small, large)]
     assert peaks[1] < 1.2 * peaks[0] < 1500 * 2**20
+
+
+@pytest.mark.parametrize(("positions", "context"), [((), 64), (("--positions", "128"), 128)])
+def test_a_context_nobody_asked_for_fits_the_model(ladder, positions, context) -> None:
+    done = ladder("run", "--model", "tiny", "-B", "1", "--steps", "1", "--warmup", "1", "--threads", "1", *positions, "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["workload"]["context"] == context, done.stderr
 
 
 def test_a_rung_and_a_planned_run(study, ladder) -> None:

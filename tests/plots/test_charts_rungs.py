@@ -142,14 +142,15 @@ def test_a_single_run_has_no_whiskers(name):
 @pytest.mark.parametrize("name, unit", [("ladder", "ms"), ("throughput", "tokens/s")])
 def test_an_interval_that_would_dwarf_the_bars_ends_in_words(name, unit):
     study = complete()
-    study["rungs"][3]["ms_per_step"].update(lo=-5.0, hi=1e6)
-    study["rungs"][3]["tokens_per_s"].update(lo=-5.0, hi=1e6)
-    chart = draw(name, study)
-    row = rows_of(chart.wide)[3]
-    assert row["from"] == 0 and row["to"] < 3000 * (10 if name == "throughput" else 1) and row["hi"] == 1e6
-    assert " · interval to 1" in row.get("time", row.get("text"))
-    for svg in drawn(chart):
-        assert any("1,000,000 ms" in text or "1.00M" in text for text in said(svg))
+    for lo, words, spoken in ((2e3, "to 1", {"1,000,000 ms", "1.00M"}), (900, "unknown", {"unknown"}), (-5.0, "unknown", {"unknown"})):
+        study["rungs"][3]["ms_per_step"].update(lo=lo, hi=1e6)
+        study["rungs"][3]["tokens_per_s"].update(lo=lo, hi=1e6)
+        chart = draw(name, study)
+        row = rows_of(chart.wide)[3]
+        assert row["from"] == max(lo, 0) and row["to"] < 3000 * (10 if name == "throughput" else 1) and row["hi"] == 1e6
+        assert f" · interval {words}" in row.get("time", row.get("text"))
+        for svg in drawn(chart):
+            assert any(word in text for text in said(svg) for word in spoken)
 
 
 def test_disturbed_rungs_say_so():

@@ -102,6 +102,26 @@ TEST(Table, AStepThatMayBeNoneIsMarked) {
   EXPECT_NE(table.find("\n~ no clear change: the interval includes 1.00x.\n"), std::string::npos) << table;
 }
 
+TEST(Table, AnIntervalThatTellsNothingHasNoNumbers) {
+  Json study = study_of({rung("start", 10), rung("+ faster", 5)});
+  study["rungs"][1]["speedup_first"] = {{"ratio", 2.0}, {"lo", 0.05}, {"hi", 50.1}};
+  EXPECT_NE(study_table(study).find("   2.00x [unknown] "), std::string::npos) << study_table(study);
+  study["rungs"][1]["speedup_first"]["hi"] = 49.9;
+  EXPECT_NE(study_table(study).find("[0.05-49.9]"), std::string::npos) << study_table(study);
+}
+
+TEST(Table, AWorthThatMayBeNoneIsMarked) {
+  Json study = study_of({rung("start", 10)});
+  study["attribution"] = {{{"method", "shapley"}, {"title", "a"}, {"ratio", 1.5}, {"lo", 1.4}, {"hi", 1.6}}};
+  EXPECT_EQ(study_table(study).find('~'), std::string::npos);
+  study["attribution"].push_back({{"method", "one_at_a_time"}, {"title", "b"}, {"ratio", 1}, {"lo", 0.9}, {"hi", 1.1}});
+  EXPECT_EQ(study_table(study).find('~'), std::string::npos) << "is not shown";
+  study["attribution"][1]["method"] = "shapley";
+  const std::string table = study_table(study);
+  EXPECT_NE(table.find(" ~1.00x [0.90-1.10]\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("\n~ no clear change"), std::string::npos) << table;
+}
+
 TEST(Table, RungsWithoutNumberHaveAReasonAndNoBar) {
   const std::string table = study_table(
       study_of({rung("start", 10), no_number("+ graph", "not_applicable", "no CUDA device"),
