@@ -76,8 +76,10 @@ def drawing(listed, first_method, narrow):
     height = placed(lines, heads, narrow)
     methods = [CALLED[m] for m in CALLED if any(w["method"] == m for w in listed)]
     ratios = [d["ratio"] for d in lines if d["ratio"] is not None] or [1]
-    least, most = min([0.95, *ratios]) / 4, max([1.05, *ratios]) * 4  # a wide interval may go on beyond the edge
-    ends = [*ratios, *(min(max(d[end], least), most) for d in lines for end in ("lo", "hi") if d[end] is not None)]
+    least, most = min([0.95, *ratios]) / 4, max([1.05, *ratios]) * 4
+    for d in lines:  # a wide interval goes on beyond the edge, without an end
+        d["from"], d["to"] = (None, None) if d["lo"] is None else (max(d["lo"], least), min(d["hi"], most))
+    ends = [v for d in lines for v in (d["ratio"], d["from"], d["to"]) if v is not None]
     width = NARROW - 8 if narrow else WIDTH + TEXT_ROOM
     plot = width - TEXT_ROOM
     y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
@@ -103,10 +105,11 @@ def drawing(listed, first_method, narrow):
         marks = [numbers({"type": "point", "filled": True, "size": 80, "opacity": 1}, color=scale(COLORS), shape=scale(SHAPES))]
     whiskers = [{"filter": "datum.lo !== null"}]
     drawn_whiskers = [
-        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "clip": True, "aria": False}, "transform": whiskers,
-         "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
-        *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "clip": True, "aria": False},
-           "transform": whiskers, "encoding": {"y": y, "x": {**x, "field": end}}} for end in ("lo", "hi"))]
+        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": whiskers,
+         "encoding": {"y": y, "x": {**x, "field": "from"}, "x2": {"field": "to"}}},
+        *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False},
+           "transform": [{"filter": f"datum.{end} !== null && datum.{end} === datum.{drawn}"}],
+           "encoding": {"y": y, "x": {**x, "field": end}}} for end, drawn in (("lo", "from"), ("hi", "to")))]
     layers = [
         *(marks if len(methods) == 1 else []),
         {"mark": {"type": "rule", "color": GREY, "aria": False}, "transform": [{"filter": "datum.ratio !== null"}],
