@@ -211,14 +211,19 @@ void match_noise(Json& report, std::vector<std::string>& notes) {
   }
 }
 
-// A trace is shown whatever it is of; that its device is none of the studies' is said.
-void note_other_devices(const Json& report, std::vector<std::string>& notes) {
+// A trace is shown whatever it is of; that it was taken on another machine than the studies is said.
+void note_other_machines(const Json& report, std::vector<std::string>& notes) {
   for (const Json& trace : report.at("traces")) {
-    const Json& device = trace.at("device");
-    const auto is_its = [&](const Json& entry) { return entry.at("study").at("device") == device; };
-    if (std::ranges::any_of(report.at("studies"), is_its)) continue;
-    notes.push_back(fmt::format("the trace of {} is not of this report's device: it was taken on {}",
-                                trace.at("title").get<std::string>(), device.at("name").get<std::string>()));
+    const bool cuda = trace.at("device").at("kind") == "cuda";
+    const Json setting = machine_setting(trace.at("environment"), cuda);
+    std::vector<std::string> differing;
+    for (const Json& entry : report.at("studies")) {
+      differing = differences(machine_setting(entry.at("study").at("environment"), cuda), setting);
+      if (differing.empty()) break;
+    }
+    if (differing.empty()) continue;
+    notes.push_back(fmt::format("the trace of {} was taken under other circumstances ({})",
+                                trace.at("title").get<std::string>(), fmt::join(differing, "; ")));
   }
 }
 
@@ -247,7 +252,7 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
   }
   for (const fs::path& file : files_beside) add_file(file, report, notes);
   match_noise(report, notes);
-  note_other_devices(report, notes);
+  note_other_machines(report, notes);
   if (published) {
     report["published"] =
         harness::read_json(harness::resource_root() / "results" / "published.json", "published").at("entries");
