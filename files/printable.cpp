@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 
 namespace files {
@@ -48,6 +49,12 @@ Character first_character(std::string_view text) {
   return {code, bytes};
 }
 
+// A runner of GitHub takes a line that begins with "::", or holds "##[", for a command.
+bool in_github() {
+  static const char* const value = std::getenv("GITHUB_ACTIONS");
+  return value != nullptr && std::string_view(value) == "true";
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -62,6 +69,7 @@ std::string printable(std::string_view text) {
     } else if (is_acted_on(code)) {
       out += fmt::format("\\u{{{:04x}}}", code);
     } else {
+      if (in_github() && ((code == ':' && out.ends_with(':')) || (code == '[' && out.ends_with("##")))) out += ' ';
       out += text.substr(0, bytes);
     }
     text.remove_prefix(std::max<size_t>(bytes, 1));

@@ -11,7 +11,7 @@ namespace files {
 
 // `text` in one line of valid UTF-8. Line ends and tabs become blanks. What a terminal would act on instead of showing
 // it is spelled out: control characters and bytes that are not UTF-8 as \xNN; marks of direction, characters of no
-// width and tags as \u{NNNN}.
+// width and tags as \u{NNNN}. In a job on GitHub "::" and "##[" are parted, which its runner would obey.
 [[nodiscard]] std::string printable(std::string_view text);
 
 // At most `columns` characters of `text`, the last three "..." where it is longer. Never a part of a character.

@@ -106,8 +106,9 @@ std::vector<std::string> flags(const GpuWatch& watch) {
     const auto& clock = sample.at("sm_clock_mhz").value;
     return clock && *clock < 0.9 * usual && (bits_of(sample) & power_cap) != 0;
   };
-  // At the cap a single sample now and then finds a low clock.
-  const bool held_back = 20 * std::ranges::count_if(watch.samples, fell) > std::ssize(watch.samples);
+  // At the cap a single sample now and then finds a low clock, in a short run, too.
+  const auto low = std::ranges::count_if(watch.samples, fell);
+  const bool held_back = low > 1 && 20 * low > std::ssize(watch.samples);
   uint64_t seen = 0, always = 0;
   for (const Reason& reason : reasons) always |= reason.throttles ? reason.bit : 0;
   size_t throttled = 0;

@@ -34,8 +34,8 @@ Comparison compare(std::span<const double> base, std::span<const double> head, d
 // How small a change `pairs` pairs of runs can show where two equal programs gave these `differences` of logarithms
 // (A/A, at least 6 of them): the ratio minus 1 that must come on top of the least effect for a regression to be found
 // in 95 % of studies. The differences are resampled with either sign, for which of two equal programs came out slower
-// is chance; 2,000 studies, a fixed seed. A least effect below it leaves most comparisons of equal programs
-// inconclusive.
+// is chance; 2,000 studies, a fixed seed. The further a least effect lies below it, the more comparisons of
+// equal programs are inconclusive.
 double noise_floor(std::span<const double> differences, int64_t pairs);
 
 }  // namespace harness

@@ -224,7 +224,7 @@ WORTHS = {
     "one-at-a-time": ("What each optimization brings alone", "Step time of the reference, divided by step time with it alone."),
     "factorial": ("What each optimization brings, averaged over all orders of switching them on",
                   "Its Shapley value: what it takes off the logarithm of the time, averaged over all orders; the values multiply to "
-                  "the total speedup."),
+                  "the total speedup, as its geometric mean over the repeats."),
 }
 METHODS = {"leave-one-out": "leave_one_out", "one-at-a-time": "one_at_a_time", "factorial": "shapley"}
 

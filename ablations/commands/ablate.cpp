@@ -7,6 +7,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/study/verify.h"
 #include "files/printable.h"
 #include "harness/environment.h"
 
@@ -37,6 +38,7 @@ Begun gone_on_with(const AblateFlags& flags) {
         fmt::format("{}: is a gate, not a study; ladder gate --resume --out {} goes on", flags.out, flags.out));
   }
   check_workload(plan);
+  check_not_edited(plan, flags.out);
   return {std::move(plan), flags.out, false};
 }
 

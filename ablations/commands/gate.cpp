@@ -35,6 +35,8 @@ using harness::Json;
 
 namespace {
 
+constexpr const char* went_on_after = "went on after";
+
 // A bundle's folder or a program, as the path to start. This program is started like any other, for it may be one of
 // the two that are compared.
 std::string program_of(const char* flag, const std::string& named) {
@@ -71,11 +73,15 @@ Rung gate_rung(const Rung& rung, const char* side, const std::string& program) {
           .program = program};
 }
 
-// Recipe, size and circumstances of a run that has not been made yet, for the name of its baseline.
+// Recipe, size and circumstances of a run that has not been made yet, to find and judge its baseline by.
 Json expected_record(const Plan& plan, const Rung& rung) {
   Json environment = harness::environment();
   environment["threads"] = plan.threads;
-  return {{"recipe", model::to_json(rung.recipe)}, {"environment", environment}, {"workload", planned_workload(plan)}};
+  const auto steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
+  return {{"recipe", model::to_json(rung.recipe)},
+          {"environment", environment},
+          {"workload", planned_workload(plan)},
+          {"timing", {{"warmup_steps", plan.warmup_steps}, {"loss", std::vector<double>(steps)}}}};
 }
 
 // base head, head base, ...: what drifts slowly strikes both alike. Blocked: all of base first. With several recipes
@@ -200,6 +206,22 @@ std::optional<Json> ended_verdict(const Plan& plan, const fs::path& folder) {
   return verdict;
 }
 
+// What --resume must not make forgotten: that runs failed which are made again.
+std::vector<std::string> earlier_failures(const fs::path& folder) {
+  std::vector<std::string> lines;
+  if (!fs::exists(folder / "gate.json")) return lines;
+  const Json before = harness::read_json(folder / "gate.json", "gate");
+  for (const Json& warning : before.at("warnings")) {
+    if (warning.get<std::string>().starts_with(went_on_after)) lines.push_back(warning);
+  }
+  const std::string verdict = before.at("verdict");
+  if (verdict != "FAILED" && verdict != "UNFIT") return lines;
+  for (const Json& reason : before.at("reasons")) {
+    lines.push_back(fmt::format("{} {}: {}", went_on_after, verdict, reason.get<std::string>()));
+  }
+  return lines;
+}
+
 // As JSON, or as a table with its files and picture. A picture that cannot be drawn changes no exit status.
 int show(const Json& verdict, const fs::path& out, bool json) {
   if (json) {
@@ -239,6 +261,7 @@ int gate(const GateFlags& flags) {
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
   }
+  const std::vector<std::string> failures = earlier_failures(out);
   const Programs programs{};  // every arm names its own
   const int64_t declared = plan.repeats - plan.gate->top_up;
   Json verdict;
@@ -255,6 +278,7 @@ int gate(const GateFlags& flags) {
     if (verdict.at("verdict") != "INCONCLUSIVE" || pairs == plan.repeats) break;
     fmt::print(stderr, "inconclusive after {} pairs: the declared top-up of {} follows\n", pairs, plan.repeats - pairs);
   }
+  for (const std::string& line : failures) verdict["warnings"].push_back(line);
   harness::write_json(out / "gate.json", verdict, "gate");
   files::write_file(out / "summary.md", gate_markdown(verdict));
   return show(verdict, out, flags.json);

@@ -25,22 +25,6 @@ using harness::Json;
 
 namespace {
 
-// Files that are not what they were when the study was last made. None for a study.json that cannot be read.
-std::vector<Finding> changes_since(const fs::path& folder) {
-  try {
-    return changed_files(harness::read_json(folder / "study.json", "study"), hashes_of(folder));
-  } catch (const std::invalid_argument&) {
-    return {};
-  }
-}
-
-// Where a record is another one than the study was made from, its study.json bears witness to that and stays.
-bool is_edited(const std::vector<Finding>& changes, const fs::path& folder) {
-  return std::ranges::any_of(changes, [&](const Finding& change) {
-    return change.file.starts_with("records/") && fs::exists(folder / change.file);
-  });
-}
-
 // Before anything is computed for it.
 void check_folder(const fs::path& out) {
   if (fs::exists(out) && !fs::is_directory(out)) {
@@ -62,7 +46,7 @@ StudyFiles read_study(const StudyPlace& place) {
   }
   StudyFiles study = computed_study(plan, place.folder());
   study.source = place.name();
-  if (is_edited(changes_since(place.folder()), place.folder())) {
+  if (has_edited_records(changes_since(place.folder()), place.folder())) {
     study.study["warnings"].push_back(
         "records are not what they were when the study was made; `ladder verify` says which");
   }
@@ -74,7 +58,7 @@ StudyFiles read_study(const StudyPlace& place) {
 void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out) {
   const fs::path& folder = place.folder();
   const std::vector<Finding> changes = changes_since(folder);
-  const bool keeps = is_edited(changes, folder);
+  const bool keeps = has_edited_records(changes, folder);
   try {
     if (!place.is_packed() && !keeps) harness::write_json(folder / "study.json", study.study, "study");
   } catch (const std::system_error& error) {

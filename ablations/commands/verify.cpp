@@ -46,7 +46,7 @@ int verify(const VerifyFlags& flags) {
       fmt::print(stderr, "note: the study was made by commit {}, this is another: a difference may be the program's\n",
                  seen.made_by);
     }
-    fmt::print(stderr, "ladder: {}: {} difference{}\n", flags.study, seen.findings.size(),
+    fmt::print(stderr, "ladder: {}: {} difference{}\n", printable(flags.study), seen.findings.size(),
                seen.findings.size() == 1 ? "" : "s");
     return 1;
   }
@@ -57,8 +57,8 @@ int verify(const VerifyFlags& flags) {
                     flags.study, seen.values, seen.records));
   }
   if (!flags.json) {
-    fmt::print("{}: {} values follow from {} records; {} files have their SHA-256\n", flags.study, seen.values,
-               seen.records, seen.files);
+    fmt::print("{}: {} values follow from {} records; {} files have their SHA-256\n", printable(flags.study),
+               seen.values, seen.records, seen.files);
   }
   return 0;
 }

@@ -70,9 +70,10 @@ std::string noise_table(const Json& as_written) {
                         100 * (1.02 * (1 + floor) - 1));
   }
   text += std::string(columns, '-') + "\n";
-  return text + wrapped(
-                    "The floor is what must come on top of the least effect for a regression to be found in 95 % of "
-                    "studies. A least effect below the floor leaves most comparisons of equal programs inconclusive.");
+  return text +
+         wrapped(
+             "The floor is what must come on top of the least effect for a regression to be found in 95 % of "
+             "studies. A least effect well below the floor leaves most comparisons of equal programs inconclusive.");
 }
 
 std::string gate_table(const Json& as_written, const Look& look) {

@@ -36,13 +36,30 @@ Json header(const char* kind, const Json& record, const std::string& label) {
           {"program", record.at("environment").value("git_commit", Json())}};
 }
 
+// What a baseline's runs did beyond their setting: other steps take other times, and their losses cannot be compared.
+Json steps_of(const Json& record) {
+  const Json& workload = record.at("workload");
+  const auto warmup = record.at("timing").at("warmup_steps").get<size_t>();
+  return {{"warm-up steps", warmup},
+          {"timed steps", record.at("timing").at("loss").size() - warmup},
+          {"seed", workload.at("seed")},
+          {"text", workload.at("data").at("sha256")}};
+}
+
 }  // namespace
 
 fs::path baseline_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".json"); }
 fs::path noise_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".noise.json"); }
 
 std::vector<std::string> other_circumstances(const fs::path& file, const char* kind, const Json& record) {
-  return differences(harness::read_json(file, kind).at("setting"), setting_of(record));
+  const Json stored = harness::read_json(file, kind);
+  Json then = stored.at("setting"), now = setting_of(record);
+  if (stored.at("kind") == "baseline") {
+    then.update(steps_of(read_baseline(file).records.front()));
+    now.update(steps_of(record));
+    if (now.at("text") == "") then.erase("text"), now.erase("text");  // of a run that has not been made
+  }
+  return differences(then, now);
 }
 
 Json baseline_json(const Arm& arm) {

@@ -96,6 +96,24 @@ Json ratio_json(const harness::Comparison& comparison) {
           {"verdict", harness::name_of(comparison.verdict)}};
 }
 
+// By how much the losses may differ: what the recipes' optimizations may move them by, and at one and the same recipe
+// only what rounding does.
+double tolerance_of(const Arm& base, const Arm& head) {
+  const model::Recipe recipe = recipe_of(head.records.front());
+  double tolerance = other_program_tolerance;
+  if (recipe == recipe_of(base.records.front())) {
+    const bool is_float32 =
+        recipe.autocast == model::Autocast::off && recipe.matmul_precision == model::MatmulPrecision::highest;
+    return is_float32 ? tolerance : low_precision_tolerance;
+  }
+  for (const Arm* arm : {&base, &head}) {
+    for (const std::string name : arm->records.front().at("optimizations")) {
+      if (const Optimization* known = find_optimization(name)) tolerance = std::max(tolerance, known->loss_tolerance);
+    }
+  }
+  return tolerance;
+}
+
 Json loss_json(const Arm& base, const Arm& head, size_t pairs) {
   for (size_t i = 0; i < pairs; ++i) {
     const Json& here = base.records[i].at("workload");
@@ -108,12 +126,7 @@ Json loss_json(const Arm& base, const Arm& head, size_t pairs) {
       }
     }
   }
-  double tolerance = other_program_tolerance;
-  for (const Arm* arm : {&base, &head}) {
-    for (const std::string name : arm->records.front().at("optimizations")) {
-      if (const Optimization* known = find_optimization(name)) tolerance = std::max(tolerance, known->loss_tolerance);
-    }
-  }
+  const double tolerance = tolerance_of(base, head);
   const double offset = std::log(static_cast<double>(recipe_of(head.records.front()).vocabulary_rows) /
                                  static_cast<double>(recipe_of(base.records.front()).vocabulary_rows));
   Json result{{"compared", true},     {"identical", true},      {"passed", true},

@@ -5,10 +5,12 @@
 #include "ablations/study/baseline.h"
 #include "ablations/study/compare.h"
 #include "ablations/study/measured.h"
+#include "harness/unfit.h"
 #include "harness/utc.h"
 #include "harness/verdict.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -133,14 +135,24 @@ std::string judge(const Json& comparison, Json& reasons) {
   return worst;
 }
 
+// One program's losses are the same to the bit in every run.
+bool repeats_itself(const Json& recipe) { return recipe.at("device") == "cpu" || recipe.at("deterministic") == true; }
+
 void warn(const Plan& plan, const Json& entry, const Json& noise, Json& warnings) {
   const std::string label = entry.at("label");
   if (!noise.is_null() && noise.at("floor").get<double>() > plan.gate->min_effect) {
     warnings.push_back(
         fmt::format("{}: the least effect of {:g} % lies under the noise floor of {} pairs here, {:.1f} % "
-                    "({}): more pairs or a larger effect, or equal programs come out inconclusive",
+                    "({}): more pairs or a larger effect, or it finds less and is inconclusive more often",
                     label, 100 * plan.gate->min_effect, entry.at("pairs").get<int64_t>(),
                     100 * noise.at("floor").get<double>(), noise.at("source").get<std::string>()));
+  }
+  const Json& loss = entry.at("loss");
+  if (!loss.at("compared").get<bool>()) {
+    warnings.push_back(fmt::format("{}: {}", label, loss.at("message").get<std::string>()));
+  } else if (loss.at("passed").get<bool>() && !loss.at("identical").get<bool>() && repeats_itself(entry.at("recipe"))) {
+    warnings.push_back(fmt::format("{}: the losses are no longer the same to the bit: {:.2g} nats apart at most", label,
+                                   loss.at("max_deviation").get<double>()));
   }
   if (const Json& memory = entry.at("memory"); !memory.is_null() && memory.at("verdict") == "REGRESSION") {
     warnings.push_back(fmt::format("{}: peak memory is {:.3f} of base's", label, memory.at("ratio").get<double>()));
@@ -218,7 +230,12 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
       const fs::path file = baseline_file(plan.gate->baselines, record);
       if (!fs::exists(file)) continue;
       // One of other circumstances is compared with by force; --save puts a new one in its place.
-      if (plan.gate->saves && !plan.gate->force && !other_circumstances(file, "baseline", record).empty()) continue;
+      const std::vector<std::string> differing = other_circumstances(file, "baseline", record);
+      if (!differing.empty() && !plan.gate->force) {
+        if (plan.gate->saves) continue;
+        throw harness::Unfit(fmt::format("{}: the baseline was made under other circumstances ({})", file.string(),
+                                         fmt::join(differing, "; ")));
+      }
       measured.base.arms.push_back(read_baseline(file));
     }
     measured.base.source = fs::path(plan.gate->baselines).filename().string();
@@ -240,7 +257,10 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
     if (!side_by_side || is_blocked(plan)) warnings.push_back(not_interleaved);
   }
   warn_of_disturbed(measured, warnings);
-  if (plan.gate->calibrates && verdict != "UNFIT") {
+  if (plan.gate->calibrates && (verdict == "REGRESSION" || verdict == "IMPROVEMENT")) {
+    verdict = "UNFIT";
+    reasons.push_back("the program differs from itself by more than the least effect: no noise floor is made of that");
+  } else if (plan.gate->calibrates && verdict != "UNFIT") {
     verdict = "CALIBRATED";
     reasons = Json::array();
     calibration = calibrations(plan, folder, measured, saved);

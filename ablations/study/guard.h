@@ -40,6 +40,9 @@ Guard guard(const std::vector<double>& losses, const std::vector<double>& refere
 
 // By how much the losses of two programs that do the same may differ, in nats.
 constexpr double other_program_tolerance = 1e-3;
+// The same at a recipe of less than IEEE float32, where another order of sums rounds visibly: a few times what bf16
+// itself moves a loss by within a run.
+constexpr double low_precision_tolerance = 1e-2;
 
 // The largest loss_tolerance of the optimizations that one of the two has on; more between two programs.
 double tolerance_between(const Rung& rung, const Rung& reference);

@@ -68,7 +68,10 @@ RunData run_data(const Json& record) {
 }
 
 std::string why_no_number(const Json& record) {
-  if (record.at("status") != "ok") return record.at("failure").at("message");
+  if (record.at("status") != "ok") {
+    const std::string message = record.at("failure").at("message");
+    return message.empty() ? record.at("failure").at("kind").get<std::string>() : message;
+  }
   for (const Json& proof : record.at("proofs")) {
     if (proof.at("passed").get<bool>()) continue;
     return fmt::format("{} is not proven: expected {}, observed {}", proof.at("field").get<std::string>(),

@@ -4,6 +4,7 @@
 #include "ablations/run/child.h"
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/study/verify.h"
 #include "harness/locks.h"
 
 #include <fmt/format.h>
@@ -39,6 +40,7 @@ struct Source {
 Source read_source(const fs::path& folder) {
   Source source{.folder = folder, .plan = open_study(folder), .records = {}};
   if (source.plan.gate) throw std::invalid_argument(fmt::format("{}: is a gate, not a study", folder.string()));
+  check_not_edited(source.plan, folder);
   for (const PlannedRun& run : source.plan.runs) {
     const fs::path file = record_file(folder, run.id);
     if (!fs::exists(file)) continue;

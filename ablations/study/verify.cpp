@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -133,6 +135,17 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
                   "/summary");
   if (peer) return summary.findings;
 
+  // A GPU's steps are its own clock's, which their sum stands for; a CPU's lie in a window that holds little else,
+  // unless the machine was busy between two of them.
+  const double steps_ms = std::accumulate(step_ms.begin() + static_cast<std::ptrdiff_t>(warmup), step_ms.end(), 0.0);
+  const bool has_device = timing.at("device_ms").is_number();
+  const double whole_ms = timing.at(has_device ? "device_ms" : "window_ms");
+  const double most = has_device ? 1 + 1e-6 : 1.01, least = has_device ? 1 - 1e-6 : 0.5;
+  if (steps_ms > most * whole_ms || steps_ms < least * whole_ms) {
+    summary.findings.push_back(
+        {name, has_device ? "/timing/device_ms" : "/timing/window_ms", dumped(whole_ms), dumped(steps_ms)});
+  }
+
   Comparison rest(name, Missing::is_older);
   RunOptions options = options_of(record, name);
   options.data = workload.at("data").at("source").get<std::string>();
@@ -173,6 +186,18 @@ Json sealed(Json study, const fs::path& folder) {
   return study;
 }
 
+namespace {
+
+bool is_good(const fs::path& file, const Plan& plan, const PlannedRun& run) {
+  try {
+    return fault_of(harness::read_json(file, "record"), plan, run).empty();
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 std::vector<Finding> changed_files(const Json& study, const std::map<std::string, std::string>& now) {
   std::vector<Finding> findings;
   if (!study.contains("hashes")) return findings;
@@ -189,6 +214,34 @@ std::vector<Finding> changed_files(const Json& study, const std::map<std::string
     if (!then.contains(name)) findings.push_back({name, "", "SHA-256 " + hash, "no such file when the study was made"});
   }
   return findings;
+}
+
+std::vector<Finding> changes_since(const fs::path& folder) {
+  try {
+    return changed_files(harness::read_json(folder / study_file, "study"), hashes_of(folder));
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+bool has_edited_records(const std::vector<Finding>& changes, const fs::path& folder) {
+  return std::ranges::any_of(changes, [&](const Finding& change) {
+    return change.file.starts_with("records/") && fs::exists(folder / change.file);
+  });
+}
+
+void check_not_edited(const Plan& plan, const fs::path& folder) {
+  std::set<std::string> changed;
+  for (const Finding& change : changes_since(folder)) {
+    if (change.expected.starts_with("SHA-256")) changed.insert(change.file);
+  }
+  for (const PlannedRun& run : plan.runs) {
+    const std::string name = fmt::format("records/{}.json", run.id);
+    if (!changed.contains(name) || !fs::exists(folder / name) || !is_good(folder / name, plan, run)) continue;
+    throw std::invalid_argument(fmt::format(
+        "{}: is not what it was when study.json was made; where it is right, delete that study.json and go on",
+        (folder / name).string()));
+  }
 }
 
 Recomputed recompute(const fs::path& folder, const Json& stored) {

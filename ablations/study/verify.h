@@ -32,6 +32,16 @@ std::map<std::string, std::string> hashes_of(const std::filesystem::path& folder
 // Files that are gone, new or changed since the study was sealed. None for a study without hashes.
 std::vector<Finding> changed_files(const harness::Json& study, const std::map<std::string, std::string>& now);
 
+// The same of a folder's study.json; none where it cannot be read.
+std::vector<Finding> changes_since(const std::filesystem::path& folder);
+
+// Whether a record is another one than the study was made from: its study.json bears witness to that and must stay.
+bool has_edited_records(const std::vector<Finding>& changes, const std::filesystem::path& folder);
+
+// Throws std::invalid_argument where a good record of the plan is another one than study.json was made from: a new
+// study.json would have what was edited pass for measured. New records, and what --resume makes again, are no edits.
+void check_not_edited(const Plan& plan, const std::filesystem::path& folder);
+
 // What study.json must say. Throws std::invalid_argument for a plan, record or trace that cannot be read.
 struct Recomputed {
   harness::Json study;                        // without hashes

@@ -2,6 +2,7 @@
 baseline, and what GitHub is told. No test asserts a time: a planted change is 30 % and more, equal programs are never blamed
 for 10 %, and where the clock is not the subject any verdict will do."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -172,6 +173,12 @@ def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
     assert verdict_of(tmp_path / "slow")["pairs"] == 6 and len(list((tmp_path / "slow" / "records").iterdir())) == 6
     assert pathlib.Path(file).read_bytes() == before  # a regression is no new baseline
     assert any("not interleaved" in warning for warning in verdict_of(tmp_path / "slow")["warnings"])
+    # Other steps take other times, and losses of another seed cannot be compared.
+    for changed, words in ((("--warmup", 2), "warm-up steps: 3 against 2"), (("--steps", 8), "timed steps: 9 against 8"),
+                           (("--seed", 7), "seed: 1 against 7")):
+        flags = [word for word in zip(common[::2], common[1::2]) if word[0] != changed[0]]
+        other = ladder("gate", "--head", at_pace(1), *itertools.chain(*flags), *changed, "--out", tmp_path / "other")
+        assert other.returncode == 3 and words in other.stderr and not (tmp_path / "other").exists(), other.stderr
     # A file that was tampered with, or belongs elsewhere, is refused.
     document = json.loads(before)
     document["records"][0]["environment"]["threads"] = 64
@@ -235,6 +242,64 @@ def test_a_head_that_proves_less_fails(ladder, program, tmp_path) -> None:
     done = ladder("gate", "--base", program, "--head", proves_less, *SMALL, "--pairs", 6, "--top-up", 0, "--out", tmp_path / "gate", timeout=600)
     assert done.returncode == 1 and verdict_of(tmp_path / "gate")["verdict"] == "FAILED"
     assert "its record has no proof of " in " ".join(done.stdout.split())
+
+
+def test_losses_of_one_recipe_are_held_to_its_rounding(ladder, program, tmp_path) -> None:
+    """What bf16 may move a loss by is no licence between two programs that both have it."""
+    for shift, status in ((0.04, 1), (5e-4, None)):
+        moved = editing(tmp_path / f"by-{shift}", program, f"""
+record["timing"]["loss"] = [loss + {shift} for loss in record["timing"]["loss"]]
+""")
+        out = tmp_path / f"gate-{shift}"
+        done = ladder("gate", "--base", program, "--head", moved, *SMALL, *LARGE_EFFECT, "--rung", "bf16", "--pairs", 6, "--top-up", 0,
+                      "--out", out, timeout=600)
+        verdict = verdict_of(out)
+        (entry,) = verdict["comparison"]["entries"]
+        assert entry["loss"]["passed"] == (status is None), entry
+        if status:
+            assert done.returncode == status and "no longer learns the same" in " ".join(done.stdout.split())
+        else:
+            assert any("no longer the same to the bit: 0.0005 nats" in warning for warning in verdict["warnings"]), verdict["warnings"]
+
+
+def test_a_failure_that_says_nothing_is_a_failure(ladder, program, tmp_path) -> None:
+    silent = script(tmp_path / "silent", """while [ "$1" != --record ]; do shift; done
+echo '{"kind":"record","schema_version":1,"id":"x","started":"2026-01-01T00:00:00Z","duration_s":1,"status":"failed",
+"failure":{"kind":"exit","message":""}}' > "$2"
+""")
+    for side, other, verdict, status in (("--base", "--head", "UNFIT", 3), ("--head", "--base", "FAILED", 1)):
+        done = ladder("gate", side, silent, other, program, *SMALL, "--pairs", 6, "--top-up", 0, "--out", tmp_path / verdict, timeout=600)
+        assert (done.returncode, verdict_of(tmp_path / verdict)["verdict"]) == (status, verdict), done.stdout + done.stderr
+
+
+def test_a_failure_is_not_forgotten_when_the_gate_goes_on(ladder, program, tmp_path) -> None:
+    once = script(tmp_path / "once", f"""case "$*" in *r1-01-head*)
+  [ -e {tmp_path}/failed ] || {{ touch {tmp_path}/failed; echo "an illegal memory access" >&2; exit 7; }}
+esac
+exec {shlex.quote(program)} "$@"
+""")
+    out = tmp_path / "gate"
+    done = ladder("gate", "--base", program, "--head", once, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out, timeout=600)
+    assert done.returncode == 1 and verdict_of(out)["verdict"] == "FAILED"
+    for _ in range(2):
+        ladder("gate", "--resume", "--out", out, timeout=600)
+        verdict = verdict_of(out)
+        assert verdict["verdict"] != "FAILED" and verdict["comparison"]["entries"][0]["pairs"] == 6
+        (warning,) = [warning for warning in verdict["warnings"] if warning.startswith("went on after FAILED: head run r1-01-head-")]
+        assert "an illegal memory access" in warning
+
+
+def test_a_program_that_differs_from_itself_is_no_noise(ladder, program, tmp_path) -> None:
+    biased = editing(tmp_path / "biased", program, """
+ms = 13 if "-head-" in sys.argv[1] else 10
+record["timing"]["step_ms"] = [ms for _ in record["timing"]["step_ms"]]
+for name in ("median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"):
+    record["summary"][name] = ms
+""")
+    done = ladder("gate", "--calibrate", "--head", biased, *SMALL, "--pairs", 6, "--baselines", tmp_path / "b", "--save", "--out",
+                  tmp_path / "gate", timeout=600)
+    assert done.returncode == 3 and verdict_of(tmp_path / "gate")["verdict"] == "UNFIT"
+    assert "the program differs from itself" in " ".join(done.stdout.split()) and not (tmp_path / "b").exists()
 
 
 def test_a_disturbed_baseline_says_so(ladder, program, tmp_path) -> None:

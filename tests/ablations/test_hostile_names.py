@@ -10,13 +10,14 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
 import pytest
-from conftest import ROOT, ladder_document, read_json, snapshot, write_json
+from conftest import EVIDENCE, ROOT, ladder_document, read_json, snapshot, write_json
 
 SEEDS = ROOT / "tests" / "fuzz" / "seeds"
 # Colour, title, link, C1, bell, carriage return, right to left, no width, no break; HTML, Markdown, shell and path.
@@ -152,6 +153,34 @@ def test_what_a_child_says_is_shown_as_text(program, environment, tmp_path) -> N
     assert_plain(done.stderr)
     assert_plain(done.stdout)
     assert_plain(read_json(next((tmp_path / "study" / "records").glob("*pytorch*")))["failure"]["message"])
+
+
+def test_a_job_on_github_obeys_no_name(ladder, study, tmp_path) -> None:
+    """GitHub's runner takes lines of a job's output that begin with "::", after blanks, and "##[" anywhere, for commands."""
+    told = "::stop-commands::x ##[error]x"
+    plan = read_json(study / "plan.json")
+    plan["ladder"]["title"] = plan["rungs"][0]["title"] = told
+    write_json(study / "plan.json", plan)
+    for path in (study / "records").iterdir():
+        record = read_json(path)
+        if record["status"] == "failed":
+            record["failure"]["message"] = "a word that is followed by a line's worth of others, and then there is " + told
+            write_json(path, record)
+    for github, obeyed in (({"GITHUB_ACTIONS": "true"}, False), ({}, True)):
+        done = ladder("report", study, "--out", tmp_path / "drawn", variables={"LADDER_PYTHON": "/bin/true", **github})
+        lines = (done.stdout + done.stderr).splitlines()
+        assert any("stop-commands" in line for line in lines), done.stderr
+        assert any(line.lstrip().startswith("::") or "##[" in line for line in lines) == obeyed, lines
+
+
+def test_a_folder_that_is_verified_is_shown_as_text(ladder, tmp_path) -> None:
+    folder = tmp_path / FILE_NAME
+    shutil.copytree(EVIDENCE, folder)
+    for status in (0, 1):
+        done = ladder("verify", folder)
+        assert done.returncode == status and "red" in done.stdout + done.stderr, done.stderr
+        assert_plain(done.stdout + done.stderr)
+        (folder / "records" / "r1-00-start.json").write_text("{")
 
 
 TRICKS = ["../../x", "/etc/x", "-x", "a\0b", "a\n/../b", "x" * 10_000]

@@ -211,6 +211,34 @@ def test_a_digit_of_a_record_is_found(ladder, copy, field) -> None:
         assert ("records/r1-03-flash.json", "/summary/median_ms") in findings
 
 
+def test_what_was_edited_is_not_sealed_anew(ladder, copy, tmp_path) -> None:
+    file = copy / "records" / "r1-03-flash.json"
+    text = file.read_text()
+    file.write_text(last_digit(text, "step_ms"))
+    before = (copy / "study.json").read_bytes()
+    for command in (("ablate", "--resume", "--out", copy), ("merge", tmp_path / "merged", copy)):
+        done = ladder(*command)
+        assert done.returncode == 2 and "r1-03-flash.json: is not what it was when study.json was made" in done.stderr, done.stderr
+    assert (copy / "study.json").read_bytes() == before and not (tmp_path / "merged").exists()
+    # What --resume makes again is no edit, nor is what it has made before it was killed.
+    file.write_text("{")
+    assert ladder("ablate", "--resume", "--out", copy).returncode == 0
+    assert verify(ladder, copy) == []
+
+
+def test_times_that_do_not_fill_their_window_are_found(ladder, copy) -> None:
+    """Whoever edits a record and makes the study anew has to think of everything."""
+    file = copy / "records" / "r1-03-flash.json"
+    record = json.loads(file.read_text())
+    record["timing"]["step_ms"] = [ms / 4 for ms in record["timing"]["step_ms"]]
+    record["summary"] = {name: value * (1 if name == "n" else 4 if name == "tokens_per_s" else 0.25)
+                         for name, value in record["summary"].items()}
+    file.write_text(json.dumps(record))
+    (copy / "study.json").unlink()
+    assert ladder("report", copy).returncode == 0
+    assert ("records/r1-03-flash.json", "/timing/window_ms") in verify(ladder, copy)
+
+
 def test_other_edits_are_found(ladder, copy) -> None:
     plan = (copy / "plan.json").read_text()
     (copy / "plan.json").write_text(plan.replace('"repeat": 0', '"repeat":  0', 1))

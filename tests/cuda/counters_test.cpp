@@ -17,6 +17,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -72,6 +73,14 @@ TEST_F(Counting, ACopyReadsAndWritesItsBytes) {
   EXPECT_GT(small.at(gpu_time), 0);
   const at::Tensor from = bytes(large()), to = bytes(large());
   const Values seen = count([&] { to.copy_(from); });
+  expect_share(seen.at(dram_read), static_cast<double>(large()), 0.02);
+  expect_share(seen.at(dram_write), static_cast<double>(large()), 0.02);
+}
+
+TEST_F(Counting, WhatAnotherThreadLaunchesCounts) {
+  // As autograd's thread does with the backward pass.
+  const at::Tensor from = bytes(large()), to = bytes(large());
+  const Values seen = count([&] { std::thread([&] { to.copy_(from); }).join(); });
   expect_share(seen.at(dram_read), static_cast<double>(large()), 0.02);
   expect_share(seen.at(dram_write), static_cast<double>(large()), 0.02);
 }

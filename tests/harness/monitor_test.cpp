@@ -182,8 +182,12 @@ TEST(Monitor, ThePowerCapCountsOnlyWhereClocksFell) {
   EXPECT_TRUE(flagged({sample(1980, 0), sample(1700, 0x4), sample(1600, 0x4), sample(1700, 0x4)}).empty());
   EXPECT_TRUE(flagged({sample(1980, 0), sample(1200, 0)}).empty());  // nothing says why
   EXPECT_TRUE(flagged({sample(1980, 0x4), sample({}, 0x4)}).empty());
-  EXPECT_EQ(flagged({sample(1980, 0x4), sample(1980, 0x4), sample(1781, 0x4)}),
-            std::vector<std::string>{"throttled: SwPowerCap in 1 of 3 samples, SM clock from 1980 down to 1781 MHz"});
+  std::vector<GpuSample> short_run(7, sample(1980, 0x4));
+  short_run.push_back(sample(1700, 0x4));
+  EXPECT_TRUE(flagged(short_run).empty());
+  short_run.push_back(sample(1781, 0x4));
+  EXPECT_EQ(flagged(short_run),
+            std::vector<std::string>{"throttled: SwPowerCap in 2 of 9 samples, SM clock from 1980 down to 1700 MHz"});
   std::vector<GpuSample> long_run(39, sample(1980, 0x4));
   long_run.push_back(sample(1700, 0x4));
   EXPECT_TRUE(flagged(long_run).empty());

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 namespace {
@@ -16,14 +18,17 @@ using simulated::Troubles;
 constexpr int studies = 2000;
 constexpr double min_effect = 0.02;
 
-// The verdict of a gate of `pairs` pairs, and as many again where those leave it open.
-Verdict gate(Machine& machine, double slowdown, int64_t pairs, bool top_up) {
-  const simulated::Pairs whole = simulated::study(machine, slowdown, top_up ? 2 * pairs : pairs);
+// What a gate finds with `pairs` pairs, and as many again where those leave it open.
+Comparison found(const simulated::Pairs& whole, int64_t pairs, bool top_up) {
   const auto first = static_cast<size_t>(pairs);
-  const Verdict verdict =
-      compare(std::span(whole.base).first(first), std::span(whole.head).first(first), min_effect).verdict;
-  if (!top_up || verdict != Verdict::inconclusive) return verdict;
-  return compare(whole.base, whole.head, min_effect).verdict;
+  const Comparison comparison =
+      compare(std::span(whole.base).first(first), std::span(whole.head).first(first), min_effect);
+  if (!top_up || comparison.verdict != Verdict::inconclusive) return comparison;
+  return compare(whole.base, whole.head, min_effect);
+}
+
+Verdict gate(Machine& machine, double slowdown, int64_t pairs, bool top_up) {
+  return found(simulated::study(machine, slowdown, top_up ? 2 * pairs : pairs), pairs, top_up).verdict;
 }
 
 double share(const Troubles& troubles, double slowdown, int64_t pairs, bool top_up, Verdict wanted) {
@@ -31,6 +36,34 @@ double share(const Troubles& troubles, double slowdown, int64_t pairs, bool top_
   for (int i = 0; i < studies; ++i) {
     Machine machine(troubles, static_cast<uint64_t>(i) + 1);
     count += gate(machine, slowdown, pairs, top_up) == wanted ? 1 : 0;
+  }
+  return static_cast<double>(count) / studies;
+}
+
+// Of gates of 8 + 8 pairs: how often the interval that is printed in the end holds the true slowdown.
+double covered_after_top_up(double slowdown) {
+  int count = 0;
+  for (int i = 0; i < studies; ++i) {
+    Machine machine({}, static_cast<uint64_t>(i) + 1);
+    const Interval interval = *found(simulated::study(machine, slowdown, 16), 8, true).ratio.interval;
+    count += interval.lo <= 1 + slowdown && 1 + slowdown <= interval.hi ? 1 : 0;
+  }
+  return static_cast<double>(count) / studies;
+}
+
+// Of gates against what 16 runs gave in another session: the machine's pace differs between sessions by `spread`
+// (standard deviation of its logarithm).
+double share_against_baseline(double spread, double slowdown, Verdict wanted) {
+  int count = 0;
+  for (int i = 0; i < studies; ++i) {
+    Machine machine({}, static_cast<uint64_t>(i) + 1);
+    std::mt19937_64 random(static_cast<uint64_t>(i) + 1);
+    std::normal_distribution<double> pace(0, spread);
+    const double then = 100 * std::exp(pace(random)), now = 100 * std::exp(pace(random)) * (1 + slowdown);
+    simulated::Pairs pairs;
+    for (int run = 0; run < 16; ++run) pairs.base.push_back(machine.run(then, 0));
+    for (int run = 0; run < 16; ++run) pairs.head.push_back(machine.run(now, 0));
+    count += found(pairs, 8, true).verdict == wanted ? 1 : 0;
   }
   return static_cast<double>(count) / studies;
 }
@@ -117,6 +150,36 @@ int main() {
                percent(wrong), percent(share(troubles, min_effect, 8, true, Verdict::regression)),
                percent(share(troubles, 0.05, 8, true, Verdict::regression)),
                percent(share(troubles, 0.1, 8, true, Verdict::regression)));
+  }
+  fmt::print(
+      "\n## Two looks, several recipes\n\n"
+      "Eight more pairs are a second look. The interval that is printed in the end holds the truth in {:.1f} % of "
+      "gates "
+      "of equal\n"
+      "programs, and in {:.1f} % of those whose head is slower by just the least effect, where most take the second "
+      "look. A gate of\n"
+      "several recipes (`--rung`) says REGRESSION where one of them is one:\n\n"
+      "| recipes | equal: wrong | each 2 % slower: wrong |\n|--:|--:|--:|\n",
+      100 * covered_after_top_up(0), 100 * covered_after_top_up(min_effect));
+  const double equal = share({}, 0, 8, true, Verdict::regression);
+  const double bound = share({}, min_effect, 8, true, Verdict::regression);
+  for (const int recipes : {1, 3, 7}) {
+    fmt::print("| {} | {} | {} |\n", recipes, percent(1 - std::pow(1 - equal, recipes)),
+               percent(1 - std::pow(1 - bound, recipes)));
+  }
+  fmt::print(
+      "\n## Against a stored baseline\n\n"
+      "Its runs were made in another session, and no pairing cancels that the machine runs at another pace today. By "
+      "how much pace\n"
+      "differs from session to session (standard deviation), at 1 % noise between runs; the gate cannot know it from "
+      "one session,\n"
+      "`ladder history` shows it. To bet a merge on, measure both programs in turn (`--base`).\n\n"
+      "| sessions differ by | equal: REGRESSION | equal: IMPROVEMENT | 5 % slower: found |\n|--:|--:|--:|--:|\n");
+  for (const double spread : {0.0, 0.005, 0.01, 0.02}) {
+    fmt::print("| {:g} % | {} | {} | {} |\n", 100 * spread,
+               percent(share_against_baseline(spread, 0, Verdict::regression)),
+               percent(share_against_baseline(spread, 0, Verdict::improvement)),
+               percent(share_against_baseline(spread, 0.05, Verdict::regression)));
   }
   fmt::print(
       "\n## Why signed ranks\n\n"
