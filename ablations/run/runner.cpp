@@ -77,7 +77,8 @@ class Runner {
       : plan_(plan), folder_(std::move(folder)), programs_(std::move(programs)), budget_s_(budget_s) {}
 
   Outcome carry_out() {
-    const std::vector<Due> due = due_runs();
+    std::vector<Due> due = due_runs();
+    if (budget_s_ > 0) put_compared_with_first(due);
     const auto ours = std::ranges::find_if(first_of_, [](const auto& of) { return of.first.peer.empty(); });
     if (!due.empty() && ours != first_of_.end()) check_same_machine(folder_, plan_, ours->second);
     // It follows from the runs that there were.
@@ -124,6 +125,16 @@ class Runner {
       if (!record.is_null()) first_of_.try_emplace(maker_of(run), record);
     }
     return due;
+  }
+
+  // Where the budget ends within the first repeat, what others are compared with is there.
+  void put_compared_with_first(std::vector<Due>& due) const {
+    const auto is_compared_with = [&](const Due& of) {
+      return of.run.rung == plan_.reference ||
+             std::ranges::any_of(plan_.rungs, [&](const Rung& rung) { return rung.against == of.run.rung; });
+    };
+    const auto first_repeat = std::ranges::stable_partition(due, [](const Due& of) { return of.run.repeat == 0; });
+    std::ranges::stable_partition(due.begin(), first_repeat.begin(), is_compared_with);
   }
 
   [[nodiscard]] bool budget_is_spent() const {

@@ -18,7 +18,7 @@ struct Outcome {
 };
 
 // Makes the runs of the plan's shard that have no successful record yet, or one that is flagged and was not made again,
-// in the plan's order; a gate's only up to the end of the repeat in which one fails, for that is its verdict. No run is
+// in the plan's order (under a budget: in the first repeat those first that others are compared with); a gate's only up to the end of the repeat in which one fails, for that is its verdict. No run is
 // begun more than budget_s seconds after the call; 0: no such limit. A run whose record is flagged is made a second
 // time, once: at once, under a budget after the others of its repeat. Where that ends well it takes the first one's
 // place, flagged or not. Throws std::invalid_argument while another runner works in the folder, harness::Unfit where

@@ -95,6 +95,20 @@ def test_factorial(small, ladder, tmp_path) -> None:
     assert "## What each optimization is worth" in report and "--mode factorial --factors flash,fused_adamw" in report
 
 
+def test_a_budget_is_spent_first_on_what_others_are_compared_with(small, ladder, tmp_path) -> None:
+    began_elsewhere = False
+    for seed in range(5):
+        folder = tmp_path / str(seed)
+        done = ladder("ablate", "--ladder", small, *SMALL[:-1], seed, "--mode", "leave-one-out", "--budget-s", "1", "--out", folder)
+        assert done.returncode == 0, done.stderr
+        runs = {run["id"]: run["rung"] for run in read_json(folder / "plan.json")["runs"]}
+        made = sorted((read_json(file)["started"], runs[file.stem]) for file in (folder / "records").glob("*.json")
+                      if file.stem in runs)
+        assert made[0][1] in (0, 1), "neither the baseline nor everything on"
+        began_elsewhere |= next(iter(runs.values())) > 1
+    assert began_elsewhere, "no plan begins with another rung"
+
+
 def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     short = ladder("ablate", "--ladder", small, *SMALL, "--mode", "leave-one-out", "--budget-s", "1", "--out", folder)
