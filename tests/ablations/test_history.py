@@ -156,6 +156,16 @@ def test_what_has_no_history_is_refused(name, words, ladder, tmp_path) -> None:
     assert words in done.stderr.splitlines()[-1] and str(tmp_path / name) in done.stderr
 
 
+@pytest.mark.parametrize(("factor", "status"), [(1.1, 1), (1.0, 0)])
+def test_a_picture_that_cannot_be_drawn_changes_no_exit_status(factor, status, ladder, tmp_path) -> None:
+    for day in range(20):
+        stored(tmp_path / "studies", day, factor if day >= 10 else 1.0)
+    done = ladder("history", tmp_path / "studies", "--fail-on-slowdown", "--out", tmp_path / "out",
+                  variables={"LADDER_PYTHON": "/bin/false"})
+    assert done.returncode == status and "the history was not drawn" in done.stderr
+    assert (tmp_path / "out" / "history.json").exists()
+
+
 def test_json_and_out_are_one_or_the_other(ladder, tmp_path) -> None:
     assert ladder("history", tmp_path, "--json", "--out", tmp_path / "out").returncode == 2
 
@@ -177,12 +187,13 @@ def test_hostile_names_reach_neither_terminal_nor_picture(ladder, tmp_path) -> N
     odd = tmp_path / "studies" / "a\x1b[31m|\udcff"
     odd.mkdir()
     (odd / "study.json").write_text("{")
-    done = ladder("history", tmp_path / "studies", "--out", tmp_path / "out")
+    out = tmp_path / "o\x1b[31mut\u202e"
+    done = ladder("history", tmp_path / "studies", "--out", out)
     assert done.returncode == 0, done.stderr
     for text in (done.stdout, done.stderr):
         assert not [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
     assert narrow(done.stdout) and "SLOWER" in done.stdout
-    svg = (tmp_path / "out" / "history.svg").read_text()
+    svg = (out / "history.svg").read_text()
     assert "<script" not in svg and "\x1b" not in svg and "\u202e" not in svg
     jsonschema.Draft7Validator(read_json(ROOT / "results" / "schemas" / "history.v1.json")).validate(
-        read_json(tmp_path / "out" / "history.json"))
+        read_json(out / "history.json"))
