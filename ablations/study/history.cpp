@@ -148,15 +148,25 @@ Json series_json(const std::vector<HistoryPoint>& all) {
   return series;
 }
 
-// Whether they hold the same measurements: begun at the same moment, or with a record in common.
+Json records_of(const Json& study) {
+  Json records = Json::object();
+  const Json hashes = study.value("hashes", Json::object());
+  for (const auto& [file, sha256] : hashes.items()) {
+    if (file.starts_with("records/")) records[file] = sha256;
+  }
+  return records;
+}
+
+// Whether they hold the same measurements: a record in common. An id and a moment are no proof, for two machines may
+// begin in the same second; they are all there is in studies from before there were hashes.
 bool are_of_one_study(const Json& study, const Json& other) {
   if (study.at("id") != other.at("id")) return false;
-  if (study.at("created") == other.at("created")) return true;
-  const Json hashes = study.value("hashes", Json::object()), others = other.value("hashes", Json::object());
-  for (const auto& [file, sha256] : hashes.items()) {
-    if (file.starts_with("records/") && others.value(file, Json()) == sha256) return true;
+  const Json records = records_of(study), others = records_of(other);
+  if (records.empty() || others.empty()) {
+    return study.at("created") == other.at("created") && study.at("environment") == other.at("environment");
   }
-  return false;
+  return std::ranges::any_of(records.items(),
+                             [&](const auto& record) { return others.value(record.key(), Json()) == record.value(); });
 }
 
 }  // namespace

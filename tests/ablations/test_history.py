@@ -1,11 +1,13 @@
 """`ladder history` over stored studies: small edits of a real one, with changes planted in them."""
 
 import copy
+import hashlib
 import json
 import math
 import os
 import random
 import re
+import shutil
 import unicodedata
 
 import jsonschema
@@ -113,6 +115,23 @@ def test_shards_and_their_study_are_counted_once(ladder, tmp_path) -> None:
     document = history(ladder, tmp_path)
     assert document["studies"] == 1 and len(document["notes"]) == 2
     assert [point["file"] for point in document["series"][0]["points"]] == ["night-002/study.json"]
+
+
+def test_two_machines_that_begin_in_the_same_second_are_two(ladder, tmp_path) -> None:
+    for machine in ("AMD EPYC", "Intel Xeon"):
+        file = stored(tmp_path / machine, 0, cpu={"model": machine})
+        study = read_json(file)
+        records = [name for name in study["hashes"] if name.startswith("records/")]
+        write_json(file, study | {"hashes": {name: hashlib.sha256((machine + name).encode()).hexdigest() for name in records}})
+    document = history(ladder, tmp_path)
+    assert document["studies"] == 2 and document["notes"] == []
+    for file in tmp_path.rglob("study.json"):  # before there were hashes, what else the machine is decides
+        study = read_json(file)
+        del study["hashes"]
+        write_json(file, study)
+    assert history(ladder, tmp_path)["studies"] == 2
+    shutil.copytree(tmp_path / "AMD EPYC", tmp_path / "copy")
+    assert history(ladder, tmp_path)["studies"] == 2
 
 
 def test_the_evidence_of_this_repository_has_a_history(ladder) -> None:
