@@ -84,6 +84,65 @@ def test_no_change_is_no_slowdown(ladder, tmp_path) -> None:
     assert done.returncode == 0 and "No rung is known to be slower than at its best" in done.stdout
 
 
+def test_a_mended_slowdown_and_one_too_small_to_matter_do_not_fail(ladder, tmp_path) -> None:
+    for day in range(30):
+        stored(tmp_path / "mended", day, 1.1 if 10 <= day < 20 else 1.0)
+        stored(tmp_path / "small", day, 1.015 if day >= 15 else 1.0)
+    mended = history(ladder, tmp_path / "mended")["series"][1]
+    assert mended["verdict"] == "unchanged" and len(mended["steps"]) == 2 and mended["slowdown"] is None
+    assert mended["finding"].endswith(" against its best level, less than the 2 % that matter")
+    assert ladder("history", tmp_path / "mended", "--fail-on-slowdown").returncode == 0
+    assert ladder("history", tmp_path / "small", "--fail-on-slowdown").returncode == 0
+    assert ladder("history", tmp_path / "small", "--fail-on-slowdown", "--min-effect", "1").returncode == 1
+    document = json.loads(ladder("history", tmp_path / "small", "--json", "--min-effect", "1").stdout)
+    assert document["min_effect"] == 0.01 and [s["verdict"] for s in document["series"]] == ["unchanged", "slower"]
+
+
+def without_last_rung(place, **changes):
+    study = read_json(place)
+    study["rungs"][-1] |= changes
+    if not changes:
+        study["rungs"].pop()
+    write_json(place, study)
+
+
+def test_a_rung_that_stops_being_measured_is_no_pass(ladder, tmp_path) -> None:
+    for day in range(30):
+        place = stored(tmp_path, day)
+        if day >= 15:
+            without_last_rung(place, status="failed", reason="exit 7", ms_per_step=None)
+    document = history(ladder, tmp_path)
+    assert [s["missed"] and s["missed"]["study"] for s in document["series"]] == [None, "nightly-029"] and document["missed"] == 1
+    label, recipe = (document["series"][1][name] for name in ("label", "recipe_hash"))
+    assert document["notes"] == [f"{label} ({recipe}) is not known in the newest study, 2026-02-02, nightly-029: failed: exit 7"]
+    done = ladder("history", tmp_path, "--fail-on-slowdown")
+    assert done.returncode == 3 and "note: " + label in done.stdout and narrow(done.stdout)
+    assert "slower than at its best; 1 is not known in the newest study" in " ".join(done.stdout.split())
+    assert ladder("history", tmp_path).returncode == 0
+    stored(tmp_path, 30)  # measured again
+    assert ladder("history", tmp_path, "--fail-on-slowdown").returncode == 0
+
+
+def test_a_known_slowdown_weighs_more_than_a_missing_time(ladder, tmp_path) -> None:
+    for day in range(31):
+        place = stored(tmp_path, day, 1.1 if day >= 15 else 1.0)
+    without_last_rung(place, status="void", reason="the guard failed", ms_per_step=None)
+    assert ladder("history", tmp_path, "--fail-on-slowdown").returncode == 1
+
+
+def test_a_rung_that_was_taken_away_fails_no_more(ladder, tmp_path) -> None:
+    for day in range(40):
+        place = stored(tmp_path, day, 1.1 if day >= 10 else 1.0)
+        if day >= 20:
+            without_last_rung(place)
+    done = ladder("history", tmp_path, "--fail-on-slowdown")
+    words = " ".join(done.stdout.split())
+    assert done.returncode == 0 and "; 1 is not measured any more" in words
+    assert "does not count any more: it was last measured on 2026-01-20, and the newest study of its ladder" in words
+    last = history(ladder, tmp_path)["series"][1]
+    assert (last["verdict"], last["current"], last["dropped"]) == ("slower", False, True)
+
+
 def test_new_circumstances_begin_a_series_that_old_ones_cannot_fail(ladder, tmp_path) -> None:
     for day in range(36):
         stored(tmp_path, day, 1.1 if day >= 12 else 1.0, **({"torch": "2.12.0"} if day >= 24 else {}))
