@@ -88,7 +88,7 @@ def of_history(history):
     lines.append("the time axes do not begin at 0" + (" · CPU figures, not comparable with a GPU's" if all(on_cpu) else
                                                       " · panels of a CPU are CPU figures, not comparable with a GPU's"
                                                       if any(on_cpu) else ""))
-    lines += wrap(history["method"], 130, most=6)
+    lines += clean(history["method"]).rstrip(".").split(". ")  # each sentence by itself, for three lines are the most of one
     # A change is never left out for want of room before what did not change.
     def unimportance(series):
         return series["verdict"] not in COLORS, not (series["steps"] or series["drift"])

@@ -238,8 +238,10 @@ def test_what_has_no_history_is_refused(name, words, ladder, tmp_path) -> None:
 def test_a_picture_that_cannot_be_drawn_changes_no_exit_status(factor, status, ladder, tmp_path) -> None:
     for day in range(20):
         stored(tmp_path / "studies", day, factor if day >= 10 else 1.0)
+    (tmp_path / "python").write_text("#!/bin/sh\nexit 4\n")
+    (tmp_path / "python").chmod(0o755)
     done = ladder("history", tmp_path / "studies", "--fail-on-slowdown", "--out", tmp_path / "out",
-                  variables={"LADDER_PYTHON": "/bin/false"})
+                  variables={"LADDER_PYTHON": str(tmp_path / "python")})
     assert done.returncode == status and "the history was not drawn" in done.stderr
     assert (tmp_path / "out" / "history.json").exists()
 
