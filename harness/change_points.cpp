@@ -13,7 +13,7 @@ namespace harness {
 namespace {
 
 constexpr size_t shortest = 3;  // values of one level
-constexpr int permutations = 999;
+constexpr size_t least_permutations = 999;
 
 // To three standard deviations around the median, the deviation from the median absolute one; then centred.
 std::vector<double> clipped(std::span<const double> values) {
@@ -56,7 +56,7 @@ Stretch most_different(std::span<const double> values, double variance, double p
 }
 
 // Steps of `values`, whose first stands at `offset`, into `steps`: index and p.
-void segment(std::span<const double> values, size_t offset, std::map<size_t, double>& steps) {
+void segment(std::span<const double> values, size_t offset, size_t permutations, std::map<size_t, double>& steps) {
   const size_t n = values.size();
   if (n < 2 * shortest) return;
   std::vector<double> shuffled = clipped(values);
@@ -67,19 +67,20 @@ void segment(std::span<const double> values, size_t offset, std::map<size_t, dou
   const Stretch found = most_different(shuffled, variance, penalty);
   if (found.end == 0) return;
   std::mt19937_64 random(20240520);
-  int as_large = 0;
-  for (int i = 0; i < permutations; ++i) {
+  size_t as_large = 0;
+  const auto outcomes = static_cast<double>(permutations + 1);
+  for (size_t i = 0; i < permutations; ++i) {
     for (size_t k = n - 1; k > 0; --k) std::swap(shuffled[k], shuffled[random() % (k + 1)]);
     // Rounding must not make a permutation of equal score a smaller one.
-    as_large += most_different(shuffled, variance, penalty).score >= found.score * (1 - 1e-9) ? 1 : 0;
-    if (as_large + 1 > false_steps * (permutations + 1)) return;
+    as_large += most_different(shuffled, variance, penalty).score >= found.score * (1 - 1e-9) ? 1U : 0U;
+    if (static_cast<double>(as_large + 1) > false_steps * outcomes) return;
   }
-  const double p = static_cast<double>(as_large + 1) / (permutations + 1);
+  const double p = static_cast<double>(as_large + 1) / outcomes;
   for (const size_t at : {found.begin, found.end}) {
     if (at > 0) steps[offset + at] = p;
   }
   for (const auto& [begin, end] : {std::pair{size_t{0}, found.begin}, {found.begin, found.end}, {found.end, n}}) {
-    segment(values.subspan(begin, end - begin), offset + begin, steps);
+    segment(values.subspan(begin, end - begin), offset + begin, permutations, steps);
   }
 }
 
@@ -136,11 +137,12 @@ double bic(std::span<const double> values, std::span<const double> fitted, size_
 
 }  // namespace
 
-Changes find_changes(std::span<const double> values) {
+Changes find_changes(std::span<const double> values, size_t judged_together) {
   const size_t n = values.size();
   const std::vector<size_t> whole{0, n};
   std::map<size_t, double> found;
-  if (n >= least_for_steps) segment(values, 0, found);
+  const auto for_all = static_cast<size_t>(std::ceil(static_cast<double>(judged_together) / false_steps));
+  if (n >= least_for_steps) segment(values, 0, std::max(least_permutations, for_all), found);
   const std::optional<Drift> line = trend(values, whole);
   if (line) {
     std::vector<size_t> bounds{0};

@@ -38,10 +38,11 @@ constexpr double false_steps = 0.02, false_drifts = 0.01;
 // Steps: circular binary segmentation (Olshen et al. 2004), on values clipped to three robust standard deviations
 // around the median, so that an outlier weighs little: of all splits in two, and of all stretches of at least three
 // that leave the level and come back, the one with the largest sum of squares between is tested by 999 permutations of
-// the values (as E-Divisive is: Matteson and James 2014), and what it divides is searched again. Drift: Mann and
-// Kendall's test with the slope of Theil and Sen, within levels (Hirsch, Slack and Smith 1982). Where a straight line
-// alone fits better than the steps do (BIC, absolute residuals), there are no steps but a drift. The same values give
-// the same answer.
-Changes find_changes(std::span<const double> values);
+// the values (as E-Divisive is: Matteson and James 2014), and what it divides is searched again. Where
+// `judged_together` series, 20 or more, share one level, there are 50 permutations for each, so that a p can be small
+// enough. Drift: Mann and Kendall's test with the slope of Theil and Sen, within levels (Hirsch, Slack and Smith 1982).
+// Where a straight line alone fits better than the steps do (BIC, absolute residuals), there are no steps but a drift.
+// The same values give the same answer.
+Changes find_changes(std::span<const double> values, size_t judged_together = 1);
 
 }  // namespace harness

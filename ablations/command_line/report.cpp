@@ -58,20 +58,23 @@ void add_history(CommandLine& line) {
        .about = "Puts studies that were made under equal circumstances in a row, rung by rung, and says where the time "
                 "changed: at a jump, named with its study and commits, or by a drift of small changes. A jump takes "
                 "ten studies, a drift six. Writes nothing unless --out names a folder.",
-       .examples = {
-           {"ladder history studies", "Every study in that folder and below."},
-           {"ladder history studies --out drawn", "The same, and history.json with its chart."},
-           {"ladder history studies --fail-on-slowdown", "For a nightly job: exit status 1 where it got slower."}}});
+       .examples = {{"ladder history studies", "Every study in that folder and below."},
+                    {"ladder history studies --out drawn", "The same, and history.json with its chart."},
+                    {"ladder history studies --fail-on-slowdown",
+                     "For a nightly job: exit status 1 where it got slower, 3 where a rung fails."}}});
   command.heading("Arguments");
   add_text(command, "folder", flags->folder, "where studies are kept; every study.json in it and below counts",
            "FOLDER")
       ->required();
+  command.heading("What counts as slower");
+  add_percent(command, "--min-effect", flags->min_effect, "the least difference that matters (default 2)");
+  command.add_flag(
+      "--fail-on-slowdown", flags->fail_on_slowdown,
+      "exit status 1 where a rung is slower than at its best; else 3 where the newest study lacks its time");
   command.heading("Where the results go");
   auto* out =
       add_text(command, "--out", flags->out, "write history.json and draw history.svg, history.png here", "FOLDER");
   command.add_flag("--json", flags->json, "print the history as JSON")->excludes(out);
-  command.add_flag("--fail-on-slowdown", flags->fail_on_slowdown,
-                   "exit status 1 where a rung is found to be slower than at its best");
   command.callback([&line, flags] { line.chosen = [flags] { return history(*flags); }; });
 }
 

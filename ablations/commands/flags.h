@@ -88,6 +88,7 @@ struct ReportFlags {
 
 struct HistoryFlags {
   std::string folder, out;
+  double min_effect = 0.02;
   bool json = false, fail_on_slowdown = false;
 };
 

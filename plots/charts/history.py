@@ -67,7 +67,9 @@ def panel(series, narrow):
             layers.append({"data": {"values": data[begin:end]}, "mark": {"type": "line", "strokeWidth": 2, "color": color, "aria": False},
                            "encoding": {"x": x, "y": {**y, "field": "level"}}})
     words = {"slower": "Slower: ", "faster": "Faster: "}.get(series["verdict"], "")
-    heading = [shorten(clean(series["label"]), 40 if narrow else 70) + ("" if series["current"] else " (until the setting changed)")]
+    ended = (" (not known in the newest study)" if series.get("missed") else " (not measured any more)" if series.get("dropped")
+             else "" if series["current"] else " (until the setting changed)")
+    heading = [shorten(clean(series["label"]), 40 if narrow else 70) + ended]
     lines = wrap(words + series["finding"], characters) + wrap(circumstances(series), characters, most=2)
     if series["new_because"]:
         lines += wrap("setting changed since the panel above: " + "; ".join(series["new_because"]), characters, most=2)
@@ -86,9 +88,12 @@ def of_history(history):
     lines.append("the time axes do not begin at 0" + (" · CPU figures, not comparable with a GPU's" if all(on_cpu) else
                                                       " · panels of a CPU are CPU figures, not comparable with a GPU's"
                                                       if any(on_cpu) else ""))
-    lines += wrap(history["method"], 130)
+    lines += clean(history["method"]).rstrip(".").split(". ")  # each sentence by itself, for three lines are the most of one
     # A change is never left out for want of room before what did not change.
-    kept = sorted(range(len(history["series"])), key=lambda i: history["series"][i]["verdict"] not in COLORS)[:MOST_PANELS]
+    def unimportance(series):
+        return series["verdict"] not in COLORS, not (series["steps"] or series["drift"])
+
+    kept = sorted(range(len(history["series"])), key=lambda i: unimportance(history["series"][i]))[:MOST_PANELS]
     shown = [history["series"][i] for i in sorted(kept)]
     if any(p["disturbed"] for s in shown for p in s["points"]):
         lines.append("triangles: disturbed runs")

@@ -1,11 +1,13 @@
 """`ladder history` over stored studies: small edits of a real one, with changes planted in them."""
 
 import copy
+import hashlib
 import json
 import math
 import os
 import random
 import re
+import shutil
 import unicodedata
 
 import jsonschema
@@ -82,6 +84,65 @@ def test_no_change_is_no_slowdown(ladder, tmp_path) -> None:
     assert done.returncode == 0 and "No rung is known to be slower than at its best" in done.stdout
 
 
+def test_a_mended_slowdown_and_one_too_small_to_matter_do_not_fail(ladder, tmp_path) -> None:
+    for day in range(30):
+        stored(tmp_path / "mended", day, 1.1 if 10 <= day < 20 else 1.0)
+        stored(tmp_path / "small", day, 1.015 if day >= 15 else 1.0)
+    mended = history(ladder, tmp_path / "mended")["series"][1]
+    assert mended["verdict"] == "unchanged" and len(mended["steps"]) == 2 and mended["slowdown"] is None
+    assert mended["finding"].endswith(" against its best level, less than the 2 % that matter")
+    assert ladder("history", tmp_path / "mended", "--fail-on-slowdown").returncode == 0
+    assert ladder("history", tmp_path / "small", "--fail-on-slowdown").returncode == 0
+    assert ladder("history", tmp_path / "small", "--fail-on-slowdown", "--min-effect", "1").returncode == 1
+    document = json.loads(ladder("history", tmp_path / "small", "--json", "--min-effect", "1").stdout)
+    assert document["min_effect"] == 0.01 and [s["verdict"] for s in document["series"]] == ["unchanged", "slower"]
+
+
+def without_last_rung(place, **changes):
+    study = read_json(place)
+    study["rungs"][-1] |= changes
+    if not changes:
+        study["rungs"].pop()
+    write_json(place, study)
+
+
+def test_a_rung_that_stops_being_measured_is_no_pass(ladder, tmp_path) -> None:
+    for day in range(30):
+        place = stored(tmp_path, day)
+        if day >= 15:
+            without_last_rung(place, status="failed", reason="exit 7", ms_per_step=None)
+    document = history(ladder, tmp_path)
+    assert [s["missed"] and s["missed"]["study"] for s in document["series"]] == [None, "nightly-029"] and document["missed"] == 1
+    label, recipe = (document["series"][1][name] for name in ("label", "recipe_hash"))
+    assert document["notes"] == [f"{label} ({recipe}) is not known in the newest study, 2026-02-02, nightly-029: failed: exit 7"]
+    done = ladder("history", tmp_path, "--fail-on-slowdown")
+    assert done.returncode == 3 and "note: " + label in done.stdout and narrow(done.stdout)
+    assert "slower than at its best; 1 is not known in the newest study" in " ".join(done.stdout.split())
+    assert ladder("history", tmp_path).returncode == 0
+    stored(tmp_path, 30)  # measured again
+    assert ladder("history", tmp_path, "--fail-on-slowdown").returncode == 0
+
+
+def test_a_known_slowdown_weighs_more_than_a_missing_time(ladder, tmp_path) -> None:
+    for day in range(31):
+        place = stored(tmp_path, day, 1.1 if day >= 15 else 1.0)
+    without_last_rung(place, status="void", reason="the guard failed", ms_per_step=None)
+    assert ladder("history", tmp_path, "--fail-on-slowdown").returncode == 1
+
+
+def test_a_rung_that_was_taken_away_fails_no_more(ladder, tmp_path) -> None:
+    for day in range(40):
+        place = stored(tmp_path, day, 1.1 if day >= 10 else 1.0)
+        if day >= 20:
+            without_last_rung(place)
+    done = ladder("history", tmp_path, "--fail-on-slowdown")
+    words = " ".join(done.stdout.split())
+    assert done.returncode == 0 and "; 1 is not measured any more" in words
+    assert "does not count any more: it was last measured on 2026-01-20, and the newest study of its ladder" in words
+    last = history(ladder, tmp_path)["series"][1]
+    assert (last["verdict"], last["current"], last["dropped"]) == ("slower", False, True)
+
+
 def test_new_circumstances_begin_a_series_that_old_ones_cannot_fail(ladder, tmp_path) -> None:
     for day in range(36):
         stored(tmp_path, day, 1.1 if day >= 12 else 1.0, **({"torch": "2.12.0"} if day >= 24 else {}))
@@ -113,6 +174,23 @@ def test_shards_and_their_study_are_counted_once(ladder, tmp_path) -> None:
     document = history(ladder, tmp_path)
     assert document["studies"] == 1 and len(document["notes"]) == 2
     assert [point["file"] for point in document["series"][0]["points"]] == ["night-002/study.json"]
+
+
+def test_two_machines_that_begin_in_the_same_second_are_two(ladder, tmp_path) -> None:
+    for machine in ("AMD EPYC", "Intel Xeon"):
+        file = stored(tmp_path / machine, 0, cpu={"model": machine})
+        study = read_json(file)
+        records = [name for name in study["hashes"] if name.startswith("records/")]
+        write_json(file, study | {"hashes": {name: hashlib.sha256((machine + name).encode()).hexdigest() for name in records}})
+    document = history(ladder, tmp_path)
+    assert document["studies"] == 2 and document["notes"] == []
+    for file in tmp_path.rglob("study.json"):  # before there were hashes, what else the machine is decides
+        study = read_json(file)
+        del study["hashes"]
+        write_json(file, study)
+    assert history(ladder, tmp_path)["studies"] == 2
+    shutil.copytree(tmp_path / "AMD EPYC", tmp_path / "copy")
+    assert history(ladder, tmp_path)["studies"] == 2
 
 
 def test_the_evidence_of_this_repository_has_a_history(ladder) -> None:
@@ -156,6 +234,18 @@ def test_what_has_no_history_is_refused(name, words, ladder, tmp_path) -> None:
     assert words in done.stderr.splitlines()[-1] and str(tmp_path / name) in done.stderr
 
 
+@pytest.mark.parametrize(("factor", "status"), [(1.1, 1), (1.0, 0)])
+def test_a_picture_that_cannot_be_drawn_changes_no_exit_status(factor, status, ladder, tmp_path) -> None:
+    for day in range(20):
+        stored(tmp_path / "studies", day, factor if day >= 10 else 1.0)
+    (tmp_path / "python").write_text("#!/bin/sh\nexit 4\n")
+    (tmp_path / "python").chmod(0o755)
+    done = ladder("history", tmp_path / "studies", "--fail-on-slowdown", "--out", tmp_path / "out",
+                  variables={"LADDER_PYTHON": str(tmp_path / "python")})
+    assert done.returncode == status and "the history was not drawn" in done.stderr
+    assert (tmp_path / "out" / "history.json").exists()
+
+
 def test_json_and_out_are_one_or_the_other(ladder, tmp_path) -> None:
     assert ladder("history", tmp_path, "--json", "--out", tmp_path / "out").returncode == 2
 
@@ -177,12 +267,13 @@ def test_hostile_names_reach_neither_terminal_nor_picture(ladder, tmp_path) -> N
     odd = tmp_path / "studies" / "a\x1b[31m|\udcff"
     odd.mkdir()
     (odd / "study.json").write_text("{")
-    done = ladder("history", tmp_path / "studies", "--out", tmp_path / "out")
+    out = tmp_path / "o\x1b[31mut\u202e"
+    done = ladder("history", tmp_path / "studies", "--out", out)
     assert done.returncode == 0, done.stderr
     for text in (done.stdout, done.stderr):
         assert not [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
     assert narrow(done.stdout) and "SLOWER" in done.stdout
-    svg = (tmp_path / "out" / "history.svg").read_text()
+    svg = (out / "history.svg").read_text()
     assert "<script" not in svg and "\x1b" not in svg and "\u202e" not in svg
     jsonschema.Draft7Validator(read_json(ROOT / "results" / "schemas" / "history.v1.json")).validate(
-        read_json(tmp_path / "out" / "history.json"))
+        read_json(out / "history.json"))

@@ -174,6 +174,13 @@ TEST(FindChanges, EqualValuesDoNotChangeAndACleanStepIsExact) {
   EXPECT_EQ(changes.level, values);
 }
 
+TEST(FindChanges, AmongManySeriesAStepCanBeSurerThanAThousandth) {
+  std::vector<double> values(40, 1.5);
+  std::fill(values.begin() + 22, values.end(), 1.6);
+  EXPECT_DOUBLE_EQ(find_changes(values, 19).steps.at(0).p, 0.001);
+  EXPECT_LE(find_changes(values, 100).steps.at(0).p, false_steps / 100);
+}
+
 TEST(FindChanges, FindsEveryStepOfALongStaircase) {
   std::vector<double> values;
   for (size_t i = 0; i < 60; ++i) values.push_back(0.05 * static_cast<double>(i / 10));

@@ -41,7 +41,7 @@ Json series_of_studies(const std::vector<Json>& studies) {
   std::vector<std::string> notes;
   for (const Json& one : studies) add_points(one, one.at("id"), points, notes);
   EXPECT_TRUE(notes.empty());
-  return series_of(points);
+  return series_json(series_of(points), 0.02);
 }
 
 // Seven values of noise, 0.4 % at most.
@@ -69,10 +69,7 @@ TEST(History, AnotherRecipeSizeOrDeviceIsAnotherSeries) {
   const Json series = series_of_studies({study(0, 10), larger, elsewhere, swept, study(4, 10, float32), study(5, 10)});
   ASSERT_EQ(series.size(), 5U);
   EXPECT_EQ(series[0].at("points").size(), 2U);
-  for (const Json& one : series) {
-    EXPECT_TRUE(one.at("new_because").empty());
-    EXPECT_EQ(one.at("current"), true);
-  }
+  for (const Json& one : series) EXPECT_TRUE(one.at("new_because").empty());
   EXPECT_EQ(series[4].at("setting").at("device"), "Intel Xeon");
 }
 
@@ -119,6 +116,20 @@ TEST(History, ASpeedupIsFasterAndOneThatWasLostAgainIsSlower) {
   EXPECT_NE(series.at("finding").get<std::string>().find("against its best level"), std::string::npos);
 }
 
+TEST(History, AMendedSlowdownIsNoneAndKeepsItsSteps) {
+  std::vector<Json> studies;
+  for (int day = 0; day < 30; ++day)
+    studies.push_back(study(day, (day >= 10 && day < 20 ? 110 : day < 10 ? 100 : 100.5) * noise(day)));
+  const Json series = series_of_studies(studies)[0];
+  EXPECT_EQ(series.at("verdict"), "unchanged");
+  EXPECT_EQ(series.at("steps").size(), 2U);
+  EXPECT_TRUE(series.at("slowdown").is_null());
+  const std::string finding = series.at("finding");
+  for (const char* words : {"+9.9 % at 2026-01-11, night-10, ", "-8.6 % at 2026-01-21, night-20, ",
+                            "; now +0.50 % against its best level, less than the 2 % that matter"})
+    EXPECT_NE(finding.find(words), std::string::npos) << words << " in " << finding;
+}
+
 TEST(History, SmallStepsThatAddUpAreADriftWithItsTotal) {
   std::vector<Json> studies;
   for (int day = 0; day < 30; ++day) studies.push_back(study(day, 100 * std::pow(1.002, day) * noise(day)));
@@ -127,6 +138,55 @@ TEST(History, SmallStepsThatAddUpAreADriftWithItsTotal) {
   EXPECT_NEAR(series.at("drift").at("ratio").get<double>(), std::pow(1.002, 29), 0.006);
   EXPECT_EQ(series.at("verdict"), "slower");
   EXPECT_NE(series.at("finding").get<std::string>().find("since 2026-01-01, night-0"), std::string::npos);
+}
+
+Json without_time(Json study, const char* status, const char* reason = "") {
+  study["rungs"][0].update({{"status", status}, {"reason", reason}, {"ms_per_step", nullptr}});
+  return study;
+}
+
+TEST(History, ARungThatTheNewestStudyWasToMeasureAndDidNotIsMissed) {
+  for (const char* status : {"failed", "void", "unproven", "missing"}) {
+    const Json one = series_of_studies({study(0, 10), study(1, 10), without_time(study(2, 0), status, "exit 7")})[0];
+    EXPECT_EQ(one.at("current"), true);
+    ASSERT_FALSE(one.at("missed").is_null()) << status;
+    EXPECT_EQ(one.at("missed").at("study"), "night-2");
+    EXPECT_EQ(one.at("missed").at("reason"), std::string(status) + ": exit 7");
+    EXPECT_EQ(one.at("points").size(), 2U);
+  }
+  Json part = study(1, 10);
+  part["runs"] = {{{"rung", 0}, {"status", "ok"}}, {{"rung", 0}, {"status", "missing"}}};
+  const Json partly = series_of_studies({study(0, 10), part})[0];
+  EXPECT_EQ(partly.at("missed").at("reason"), "1 of its runs is missing");
+  EXPECT_EQ(partly.at("points").size(), 2U);
+  // Known again: what was missed once is past.
+  EXPECT_TRUE(series_of_studies({without_time(study(0, 0), "failed"), study(1, 10)})[0].at("missed").is_null());
+  // A recipe that never had a time has no history.
+  EXPECT_TRUE(series_of_studies({without_time(study(0, 0), "failed")}).empty());
+  // Where every run failed, no record says how many threads there were.
+  Json all_failed = without_time(study(1, 0), "failed");
+  all_failed["environment"].erase("threads");
+  EXPECT_FALSE(series_of_studies({study(0, 10), all_failed})[0].at("missed").is_null());
+}
+
+TEST(History, ARungThatTheNewestStudyDoesNotHaveIsNotCurrent) {
+  Json both = study(0, 10), never = study(1, 10), larger = study(2, 10, float32), swept = study(3, 10, float32);
+  both["rungs"].push_back(rung("float32", 20, float32));
+  const auto dropped = [&](const Json& newest) { return series_of_studies({both, newest})[1].at("dropped"); };
+  EXPECT_EQ(dropped(never), true);
+  EXPECT_EQ(series_of_studies({both, never})[1].at("current"), false);
+  EXPECT_EQ(series_of_studies({both, never})[0].at("current"), true);
+  never["rungs"].push_back(rung("float32", 20, float32));
+  never["rungs"][1]["status"] = "not_applicable";
+  EXPECT_EQ(dropped(never), true);
+  // Another ladder, mode or size has its own newest study.
+  never = study(1, 10);
+  never["ladder"]["name"] = "other";
+  EXPECT_EQ(dropped(never), false);
+  larger["workload"]["batch"] = 4;
+  EXPECT_EQ(dropped(larger), false);
+  swept["mode"] = "sweep";
+  EXPECT_EQ(series_of_studies({both, swept})[0].at("dropped"), false);
 }
 
 TEST(History, OnlyMeasuredRungsOfThisProgramCount) {
@@ -177,7 +237,7 @@ TEST(History, OfALongSeriesTheLatestThousandCount) {
     points.back().study = fmt::format("{}", i);
     points.back().time = fmt::format("{}-01-01T00:00:00Z", 3000 + i);
   }
-  const Json series = series_of(points)[0];
+  const Json series = series_json(series_of(points), 0.02)[0];
   EXPECT_EQ(series.at("points").size(), 1000U);
   EXPECT_EQ(series.at("left_out"), 3);
   EXPECT_EQ(series.at("points")[0].at("study"), "3");
