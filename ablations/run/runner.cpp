@@ -81,8 +81,6 @@ class Runner {
     if (budget_s_ > 0) put_compared_with_first(due);
     const auto ours = std::ranges::find_if(first_of_, [](const auto& of) { return of.first.peer.empty(); });
     if (!due.empty() && ours != first_of_.end()) check_same_machine(folder_, plan_, ours->second);
-    // It follows from the runs that there were.
-    if (!due.empty()) fs::remove(folder_ / "study.json");
     harness::catch_interrupts();
     progress_.emplace(plan_, runs_to_make(plan_).size(), due.size());
     for (size_t i = 0; i < due.size() && !outcome_.interrupted; ++i) {

@@ -376,7 +376,7 @@ TEST_F(Analysis, TheTableFitsEightyColumns) {
   write(run_of(1, 1), good(run_of(1, 1), 9e6));
   Json s = study();
   expect_eighty_columns(study_table(s));
-  EXPECT_TRUE(std::regex_search(study_table(s), std::regex("[0-9]e[0-9]")));
+  EXPECT_NE(study_table(s).find("[unknown]"), std::string::npos);
   plan_.mode = Mode::one_at_a_time;
   plan_.rungs[1].against = plan_.rungs[2].against = 0;
   plan_.rungs[1].reference = plan_.rungs[2].reference = 0;
