@@ -131,8 +131,8 @@ class Runner {
       return of.run.rung == plan_.reference ||
              std::ranges::any_of(plan_.rungs, [&](const Rung& rung) { return rung.against == of.run.rung; });
     };
-    const auto first_repeat = std::ranges::stable_partition(due, [](const Due& of) { return of.run.repeat == 0; });
-    std::ranges::stable_partition(due.begin(), first_repeat.begin(), is_compared_with);
+    const auto later = std::stable_partition(due.begin(), due.end(), [](const Due& of) { return of.run.repeat == 0; });
+    std::stable_partition(due.begin(), later, is_compared_with);
   }
 
   [[nodiscard]] bool budget_is_spent() const {
