@@ -84,9 +84,10 @@ double false_alarms(int ladders, double noise) {
     std::vector<std::vector<double>> rungs(7, std::vector<double>(40));
     for (auto& rung : rungs) std::ranges::generate(rung, [&] { return logarithm(random); });
     const auto alarm_after = [&](size_t nights) {
-      std::vector<Changes> family;
-      for (const auto& rung : rungs)
-        family.push_back(harness::find_changes(std::span(rung).first(nights), rungs.size()));
+      std::vector<Changes> family(rungs.size());
+      std::ranges::transform(rungs, family.begin(), [&](const std::vector<double>& rung) {
+        return harness::find_changes(std::span(rung).first(nights), rungs.size());
+      });
       return std::ranges::any_of(verdicts_of(family, 0.02), [](const Verdict& one) { return one.word == "slower"; });
     };
     bool alarm = false;
