@@ -54,6 +54,7 @@ Begun planned(const AblateFlags& flags) {
   }
   // A shard that is begun twice, as Slurm does after a pre-emption, goes on: its plan is the same.
   const bool goes_on = plan.shard && fs::exists(out / "plan.json") && to_json(open_study(out)) == to_json(plan);
+  if (goes_on) check_not_edited(plan, out);
   return {std::move(plan), out, !goes_on};
 }
 
@@ -107,7 +108,12 @@ int ablate(const AblateFlags& flags) {
     return 130;
   };
   const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s));
-  if (outcome.interrupted) return interrupted();
+  if (outcome.interrupted) {
+    // What was made again since must not pass for an edit.
+    if (fs::exists(out / "study.json"))
+      harness::write_json(out / "study.json", computed_study(plan, out).study, "study");
+    return interrupted();
+  }
   const bool explains = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard);
   const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs);
   devices.clear();

@@ -19,6 +19,8 @@
 #include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/unfit.h"
+#include "model/config.h"
+#include "model/data.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -77,10 +79,12 @@ Rung gate_rung(const Rung& rung, const char* side, const std::string& program) {
 Json expected_record(const Plan& plan, const Rung& rung) {
   Json environment = harness::environment();
   environment["threads"] = plan.threads;
+  Json workload = planned_workload(plan);
+  workload["data"]["sha256"] = model::load_tokens(plan.tokens, model::preset(plan.model).vocabulary).sha256;
   const auto steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
   return {{"recipe", model::to_json(rung.recipe)},
           {"environment", environment},
-          {"workload", planned_workload(plan)},
+          {"workload", workload},
           {"timing", {{"warmup_steps", plan.warmup_steps}, {"loss", std::vector<double>(steps)}}}};
 }
 
@@ -117,6 +121,14 @@ int64_t runs_in_baselines(const Plan& plan) {
     const fs::path file = baseline_file(plan.gate->baselines, expected);
     std::vector<std::string> differing;
     if (fs::exists(file)) differing = other_circumstances(file, "baseline", expected);
+    const auto steps = fs::exists(file) && differing.empty() ? other_steps(file, expected) : std::vector<std::string>{};
+    // Not to be stored over by --save, either: nobody would have judged by it.
+    if (!steps.empty() && !plan.gate->force) {
+      throw harness::Unfit(
+          fmt::format("the baseline of \"{}\" is of other steps ({}): {}; --baselines names another folder, --force "
+                      "compares all the same",
+                      rung.title, file.string(), fmt::join(steps, "; ")));
+    }
     if (!differing.empty() && !plan.gate->saves && !plan.gate->force) {
       throw harness::Unfit(
           fmt::format("the baseline of \"{}\" was made under other circumstances ({}): {}; ladder gate --baselines {} "
@@ -278,7 +290,10 @@ int gate(const GateFlags& flags) {
     if (verdict.at("verdict") != "INCONCLUSIVE" || pairs == plan.repeats) break;
     fmt::print(stderr, "inconclusive after {} pairs: the declared top-up of {} follows\n", pairs, plan.repeats - pairs);
   }
-  for (const std::string& line : failures) verdict["warnings"].push_back(line);
+  for (const std::string& line : failures) {
+    const auto is_reason = [&](const Json& reason) { return line.ends_with(": " + reason.get<std::string>()); };
+    if (std::ranges::none_of(verdict["reasons"], is_reason)) verdict["warnings"].push_back(line);
+  }
   harness::write_json(out / "gate.json", verdict, "gate");
   files::write_file(out / "summary.md", gate_markdown(verdict));
   return show(verdict, out, flags.json);

@@ -247,9 +247,11 @@ Json planned_workload(const Plan& plan) {
 Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_without_records) {
   const Measured measured = read_records(plan, folder);
   const Json workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload;
-  const Json environment = !measured.environment.is_null()          ? measured.environment
-                           : !environment_without_records.is_null() ? environment_without_records
-                                                                    : harness::environment();
+  Json environment = measured.environment.is_null() ? environment_without_records : measured.environment;
+  if (environment.is_null()) {
+    environment = harness::environment();
+    environment["threads"] = plan.threads;  // of the runs, not of this process
+  }
   const std::string gpu = environment.at("gpu").is_null() ? "" : environment.at("gpu").at("name").get<std::string>();
   Json warnings = Json::array(), rungs = Json::array();
 

@@ -52,14 +52,11 @@ fs::path baseline_file(const fs::path& folder, const Json& record) { return file
 fs::path noise_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".noise.json"); }
 
 std::vector<std::string> other_circumstances(const fs::path& file, const char* kind, const Json& record) {
-  const Json stored = harness::read_json(file, kind);
-  Json then = stored.at("setting"), now = setting_of(record);
-  if (stored.at("kind") == "baseline") {
-    then.update(steps_of(read_baseline(file).records.front()));
-    now.update(steps_of(record));
-    if (now.at("text") == "") then.erase("text"), now.erase("text");  // of a run that has not been made
-  }
-  return differences(then, now);
+  return differences(harness::read_json(file, kind).at("setting"), setting_of(record));
+}
+
+std::vector<std::string> other_steps(const fs::path& baseline, const Json& record) {
+  return differences(steps_of(read_baseline(baseline).records.front()), steps_of(record));
 }
 
 Json baseline_json(const Arm& arm) {

@@ -17,11 +17,14 @@ namespace ablations {
 std::filesystem::path baseline_file(const std::filesystem::path& folder, const harness::Json& record);
 std::filesystem::path noise_file(const std::filesystem::path& folder, const harness::Json& record);
 
-// What differs between the circumstances (ablations/run/setting.h; of a baseline also its steps, their seed and text)
-// of such a file and those of a record; empty where the file says something of the record. Throws std::invalid_argument
-// for a file that cannot be read. kind: "baseline" or "noise".
+// What differs between the circumstances (ablations/run/setting.h) of such a file and those of a record; empty where
+// the file says something of the record. Throws std::invalid_argument for a file that cannot be read. kind: "baseline"
+// or "noise".
 std::vector<std::string> other_circumstances(const std::filesystem::path& file, const char* kind,
                                              const harness::Json& record);
+
+// The same of what a baseline's runs did and a record's: steps, seed and text.
+std::vector<std::string> other_steps(const std::filesystem::path& baseline, const harness::Json& record);
 
 harness::Json baseline_json(const Arm& arm);
 

@@ -60,18 +60,6 @@ std::string fault_of(const Json& study, const Json& rung) {
   return missing == 0 ? "" : fmt::format("{} of its runs {} missing", missing, missing == 1 ? "is" : "are");
 }
 
-// A study in which every run failed does not say its CPU's threads: they are those of the one before it.
-void know_threads(std::vector<HistoryPoint>& in_order) {
-  std::map<std::pair<std::string, std::string>, Json> last;  // by plan and device
-  for (HistoryPoint& point : in_order) {
-    if (!point.setting.contains("threads")) continue;
-    Json& threads = point.setting["threads"];
-    Json& known = last[{point.plan, point.setting.at("device").dump()}];
-    if (threads.is_null() && point.median == 0) threads = known;
-    known = threads;
-  }
-}
-
 bool are_of_one_file(const HistoryPoint& point, const HistoryPoint& other) {
   return point.study == other.study && point.file == other.file;
 }
@@ -180,7 +168,6 @@ void add_points(const Json& study, const std::string& file, std::vector<HistoryP
 
 std::vector<Series> series_of(std::vector<HistoryPoint> points) {
   std::ranges::stable_sort(points, {}, [](const HistoryPoint& point) { return std::pair(point.time, point.study); });
-  know_threads(points);
   const auto plan_on_device = [](const HistoryPoint& point) {
     return std::pair(device_slug(point.setting), point.plan);
   };

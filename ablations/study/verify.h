@@ -39,8 +39,8 @@ std::vector<Finding> changes_since(const std::filesystem::path& folder);
 bool has_edited_records(const std::vector<Finding>& changes, const std::filesystem::path& folder);
 
 // Throws std::invalid_argument where a good record of the plan is another one than study.json was made from: a new
-// study.json would have what was edited pass for measured. New records, and what --resume makes anew in place of a
-// failed, disturbed or broken one, are no edits.
+// study.json would have what was edited pass for measured. New records, and those that --resume made in place of a
+// failed or disturbed one, are no edits.
 void check_not_edited(const Plan& plan, const std::filesystem::path& folder);
 
 // What study.json must say. Throws std::invalid_argument for a plan, record or trace that cannot be read.

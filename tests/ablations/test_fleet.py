@@ -122,6 +122,16 @@ def test_a_shard_goes_on_and_makes_only_its_own_runs(copies, measure, ladder) ->
     assert done.returncode == 2 and "holds a study already" in done.stderr
 
 
+def test_a_shard_that_was_edited_is_not_gone_on_with(shards, measure, tmp_path) -> None:
+    folder = pathlib.Path(shutil.copytree(shards[1], tmp_path / "shard-2"))
+    file = sorted((folder / "records").glob("*flash.json"))[0]
+    change(file, "duration_s", 99)
+    before = (folder / "study.json").read_bytes()
+    done = measure("2/4", folder)
+    assert done.returncode == 2 and f"{file}: is not what it was when study.json was made" in done.stderr, done.stderr
+    assert (folder / "study.json").read_bytes() == before
+
+
 def test_a_shard_with_nothing_to_do_says_so(measure, ladder, shards, tmp_path) -> None:
     done = measure("5/6", tmp_path / "none")
     assert done.returncode == 0 and done.stdout == "shard 5/6 has nothing to do: the plan has 4 repeats\n"

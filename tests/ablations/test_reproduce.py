@@ -220,7 +220,7 @@ def test_what_was_edited_is_not_sealed_anew(ladder, copy, tmp_path) -> None:
         done = ladder(*command)
         assert done.returncode == 2 and "r1-03-flash.json: is not what it was when study.json was made" in done.stderr, done.stderr
     assert (copy / "study.json").read_bytes() == before and not (tmp_path / "merged").exists()
-    # What --resume makes again is no edit, nor is what it has made before it was killed.
+    # What --resume makes again is no edit.
     file.write_text("{")
     assert ladder("ablate", "--resume", "--out", copy).returncode == 0
     assert verify(ladder, copy) == []

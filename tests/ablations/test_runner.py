@@ -240,7 +240,7 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path, budge
     # A second run that was not made beside a run that was not made at all: the budget is for the latter first.
     waiting, missing = (folder / "records" / f"{run}.json" for run in run_ids(folder))
     shutil.copy(waiting.with_suffix(".flagged.json"), waiting)
-    for file in (waiting.with_suffix(".flagged.json"), missing, missing.with_suffix(".flagged.json")):
+    for file in (waiting.with_suffix(".flagged.json"), missing, missing.with_suffix(".flagged.json"), folder / "study.json"):
         file.unlink()
     assert ladder("ablate", "--resume", "--json", "--out", folder, *budget).returncode == 0
     first_of_missing = missing.with_suffix(".flagged.json")  # where something else disturbed that, too
@@ -267,6 +267,7 @@ def test_one_study_is_one_programs_and_of_one_text(small, ladder, tmp_path) -> N
     assert ladder("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--json", "--out", folder).returncode == 0
     lost = folder / "records" / f"{run_ids(folder)[0]}.json"
     lost.unlink()
+    (folder / "study.json").unlink()  # which would bear witness to what is edited here
     for part, name, value, says in (
             ("workload", "data", {"source": "text.txt", "sha256": "0" * 64, "tokens": 9},
              rf"run {lost.stem} does not belong to run \S+, and is not kept: text: 0+ against \w+\n"),

@@ -366,6 +366,13 @@ void expect_eighty_columns(const std::string& table) {
   }
 }
 
+TEST_F(Analysis, WithoutARecordTheThreadsAreThePlans) {
+  fs::remove_all(folder_ / "records");
+  plan_.threads = 7;
+  EXPECT_EQ(study()["environment"]["threads"], 7);
+  EXPECT_TRUE(study()["device"]["name"].get<std::string>().ends_with(", 7 threads"));
+}
+
 TEST_F(Analysis, TheTableFitsEightyColumns) {
   Json disturbed = good(run_of(0, 1), 110);
   disturbed["flags"] = {"shared: the processor was busy with something else for 23 % of the time"};

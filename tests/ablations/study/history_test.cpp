@@ -163,10 +163,6 @@ TEST(History, ARungThatTheNewestStudyWasToMeasureAndDidNotIsMissed) {
   EXPECT_TRUE(series_of_studies({without_time(study(0, 0), "failed"), study(1, 10)})[0].at("missed").is_null());
   // A recipe that never had a time has no history.
   EXPECT_TRUE(series_of_studies({without_time(study(0, 0), "failed")}).empty());
-  // Where every run failed, no record says how many threads there were.
-  Json all_failed = without_time(study(1, 0), "failed");
-  all_failed["environment"].erase("threads");
-  EXPECT_FALSE(series_of_studies({study(0, 10), all_failed})[0].at("missed").is_null());
 }
 
 TEST(History, ARungThatTheNewestStudyDoesNotHaveIsNotCurrent) {
