@@ -81,11 +81,11 @@ Json expected_record(const Plan& plan, const Rung& rung) {
   environment["threads"] = plan.threads;
   Json workload = planned_workload(plan);
   workload["data"]["sha256"] = model::load_tokens(plan.tokens, model::preset(plan.model).vocabulary).sha256;
-  const auto steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
   return {{"recipe", model::to_json(rung.recipe)},
           {"environment", environment},
           {"workload", workload},
-          {"timing", {{"warmup_steps", plan.warmup_steps}, {"loss", std::vector<double>(steps)}}}};
+          {"timing", {{"warmup_steps", plan.warmup_steps}}},
+          {"summary", {{"n", plan.timed_steps}}}};
 }
 
 // base head, head base, ...: what drifts slowly strikes both alike. Blocked: all of base first. With several recipes

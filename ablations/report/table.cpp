@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -220,10 +221,10 @@ std::string peer_rows(const Json& study, const Look& look) {
 
 // A factorial study has other methods, too, for charts.
 std::vector<Json> worths_shown(const Json& study) {
-  std::vector<Json> worths = study.at("attribution");
-  std::erase_if(worths, [first = study.at("attribution")](const Json& worth) {
-    return worth.at("method") != first.front().at("method");
-  });
+  const Json& all = study.at("attribution");
+  std::vector<Json> worths;
+  std::ranges::copy_if(all, std::back_inserter(worths),
+                       [&](const Json& worth) { return worth.at("method") == all.front().at("method"); });
   return worths;
 }
 

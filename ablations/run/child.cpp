@@ -57,6 +57,17 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
   return "";
 }
 
+Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
+  const fs::path file = record_file(folder, run.id);
+  if (!fs::exists(file)) return {};
+  try {
+    Json record = harness::read_json(file, "record");
+    return fault_of(record, plan, run).empty() ? record : Json();
+  } catch (const std::invalid_argument&) {
+    return {};
+  }
+}
+
 namespace {
 
 // A field of the record's recipe that no proof speaks of; empty where there is none. Where host memory goes does not

@@ -31,18 +31,6 @@ using harness::Json;
 
 namespace {
 
-// The good record of a run; null where there is none.
-Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
-  const fs::path file = record_file(folder, run.id);
-  if (!fs::exists(file)) return {};
-  try {
-    Json record = harness::read_json(file, "record");
-    return fault_of(record, plan, run).empty() ? record : Json();
-  } catch (const std::invalid_argument&) {
-    return {};
-  }
-}
-
 // A study is one machine's, or one kind's, and one program's: where it is gone on with, too. A gate's programs are not
 // this one.
 void check_same_machine(const fs::path& folder, const Plan& plan, const Json& record) {
@@ -93,7 +81,7 @@ class Runner {
       if (repeat_goes_on) continue;
       make_disturbed_again();
       if (plan_.gate && outcome_.some_failed && !outcome_.interrupted && i + 1 < due.size()) {
-        fmt::print(stderr, "a failed run decides the gate: the other {} runs are not made\n", due.size() - i - 1);
+        fmt::print(stderr, "a failed run decides the gate; runs that are not made: {}\n", due.size() - i - 1);
         break;
       }
     }

@@ -39,9 +39,8 @@ Json header(const char* kind, const Json& record, const std::string& label) {
 // What a baseline's runs did beyond their setting: other steps take other times, and their losses cannot be compared.
 Json steps_of(const Json& record) {
   const Json& workload = record.at("workload");
-  const auto warmup = record.at("timing").at("warmup_steps").get<size_t>();
-  return {{"warm-up steps", warmup},
-          {"timed steps", record.at("timing").at("loss").size() - warmup},
+  return {{"warm-up steps", record.at("timing").at("warmup_steps")},
+          {"timed steps", record.at("summary").at("n")},
           {"seed", workload.at("seed")},
           {"text", workload.at("data").at("sha256")}};
 }

@@ -186,18 +186,6 @@ Json sealed(Json study, const fs::path& folder) {
   return study;
 }
 
-namespace {
-
-bool is_good(const fs::path& file, const Plan& plan, const PlannedRun& run) {
-  try {
-    return fault_of(harness::read_json(file, "record"), plan, run).empty();
-  } catch (const std::invalid_argument&) {
-    return false;
-  }
-}
-
-}  // namespace
-
 std::vector<Finding> changed_files(const Json& study, const std::map<std::string, std::string>& now) {
   std::vector<Finding> findings;
   if (!study.contains("hashes")) return findings;
@@ -249,7 +237,7 @@ void check_not_edited(const Plan& plan, const fs::path& folder) {
     const auto sealed = then.find(name), found = now.find(name), kept = now.find(first);
     if (sealed == then.end() || found == now.end() || sealed->second == found->second) continue;
     const bool is_second = kept != now.end() && kept->second == sealed->second;
-    if (is_second || failed.contains(run.id) || !is_good(file, plan, run)) continue;
+    if (is_second || failed.contains(run.id) || good_record(folder, plan, run).is_null()) continue;
     throw std::invalid_argument(fmt::format(
         "{}: is not what it was when study.json was made; where it is right, delete that study.json and go on",
         file.string()));

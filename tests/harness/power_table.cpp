@@ -1,5 +1,6 @@
 // Prints docs/power.md: what a gate finds and how often it is wrong, on machines whose timing is programmed.
 #include "harness/verdict.h"
+#include "tests/ablations/simulated_history.h"
 #include "tests/harness/simulated_machine.h"
 
 #include <fmt/format.h>
@@ -106,11 +107,11 @@ int main() {
       "# What a gate finds, and how often it is wrong\n\n"
       "Printed by `tests/harness/power_table.cpp` (`build/release/tests/power_table > docs/power.md`); a test fails "
       "when this\n"
-      "page is not what it prints. Each figure is a share of {} simulated studies. The least effect that matters is 2 "
-      "%.\n"
-      "The simulated machines stand in `tests/harness/simulated_machine.h`: runs of 21 steps whose medians differ by 1 "
-      "% from\n"
-      "run to run, unless the name says otherwise. Real machines: `ladder gate --calibrate`.\n\n"
+      "page is not what it prints. Each figure is a share of {} simulated studies, unless it says otherwise. The least "
+      "effect that\n"
+      "matters is 2 %. The simulated machines stand in `tests/harness/simulated_machine.h`: runs of 21 steps whose "
+      "medians differ by\n"
+      "1 % from run to run, unless the name says otherwise. Real machines: `ladder gate --calibrate`.\n\n"
       "## Slowdowns that are found\n\n"
       "REGRESSION at 1 % noise, by the true slowdown and the number of pairs. \"8 + 8\" is the gate's default: eight "
       "pairs, and\n"
@@ -180,6 +181,29 @@ int main() {
                percent(share_against_baseline(spread, 0, Verdict::regression)),
                percent(share_against_baseline(spread, 0, Verdict::improvement)),
                percent(share_against_baseline(spread, 0.05, Verdict::regression)));
+  }
+  constexpr int ladders = 300;
+  fmt::print(
+      "\n## Slowdowns over time\n\n"
+      "`ladder history`, on {} simulated ladders of {} rungs each. In these nothing changes, and they are looked at "
+      "each night from\n"
+      "the sixth to the fortieth:\n\n"
+      "| noise of a study's median | called slower once or more |\n|--:|--:|\n",
+      ladders, simulated::rungs_of_a_ladder);
+  for (const double noise : {0.003, 0.01, 0.02}) {
+    fmt::print("| {:g} % | {} |\n", 100 * noise, percent(simulated::false_alarms(ladders, noise)));
+  }
+  fmt::print(
+      "\nAnd how often a slowdown of 5 % is found with 1 % noise, so many nights after it:\n\n"
+      "| studies | rungs that are slower | 3 nights | 4 nights | 6 nights |\n|--:|--:|--:|--:|--:|\n");
+  for (const size_t nights : {size_t{12}, size_t{20}, size_t{30}}) {
+    for (const size_t slowed : {size_t{1}, simulated::rungs_of_a_ladder}) {
+      fmt::print("| {} | {} of {} |", nights, slowed, simulated::rungs_of_a_ladder);
+      for (const size_t since : {size_t{3}, size_t{4}, size_t{6}}) {
+        fmt::print(" {} |", percent(simulated::found(ladders, slowed, since, nights)));
+      }
+      fmt::print("\n");
+    }
   }
   fmt::print(
       "\n## Why signed ranks\n\n"

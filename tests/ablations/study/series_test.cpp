@@ -1,6 +1,8 @@
 // What is called slower, and how often that is wrong where somebody looks every night. Seeds are fixed.
 #include "ablations/study/series.h"
 
+#include "tests/ablations/simulated_history.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,31 +77,9 @@ TEST(Verdicts, AreSureAmongAllThatAreJudgedTogether) {
   EXPECT_EQ(words({mixed, none}), (Words{"unchanged", "unchanged"}));
 }
 
-// Of ladders of seven rungs in which nothing changes, the share that is called slower on any of 35 nights.
-double false_alarms(int ladders, double noise) {
-  std::mt19937_64 random(7);
-  std::normal_distribution<double> logarithm(0, noise);
-  int alarms = 0;
-  for (int i = 0; i < ladders; ++i) {
-    std::vector<std::vector<double>> rungs(7, std::vector<double>(40));
-    for (auto& rung : rungs) std::ranges::generate(rung, [&] { return logarithm(random); });
-    const auto alarm_after = [&](size_t nights) {
-      std::vector<Changes> family(rungs.size());
-      std::ranges::transform(rungs, family.begin(), [&](const std::vector<double>& rung) {
-        return harness::find_changes(std::span(rung).first(nights), rungs.size());
-      });
-      return std::ranges::any_of(verdicts_of(family, 0.02), [](const Verdict& one) { return one.word == "slower"; });
-    };
-    bool alarm = false;
-    for (size_t nights = 6; nights <= 40 && !alarm; ++nights) alarm = alarm_after(nights);
-    alarms += alarm ? 1 : 0;
-  }
-  return static_cast<double>(alarms) / ladders;
-}
-
 TEST(Verdicts, RaiseFewFalseAlarmsOverManyNights) {
-  EXPECT_LE(false_alarms(120, 0.01), 0.05);  // docs/regressions.md says about 3 %
-  EXPECT_EQ(false_alarms(30, 0.003), 0);
+  EXPECT_LE(simulated::false_alarms(120, 0.01), 0.05);
+  EXPECT_EQ(simulated::false_alarms(30, 0.003), 0);
 }
 
 }  // namespace
