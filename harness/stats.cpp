@@ -40,6 +40,24 @@ double half_width(std::span<const double> values, double center, Statistic stati
   return boost::math::quantile(t, 0.5 + confidence / 2) * std::sqrt(small_sample * variance);
 }
 
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// exp(center +- t_{n-1} s factor), s the standard deviation of `values`.
+Estimate exp_about(double center, std::span<const double> values, double factor) {
+  Estimate estimate{.center = std::exp(center), .interval = std::nullopt, .n = static_cast<int64_t>(values.size())};
+  if (values.size() < 2) return estimate;
+  const auto freedom = static_cast<double>(values.size() - 1);
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double half = boost::math::quantile(boost::math::students_t(freedom), 0.5 + confidence / 2) *
+                      std::sqrt(squares / freedom) * factor;
+  estimate.interval = Interval{std::exp(center - half), std::exp(center + half)};
+  return estimate;
+}
+
 // Averages of all pairs, each value with itself too, sorted.
 std::vector<double> walsh_averages(std::span<const double> values) {
   std::vector<double> averages;
@@ -125,16 +143,14 @@ double sign_test(int64_t heads, int64_t n) {
 }
 
 Estimate mean_ratio(std::span<const double> logarithms) {
-  const auto n = static_cast<double>(logarithms.size());
-  const double mean = std::accumulate(logarithms.begin(), logarithms.end(), 0.0) / n;
-  Estimate estimate{.center = std::exp(mean), .interval = std::nullopt, .n = static_cast<int64_t>(logarithms.size())};
-  if (logarithms.size() < 2) return estimate;
-  double squares = 0;
-  for (const double value : logarithms) squares += (value - mean) * (value - mean);
-  const boost::math::students_t t(n - 1);
-  const double half = boost::math::quantile(t, 0.5 + confidence / 2) * std::sqrt(squares / (n - 1) / n);
-  estimate.interval = Interval{std::exp(mean - half), std::exp(mean + half)};
-  return estimate;
+  return exp_about(mean_of(logarithms), logarithms, 1 / std::sqrt(static_cast<double>(logarithms.size())));
+}
+
+Estimate ratio_to_earlier(double value, std::span<const double> earlier) {
+  std::vector<double> logarithms;
+  for (const double one : earlier) logarithms.push_back(std::log(one));
+  return exp_about(std::log(value) - mean_of(logarithms), logarithms,
+                   std::sqrt(1 + 1 / static_cast<double>(earlier.size())));
 }
 
 }  // namespace harness

@@ -53,4 +53,9 @@ double sign_test(int64_t heads, int64_t n);
 // logarithms that must add up, which medians do not. Not empty.
 Estimate mean_ratio(std::span<const double> logarithms);
 
+// One more positive `value` over the geometric mean of n earlier ones, with Student's prediction interval: times
+// exp(+-t_{n-1} s sqrt(1 + 1/n)), s the standard deviation of their logarithms. It holds 1 in `confidence` of cases
+// where `value` is of their kind (Hahn and Meeker 1991, "Statistical Intervals", 4.4). `earlier` not empty.
+Estimate ratio_to_earlier(double value, std::span<const double> earlier);
+
 }  // namespace harness

@@ -1,5 +1,8 @@
 #include "harness/verdict.h"
 
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+
 #include <cmath>
 #include <random>
 #include <vector>
@@ -52,6 +55,14 @@ double noise_floor(std::span<const double> differences, int64_t pairs) {
     lowest.push_back(estimate.interval ? estimate.interval->lo : -std::abs(estimate.center));
   }
   return std::exp(-quantile(lowest, 0.05)) - 1;
+}
+
+double noise_floor_of_sessions(std::span<const double> sessions) {
+  const Estimate one_more = ratio_to_earlier(1, sessions);
+  const double half = std::log(one_more.interval->hi / one_more.center);
+  const boost::math::students_t t(static_cast<double>(sessions.size() - 1));
+  const double sd = half / boost::math::quantile(t, 0.5 + confidence / 2);
+  return std::exp(half + sd * boost::math::quantile(boost::math::normal(), 0.95)) - 1;
 }
 
 }  // namespace harness

@@ -31,11 +31,19 @@ Verdict judge(const Estimate& ratio, double min_effect);
 // base[i] and head[i] are the positive medians of a pair of runs. Same length, at least 1.
 Comparison compare(std::span<const double> base, std::span<const double> head, double min_effect);
 
+// From so many sessions of one program on, what is measured in another one is judged by how they differ: no pairing
+// cancels that a machine runs at another pace today.
+constexpr size_t sessions_to_judge_by = 3;
+
 // How small a change `pairs` pairs of runs can show where two equal programs gave these `differences` of logarithms
 // (A/A, at least 6 of them): the ratio minus 1 that must come on top of the least effect for a regression to be found
 // in 95 % of studies. The differences are resampled with either sign, for which of two equal programs came out slower
 // is chance; 2,000 studies, a fixed seed. The further a least effect lies below it, the more comparisons of
 // equal programs are inconclusive.
 double noise_floor(std::span<const double> differences, int64_t pairs);
+
+// The same for one session that is judged by ratio_to_earlier (harness/stats.h) against at least two `sessions` of one
+// program, each of them its median; as if these knew how sessions differ.
+double noise_floor_of_sessions(std::span<const double> sessions);
 
 }  // namespace harness

@@ -45,7 +45,13 @@ std::vector<std::string> notes(const Json& entry) {
                                              entry.at("slower_pairs").get<int64_t>(), pairs, pairs == 1 ? "" : "s",
                                              entry.at("sign_test_p").get<double>(), loss_words(entry.at("loss")),
                                              memory_words(entry.at("memory")))};
-  if (pairs == 1) lines.emplace_back("one pair has no interval, so no verdict; more runs give one");
+  if (const Json sessions = entry.value("sessions", Json()); !sessions.is_null()) {
+    lines.push_back(
+        fmt::format("base: the mean of {} sessions of one program; interval: where one more of it would lie",
+                    sessions.get<int64_t>()));
+  } else if (pairs == 1) {
+    lines.emplace_back("one pair has no interval, so no verdict; more runs give one");
+  }
   if (const auto runs = std::max(entry.at("base_runs").get<int64_t>(), entry.at("head_runs").get<int64_t>());
       runs > pairs) {
     lines.push_back(fmt::format("{} of {} runs have a partner", pairs, runs));

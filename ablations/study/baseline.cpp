@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -45,6 +46,18 @@ Json steps_of(const Json& record) {
           {"text", workload.at("data").at("sha256")}};
 }
 
+double median_ms(const Arm& arm) {
+  std::vector<double> medians;
+  for (const Json& record : arm.records) medians.push_back(record.at("summary").at("median_ms"));
+  return harness::median(medians);
+}
+
+Json session_of(const Arm& arm) {
+  std::vector<std::string> starts;
+  for (const Json& record : arm.records) starts.push_back(record.at("started"));
+  return {{"started", std::ranges::min(starts)}, {"runs", arm.records.size()}, {"median_ms", median_ms(arm)}};
+}
+
 }  // namespace
 
 fs::path baseline_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".json"); }
@@ -59,17 +72,32 @@ std::vector<std::string> other_steps(const fs::path& baseline, const Json& recor
 }
 
 Json baseline_json(const Arm& arm) {
-  std::vector<double> medians;
-  for (const Json& record : arm.records) medians.push_back(record.at("summary").at("median_ms"));
   Json json = header("baseline", arm.records.front(), arm.label);
-  json["median_ms"] = harness::median(medians);
+  json["median_ms"] = median_ms(arm);
+  json["sessions"] = Json::array({session_of(arm)});
   json["records"] = arm.records;
   return json;
 }
 
+Json with_session(const fs::path& baseline, const Arm& arm) {
+  const Arm stored = read_baseline(baseline);
+  Json json = harness::read_json(baseline, "baseline");
+  if (!json.contains("sessions")) json["sessions"] = Json::array({session_of(stored)});
+  const Json session = session_of(arm);
+  const auto is_it = [&](const Json& other) { return other.at("started") == session.at("started"); };
+  if (std::ranges::none_of(json["sessions"], is_it)) json["sessions"].push_back(session);
+  return json;
+}
+
+bool is_same_program(const Json& record, const Json& other) {
+  const bool cuda = record.at("recipe").at("device") == "cuda";
+  return harness::field_or_null(record.at("environment"), "git_commit").is_string() &&
+         study_setting(record, cuda) == study_setting(other, cuda);
+}
+
 Arm read_baseline(const fs::path& file) {
   const Json json = harness::read_json(file, "baseline");
-  Arm arm{json.at("label"), {}};
+  Arm arm{json.at("label"), {}, {}};
   for (const Json& record : json.at("records")) {
     harness::check_schema(record, "record", file.string() + ": records");
     if (record.at("status") != "ok" ||
@@ -80,6 +108,12 @@ Arm read_baseline(const fs::path& file) {
     }
     (void)run_data(record);  // throws for one that contradicts itself
     arm.records.push_back(record);
+  }
+  for (const Json& session : json.value("sessions", Json::array({session_of(arm)}))) {
+    arm.sessions.push_back(session.at("median_ms"));
+  }
+  if (arm.sessions.front() != median_ms(arm) || json.at("median_ms") != median_ms(arm)) {
+    throw std::invalid_argument(fmt::format("{}: median_ms is not that of its records", file.string()));
   }
   return arm;
 }

@@ -1,6 +1,7 @@
 // What is kept of earlier measurements to judge later ones by, one file for each device and recipe:
 //
-//   FOLDER/DEVICE/HASH.json        a baseline: the records of one program's runs (results/schemas/baseline.v1.json)
+//   FOLDER/DEVICE/HASH.json        a baseline: the records of one program's runs in one session, and what it took in
+//                                  others (results/schemas/baseline.v1.json)
 //   FOLDER/DEVICE/HASH.noise.json  how small a change can be shown there (results/schemas/noise.v1.json)
 #pragma once
 
@@ -28,8 +29,16 @@ std::vector<std::string> other_steps(const std::filesystem::path& baseline, cons
 
 harness::Json baseline_json(const Arm& arm);
 
-// The arm that baseline_json stored. Throws std::invalid_argument for a file that cannot be read, or whose records are
-// of several recipes.
+// The baseline that baseline_json made, with the arm's runs as one more session of its program, where they are not
+// there yet. Throws as read_baseline.
+harness::Json with_session(const std::filesystem::path& baseline, const Arm& arm);
+
+// Whether two records are one and the same program's: commit, or file where there were changes on top, compiler,
+// libraries and text. False where it is not known.
+bool is_same_program(const harness::Json& record, const harness::Json& other);
+
+// The arm that baseline_json stored. Throws std::invalid_argument for a file that cannot be read or contradicts itself,
+// or whose records are of several recipes.
 Arm read_baseline(const std::filesystem::path& file);
 
 // From an A/A comparison: `differences` of the logarithms of paired runs of one program, at least 6 of them, and a

@@ -163,7 +163,12 @@ Json entry(const Arm& base, const Arm& head, const CompareOptions& options) {
       if (!run.disturbed.empty()) flags.push_back(fmt::format("{} {}", side == 0 ? "base" : "head", run.disturbed));
     }
   }
-  const harness::Comparison time = harness::compare(times[0], times[1], options.min_effect);
+  harness::Comparison time = harness::compare(times[0], times[1], options.min_effect);
+  const bool by_sessions = base.sessions.size() >= harness::sessions_to_judge_by;
+  if (by_sessions) {
+    time.ratio = harness::ratio_to_earlier(harness::median(times[1]), base.sessions);
+    time.verdict = harness::judge(time.ratio, options.min_effect);
+  }
   Json memory;
   const auto positive = [](double bytes) { return bytes > 0; };
   if (std::ranges::all_of(peaks[0], positive) && std::ranges::all_of(peaks[1], positive)) {
@@ -180,7 +185,8 @@ Json entry(const Arm& base, const Arm& head, const CompareOptions& options) {
                {"pairs", pairs},
                {"base_runs", base.records.size()},
                {"head_runs", head.records.size()},
-               {"base_ms", harness::median(times[0])},
+               {"sessions", by_sessions ? Json(base.sessions.size()) : Json()},
+               {"base_ms", by_sessions ? harness::median(times[1]) / time.ratio.center : harness::median(times[0])},
                {"head_ms", harness::median(times[1])},
                {"slower_pairs", time.greater},
                {"unequal_pairs", time.unequal},

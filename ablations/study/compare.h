@@ -14,6 +14,7 @@ namespace ablations {
 struct Arm {
   std::string label;  // "+ bf16 autocast"
   std::vector<harness::Json> records;
+  std::vector<double> sessions;  // a baseline's: what its program took in each, the records' first; ms
 };
 
 struct Side {

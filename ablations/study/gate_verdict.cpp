@@ -47,7 +47,7 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const bool base = is_base(plan, i);
     (base ? read.base : read.head).source = short_name(plan.rungs[i].program);
-    Arm arm{plan.rungs[i].title, {}};
+    Arm arm{plan.rungs[i].title, {}, {}};
     for (const PlannedRun& run : plan.runs) {
       const fs::path file = record_file(folder, run.id);
       if (run.rung != i || !fs::exists(file)) continue;  // after a failed run no others are made
@@ -87,6 +87,9 @@ Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry)
   const Arm* head = find_arm(measured.head, entry.at("label"));
   const auto pairs = entry.at("pairs").get<int64_t>();
   if (base == nullptr || head == nullptr) return nullptr;
+  if (!entry.at("sessions").is_null()) {
+    return {{"floor", harness::noise_floor_of_sessions(base->sessions)}, {"source", "sessions"}};
+  }
   const fs::path file = noise_file(plan.gate->baselines, head->records.front());
   if (fs::exists(file) && other_circumstances(file, "noise", head->records.front()).empty()) {
     return {{"floor", floor_at(harness::read_json(file, "noise"), pairs)}, {"source", "calibration"}};
@@ -136,14 +139,30 @@ std::string judge(const Json& comparison, Json& reasons) {
 // One program's losses are the same to the bit in every run.
 bool repeats_itself(const Json& recipe) { return recipe.at("device") == "cpu" || recipe.at("deterministic") == true; }
 
-void warn(const Plan& plan, const Json& entry, const Json& noise, Json& warnings) {
+void warn(const Plan& plan, const Measurements& measured, const Json& entry, const Json& noise, Json& warnings) {
   const std::string label = entry.at("label");
+  const Arm* base = find_arm(measured.base, label);
+  const Arm* head = find_arm(measured.head, label);
+  if (base != nullptr && !base->sessions.empty() && entry.at("sessions").is_null()) {
+    warnings.push_back(fmt::format(
+        "{}: the baseline knows {} session{}, so not how far this machine's sessions are apart, which is taken for the "
+        "program's; from {} on it does: ladder gate --save of the baseline's own program on other days",
+        label, base->sessions.size(), base->sessions.size() == 1 ? "" : "s", harness::sessions_to_judge_by));
+  }
+  const std::string verdict = entry.at("verdict");
+  if (base != nullptr && head != nullptr && (verdict == "REGRESSION" || verdict == "IMPROVEMENT") &&
+      is_same_program(base->records.front(), head->records.front())) {
+    warnings.push_back(fmt::format("{}: base and head are the same program, by commit and file", label));
+  }
   if (!noise.is_null() && noise.at("floor").get<double>() > plan.gate->min_effect) {
-    warnings.push_back(
-        fmt::format("{}: the least effect of {:g} % lies under the noise floor of {} pairs here, {:.1f} % "
-                    "({}): more pairs or a larger effect, or it finds less and is inconclusive more often",
-                    label, 100 * plan.gate->min_effect, entry.at("pairs").get<int64_t>(),
-                    100 * noise.at("floor").get<double>(), noise.at("source").get<std::string>()));
+    const std::string source = noise.at("source");
+    const bool of_sessions = source == "sessions";
+    warnings.push_back(fmt::format(
+        "{}: the least effect of {:g} % lies under the noise floor of {} {} here, {:.1f} %{}: more {} or a larger "
+        "effect, or it finds less and is inconclusive more often",
+        label, 100 * plan.gate->min_effect, entry.at(of_sessions ? "sessions" : "pairs").get<int64_t>(),
+        of_sessions ? "sessions" : "pairs", 100 * noise.at("floor").get<double>(),
+        of_sessions ? "" : " (" + source + ")", of_sessions ? "sessions" : "pairs"));
   }
   const Json& loss = entry.at("loss");
   if (!loss.at("compared").get<bool>()) {
@@ -175,20 +194,43 @@ void warn_of_disturbed(const Measurements& measured, Json& warnings) {
   }
 }
 
+// The file of a baseline that says something of an arm; empty where there is none.
+fs::path baseline_of(const fs::path& folder, const Arm& arm) {
+  const fs::path file = baseline_file(folder, arm.records.front());
+  return fs::exists(file) && other_circumstances(file, "baseline", arm.records.front()).empty() ? file : fs::path();
+}
+
 // Stores head's runs as what later ones are judged by; returns the files. Where there is a baseline of these
 // circumstances, only an improvement takes its place: slowdowns that are each too small to matter would add up unseen.
+// That of the same program does not become another one.
 Json save_baselines(const fs::path& folder, const Side& head, const Json& comparison) {
   Json files = Json::array();
   for (const Arm& arm : head.arms) {
-    const fs::path file = baseline_file(folder, arm.records.front());
     const Json entries = comparison.is_null() ? Json::array() : comparison.at("entries");
     const bool improved = std::ranges::any_of(entries, [&](const Json& entry) {
       return entry.at("label") == arm.label && verdict_of(entry) == "IMPROVEMENT";
     });
-    if (fs::exists(file) && !improved && other_circumstances(file, "baseline", arm.records.front()).empty()) continue;
+    if (const fs::path stored = baseline_of(folder, arm);
+        !stored.empty() && (!improved || is_same_program(read_baseline(stored).records.front(), arm.records.front()))) {
+      continue;
+    }
+    const fs::path file = baseline_file(folder, arm.records.front());
     fs::create_directories(file.parent_path());
     harness::write_json(file, baseline_json(arm), "baseline");
     files.push_back(file.string());
+  }
+  return files;
+}
+
+// What the baseline's own program takes in this session, whatever the verdict: how far its sessions are apart is what
+// others are judged by. Returns the files.
+Json save_sessions(const fs::path& folder, const Side& head) {
+  Json files = Json::array();
+  for (const Arm& arm : head.arms) {
+    const fs::path stored = baseline_of(folder, arm);
+    if (stored.empty() || !is_same_program(read_baseline(stored).records.front(), arm.records.front())) continue;
+    harness::write_json(stored, with_session(stored, arm), "baseline");
+    files.push_back(stored.string());
   }
   return files;
 }
@@ -213,7 +255,8 @@ Json calibrations(const Plan& plan, const fs::path& folder, const Measurements& 
 Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool topped_up) {
   Measurements measured = read_measurements(plan, folder);
   const bool side_by_side = plan.rungs.back().against.has_value();
-  Json reasons = Json::array(), warnings = Json::array(), noise = Json::array(), saved = Json::array();
+  Json reasons = Json::array(), warnings = Json::array(), noise = Json::array();
+  Json saved = Json::array(), added_to = Json::array();
   Json comparison, calibration = Json::array();
   std::string verdict;
   if (!measured.base_faults.empty()) {
@@ -245,9 +288,12 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
     verdict = judge(comparison, reasons);
     for (const Json& entry : comparison.at("entries")) {
       noise.push_back(noise_of(plan, measured, entry));
-      if (!plan.gate->calibrates) warn(plan, entry, noise.back(), warnings);
+      if (!plan.gate->calibrates) warn(plan, measured, entry, noise.back(), warnings);
     }
-    if (!side_by_side || is_blocked(plan)) warnings.push_back(not_interleaved);
+    const auto knows_sessions = [](const Json& entry) { return !entry.at("sessions").is_null(); };
+    if (side_by_side ? is_blocked(plan) : !std::ranges::all_of(comparison.at("entries"), knows_sessions)) {
+      warnings.push_back(not_interleaved);
+    }
   }
   warn_of_disturbed(measured, warnings);
   if (plan.gate->calibrates && (verdict == "REGRESSION" || verdict == "IMPROVEMENT")) {
@@ -257,9 +303,13 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
     verdict = "CALIBRATED";
     reasons = Json::array();
     calibration = calibrations(plan, folder, measured, saved);
-  } else if (exit_status(verdict) == 0 && (plan.gate->saves || verdict == "IMPROVEMENT")) {
-    saved = save_baselines(plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines", measured.head,
-                           comparison);
+  } else if (verdict != "FAILED" && verdict != "UNFIT") {
+    const bool is_last_look = verdict != "INCONCLUSIVE" || pairs == plan.repeats;
+    if (plan.gate->saves && is_last_look) added_to = save_sessions(plan.gate->baselines, measured.head);
+    if (exit_status(verdict) == 0 && (plan.gate->saves || verdict == "IMPROVEMENT")) {
+      saved = save_baselines(plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines", measured.head,
+                             comparison);
+    }
   }
   return {{"kind", "gate"},
           {"schema_version", 1},
@@ -275,6 +325,7 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
           {"noise", noise},
           {"calibration", calibration},
           {"saved", saved},
+          {"added_to", added_to},
           {"comparison", comparison}};
 }
 

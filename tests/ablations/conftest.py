@@ -10,12 +10,14 @@ import os
 import pathlib
 import pty
 import re
+import shlex
 import subprocess
 import tempfile
 import time
 
 import jsonschema
 import pytest
+from gates import script
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EVIDENCE = max(plan.parent for plan in (ROOT / "results" / "evidence").glob("*/plan.json"))  # a study that was measured
@@ -103,6 +105,19 @@ def preloadable():
             return path
 
         yield link
+
+
+@pytest.fixture(scope="session")
+def at_pace(program, preloadable, tmp_path_factory):
+    """at_pace(1.3): a ladder program that takes 1.3 times as long, as far as its own clock can tell."""
+    folder = tmp_path_factory.mktemp("programs")
+    ours = os.environ.get("FAST_CLOCK_LIBRARY") or pytest.skip("FAST_CLOCK_LIBRARY is not set")
+
+    def make(factor: float, program: str = program, library: str = ours) -> pathlib.Path:
+        return script(folder / f"ladder-{factor}",
+                      f'FAST_CLOCK={factor} LD_PRELOAD={preloadable(library)} exec {shlex.quote(program)} "$@"\n')
+
+    return make
 
 
 @pytest.fixture

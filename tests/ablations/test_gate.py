@@ -1,57 +1,16 @@
-"""`ladder gate` with real processes: programs whose clock runs fast or slow by a known factor, programs that fail, a
-baseline, and what GitHub is told. No test asserts a time: a planted change is 30 % and more, equal programs are never blamed
+"""`ladder gate` with real processes: programs whose clock runs fast or slow by a known factor, programs that fail,
+and what GitHub is told. No test asserts a time: a planted change is 30 % and more, equal programs are never blamed
 for 10 %, and where the clock is not the subject any verdict will do."""
 
-import itertools
 import json
 import os
 import pathlib
 import shlex
 import shutil
-import stat
 import subprocess
-import sys
 
 import pytest
-
-SMALL = ("--ladder", "tiny", "--batch", 1, "--context", 32, "--warmup", 3, "--steps", 9, "--threads", 1)
-LARGE_EFFECT = ("--min-effect", 10)  # percent
-
-
-def script(path: pathlib.Path, text: str) -> pathlib.Path:
-    path.write_text("#!/bin/sh\n" + text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
-def editing(path: pathlib.Path, program: str, edit: str) -> pathlib.Path:
-    """A ladder program whose records are changed by these lines of Python."""
-    return script(path, f"""{shlex.quote(program)} "$@" || exit $?
-while [ "$1" != --record ]; do shift; done
-exec {shlex.quote(sys.executable)} - "$2" <<END
-import json, sys
-record = json.load(open(sys.argv[1]))
-{edit}
-json.dump(record, open(sys.argv[1], "w"))
-END
-""")
-
-
-@pytest.fixture(scope="module")
-def at_pace(program, preloadable, tmp_path_factory):
-    """at_pace(1.3): a ladder program that takes 1.3 times as long, as far as its own clock can tell."""
-    folder = tmp_path_factory.mktemp("programs")
-    ours = os.environ.get("FAST_CLOCK_LIBRARY") or pytest.skip("FAST_CLOCK_LIBRARY is not set")
-
-    def make(factor: float, program: str = program, library: str = ours) -> pathlib.Path:
-        return script(folder / f"ladder-{factor}",
-                      f'FAST_CLOCK={factor} LD_PRELOAD={preloadable(library)} exec {shlex.quote(program)} "$@"\n')
-
-    return make
-
-
-def verdict_of(folder: pathlib.Path) -> dict:
-    return json.loads((folder / "gate.json").read_text())
+from gates import LARGE_EFFECT, SMALL, editing, script, verdict_of
 
 
 def test_a_checkout_may_have_spaces_in_its_path(program, at_pace, environment, tmp_path) -> None:
@@ -153,89 +112,6 @@ def test_a_head_that_fails_is_blamed_and_a_base_that_fails_is_not(ladder, progra
     assert verdict_of(tmp_path / "b")["verdict"] == "UNFIT"
 
 
-def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
-    baselines = tmp_path / "baselines"
-    common = (*SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 0, "--baselines", baselines)
-    none = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "none")
-    assert none.returncode == 3
-    assert "--save" in none.stderr and not (tmp_path / "none").exists()
-    saved = ladder("gate", "--head", at_pace(1), *common, "--save", "--out", tmp_path / "saved", timeout=600)
-    assert saved.returncode == 0, saved.stdout + saved.stderr
-    (file,) = verdict_of(tmp_path / "saved")["saved"]
-    device, name = pathlib.Path(file).relative_to(baselines).parts
-    assert name == json.loads(pathlib.Path(file).read_text())["recipe_hash"] + ".json"
-    assert device.endswith("-1-threads")
-    before = pathlib.Path(file).read_bytes()
-    slow = ladder("gate", "--head", at_pace(2), *SMALL, *LARGE_EFFECT, "--pairs", 8, "--top-up", 2, "--baselines", baselines, "--save",
-                  "--out", tmp_path / "slow", timeout=600)
-    assert slow.returncode == 1, slow.stdout + slow.stderr
-    assert "a baseline here has 6 runs, so there can be no more pairs than that" in slow.stderr
-    assert verdict_of(tmp_path / "slow")["pairs"] == 6 and len(list((tmp_path / "slow" / "records").iterdir())) == 6
-    assert pathlib.Path(file).read_bytes() == before  # a regression is no new baseline
-    assert any("not interleaved" in warning for warning in verdict_of(tmp_path / "slow")["warnings"])
-    # Other steps take other times, and losses of another seed cannot be compared.
-    for changed, words in ((("--warmup", 2), "warm-up steps: 3 against 2"), (("--steps", 8), "timed steps: 9 against 8"),
-                           (("--seed", 7), "seed: 1 against 7")):
-        flags = [word for word in zip(common[::2], common[1::2]) if word[0] != changed[0]]
-        other = ladder("gate", "--head", at_pace(1), *itertools.chain(*flags), *changed, "--out", tmp_path / "other")
-        assert other.returncode == 3 and words in other.stderr and not (tmp_path / "other").exists(), other.stderr
-    # A file that was tampered with, or belongs elsewhere, is refused.
-    document = json.loads(before)
-    document["records"][0]["environment"]["threads"] = 64
-    pathlib.Path(file).write_text(json.dumps(document))
-    bad = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "bad")
-    assert bad.returncode == 2 and name in bad.stderr
-
-
-def test_what_becomes_a_baseline(ladder, program, tmp_path) -> None:
-    """What had none, and what is faster: else slowdowns that are each too small to matter would add up unseen."""
-    baselines = tmp_path / "baselines"
-
-    def of_exactly(ms: float) -> pathlib.Path:
-        return editing(tmp_path / f"of-{ms}-ms", program, f"""
-record["timing"]["step_ms"] = [{ms} for _ in record["timing"]["step_ms"]]
-for name in ("median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"):
-    record["summary"][name] = {ms}
-""")
-
-    common = (*SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save")
-
-    def gate(name: str, ms: float, *rungs: str):
-        chosen = [word for rung in rungs for word in ("--rung", rung)]
-        done = ladder("gate", "--head", of_exactly(ms), *common, *chosen, "--out", tmp_path / name, timeout=600)
-        return done, {pathlib.Path(file).name for file in verdict_of(tmp_path / name)["saved"]}
-
-    done, saved = gate("first", 10, "start")
-    assert done.returncode == 0 and len(saved) == 1
-    (file,) = baselines.glob("*/*.json")
-    before = file.read_bytes()
-    done, saved = gate("same", 10.1, "start")
-    assert done.returncode == 0 and verdict_of(tmp_path / "same")["verdict"] == "SAME" and not saved
-    done, saved = gate("slow", 11, "start", "memory")
-    assert done.returncode == 1 and not saved and file.read_bytes() == before  # memory has none, and start regressed
-    done, saved = gate("fast", 9, "start", "memory")
-    assert done.returncode == 0 and len(saved) == 2 and file.read_bytes() != before
-    refused = ladder("compare", tmp_path / "first", tmp_path / "same")
-    assert refused.returncode == 2 and "is a gate" in refused.stderr
-    # What it saved is not what it is compared with when it is looked at again.
-    shown = ladder("gate", "--resume", "--out", tmp_path / "fast")
-    assert shown.returncode == 0 and "\nIMPROVEMENT" in shown.stdout, shown.stdout + shown.stderr
-    # Baselines of other circumstances are refused before anything is measured; --save puts new ones in their place.
-    for stored in baselines.glob("*/*.json"):
-        stored.write_text(stored.read_text().replace('"torch": "', '"torch": "1.'))
-    refused = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "old")
-    assert refused.returncode == 3 and "was made under other circumstances" in refused.stderr and not (tmp_path / "old").exists()
-    done, saved = gate("renewed", 10, "start")
-    assert done.returncode == 0 and len(saved) == 1 and '"torch": "1.' not in file.read_text()
-    # A gate without --save that is gone on with where its baselines are gone says so before it measures.
-    done = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "gone", timeout=600)
-    next((tmp_path / "gone" / "records").glob("*.json")).unlink()
-    for stored in baselines.glob("*/*.json"):
-        stored.unlink()
-    again = ladder("gate", "--resume", "--out", tmp_path / "gone", timeout=600)
-    assert again.returncode == 3 and "there is no baseline" in again.stderr
-
-
 def test_a_head_that_proves_less_fails(ladder, program, tmp_path) -> None:
     """The proofs are the head's own: one that it no longer makes must not pass for one that passed."""
     proves_less = editing(tmp_path / "proves-less", program, 'record["proofs"].pop()')
@@ -289,28 +165,6 @@ exec {shlex.quote(program)} "$@"
         assert "an illegal memory access" in warning
 
 
-def test_a_program_that_differs_from_itself_is_no_noise(ladder, program, tmp_path) -> None:
-    biased = editing(tmp_path / "biased", program, """
-ms = 13 if "-head-" in sys.argv[1] else 10
-record["timing"]["step_ms"] = [ms for _ in record["timing"]["step_ms"]]
-for name in ("median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"):
-    record["summary"][name] = ms
-""")
-    done = ladder("gate", "--calibrate", "--head", biased, *SMALL, "--pairs", 6, "--baselines", tmp_path / "b", "--save", "--out",
-                  tmp_path / "gate", timeout=600)
-    assert done.returncode == 3 and verdict_of(tmp_path / "gate")["verdict"] == "UNFIT"
-    assert "the program differs from itself" in " ".join(done.stdout.split()) and not (tmp_path / "b").exists()
-
-
-def test_a_disturbed_baseline_says_so(ladder, program, tmp_path) -> None:
-    throttled = editing(tmp_path / "throttled", program, 'record["flags"] = ["throttled: heat", "shared: a neighbour"]')
-    done = ladder("gate", "--head", throttled, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", tmp_path / "b", "--save", "--out",
-                  tmp_path / "gate", timeout=600)
-    assert done.returncode == 0
-    (warning,) = verdict_of(tmp_path / "gate")["warnings"]
-    assert "6 of 6 runs were disturbed: head " in warning and "throttled: heat" in warning
-
-
 def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, program, tmp_path) -> None:
     out = tmp_path / "gate"
     head = editing(tmp_path / "head", program, "")
@@ -323,12 +177,6 @@ def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, program, tm
     again = ladder("gate", "--resume", "--out", out, timeout=600)
     assert again.returncode == 3 and "does not belong to run" in again.stderr and "git_commit" in again.stderr
     assert not lost.exists()  # what the other program measured is not kept
-
-
-def test_without_a_word_it_compares_with_the_stored_baseline(ladder, tmp_path) -> None:
-    done = ladder("gate", *SMALL, "--out", tmp_path / "gate")
-    assert done.returncode == 3 and not (tmp_path / "gate").exists()
-    assert "there is no baseline" in done.stderr and "/results/baselines" in done.stderr and "--save makes one" in done.stderr
 
 
 def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, program, tmp_path) -> None:
@@ -349,27 +197,6 @@ def test_a_program_that_crashes_after_its_work_has_done_it(ladder, program, tmp_
     verdict = verdict_of(out)
     assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), done.stdout + done.stderr
     assert verdict["comparison"]["entries"][0]["head_runs"] == 6
-
-
-def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program, tmp_path) -> None:
-    baselines = tmp_path / "baselines"
-    done = ladder("gate", "--calibrate", *SMALL, "--pairs", 6, "--baselines", baselines, "--save", "--out", tmp_path / "c",
-                  timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (file,) = verdict_of(tmp_path / "c")["saved"]
-    noise = json.loads(pathlib.Path(file).read_text())
-    assert len(noise["differences"]) == 6
-    floors = [entry["floor"] for entry in noise["floors"]]
-    assert floors == sorted(floors, reverse=True)  # more pairs show less
-    # A machine that shows no less than a half: the gate says that it is asked for more than it can see.
-    noise["floors"] = [entry | {"floor": 0.5} for entry in noise["floors"]]
-    pathlib.Path(file).write_text(json.dumps(noise))
-    gate = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--out",
-                  tmp_path / "g", variables={"GITHUB_ACTIONS": "true"}, timeout=600)
-    verdict = verdict_of(tmp_path / "g")
-    assert verdict["noise"] == [{"floor": 0.5, "source": "calibration"}], gate.stderr
-    assert [warning for warning in verdict["warnings"] if "noise floor" in warning], verdict["warnings"]
-    assert [line for line in gate.stderr.splitlines() if line.startswith("::warning title=ladder gate::") and "noise floor" in line]
 
 
 def test_github_is_told(program, environment, tmp_path) -> None:

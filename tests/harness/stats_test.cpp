@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -55,6 +56,33 @@ TEST(MeanRatio, IsTheGeometricMeanWithStudentsInterval) {
   // s = sqrt(0.07), t with 2 degrees of freedom 4.302653
   EXPECT_NEAR(std::log(estimate.interval->hi) - 0.3, 4.302652729911275 * std::sqrt(0.07 / 3), 1e-9);
   EXPECT_NEAR(std::log(estimate.interval->hi) + std::log(estimate.interval->lo), 0.6, 1e-9);
+}
+
+TEST(RatioToEarlier, IsStudentsPredictionInterval) {
+  EXPECT_FALSE(ratio_to_earlier(3, std::vector<double>{2}).interval);
+  const Estimate estimate = ratio_to_earlier(4, std::vector<double>{std::exp(0.1), std::exp(0.2), std::exp(0.6)});
+  EXPECT_NEAR(estimate.center, 4 / std::exp(0.3), 1e-12);
+  EXPECT_NEAR(std::log(estimate.interval->hi / estimate.center), 4.302652729911275 * std::sqrt(0.07 * (1 + 1.0 / 3)),
+              1e-9);
+  EXPECT_NEAR(std::log(estimate.center / estimate.interval->lo), std::log(estimate.interval->hi / estimate.center),
+              1e-9);
+}
+
+// Whatever few there are: 95 % of further ones of their kind.
+TEST(RatioToEarlier, HoldsOneMoreOfTheirKind) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> logarithm(0, 0.02);
+  for (const size_t n : {size_t{3}, size_t{10}}) {
+    constexpr int trials = 4000;
+    int held = 0;
+    for (int i = 0; i < trials; ++i) {
+      std::vector<double> earlier(n);
+      std::ranges::generate(earlier, [&] { return 100 * std::exp(logarithm(random)); });
+      const Interval interval = *ratio_to_earlier(100 * std::exp(logarithm(random)), earlier).interval;
+      held += interval.lo <= 1 && 1 <= interval.hi ? 1 : 0;
+    }
+    EXPECT_NEAR(held, 0.95 * trials, 0.012 * trials) << n;
+  }
 }
 
 TEST(SymmetricCenter, IsTheMedianOfTheWalshAverages) {

@@ -5,9 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <random>
+#include <span>
+#include <vector>
 
 namespace {
 
@@ -141,6 +145,21 @@ TEST(NoiseFloor, IsWhatAStudyCanFindOnTopOfTheLeastEffect) {
   const double share = shares({}, (1 + min_effect) * (1 + floor) - 1)[Verdict::regression];
   EXPECT_NEAR(share, 0.95, 0.03);
   EXPECT_LT(noise_floor(differences, 32), floor / 1.7);  // it falls like 1 / sqrt(n)
+}
+
+TEST(NoiseFloor, OfSessionsIsWhatOneMoreCanShow) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> pace(0, 0.01);
+  std::vector<double> sessions(400);
+  std::ranges::generate(sessions, [&] { return std::exp(pace(random)); });
+  const double slower = (1 + min_effect) * (1 + noise_floor_of_sessions(sessions));
+  int found = 0;
+  for (int i = 0; i < studies; ++i) {
+    const Estimate ratio = ratio_to_earlier(slower * std::exp(pace(random)), sessions);
+    found += judge(ratio, min_effect) == Verdict::regression ? 1 : 0;
+  }
+  EXPECT_NEAR(found, 0.95 * studies, 0.03 * studies);
+  EXPECT_GT(noise_floor_of_sessions(std::span(sessions).first(3)), noise_floor_of_sessions(sessions));
 }
 
 }  // namespace

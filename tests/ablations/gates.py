@@ -1,0 +1,44 @@
+"""What the tests of `ladder gate` share: small gates, and ladder programs whose records are changed."""
+
+import json
+import pathlib
+import shlex
+import stat
+import sys
+
+SMALL = ("--ladder", "tiny", "--batch", 1, "--context", 32, "--warmup", 3, "--steps", 9, "--threads", 1)
+LARGE_EFFECT = ("--min-effect", 10)  # percent
+
+
+def script(path: pathlib.Path, text: str) -> pathlib.Path:
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def editing(path: pathlib.Path, program: str, edit: str) -> pathlib.Path:
+    """A ladder program whose records are changed by these lines of Python."""
+    return script(path, f"""{shlex.quote(program)} "$@" || exit $?
+while [ "$1" != --record ]; do shift; done
+exec {shlex.quote(sys.executable)} - "$2" <<END
+import json, sys
+record = json.load(open(sys.argv[1]))
+{edit}
+json.dump(record, open(sys.argv[1], "w"))
+END
+""")
+
+
+def taking(path: pathlib.Path, program: str, ms: str, commit: str = "") -> pathlib.Path:
+    """A ladder program whose steps take `ms`, a Python expression, each; of another commit where one is named."""
+    return editing(path, program, f"""
+ms = {ms}
+record["timing"]["step_ms"] = [ms for _ in record["timing"]["step_ms"]]
+for name in ("median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"):
+    record["summary"][name] = ms
+record["environment"]["git_commit"] = "{commit}" or record["environment"]["git_commit"]
+""")
+
+
+def verdict_of(folder: pathlib.Path) -> dict:
+    return json.loads((folder / "gate.json").read_text())

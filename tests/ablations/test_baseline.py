@@ -1,0 +1,177 @@
+"""What `ladder gate` keeps of earlier measurements: baselines, their sessions, noise floors."""
+
+import itertools
+import json
+import pathlib
+
+from gates import LARGE_EFFECT, SMALL, editing, taking, verdict_of
+
+
+def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
+    baselines = tmp_path / "baselines"
+    common = (*SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 0, "--baselines", baselines)
+    none = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "none")
+    assert none.returncode == 3
+    assert "--save" in none.stderr and not (tmp_path / "none").exists()
+    saved = ladder("gate", "--head", at_pace(1), *common, "--save", "--out", tmp_path / "saved", timeout=600)
+    assert saved.returncode == 0, saved.stdout + saved.stderr
+    (file,) = verdict_of(tmp_path / "saved")["saved"]
+    device, name = pathlib.Path(file).relative_to(baselines).parts
+    assert name == json.loads(pathlib.Path(file).read_text())["recipe_hash"] + ".json"
+    assert device.endswith("-1-threads")
+    before = json.loads(pathlib.Path(file).read_text())
+    slow = ladder("gate", "--head", at_pace(2), *SMALL, *LARGE_EFFECT, "--pairs", 8, "--top-up", 2, "--baselines", baselines, "--save",
+                  "--out", tmp_path / "slow", timeout=600)
+    assert slow.returncode == 1, slow.stdout + slow.stderr
+    assert "a baseline here has 6 runs, so there can be no more pairs than that" in slow.stderr
+    assert verdict_of(tmp_path / "slow")["pairs"] == 6 and len(list((tmp_path / "slow" / "records").iterdir())) == 6
+    after = json.loads(pathlib.Path(file).read_text())
+    assert after["records"] == before["records"]  # a regression is no new baseline
+    assert any("not interleaved" in warning for warning in verdict_of(tmp_path / "slow")["warnings"])
+    # Other steps take other times, and losses of another seed cannot be compared.
+    for changed, words in ((("--warmup", 2), "warm-up steps: 3 against 2"), (("--steps", 8), "timed steps: 9 against 8"),
+                           (("--seed", 7), "seed: 1 against 7")):
+        flags = [word for word in zip(common[::2], common[1::2]) if word[0] != changed[0]]
+        other = ladder("gate", "--head", at_pace(1), *itertools.chain(*flags), *changed, "--out", tmp_path / "other")
+        assert other.returncode == 3 and words in other.stderr and not (tmp_path / "other").exists(), other.stderr
+    # A file that was tampered with, or belongs elsewhere, is refused.
+    before["records"][0]["environment"]["threads"] = 64
+    pathlib.Path(file).write_text(json.dumps(before))
+    bad = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "bad")
+    assert bad.returncode == 2 and name in bad.stderr
+
+
+def test_what_becomes_a_baseline(ladder, program, tmp_path) -> None:
+    """What had none, and what is faster: else slowdowns that are each too small to matter would add up unseen."""
+    baselines = tmp_path / "baselines"
+
+    def of_exactly(ms: float) -> pathlib.Path:
+        return taking(tmp_path / f"of-{ms}-ms", program, str(ms), commit=f"{10 * ms:04.0f}" * 10)
+
+    common = (*SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save")
+
+    def gate(name: str, ms: float, *rungs: str):
+        chosen = [word for rung in rungs for word in ("--rung", rung)]
+        done = ladder("gate", "--head", of_exactly(ms), *common, *chosen, "--out", tmp_path / name, timeout=600)
+        return done, {pathlib.Path(file).name for file in verdict_of(tmp_path / name)["saved"]}
+
+    done, saved = gate("first", 10, "start")
+    assert done.returncode == 0 and len(saved) == 1
+    (file,) = baselines.glob("*/*.json")
+    before = file.read_bytes()
+    done, saved = gate("same", 10.1, "start")
+    assert done.returncode == 0 and verdict_of(tmp_path / "same")["verdict"] == "SAME" and not saved
+    done, saved = gate("slow", 11, "start", "memory")
+    assert done.returncode == 1 and not saved and file.read_bytes() == before  # memory has none, and start regressed
+    done, saved = gate("fast", 9, "start", "memory")
+    assert done.returncode == 0 and len(saved) == 2 and file.read_bytes() != before
+    refused = ladder("compare", tmp_path / "first", tmp_path / "same")
+    assert refused.returncode == 2 and "is a gate" in refused.stderr
+    # What it saved is not what it is compared with when it is looked at again.
+    shown = ladder("gate", "--resume", "--out", tmp_path / "fast")
+    assert shown.returncode == 0 and "\nIMPROVEMENT" in shown.stdout, shown.stdout + shown.stderr
+    # Baselines of other circumstances are refused before anything is measured; --save puts new ones in their place.
+    for stored in baselines.glob("*/*.json"):
+        stored.write_text(stored.read_text().replace('"torch": "', '"torch": "1.'))
+    refused = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "old")
+    assert refused.returncode == 3 and "was made under other circumstances" in refused.stderr and not (tmp_path / "old").exists()
+    done, saved = gate("renewed", 10, "start")
+    assert done.returncode == 0 and len(saved) == 1 and '"torch": "1.' not in file.read_text()
+    # A gate without --save that is gone on with where its baselines are gone says so before it measures.
+    done = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "gone", timeout=600)
+    next((tmp_path / "gone" / "records").glob("*.json")).unlink()
+    for stored in baselines.glob("*/*.json"):
+        stored.unlink()
+    again = ladder("gate", "--resume", "--out", tmp_path / "gone", timeout=600)
+    assert again.returncode == 3 and "there is no baseline" in again.stderr
+
+
+def test_a_program_that_differs_from_itself_is_no_noise(ladder, program, tmp_path) -> None:
+    biased = taking(tmp_path / "biased", program, '13 if "-head-" in sys.argv[1] else 10')
+    done = ladder("gate", "--calibrate", "--head", biased, *SMALL, "--pairs", 6, "--baselines", tmp_path / "b", "--save", "--out",
+                  tmp_path / "gate", timeout=600)
+    assert done.returncode == 3 and verdict_of(tmp_path / "gate")["verdict"] == "UNFIT"
+    assert "the program differs from itself" in " ".join(done.stdout.split()) and not (tmp_path / "b").exists()
+
+
+def test_a_disturbed_baseline_says_so(ladder, program, tmp_path) -> None:
+    throttled = editing(tmp_path / "throttled", program, 'record["flags"] = ["throttled: heat", "shared: a neighbour"]')
+    done = ladder("gate", "--head", throttled, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", tmp_path / "b", "--save", "--out",
+                  tmp_path / "gate", timeout=600)
+    assert done.returncode == 0
+    (warning,) = verdict_of(tmp_path / "gate")["warnings"]
+    assert "6 of 6 runs were disturbed: head " in warning and "throttled: heat" in warning
+
+
+def test_without_a_word_it_compares_with_the_stored_baseline(ladder, tmp_path) -> None:
+    done = ladder("gate", *SMALL, "--out", tmp_path / "gate")
+    assert done.returncode == 3 and not (tmp_path / "gate").exists()
+    assert "there is no baseline" in done.stderr and "/results/baselines" in done.stderr and "--save makes one" in done.stderr
+
+
+def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program, tmp_path) -> None:
+    baselines = tmp_path / "baselines"
+    done = ladder("gate", "--calibrate", *SMALL, "--pairs", 6, "--baselines", baselines, "--save", "--out", tmp_path / "c",
+                  timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = verdict_of(tmp_path / "c")["saved"]
+    noise = json.loads(pathlib.Path(file).read_text())
+    assert len(noise["differences"]) == 6
+    floors = [entry["floor"] for entry in noise["floors"]]
+    assert floors == sorted(floors, reverse=True)  # more pairs show less
+    # A machine that shows no less than a half: the gate says that it is asked for more than it can see.
+    noise["floors"] = [entry | {"floor": 0.5} for entry in noise["floors"]]
+    pathlib.Path(file).write_text(json.dumps(noise))
+    gate = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--out",
+                  tmp_path / "g", variables={"GITHUB_ACTIONS": "true"}, timeout=600)
+    verdict = verdict_of(tmp_path / "g")
+    assert verdict["noise"] == [{"floor": 0.5, "source": "calibration"}], gate.stderr
+    assert [warning for warning in verdict["warnings"] if "noise floor" in warning], verdict["warnings"]
+    assert [line for line in gate.stderr.splitlines() if line.startswith("::warning title=ladder gate::") and "noise floor" in line]
+
+
+def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) -> None:
+    """From three on, an interval holds one more session of its program in 95 % of cases; nothing else is learned from."""
+    baselines = tmp_path / "baselines"
+    common = (*SMALL, "--rung", "start", "--pairs", 6, "--top-up", 2, "--baselines", baselines)
+
+    def gate(name: str, ms: float, commit: str = "a" * 40, *flags: str):
+        head = taking(tmp_path / f"head-{name}", program, str(ms), commit)
+        done = ladder("gate", "--head", head, *common, *flags, "--out", tmp_path / name, timeout=600)
+        return done, verdict_of(tmp_path / name)
+
+    def medians() -> list[float]:
+        (file,) = baselines.glob("*/*.json")
+        return [session["median_ms"] for session in json.loads(file.read_text())["sessions"]]
+
+    assert gate("first", 10, "a" * 40, "--save")[1]["verdict"] == "SAVED" and medians() == [10]
+    # Its own program is another 4 % slower and faster, in sessions that are taken for changes of the program.
+    done, verdict = gate("slower", 10.4, "a" * 40, "--save")
+    assert done.returncode == 1 and verdict["verdict"] == "REGRESSION" and len(verdict["added_to"]) == 1
+    assert medians() == [10, 10.4] and "one more session of the baseline's program" in done.stdout
+    warnings = " ".join(verdict["warnings"])
+    assert "the baseline knows 1 session, so not how far" in warnings and "not interleaved" in warnings
+    assert "base and head are the same program" in warnings
+    done, verdict = gate("faster", 9.6, "a" * 40, "--save")
+    assert verdict["verdict"] == "IMPROVEMENT" and not verdict["saved"] and medians() == [10, 10.4, 9.6]
+    # What is learned is what others are judged by: 4 % more is no more than its sessions differ by.
+    done, verdict = gate("same", 10.4, "b" * 40, "--save")
+    (entry,) = verdict["comparison"]["entries"]
+    assert done.returncode == 3 and entry["sessions"] == 3 and medians() == [10, 10.4, 9.6]
+    assert entry["pairs"] == 8 and not verdict["added_to"]
+    mean = (10 * 10.4 * 9.6) ** (1 / 3)
+    assert abs(entry["base_ms"] - mean) < 1e-9 and abs(entry["ratio"] - 10.4 / mean) < 1e-9 and entry["lo"] < 0.9 < 1.2 < entry["hi"]
+    (noise,) = verdict["noise"]
+    assert noise["source"] == "sessions" and noise["floor"] > 0.2
+    assert any("under the noise floor of 3 sessions here" in warning for warning in verdict["warnings"])
+    assert not any("not interleaved" in warning for warning in verdict["warnings"])
+    assert "base: the mean of 3 sessions of one program" in " ".join(done.stdout.split())
+    # Another program that is faster takes its place, and begins anew.
+    done, verdict = gate("improved", 5, "b" * 40, "--save")
+    assert done.returncode == 0 and len(verdict["saved"]) == 1 and medians() == [5]
+    (file,) = baselines.glob("*/*.json")
+    document = json.loads(file.read_text())
+    document["sessions"][0]["median_ms"] = 6
+    file.write_text(json.dumps(document))
+    bad = ladder("gate", "--head", program, *common, "--out", tmp_path / "bad")
+    assert bad.returncode == 2 and "median_ms is not that of its records" in bad.stderr
