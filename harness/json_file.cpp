@@ -5,6 +5,7 @@
 #include "harness/resources.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -26,22 +27,61 @@ namespace {
 
 constexpr size_t largest_document = size_t{64} << 20;
 
-const valijson::Schema& schema_for(std::string_view kind) {
-  static std::map<std::string, std::unique_ptr<valijson::Schema>, std::less<>> schemas;
+// A value for a message of one line.
+std::string shown(const Json& value) {
+  return files::shortened(files::printable(value.is_structured() ? value.type_name() : value.dump()), 60);
+}
+
+struct Schema {
+  Json document;
+  valijson::Schema parsed;
+};
+
+const Schema& schema_for(std::string_view kind) {
+  static std::map<std::string, std::unique_ptr<Schema>, std::less<>> schemas;
   auto& schema = schemas[std::string(kind)];
   if (!schema) {
-    const fs::path file = resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
-    const Json document = read_any_json(file);
-    auto parsed = std::make_unique<valijson::Schema>();
-    valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(document), *parsed);
-    schema = std::move(parsed);
+    auto read = std::make_unique<Schema>();
+    read->document = read_any_json(resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind));
+    valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(read->document), read->parsed);
+    schema = std::move(read);
   }
   return *schema;
 }
 
-// A value for a message of one line.
-std::string shown(const Json& value) {
-  return files::shortened(files::printable(value.is_structured() ? value.type_name() : value.dump()), 60);
+// What the schema says of the field of that path; null where it says nothing.
+Json schema_of_field(const Json& schema, const std::vector<std::string>& path) {
+  const auto resolved = [&](const Json& node) {
+    const std::string ref = node.is_object() ? node.value("$ref", "") : "";
+    return ref.starts_with("#/") ? schema.at(Json::json_pointer(ref.substr(1))) : node;
+  };
+  Json node = schema;
+  for (const std::string& key : path) {
+    const Json properties = field_or_null(node, "properties");
+    node = resolved(properties.contains(key) ? properties.at(key) : field_or_null(node, "items"));
+  }
+  return node;
+}
+
+// The validator's `description` of what is wrong with a `value`, in words of fields where it speaks of its rules.
+std::string in_words(const std::string& description, const Json& schema, const Json& value) {
+  if (description.find("'additionalProperties'") != std::string::npos) {
+    const Json properties = field_or_null(schema, "properties");
+    for (const auto& [name, ignored] : value.items()) {
+      if (properties.contains(name)) continue;
+      std::vector<std::string> known;
+      for (const auto& [field, unused] : properties.items()) known.push_back(field);
+      return fmt::format("unknown field {}; known are {}", shown(name), fmt::join(known, ", "));
+    }
+  }
+  if (description.find("'type'") != std::string::npos && schema.contains("type")) {
+    std::vector<std::string> types;
+    for (const Json& type : schema.at("type").is_array() ? schema.at("type") : Json::array({schema.at("type")})) {
+      types.push_back(type);
+    }
+    return fmt::format("{} is not of type {}", shown(value), fmt::join(types, " or "));
+  }
+  return description;
 }
 
 // The document with no more than a message needs. valijson notes every error with its place, and matches patterns with
@@ -104,22 +144,29 @@ void check_schema(const Json& document, std::string_view kind, const std::string
     throw std::invalid_argument(
         fmt::format("{}: \"schema_version\" is {}; this program reads version 1", where, shown(version)));
   }
-  if (valijson::Validator().validate(schema_for(kind), valijson::adapters::NlohmannJsonAdapter(document), nullptr)) {
-    return;
-  }
+  const Schema& schema = schema_for(kind);
+  if (valijson::Validator().validate(schema.parsed, valijson::adapters::NlohmannJsonAdapter(document), nullptr)) return;
   const Json part = excerpt(document);
   valijson::ValidationResults results;
-  valijson::Validator().validate(schema_for(kind), valijson::adapters::NlohmannJsonAdapter(part), &results);
+  valijson::Validator().validate(schema.parsed, valijson::adapters::NlohmannJsonAdapter(part), &results);
   // The first error is the innermost: the field itself. There is none where what is wrong lies beyond the excerpt.
   valijson::ValidationResults::Error error;
   if (!results.popError(error)) {
     throw std::invalid_argument(fmt::format("{}: does not follow results/schemas/{}.v1.json", where, kind));
   }
-  std::string path;
-  for (const std::string& key : error.context) path += key == "<root>" ? "" : key;
-  throw std::invalid_argument(fmt::format("{}: field {}: {}", where,
-                                          path.empty() ? "<root>" : files::shortened(files::printable(path), 200),
-                                          files::shortened(files::printable(error.description), 200)));
+  std::string place;
+  std::vector<std::string> path;
+  const Json* value = &part;
+  for (const std::string& key : error.context) {  // "<root>", "[plan]", "[repeats]"
+    if (key == "<root>") continue;
+    place += key;
+    path.push_back(key.substr(1, key.size() - 2));
+    value = value->is_array() ? &value->at(std::stoul(path.back())) : &value->at(path.back());
+  }
+  throw std::invalid_argument(fmt::format(
+      "{}: {}{}", where, place.empty() ? "" : "field " + files::shortened(files::printable(place), 200) + ": ",
+      files::shortened(files::printable(in_words(error.description, schema_of_field(schema.document, path), *value)),
+                       300)));
 }
 
 Json read_any_json(const fs::path& file) { return parse_json(files::read_file(file, largest_document), file.string()); }

@@ -49,10 +49,17 @@ std::string with(const std::string& from, const std::string& to) {
 TEST_F(JsonFile, ReadsAValidDocument) { EXPECT_EQ(refusal(ladder), "accepted"); }
 
 TEST_F(JsonFile, NamesTheFieldThatIsWrong) {
-  EXPECT_NE(refusal(with("\"batch\": 1", "\"batch\": \"1\"")).find("batch"), std::string::npos);
+  EXPECT_NE(
+      refusal(with("\"batch\": 1", "\"batch\": \"1\"")).find("field [workload][batch]: \"1\" is not of type integer"),
+      std::string::npos);
   EXPECT_NE(refusal(with("\"batch\": 1", "\"batch\": 0")).find("batch"), std::string::npos);
-  EXPECT_NE(refusal(with("\"title\": \"x\"", "\"titel\": \"x\"")).find("tit"), std::string::npos);
-  EXPECT_NE(refusal(with("\"rungs\": [\"bf16\"]", "\"rungs\": [1]")).find("rungs"), std::string::npos);
+  const std::string mistyped = refusal(with("\"batch\": 1", "\"bach\": 1"));
+  EXPECT_NE(mistyped.find("field [workload]: unknown field \"bach\"; known are accumulation, batch,"),
+            std::string::npos)
+      << mistyped;
+  EXPECT_NE(refusal(with("\"title\": \"x\"", "\"titel\": \"x\"")).find(": unknown field \"titel\""), std::string::npos);
+  EXPECT_NE(refusal(with("\"rungs\": [\"bf16\"]", "\"rungs\": [1]")).find("field [rungs][0]: 1 is not of type string"),
+            std::string::npos);
   EXPECT_NE(refusal(with("\"schema_version\": 1", "\"schema_version\": 2")).find("reads version 1"), std::string::npos);
   EXPECT_NE(refusal(ladder, "record").find("not a record"), std::string::npos);
   EXPECT_NE(refusal("[]").find("not a ladder"), std::string::npos);
