@@ -17,7 +17,7 @@ using harness::Json;
 namespace {
 
 std::string ratio_with_interval(const Json& json) {
-  const std::string center = fmt::format("{:.3f}", json.at("ratio").get<double>());
+  std::string center = fmt::format("{:.3f}", json.at("ratio").get<double>());
   if (json.at("lo").is_null()) return center;
   return fmt::format("{} [{:.3f}-{:.3f}]", center, json.at("lo").get<double>(), json.at("hi").get<double>());
 }
@@ -41,11 +41,13 @@ std::string memory_words(const Json& memory) {
 // What stands below an entry's row.
 std::vector<std::string> notes(const Json& entry) {
   const auto pairs = entry.at("pairs").get<int64_t>();
-  std::vector<std::string> lines{fmt::format("slower in {} of {} pair{} (sign test p = {:.2g}); {}{}",
-                                             entry.at("slower_pairs").get<int64_t>(), pairs, pairs == 1 ? "" : "s",
-                                             entry.at("sign_test_p").get<double>(), loss_words(entry.at("loss")),
-                                             memory_words(entry.at("memory")))};
-  if (const Json sessions = entry.value("sessions", Json()); !sessions.is_null()) {
+  const Json sessions = entry.value("sessions", Json());
+  std::vector<std::string> lines{
+      fmt::format("{}slower in {} of {} pair{} (sign test p = {:.2g}); {}{}",
+                  sessions.is_null() ? "" : "with the baseline's own runs: ", entry.at("slower_pairs").get<int64_t>(),
+                  pairs, pairs == 1 ? "" : "s", entry.at("sign_test_p").get<double>(), loss_words(entry.at("loss")),
+                  memory_words(entry.at("memory")))};
+  if (!sessions.is_null()) {
     lines.push_back(
         fmt::format("base: the mean of {} sessions of one program; interval: where one more of it would lie",
                     sessions.get<int64_t>()));

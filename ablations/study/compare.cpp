@@ -301,7 +301,8 @@ Json compare_sides(const Side& base, const Side& head, const CompareOptions& opt
           {"confidence", harness::confidence},
           {"method",
            "head/base, paired in order: Hodges-Lehmann center of the logarithms of the runs' medians; interval "
-           "of the signed-rank test, below 6 pairs Student's with a bootstrapped standard error"},
+           "of the signed-rank test, below 6 pairs Student's with a bootstrapped standard error; against 3 sessions or "
+           "more of a baseline Student's prediction interval"},
           {"base", side_json(base)},
           {"head", side_json(head)},
           {"forced", differing},

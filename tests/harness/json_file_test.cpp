@@ -27,7 +27,7 @@ class JsonFile : public testing::Test {
     try {
       (void)harness::read_json(file, kind);
     } catch (const std::invalid_argument& error) {
-      const std::string message = error.what();
+      std::string message = error.what();
       EXPECT_EQ(message.rfind(file.string() + ": ", 0), 0U) << message;
       EXPECT_EQ(message.find('\n'), std::string::npos) << message;
       return message;
