@@ -110,9 +110,9 @@ TEST(SymmetricCenter, TheIntervalInvertsTheSignedRankTest) {
 // Where the exact count goes over into its approximation nothing jumps; beyond 1074 values 2^-n is no double any more.
 TEST(SymmetricCenter, ManyValuesHaveAnIntervalAroundTheirCenter) {
   std::vector<double> widths;
-  for (const int n : {1000, 1001, 1080}) {
-    std::vector<double> values;
-    for (int i = 0; i < n; ++i) values.push_back(37 * i % 101);
+  for (const size_t n : {1000, 1001, 1080}) {
+    std::vector<double> values(n);
+    for (size_t i = 0; i < n; ++i) values[i] = static_cast<double>(37 * i % 101);
     const Estimate estimate = symmetric_center(values);
     EXPECT_LT(estimate.interval->lo, estimate.center) << n;
     EXPECT_GT(estimate.interval->hi, estimate.center) << n;
