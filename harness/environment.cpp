@@ -100,10 +100,11 @@ const Machine& this_machine() {
 
 namespace {
 
-// Of this program's file; null where its commit says what it is.
+// Of this program's file; null where its commit says what it is. One that was built outside of git knows none.
 const nlohmann::json& program_sha256() {
-  static const nlohmann::json sha256 =
-      LADDER_GIT_DIRTY != 0 ? nlohmann::json(files::sha256_hex(files::read_file("/proc/self/exe"))) : nlohmann::json();
+  static const nlohmann::json sha256 = LADDER_GIT_DIRTY != 0 || std::string_view(LADDER_GIT_COMMIT) == "unknown"
+                                           ? nlohmann::json(files::sha256_hex(files::read_file("/proc/self/exe")))
+                                           : nlohmann::json();
   return sha256;
 }
 

@@ -135,7 +135,7 @@ Json parse_json(std::string_view text, const std::string& where) {
 }
 
 void check_schema(const Json& document, std::string_view kind, const std::string& where) {
-  const Json found_kind = document.is_object() ? document.value("kind", Json()) : Json();
+  const Json found_kind = kind_of(document);
   if (found_kind != kind) {
     throw std::invalid_argument(fmt::format("{}: not a {}: \"kind\" is {}, \"{}\" is expected", where, kind,
                                             document.is_object() ? shown(found_kind) : "absent", kind));
@@ -171,7 +171,7 @@ void check_schema(const Json& document, std::string_view kind, const std::string
 
 Json read_any_json(const fs::path& file) { return parse_json(files::read_file(file, largest_document), file.string()); }
 
-Json kind_of(const Json& document) { return document.is_object() ? document.value("kind", Json()) : Json(); }
+Json kind_of(const Json& document) { return field_or_null(document, "kind"); }
 
 Json read_json(const fs::path& file, std::string_view kind) {
   Json document = read_any_json(file);

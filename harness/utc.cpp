@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 
 namespace harness {
@@ -13,6 +14,17 @@ std::string utc_now() {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text.data();
+}
+
+std::optional<double> hours_between(const std::string& time, const std::string& other) {
+  std::time_t seconds[2];
+  for (int i = 0; i < 2; ++i) {
+    std::tm utc{};
+    const char* end = strptime((i == 0 ? time : other).c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    if (end == nullptr || *end != 0) return std::nullopt;
+    seconds[i] = timegm(&utc);
+  }
+  return std::abs(std::difftime(seconds[0], seconds[1])) / 3600;
 }
 
 }  // namespace harness

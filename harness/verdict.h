@@ -34,6 +34,10 @@ Comparison compare(std::span<const double> base, std::span<const double> head, d
 // From so many sessions of one program on, what is measured in another one is judged by how they differ: no pairing
 // cancels that a machine runs at another pace today.
 constexpr size_t sessions_to_judge_by = 3;
+// A session's time is the median of at least so many runs, and sessions begin at least so many hours apart: what is
+// made in a row shows less than what differs from day to day.
+constexpr size_t runs_of_a_session = 6;
+constexpr double hours_between_sessions = 12;
 
 // How small a change `pairs` pairs of runs can show where two equal programs gave these `differences` of logarithms
 // (A/A, at least 6 of them): the ratio minus 1 that must come on top of the least effect for a regression to be found

@@ -11,12 +11,11 @@ namespace model {
 
 using at::Tensor;
 
-AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, const AdamWOptions& options)
-    : kind_(kind), options_(options) {
+AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind) : kind_(kind) {
   const at::TensorOptions on_device = parameters.front().tensor.options().requires_grad(false);
   step_tensor_ = at::zeros({}, on_device);
   groups_.resize(2);
-  groups_[0].weight_decay = options.weight_decay;
+  groups_[0].weight_decay = weight_decay;
   groups_[1].weight_decay = 0.0;
   for (const Parameter& parameter : parameters) {
     Group& group = groups_[parameter.tensor.dim() >= 2 ? 0 : 1];
@@ -50,7 +49,7 @@ void AdamW::unscale(const Tensor& inverse_scale, Tensor& found_inf) {
 
 Tensor AdamW::clip_coefficient() const {
   const Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(), 2)), 2);
-  return (norm + 1e-6).reciprocal_().mul_(options_.max_norm).clamp_max_(1.0);
+  return (norm + 1e-6).reciprocal_().mul_(max_norm).clamp_max_(1.0);
 }
 
 void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& found_inf) {
@@ -94,8 +93,8 @@ AdamW::HostFactors AdamW::host_factors() const {
   const auto count = static_cast<double>(step_count_);
   const double learning_rate = std::get<double>(learning_rate_);
   return {.learning_rate = learning_rate,
-          .step_size = learning_rate / (1.0 - std::pow(options_.beta1, count)),
-          .root_correction = std::sqrt(1.0 - std::pow(options_.beta2, count))};
+          .step_size = learning_rate / (1.0 - std::pow(beta1, count)),
+          .root_correction = std::sqrt(1.0 - std::pow(beta2, count))};
 }
 
 AdamW::DeviceFactors AdamW::device_factors(const std::optional<Tensor>& found_inf) const {
@@ -107,13 +106,13 @@ AdamW::DeviceFactors AdamW::device_factors(const std::optional<Tensor>& found_in
     // 1, or 0 for a step to be skipped: it keeps moments and weights as they are (its gradients are 0).
     const Tensor taken = at::rsub(found_inf->squeeze(), 1.0);
     factors.learning_rate = factors.learning_rate * taken;
-    factors.beta1 = at::rsub(taken * (1.0 - options_.beta1), 1.0);
-    factors.beta2 = at::rsub(taken * (1.0 - options_.beta2), 1.0);
+    factors.beta1 = at::rsub(taken * (1.0 - beta1), 1.0);
+    factors.beta2 = at::rsub(taken * (1.0 - beta2), 1.0);
   }
   const auto correction = [&](double beta) { return at::rsub(at::pow(beta, step_tensor_), 1.0); };
-  const Tensor root_correction = correction(options_.beta2).sqrt_();
-  factors.negative_step_size = (factors.learning_rate * root_correction).div_(correction(options_.beta1)).neg_();
-  factors.eps = root_correction * options_.eps;
+  const Tensor root_correction = correction(beta2).sqrt_();
+  factors.negative_step_size = (factors.learning_rate * root_correction).div_(correction(beta1)).neg_();
+  factors.eps = root_correction * eps;
   return factors;
 }
 
@@ -123,10 +122,10 @@ void AdamW::step_loop(const Group& group, const HostFactors& factors) const {
     const Tensor& m = group.first_moments[i];
     const Tensor& v = group.second_moments[i];
     const Tensor g = p.grad();
-    m.lerp_(g, 1.0 - options_.beta1);
-    v.mul_(options_.beta2).addcmul_(g, g, 1.0 - options_.beta2);
+    m.lerp_(g, 1.0 - beta1);
+    v.mul_(beta2).addcmul_(g, g, 1.0 - beta2);
     if (group.weight_decay != 0) p.mul_(1.0 - factors.learning_rate * group.weight_decay);
-    p.addcdiv_(m, v.sqrt().div_(factors.root_correction).add_(options_.eps), -factors.step_size);
+    p.addcdiv_(m, v.sqrt().div_(factors.root_correction).add_(eps), -factors.step_size);
   }
 }
 
@@ -138,13 +137,13 @@ void AdamW::step_loop(const Group& group, const DeviceFactors& factors) const {
     const Tensor& v = group.second_moments[i];
     const Tensor g = p.grad();
     if (factors.may_be_skipped()) {
-      m.mul_(factors.beta1).add_(g, 1.0 - options_.beta1);
+      m.mul_(factors.beta1).add_(g, 1.0 - beta1);
       v.mul_(factors.beta2);
     } else {
-      m.lerp_(g, 1.0 - options_.beta1);
-      v.mul_(options_.beta2);
+      m.lerp_(g, 1.0 - beta1);
+      v.mul_(beta2);
     }
-    v.addcmul_(g, g, 1.0 - options_.beta2);
+    v.addcmul_(g, g, 1.0 - beta2);
     if (kept.defined()) p.mul_(kept);
     p.addcdiv_(m * factors.negative_step_size, v.sqrt().add_(factors.eps));
   }
@@ -152,12 +151,12 @@ void AdamW::step_loop(const Group& group, const DeviceFactors& factors) const {
 
 void AdamW::step_foreach(const Group& group, const HostFactors& factors) const {
   const std::vector<Tensor> gradients = group.gradients();
-  at::_foreach_lerp_(group.first_moments, gradients, 1.0 - options_.beta1);
-  at::_foreach_mul_(group.second_moments, options_.beta2);
-  at::_foreach_addcmul_(group.second_moments, gradients, gradients, 1.0 - options_.beta2);
+  at::_foreach_lerp_(group.first_moments, gradients, 1.0 - beta1);
+  at::_foreach_mul_(group.second_moments, beta2);
+  at::_foreach_addcmul_(group.second_moments, gradients, gradients, 1.0 - beta2);
   const std::vector<Tensor> denominators = at::_foreach_sqrt(group.second_moments);
   at::_foreach_div_(denominators, factors.root_correction);
-  at::_foreach_add_(denominators, options_.eps);
+  at::_foreach_add_(denominators, eps);
   if (group.weight_decay != 0) {
     at::_foreach_mul_(group.parameters, 1.0 - factors.learning_rate * group.weight_decay);
   }
@@ -168,13 +167,13 @@ void AdamW::step_foreach(const Group& group, const DeviceFactors& factors) const
   const std::vector<Tensor> gradients = group.gradients();
   if (factors.may_be_skipped()) {
     at::_foreach_mul_(group.first_moments, factors.beta1);
-    at::_foreach_add_(group.first_moments, gradients, 1.0 - options_.beta1);
+    at::_foreach_add_(group.first_moments, gradients, 1.0 - beta1);
     at::_foreach_mul_(group.second_moments, factors.beta2);
   } else {
-    at::_foreach_lerp_(group.first_moments, gradients, 1.0 - options_.beta1);
-    at::_foreach_mul_(group.second_moments, options_.beta2);
+    at::_foreach_lerp_(group.first_moments, gradients, 1.0 - beta1);
+    at::_foreach_mul_(group.second_moments, beta2);
   }
-  at::_foreach_addcmul_(group.second_moments, gradients, gradients, 1.0 - options_.beta2);
+  at::_foreach_addcmul_(group.second_moments, gradients, gradients, 1.0 - beta2);
   const std::vector<Tensor> numerators = at::_foreach_mul(group.first_moments, factors.negative_step_size);
   const std::vector<Tensor> denominators = at::_foreach_sqrt(group.second_moments);
   at::_foreach_add_(denominators, factors.eps);
@@ -189,9 +188,8 @@ void AdamW::step_fused(const Tensor& inverse_clip, const std::optional<Tensor>& 
   for (Group& group : groups_) {
     const auto update = [&](const auto& learning_rate) {
       at::_fused_adamw_(group.parameters, group.gradients(), group.first_moments, group.second_moments,
-                        /*max_exp_avg_sqs=*/{}, group.steps, learning_rate, options_.beta1, options_.beta2,
-                        group.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false, inverse_clip,
-                        found_inf);
+                        /*max_exp_avg_sqs=*/{}, group.steps, learning_rate, beta1, beta2, group.weight_decay, eps,
+                        /*amsgrad=*/false, /*maximize=*/false, inverse_clip, found_inf);
     };
     if (const auto* on_device = std::get_if<Tensor>(&learning_rate_); on_device != nullptr) {
       update(*on_device);

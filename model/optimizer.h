@@ -16,17 +16,13 @@
 
 namespace model {
 
-struct AdamWOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double eps = 1e-8;
-  double weight_decay = 0.1;  // on tensors with two or more dimensions only
-  double max_norm = 1.0;
-};
-
 class AdamW {
  public:
-  AdamW(const std::vector<Parameter>& parameters, Optimizer kind, const AdamWOptions& options = {});
+  static constexpr double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
+  static constexpr double weight_decay = 0.1;  // on tensors with two or more dimensions only
+  static constexpr double max_norm = 1.0;
+
+  AdamW(const std::vector<Parameter>& parameters, Optimizer kind);
 
   // A captured step takes it from a tensor of one element on the device, which holds for one step. Every step of an
   // optimizer takes it from the same side.
@@ -80,7 +76,6 @@ class AdamW {
   void step_fused(const at::Tensor& inverse_clip, const std::optional<at::Tensor>& found_inf);
 
   Optimizer kind_;
-  AdamWOptions options_;
   std::vector<Group> groups_;                                       // decayed, not decayed
   std::variant<std::monostate, double, at::Tensor> learning_rate_;  // a tensor: 0-dim float32 on the device
   std::optional<bool> from_host_;                                   // what factors are made of, from the first step on

@@ -43,8 +43,9 @@ Begun gone_on_with(const AblateFlags& flags) {
 }
 
 Begun planned(const AblateFlags& flags) {
-  const std::string name = flags.ladder.empty() ? ladder_for_this_machine() : flags.ladder;
+  const std::string name = chosen_ladder(flags.ladder);
   Plan plan = make_plan(name, flags);
+  check_workload(plan);
   const fs::path out = flags.out.empty() ? fs::path("studies") / plan.id : fs::path(flags.out);
   if (flags.ladder.empty()) {
     fmt::print(stderr, "ladder {}: {}\n", name,

@@ -9,11 +9,14 @@ namespace ablations {
 
 namespace fs = std::filesystem;
 
-std::string ladder_for_this_machine() { return harness::this_machine().gpu ? "gpt2" : "gpt2-cpu"; }
+std::string chosen_ladder(const std::string& named) {
+  if (!named.empty()) return named;
+  return harness::this_machine().gpu ? "gpt2" : "gpt2-cpu";
+}
 
 std::string python() {
   const char* named = std::getenv("LADDER_PYTHON");
-  return named != nullptr ? named : LADDER_PYTHON;
+  return named != nullptr && *named != 0 ? named : LADDER_PYTHON;
 }
 
 fs::path default_vocabulary() { return harness::cache_folder() / "data" / "gpt2.tiktoken"; }

@@ -6,8 +6,8 @@
 
 namespace ablations {
 
-// "gpt2" with a GPU, "gpt2-cpu" without.
-std::string ladder_for_this_machine();
+// The ladder that is named; with "" gpt2 on a machine with a GPU, gpt2-cpu on others.
+std::string chosen_ladder(const std::string& named);
 
 // The Python that draws reports and runs the peers: $LADDER_PYTHON, else the one this program was built with.
 std::string python();

@@ -151,7 +151,7 @@ int64_t runs_in_baselines(const Plan& plan) {
 }
 
 Plan gate_plan(const GateFlags& flags) {
-  const std::string ladder = flags.ladder.empty() ? ladder_for_this_machine() : flags.ladder;
+  const std::string ladder = chosen_ladder(flags.ladder);
   int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
   Plan plan = make_plan(ladder, {.workload = flags.workload, .repeats = 1, .order_seed = 0, .limit_s = flags.limit_s});
   const bool both = flags.calibrate || !flags.base.empty();
@@ -172,6 +172,7 @@ Plan gate_plan(const GateFlags& flags) {
     if (both) arms.back().against = arms.size() - 2;
   }
   plan.rungs = std::move(arms);
+  check_workload(plan);
   plan.reference = 0;
   plan.id = "gate-" + plan.id;
   if (!both) {
@@ -181,11 +182,12 @@ Plan gate_plan(const GateFlags& flags) {
       plan.gate->top_up = stored - pairs;
       fmt::print(stderr, "note: a baseline here has {} runs, so there can be no more pairs than that\n", stored);
     }
-    plan.repeats = pairs + plan.gate->top_up;
-    if (stored == 0) plan.gate->top_up = 0;  // a baseline is made of all of them at once
-  } else {
-    plan.repeats = pairs + plan.gate->top_up;
+    if (stored == 0) {  // a baseline is made of all of them at once
+      pairs += plan.gate->top_up;
+      plan.gate->top_up = 0;
+    }
   }
+  plan.repeats = pairs + plan.gate->top_up;
   plan.runs = abba(plan, plan.rungs.size() / (both ? 2 : 1), both, flags.blocked);
   return plan;
 }

@@ -12,6 +12,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/run/workload.h"
 #include "ablations/text/list.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -36,13 +37,9 @@ using harness::Json;
 
 namespace {
 
-std::string ladder_of(const ProfileFlags& flags) {
-  return flags.run.ladder.empty() ? ladder_for_this_machine() : flags.run.ladder;
-}
-
 std::string title_of(const ProfileFlags& flags) {
   if (flags.run.rung.empty()) return flags.run.recipe.empty() ? "the plain recipe" : flags.run.recipe;
-  for (const Rung& rung : climb(load_ladder(ladder_of(flags)), harness::this_machine())) {
+  for (const Rung& rung : climb(load_ladder(chosen_ladder(flags.run.ladder)), harness::this_machine())) {
     if (name_of(rung) == flags.run.rung) return label_of(rung);
   }
   return flags.run.rung;
@@ -74,7 +71,8 @@ int trace(const ProfileFlags& flags) {
   if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
   std::optional<Limits> limits;
   if (flags.roofline) {
-    // First, because tracing leaves a process slower.
+    // First, because tracing leaves a process slower; with the memory that the step will have.
+    prepare_process(options);
     const model::DeterminismScope determinism(options.recipe.deterministic);  // cuBLAS asks at its first product only
     limits = limits_from_rates(options.recipe, measure_rates());
     if (!limits) {
@@ -121,8 +119,12 @@ std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan
 
 // Two rungs of a ladder, each traced by a process of its own, as a study's are.
 std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
-  const Plan plan = make_plan(ladder_of(flags), {.workload = flags.run.workload, .repeats = 1, .order_seed = 0});
+  const Plan plan =
+      make_plan(chosen_ladder(flags.run.ladder), {.workload = flags.run.workload, .repeats = 1, .order_seed = 0});
   const auto [first, second] = rungs_to_compare(flags, plan);
+  Plan both = plan;
+  both.rungs = {plan.rungs[first], plan.rungs[second]};
+  check_workload(both);
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", name_of(plan.rungs[first]),
                                                                                  name_of(plan.rungs[second]))
                                             : fs::path(flags.out);

@@ -178,7 +178,6 @@ Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
   }
   const model::TokenStream tokens = tokens_of(plan, model::preset(plan.model).vocabulary);
   plan.tokens = fs::absolute(tokens.file).string();
-  check_workload(plan, tokens);
   return plan;
 }
 
@@ -263,7 +262,7 @@ RunOptions run_options(const RunFlags& run) {
     const std::string text = inline_json ? run.recipe : files::read_file(run.recipe, size_t{1} << 20);
     options.recipe = model::recipe_from_json(harness::parse_json(text, where), where);
   } else if (!run.rung.empty()) {
-    const std::string name = run.ladder.empty() ? ladder_for_this_machine() : run.ladder;
+    const std::string name = chosen_ladder(run.ladder);
     Ladder ladder = load_ladder(name);
     ladder.start.deterministic |= flags.deterministic;
     const std::vector<Rung> rungs = climb(ladder, harness::this_machine());

@@ -11,7 +11,8 @@
 
 namespace ablations {
 
-// Each throws std::invalid_argument that names the flag or file, its value and what is allowed.
+// Each throws std::invalid_argument that names the flag or file, its value and what is allowed. Whether the runs of a
+// plan can be made is asked by check_workload, when it is known which of them are.
 Plan make_plan(const std::string& ladder_name, const AblateFlags& flags);
 RunOptions run_options(const RunFlags& flags);
 // The run of a plan that the flags name.

@@ -33,6 +33,7 @@ int train(const TrainFlags& flags) {
   const int64_t steps = workload.steps;
   const RunOptions options = run_options(run_flags);
   if (!flags.save.empty()) check_can_write("--save", flags.save);
+  prepare_process(options);
   const model::TokenStream tokens = tokens_of(options);
   model::Trainer trainer(
       config, options.recipe,

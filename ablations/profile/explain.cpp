@@ -36,7 +36,7 @@ Entry entry_of(const Json& row) {
 }
 
 // Not told apart where a step of the one took as long as a step of the other. Two times five steps of the same length
-// do not overlap in 1 of 126 cases (2 of the ways to choose 5 of 10).
+// do not overlap in 1 of 126 cases (2 of the ways to choose 5 of 10), of two processes in more (docs/explaining.md).
 bool overlap(const Entry& a, const Entry& b) { return a.least_ms <= b.most_ms && b.least_ms <= a.most_ms; }
 
 std::map<std::string, Entry> phases_of(const Json& summary) {

@@ -49,7 +49,8 @@ std::vector<std::string> notes(const Json& entry) {
                   memory_words(entry.at("memory")))};
   if (!sessions.is_null()) {
     lines.push_back(
-        fmt::format("base: the mean of {} sessions of one program; interval: where one more of it would lie",
+        fmt::format("base: the mean of {} sessions of one program; the interval holds 1 for 95 % of its "
+                    "further sessions",
                     sessions.get<int64_t>()));
   } else if (pairs == 1) {
     lines.emplace_back("one pair has no interval, so no verdict; more runs give one");

@@ -69,10 +69,12 @@ RunOptions options_of(const Json& record, const std::string& where) {
 
 ProgramComparison compare_programs(const Json& environment, const Json& other, model::Device device) {
   ProgramComparison comparison;
+  const Json sha256 = harness::field_or_null(environment, "program_sha256");
+  const bool same_file = !sha256.is_null() && sha256 == harness::field_or_null(other, "program_sha256");
   for (const char* field : program_fields(device == model::Device::cuda)) {
     const Json here = harness::field_or_null(environment, field), there = harness::field_or_null(other, field);
     if (here.is_null() || there.is_null()) continue;
-    if (std::string_view(field) == "git_commit" && (here == "unknown" || there == "unknown")) {
+    if (std::string_view(field) == "git_commit" && !same_file && (here == "unknown" || there == "unknown")) {
       comparison.unknown.emplace_back("a program that was not built in a git repository does not know its commit");
     } else if (here != there) {
       comparison.differences.push_back(fmt::format("{}: {} against {}", field, here.dump(), there.dump()));
@@ -81,8 +83,7 @@ ProgramComparison compare_programs(const Json& environment, const Json& other, m
   if (harness::field_or_null(environment, "git_commit").is_null()) {
     comparison.unknown.emplace_back("the record does not name its program's commit");
   }
-  const Json sha256 = harness::field_or_null(environment, "program_sha256");
-  if (!sha256.is_null() && sha256 == harness::field_or_null(other, "program_sha256")) return comparison;
+  if (same_file) return comparison;
   if (uncommitted(environment)) {
     comparison.unknown.emplace_back("the record's program was built with uncommitted changes (git_dirty)");
   }

@@ -62,6 +62,16 @@ std::vector<const char*> program_fields(bool cuda) {
   return fields;
 }
 
+bool are_of_one_program(const Json& environment, const Json& other) {
+  const auto both = [&](const char* field) {
+    const Json value = harness::field_or_null(environment, field);
+    return !value.is_null() && value == harness::field_or_null(other, field);
+  };
+  const bool is_committed = both("git_dirty") && environment.at("git_dirty") == false &&
+                            harness::field_or_null(environment, "git_commit") != "unknown";
+  return both("git_commit") && (is_committed || both("program_sha256"));
+}
+
 Json study_setting(const Json& record, bool cuda) {
   const Json& environment = record.at("environment");
   Json setting = machine_setting(environment, cuda);

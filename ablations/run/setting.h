@@ -22,6 +22,10 @@ harness::Json machine_setting(const harness::Json& environment, bool cuda);
 // flags, libraries.
 std::vector<const char*> program_fields(bool cuda);
 
+// Whether two environments are known to be of one program: built from the same commit without changes, else the same
+// file.
+bool are_of_one_program(const harness::Json& environment, const harness::Json& other);
+
 // What must be the same for all runs of a study: the machine's part, the program (program_fields, git_dirty) and the
 // text (SHA-256 of the tokens); null where the record does not say. Of PyTorch's records and ours apart: theirs say
 // less.

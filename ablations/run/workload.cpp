@@ -19,11 +19,12 @@ void check_range(const char* name, int64_t value, int64_t least, int64_t most) {
   }
 }
 
-const RunOptions& checked(const RunOptions& options) {
+const RunOptions& checked_and_prepared(const RunOptions& options) {
   check_range("--steps", options.timed_steps, 1, 100000);
   check_range("--warmup", options.warmup_steps, 0, 100000);
   check_warmup(options.recipe, options.warmup_steps);
   check_range("--threads", options.threads, 0, 4096);
+  prepare_process(options);
   return options;
 }
 
@@ -41,10 +42,13 @@ void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
                   warmup_steps, model::runs_before_replay, model::runs_before_replay));
 }
 
-model::TokenStream tokens_of(const RunOptions& options) {
+void prepare_process(const RunOptions& options) {
   model::apply_host_memory(options.recipe.host_memory);
   at::set_num_threads(
       static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
+}
+
+model::TokenStream tokens_of(const RunOptions& options) {
   const int64_t vocabulary = config_of(options).vocabulary;
   return options.tokens.empty()
              ? model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", vocabulary)
@@ -67,7 +71,7 @@ nlohmann::json workload_json(const RunOptions& options, const std::string& sha25
 }
 
 Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
-    : options_(checked(options)),
+    : options_(checked_and_prepared(options)),
       config_(config_of(options)),
       tokens_(tokens_of(options)),
       trainer_(config_, options.recipe,

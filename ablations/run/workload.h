@@ -36,8 +36,11 @@ struct RunOptions {
 // eager steps and of the capture.
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps);
 
-// The run's text, and what has to come before the first tensor: the host's memory and the threads are set. Throws
-// std::invalid_argument for a text or a token file that cannot be read or that the model's vocabulary does not cover.
+// Sets the host's memory and the threads as the run wants them: before the process makes its first tensor.
+void prepare_process(const RunOptions& options);
+
+// The run's text. Throws std::invalid_argument for a text or a token file that cannot be read or that the model's
+// vocabulary does not cover.
 model::TokenStream tokens_of(const RunOptions& options);
 
 // The "workload" of records, traces, counters and studies: model, sizes, seed, and the tokens' SHA-256 and number.

@@ -31,8 +31,7 @@ struct Worth {
 };
 
 // One for each optimization that the plan takes apart, in the ladder's order, and each of its mode's methods; none in
-// the other modes. `times`: one for
-// each rung, empty where it has no valid number; `reasons`: why.
+// the other modes. `times`: one for each rung, empty where it has no valid number; `reasons`: why.
 std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times,
                                const std::vector<std::string>& reasons);
 

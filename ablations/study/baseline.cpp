@@ -58,6 +58,12 @@ Json session_of(const Arm& arm) {
   return {{"started", std::ranges::min(starts)}, {"runs", arm.records.size()}, {"median_ms", median_ms(arm)}};
 }
 
+// Of a baseline; one from before there were others knows its own.
+Json sessions_of(const Json& baseline) {
+  if (baseline.contains("sessions")) return baseline.at("sessions");
+  return Json::array({session_of({"", baseline.at("records"), {}})});
+}
+
 }  // namespace
 
 fs::path baseline_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".json"); }
@@ -79,19 +85,32 @@ Json baseline_json(const Arm& arm) {
   return json;
 }
 
+std::string why_no_session(const fs::path& baseline, const Arm& arm) {
+  const auto is_disturbed = [](const Json& record) { return !run_data(record).disturbed.empty(); };
+  if (std::ranges::any_of(arm.records, is_disturbed)) return "runs of it were disturbed";
+  if (const auto steps = other_steps(baseline, arm.records.front()); !steps.empty()) return steps.front();
+  if (arm.records.size() < harness::runs_of_a_session) return fmt::format("it has {} runs", arm.records.size());
+  const std::string started = session_of(arm).at("started");
+  for (const Json& known : sessions_of(harness::read_json(baseline, "baseline"))) {
+    const auto hours = harness::hours_between(started, known.at("started"));
+    if (!hours || *hours < harness::hours_between_sessions) {
+      return fmt::format("it began {:.1f} hours from one that the baseline knows, and {:g} are needed",
+                         hours.value_or(0), harness::hours_between_sessions);
+    }
+  }
+  return "";
+}
+
 Json with_session(const fs::path& baseline, const Arm& arm) {
-  const Arm stored = read_baseline(baseline);
   Json json = harness::read_json(baseline, "baseline");
-  if (!json.contains("sessions")) json["sessions"] = Json::array({session_of(stored)});
-  const Json session = session_of(arm);
-  const auto is_it = [&](const Json& other) { return other.at("started") == session.at("started"); };
-  if (std::ranges::none_of(json["sessions"], is_it)) json["sessions"].push_back(session);
+  json["sessions"] = sessions_of(json);
+  json["sessions"].push_back(session_of(arm));
   return json;
 }
 
 bool is_same_program(const Json& record, const Json& other) {
   const bool cuda = record.at("recipe").at("device") == "cuda";
-  return harness::field_or_null(record.at("environment"), "git_commit").is_string() &&
+  return are_of_one_program(record.at("environment"), other.at("environment")) &&
          study_setting(record, cuda) == study_setting(other, cuda);
 }
 
@@ -109,9 +128,7 @@ Arm read_baseline(const fs::path& file) {
     (void)run_data(record);  // throws for one that contradicts itself
     arm.records.push_back(record);
   }
-  for (const Json& session : json.value("sessions", Json::array({session_of(arm)}))) {
-    arm.sessions.push_back(session.at("median_ms"));
-  }
+  for (const Json& session : sessions_of(json)) arm.sessions.push_back(session.at("median_ms"));
   if (arm.sessions.front() != median_ms(arm) || json.at("median_ms") != median_ms(arm)) {
     throw std::invalid_argument(fmt::format("{}: median_ms is not that of its records", file.string()));
   }

@@ -29,12 +29,15 @@ std::vector<std::string> other_steps(const std::filesystem::path& baseline, cons
 
 harness::Json baseline_json(const Arm& arm);
 
-// The baseline that baseline_json made, with the arm's runs as one more session of its program, where they are not
-// there yet. Throws as read_baseline.
+// Why runs of a baseline's own program are no further session of it: disturbed, other steps, too few runs, too soon
+// after one that it knows. Empty: they are. Throws as read_baseline.
+std::string why_no_session(const std::filesystem::path& baseline, const Arm& arm);
+
+// The baseline that baseline_json made, with the arm's runs as one more session.
 harness::Json with_session(const std::filesystem::path& baseline, const Arm& arm);
 
-// Whether two records are one and the same program's: commit, or file where there were changes on top, compiler,
-// libraries and text. False where it is not known.
+// Whether two records are known to be one program's (ablations/run/setting.h), with the same libraries, on the same
+// text.
 bool is_same_program(const harness::Json& record, const harness::Json& other);
 
 // The arm that baseline_json stored. Throws std::invalid_argument for a file that cannot be read or contradicts itself,

@@ -61,13 +61,14 @@ bool is_of_peer(const Json& record) {
 
 void add_records(Side& side, const fs::path& folder) {
   std::vector<Json> records;
+  std::set<std::string> seen;  // a shard's records stand in the merged study, too: each counts once
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || !name.ends_with(".json") || name.ends_with(".flagged.json")) continue;
     Json document = harness::read_any_json(entry.path());
     if (harness::kind_of(document) != "record") continue;
     harness::check_schema(document, "record", entry.path().string());
-    if (!is_of_peer(document)) records.push_back(std::move(document));
+    if (!is_of_peer(document) && seen.insert(document.dump()).second) records.push_back(std::move(document));
   }
   std::ranges::stable_sort(records, {}, [](const Json& record) {
     return std::pair(record.value("optimizations", Json::array()).size(), record.at("started").get<std::string>());
@@ -164,7 +165,7 @@ Json entry(const Arm& base, const Arm& head, const CompareOptions& options) {
     }
   }
   harness::Comparison time = harness::compare(times[0], times[1], options.min_effect);
-  const bool by_sessions = base.sessions.size() >= harness::sessions_to_judge_by;
+  const bool by_sessions = base.sessions.size() >= harness::sessions_to_judge_by && pairs >= harness::runs_of_a_session;
   if (by_sessions) {
     time.ratio = harness::ratio_to_earlier(harness::median(times[1]), base.sessions);
     time.verdict = harness::judge(time.ratio, options.min_effect);
@@ -290,8 +291,9 @@ Json compare_sides(const Side& base, const Side& head, const CompareOptions& opt
                     base.source, head.source, fmt::join(differing, "; ")));
   }
   Json warnings = Json::array(), entries = Json::array(), unmatched = Json::array();
-  if (!options.interleaved) warnings.push_back(not_interleaved);
   for (const auto& [a, b] : matches) entries.push_back(entry(*a, *b, options));
+  const auto is_by_sessions = [](const Json& entry) { return !entry.at("sessions").is_null(); };
+  if (!options.interleaved && !std::ranges::all_of(entries, is_by_sessions)) warnings.push_back(not_interleaved);
   for (const Arm* arm : of_base) unmatched.push_back({{"side", "base"}, {"label", arm->label}});
   for (const Arm* arm : of_head) unmatched.push_back({{"side", "head"}, {"label", arm->label}});
   return {{"kind", "comparison"},

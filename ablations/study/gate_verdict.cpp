@@ -224,11 +224,15 @@ Json save_baselines(const fs::path& folder, const Side& head, const Json& compar
 
 // What the baseline's own program takes in this session, whatever the verdict: how far its sessions are apart is what
 // others are judged by. Returns the files.
-Json save_sessions(const fs::path& folder, const Side& head) {
+Json save_sessions(const fs::path& folder, const Side& head, Json& warnings) {
   Json files = Json::array();
   for (const Arm& arm : head.arms) {
     const fs::path stored = baseline_of(folder, arm);
     if (stored.empty() || !is_same_program(read_baseline(stored).records.front(), arm.records.front())) continue;
+    if (const std::string why = why_no_session(stored, arm); !why.empty()) {
+      warnings.push_back(fmt::format("{}: not counted as a session of the baseline's program: {}", arm.label, why));
+      continue;
+    }
     harness::write_json(stored, with_session(stored, arm), "baseline");
     files.push_back(stored.string());
   }
@@ -305,7 +309,7 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
     calibration = calibrations(plan, folder, measured, saved);
   } else if (verdict != "FAILED" && verdict != "UNFIT") {
     const bool is_last_look = verdict != "INCONCLUSIVE" || pairs == plan.repeats;
-    if (plan.gate->saves && is_last_look) added_to = save_sessions(plan.gate->baselines, measured.head);
+    if (plan.gate->saves && is_last_look) added_to = save_sessions(plan.gate->baselines, measured.head, warnings);
     if (exit_status(verdict) == 0 && (plan.gate->saves || verdict == "IMPROVEMENT")) {
       saved = save_baselines(plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines", measured.head,
                              comparison);

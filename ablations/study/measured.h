@@ -22,8 +22,8 @@ struct RunData {
   harness::Json memory, proofs, observations;
   std::optional<double> joules_per_token;
   std::string disturbed;  // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
-  std::string
-      unwatched;  // why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none
+  // Why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none.
+  std::string unwatched;
 };
 
 // Throws std::invalid_argument for a record with status "ok" that contradicts itself.

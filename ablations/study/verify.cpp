@@ -4,6 +4,7 @@
 #include "ablations/run/proof.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
+#include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "files/files.h"
@@ -104,15 +105,6 @@ size_t values_in(const Json& json) {
   size_t values = 0;
   for (const Json& inner : json) values += values_in(inner);
   return values;
-}
-
-// Built from the same commit, both without changes; with changes, the same file.
-bool same_program(const Json& environment, const Json& other) {
-  const auto both = [&](const char* field) {
-    const Json value = harness::field_or_null(environment, field);
-    return !value.is_null() && value == harness::field_or_null(other, field);
-  };
-  return both("git_commit") && both("git_dirty") && (environment.at("git_dirty") == false || both("program_sha256"));
 }
 
 // What a record derives from its own steps and observations.
@@ -256,7 +248,7 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
     const Json record = harness::read_json(folder / name, "record");
     ++result.records;
     if (record.at("status") != "ok") continue;
-    const bool is_this_program = same_program(record.at("environment"), here);
+    const bool is_this_program = are_of_one_program(record.at("environment"), here);
     try {
       append(result.findings, check_record(record, name, is_this_program));
     } catch (const std::exception& error) {  // a field that is not there or of another kind

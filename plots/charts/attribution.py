@@ -129,10 +129,14 @@ def finding(listed, method):
     numbers = sorted((w for w in listed if w["method"] == method and w["ratio"] is not None), key=lambda w: -w["ratio"])
     if not numbers:
         return "No optimization has a number"
-    most, least = numbers[0], numbers[-1]
+    if all(unclear(worth) for worth in numbers):
+        return (f"No optimization makes a clear difference: at most {times(numbers[0]['ratio'])}, "
+                f"“{shorten(numbers[0]['title'], 30)}”")
+    # What may be nothing is not what is worth most.
+    most, least = next(worth for worth in numbers if not unclear(worth)), numbers[-1]
     name = f"“{shorten(most['title'], 30)}”"
-    if unclear(most):
-        return f"No optimization makes a clear difference: at most {times(most['ratio'])}, {name}"
+    if slower(most):
+        return f"No optimization clearly helps; {name} clearly costs time, {times(most['ratio'])}"
     if most is least:
         return f"{name} is worth {times(most['ratio'])}"
     return (f"{name} is worth most, {times(most['ratio'])}; “{shorten(least['title'], 30)}” least, {times(least['ratio'])}"

@@ -135,27 +135,33 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) ->
     baselines = tmp_path / "baselines"
     common = (*SMALL, "--rung", "start", "--pairs", 6, "--top-up", 2, "--baselines", baselines)
 
-    def gate(name: str, ms: float, commit: str = "a" * 40, *flags: str):
-        head = taking(tmp_path / f"head-{name}", program, str(ms), commit)
-        done = ladder("gate", "--head", head, *common, *flags, "--out", tmp_path / name, timeout=600)
+    def gate(name: str, ms: float, day: int, commit: str = "a", *flags: str):
+        head = taking(tmp_path / f"head-{name}", program, str(ms), commit * 40, f"2026-11-{day:02}T11:05:00Z")
+        done = ladder("gate", "--head", head, *common, *flags, "--save", "--out", tmp_path / name, timeout=600)
         return done, verdict_of(tmp_path / name)
 
     def medians() -> list[float]:
         (file,) = baselines.glob("*/*.json")
         return [session["median_ms"] for session in json.loads(file.read_text())["sessions"]]
 
-    assert gate("first", 10, "a" * 40, "--save")[1]["verdict"] == "SAVED" and medians() == [10]
-    # Its own program is another 4 % slower and faster, in sessions that are taken for changes of the program.
-    done, verdict = gate("slower", 10.4, "a" * 40, "--save")
+    assert gate("first", 10, 1)[1]["verdict"] == "SAVED" and medians() == [10]
+    # Its own program is 4 % slower and faster another day, which is taken for changes of the program.
+    done, verdict = gate("slower", 10.4, 2)
     assert done.returncode == 1 and verdict["verdict"] == "REGRESSION" and len(verdict["added_to"]) == 1
     assert medians() == [10, 10.4] and "one more session of the baseline's program" in done.stdout
     warnings = " ".join(verdict["warnings"])
     assert "the baseline knows 1 session, so not how far" in warnings and "not interleaved" in warnings
     assert "base and head are the same program" in warnings
-    done, verdict = gate("faster", 9.6, "a" * 40, "--save")
+    # What comes soon after, or takes other steps, shows less, or something else.
+    done, verdict = gate("again", 10.1, 2)
+    assert any("it began 0.0 hours from one that the baseline knows" in warning for warning in verdict["warnings"])
+    done, verdict = gate("other-steps", 10.1, 4, "a", "--seed", "7", "--force")
+    assert any("not counted as a session of the baseline's program: seed: 1 against 7" in warning for warning in verdict["warnings"])
+    assert medians() == [10, 10.4]
+    done, verdict = gate("faster", 9.6, 3)
     assert verdict["verdict"] == "IMPROVEMENT" and not verdict["saved"] and medians() == [10, 10.4, 9.6]
     # What is learned is what others are judged by: 4 % more is no more than its sessions differ by.
-    done, verdict = gate("same", 10.4, "b" * 40, "--save")
+    done, verdict = gate("same", 10.4, 4, "b")
     (entry,) = verdict["comparison"]["entries"]
     assert done.returncode == 3 and entry["sessions"] == 3 and medians() == [10, 10.4, 9.6]
     assert entry["pairs"] == 8 and not verdict["added_to"]
@@ -166,10 +172,14 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) ->
     assert any("under the noise floor of 3 sessions here" in warning for warning in verdict["warnings"])
     assert not any("not interleaved" in warning for warning in verdict["warnings"])
     assert "base: the mean of 3 sessions of one program" in " ".join(done.stdout.split())
-    # Another program that is faster takes its place, and begins anew.
-    done, verdict = gate("improved", 5, "b" * 40, "--save")
-    assert done.returncode == 0 and len(verdict["saved"]) == 1 and medians() == [5]
     (file,) = baselines.glob("*/*.json")
+    # A single record is no session to judge by.
+    record = next((tmp_path / "same" / "records").iterdir())
+    compared = json.loads(ladder("compare", file, record, "--json").stdout)
+    assert compared["entries"][0]["sessions"] is None and compared["entries"][0]["verdict"] == "INCONCLUSIVE"
+    # Another program that is faster takes its place, and begins anew.
+    done, verdict = gate("improved", 5, 4, "b")
+    assert done.returncode == 0 and len(verdict["saved"]) == 1 and medians() == [5]
     document = json.loads(file.read_text())
     document["sessions"][0]["median_ms"] = 6
     file.write_text(json.dumps(document))

@@ -3,6 +3,7 @@
 import copy
 import json
 import pathlib
+import shutil
 
 import pytest
 
@@ -61,6 +62,13 @@ def test_a_verdict_is_by_the_interval(ladder, measured, tmp_path, factor, verdic
     assert max(map(len, table.splitlines())) <= 80
     page = ladder("compare", base, head, "--markdown").stdout
     assert f"| {verdict} |" in page
+
+
+def test_a_record_that_is_there_twice_counts_once(ladder, measured, tmp_path) -> None:
+    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 1.1)
+    shutil.copytree(head, head / "shard-1")  # as beside a merged study
+    (entry,) = compared(ladder, base, head)["entries"]
+    assert entry["head_runs"] == 8
 
 
 def test_what_was_not_measured_in_turn_says_so(ladder) -> None:

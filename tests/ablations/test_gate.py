@@ -10,6 +10,7 @@ import shutil
 import subprocess
 
 import pytest
+from conftest import ladder_document, write_json
 from gates import LARGE_EFFECT, SMALL, editing, script, verdict_of
 
 
@@ -197,6 +198,16 @@ def test_a_program_that_crashes_after_its_work_has_done_it(ladder, program, tmp_
     verdict = verdict_of(out)
     assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), done.stdout + done.stderr
     assert verdict["comparison"]["entries"][0]["head_runs"] == 6
+
+
+def test_only_what_is_measured_is_asked(ladder, tmp_path) -> None:
+    """A rung that could not run refuses the gates of itself, and not those of others."""
+    file = write_json(tmp_path / "small.json", ladder_document(start={"vocabulary_rows": 50200}, rungs=["vocab"]))
+    common = ("gate", "--ladder", file, "--baselines", tmp_path / "none", "--out", tmp_path / "gate")
+    refused = ladder(*common, "--rung", "start")
+    assert refused.returncode == 2 and "vocabulary_rows 50200 is not allowed" in refused.stderr
+    asked = ladder(*common, "--rung", "vocab")
+    assert asked.returncode == 3 and "there is no baseline" in asked.stderr
 
 
 def test_github_is_told(program, environment, tmp_path) -> None:

@@ -189,6 +189,11 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
     assert tops == sorted(tops) and len(set(tops)) == 8
     unclear = draw("attribution", {"study": study_of("factorial", worth("a", 1.001, "shapley"))})
     assert unclear.finding.startswith("No optimization makes a clear difference")
+    # What may be nothing is neither worth most nor hides what is clear.
+    clear = draw("attribution", {"study": study_of("factorial", worth("a", 1.40, "shapley", half=0.5), worth("b", 1.30, "shapley"))})
+    assert clear.finding == "“b” is worth 1.30×"
+    costs = draw("attribution", {"study": study_of("factorial", worth("a", 1.01, "shapley"), worth("b", 0.60, "shapley"))})
+    assert costs.finding == "No optimization clearly helps; “b” clearly costs time, 0.60×"
 
 
 def test_attribution_without_intervals_says_so_and_a_ladder_has_none():

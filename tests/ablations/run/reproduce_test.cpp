@@ -92,6 +92,8 @@ TEST(Reproduce, ProgramsDifferByWhatDecidesBits) {
   const auto rebuilt = compare_programs(with_changes("ab"), with_changes("cd"), model::Device::cpu);
   EXPECT_EQ(rebuilt.differences, std::vector<std::string>{"program_sha256: \"ab\" against \"cd\""});
   EXPECT_EQ(compared({{"git_commit", "unknown"}}).unknown.size(), 1U);
+  const Json outside{{"git_commit", "unknown"}, {"git_dirty", false}, {"program_sha256", "ab"}};
+  EXPECT_TRUE(compare_programs(outside, outside, model::Device::cpu).unknown.empty());
   Json older = environment, newer = environment;
   older["cuda"] = "12.8";
   newer["cuda"] = "13.0";

@@ -59,6 +59,22 @@ TEST(Setting, EveryFieldThatDiffersIsNamed) {
   }
 }
 
+TEST(Setting, OneProgramIsKnownByItsCommitOrElseItsFile) {
+  const auto program = [](const char* commit, bool dirty, const Json& sha256) {
+    return Json{{"git_commit", commit}, {"git_dirty", dirty}, {"program_sha256", sha256}};
+  };
+  EXPECT_TRUE(are_of_one_program(program("a", false, nullptr), program("a", false, nullptr)));
+  EXPECT_FALSE(are_of_one_program(program("a", false, nullptr), program("b", false, nullptr)));
+  EXPECT_TRUE(are_of_one_program(program("a", true, "1"), program("a", true, "1")));
+  EXPECT_FALSE(are_of_one_program(program("a", true, "1"), program("a", true, "2")));
+  EXPECT_FALSE(are_of_one_program(program("a", true, nullptr), program("a", true, nullptr)));
+  // Built outside of git, every program has the commit "unknown".
+  EXPECT_FALSE(are_of_one_program(program("unknown", false, nullptr), program("unknown", false, nullptr)));
+  EXPECT_FALSE(are_of_one_program(program("unknown", false, "1"), program("unknown", false, "2")));
+  EXPECT_TRUE(are_of_one_program(program("unknown", false, "1"), program("unknown", false, "1")));
+  EXPECT_FALSE(are_of_one_program(Json::object(), Json::object()));
+}
+
 TEST(RecipeHash, ChangesWithTheRecipeAndTheStepAndNothingElse) {
   const std::string hash = recipe_hash({{"autocast", "bf16"}}, workload);
   EXPECT_EQ(hash.size(), 12U);
