@@ -47,6 +47,7 @@ Shared& shared() {
 const char* layer_name(int64_t layer) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
+    all.reserve(128);
     for (int i = 0; i < 128; ++i) all.push_back(fmt::format("layer {}", i));
     return all;
   }();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <stdexcept>
 
 namespace model {
@@ -50,6 +51,7 @@ Config with_positions(Config config, int64_t positions) {
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(presets));
   for (const Config& config : presets) names.push_back(config.name);
   return names;
 }

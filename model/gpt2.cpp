@@ -50,7 +50,7 @@ GPT2::GPT2(const Config& config, int64_t vocabulary_rows, uint64_t seed, at::Dev
   ln_f_ = layer_norm("ln_f");
 }
 
-Tensor GPT2::add(const std::string& name, Tensor initial, at::Device device) {
+Tensor GPT2::add(const std::string& name, const Tensor& initial, at::Device device) {
   Tensor parameter = initial.to(device).set_requires_grad(true);
   parameters_.push_back({name, parameter});
   return parameter;

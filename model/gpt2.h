@@ -46,7 +46,7 @@ class GPT2 {
     Affine ln_1, c_attn, attn_proj, ln_2, c_fc, mlp_proj;
   };
 
-  at::Tensor add(const std::string& name, at::Tensor initial, at::Device device);
+  at::Tensor add(const std::string& name, const at::Tensor& initial, at::Device device);
   [[nodiscard]] at::Tensor block(const Ops& ops, int64_t layer, const at::Tensor& x) const;
 
   Config config_;

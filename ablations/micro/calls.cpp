@@ -21,7 +21,8 @@ void append(std::vector<Tensor>&, double) {}
 
 // Puts a listener in the operation's place.
 template <class... Args>
-void watch(Calls& calls, Ops& ops, std::function<Tensor(Args...)> Ops::*operation, std::function<std::string()> name) {
+void watch(Calls& calls, Ops& ops, std::function<Tensor(Args...)> Ops::*operation,
+           const std::function<std::string()>& name) {
   ops.*operation = [&calls, operation, name, original = ops.*operation](Args... args) {
     const std::tuple<std::decay_t<Args>...> leaves{leaf(args)...};
     Call call;

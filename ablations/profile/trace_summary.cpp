@@ -136,6 +136,7 @@ Json summarize(const Trace& trace, double wall_ms) {
   const std::vector<Step> steps = steps_of(trace, work, gaps);
 
   std::vector<const Step*> by_length;
+  by_length.reserve(steps.size());
   for (const Step& step : steps) by_length.push_back(&step);
   std::ranges::stable_sort(by_length, {}, &Step::ns);
   const Step& step = *by_length[(by_length.size() - 1) / 2];

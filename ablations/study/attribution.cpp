@@ -55,6 +55,7 @@ std::vector<Worth> of_subsets(const Plan& plan, const std::vector<Times>& times,
     rung_of[subset] = i;
   }
   std::vector<Worth> result;
+  result.reserve(4 * factors.size());
   for (const std::string& factor : factors) result.push_back({factor, "shapley", std::nullopt, ""});
   std::vector<std::vector<double>> values(factors.size());  // by factor, of each complete repeat
   for (int64_t repeat = 0; repeat < plan.repeats; ++repeat) {

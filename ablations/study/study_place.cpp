@@ -39,7 +39,7 @@ fs::path place_of(const Json& line, const std::string& where) {
   if (!file.is_string() || !line.contains("document")) {
     throw std::invalid_argument(where + R"(: not {"file": "records/ID.json", "document": {...}})");
   }
-  const fs::path relative = fs::path(file.get<std::string>()).lexically_normal();
+  fs::path relative = fs::path(file.get<std::string>()).lexically_normal();
   if (relative.empty() || relative.is_absolute() || *relative.begin() == ".." || !relative.has_filename()) {
     throw std::invalid_argument(
         fmt::format("{}: the file {} is outside the study's folder", where, files::in_quotes(file.get<std::string>())));
