@@ -244,8 +244,8 @@ def worth_words(study):
 RATIOS = ("A ratio is the centre of the ratios within each repeat (pairs of runs made next to each other), not the quotient of the "
           "two medians; the two may differ by the noise.")
 A_RUNG = {
-    "cumulative": "is the recipe after all edits up to and including this one. “vs previous” compares it with the rung before it that "
-                  "has a number, “so far” with the reference rung. Above 1× is faster.",
+    "cumulative": "is the recipe after all edits up to and including this one. “vs previous” compares it with the rung before it, "
+                  "where that has a number, “so far” with the reference rung. Above 1× is faster.",
     "sweep": "is a recipe at one size. Rungs of unequal size are never compared with each other, nor are their losses. Above 1× is "
              "faster than the first rung of the same size.",
 }

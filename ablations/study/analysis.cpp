@@ -97,9 +97,18 @@ void add_peers(const Plan& plan, const Measured& measured, Json& rungs) {
   }
 }
 
-// Where a rung was traced: how busy the device was, and what changed since the measured rung before it.
+// The rung to which a ladder's rung i adds an optimization: the last of ours before it that applies here.
+std::optional<size_t> rung_below(const Plan& plan, size_t i) {
+  while (i-- > 0) {
+    if (plan.rungs[i].peer.empty() && plan.rungs[i].status == Rung::Status::planned) return i;
+  }
+  return std::nullopt;
+}
+
+// Where a rung was traced: how busy the device was, and what changed since the rung below it.
 void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
   Json before;
+  std::optional<size_t> of;  // the rung of `before`
   for (size_t i = 0; i < rungs.size(); ++i) {
     const fs::path file = trace_file(folder, plan.rungs[i]);
     if (!plan.rungs[i].peer.empty() || rungs[i].at("status") != "measured" || !fs::exists(file)) continue;
@@ -109,10 +118,11 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
       rungs[i]["profile"][field] = trace.at("summary").at(field);
     }
     // From a CPU to a GPU there is nothing in common to tell.
-    if (!before.is_null() && before.at("device") == trace.at("device")) {
+    if (of && of == rung_below(plan, i) && before.at("device") == trace.at("device")) {
       rungs[i]["explanation"] = explain(before, trace).at("words");
     }
     before = std::move(trace);
+    of = i;
   }
 }
 
@@ -192,17 +202,18 @@ std::optional<size_t> number_rungs(const Plan& plan, const Measured& measured, s
     const size_t first = counted_reference(plan, reference, i).value_or(i);
     const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
     if (!alone && rungs[first].at("status") == "measured") json["speedup_first"] = speedup(runs_of[first], data);
-    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : last;
-    if (against && rungs[*against].at("status") == "measured") {
-      json["speedup_previous"] = speedup(runs_of[*against], data);
+    // Against one further down it would be the worth of all that came in between.
+    const auto previous = rung.against || plan.mode != Mode::cumulative ? rung.against : rung_below(plan, i);
+    if (previous && rungs[*previous].at("status") == "measured") {
+      json["speedup_previous"] = speedup(runs_of[*previous], data);
     }
     if (rung.peer.empty()) last = i;
   }
   return last;
 }
 
-// What makes a rung's number doubtful although it counts.
-void warn_of_rungs(const Plan& plan, const Measured& measured, Json& warnings) {
+// What makes a rung's number doubtful although it counts, and why it is compared with none.
+void warn_of_rungs(const Plan& plan, const Measured& measured, const Json& rungs, Json& warnings) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const Rung& rung = plan.rungs[i];
     const RunsByRepeat& data = measured.runs_of[i];
@@ -212,6 +223,12 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, Json& warnings) {
     };
     if (const auto failure = measured.failures.find(i); failure != measured.failures.end()) {
       warn(failure->second.reason);
+    }
+    if (const auto previous = rung_below(plan, i); plan.mode == Mode::cumulative && rung.peer.empty() && previous &&
+                                                   rungs[i].at("status") == "measured" &&
+                                                   rungs[*previous].at("status") != "measured") {
+      warn(fmt::format("what it alone brings is not known: \"{}\" before it has no number",
+                       plan.rungs[*previous].title));
     }
     if (rung.recipe.device == model::Device::cpu && rung.peer.empty() && losses_differ(data)) {
       warn("repeats of the same recipe and seed have different losses");
@@ -260,7 +277,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   const auto last = number_rungs(plan, measured, reference, gpu, rungs);
   add_peers(plan, measured, rungs);
   add_explanations(plan, folder, rungs);
-  warn_of_rungs(plan, measured, warnings);
+  warn_of_rungs(plan, measured, rungs, warnings);
   warn_of_disturbances(measured, warnings);
   warn_of_load(environment, warnings);
 
