@@ -29,9 +29,9 @@ END
 """)
 
 
-def taking(path: pathlib.Path, program: str, ms: str, commit: str = "", started: str = "") -> pathlib.Path:
-    """A ladder program whose steps take `ms`, a Python expression, each, undisturbed; of another commit, at another time where
-    one is named."""
+def taking(path: pathlib.Path, program: str, ms: str, commit: str = "", started: str = "", flags: tuple = ()) -> pathlib.Path:
+    """A ladder program whose steps take `ms`, a Python expression, each; of another commit, at another time where one is named;
+    disturbed by nothing but `flags`."""
     return editing(path, program, f"""
 ms = {ms}
 record["timing"]["step_ms"] = [ms for _ in record["timing"]["step_ms"]]
@@ -40,6 +40,7 @@ for name in ("median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"):
 record["environment"]["git_commit"] = "{commit}" or record["environment"]["git_commit"]
 record["started"] = "{started}" or record["started"]
 record.pop("flags", None)
+record.update({{"flags": list({flags!r})}} if {flags!r} else {{}})
 """)
 
 

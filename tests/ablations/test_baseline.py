@@ -135,8 +135,8 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) ->
     baselines = tmp_path / "baselines"
     common = (*SMALL, "--rung", "start", "--pairs", 6, "--top-up", 2, "--baselines", baselines)
 
-    def gate(name: str, ms: float, day: int, commit: str = "a", *flags: str):
-        head = taking(tmp_path / f"head-{name}", program, str(ms), commit * 40, f"2026-11-{day:02}T11:05:00Z")
+    def gate(name: str, ms: float, day: int, commit: str = "a", *flags: str, disturbed: tuple = ()):
+        head = taking(tmp_path / f"head-{name}", program, str(ms), commit * 40, f"2026-11-{day:02}T11:05:00Z", disturbed)
         done = ladder("gate", "--head", head, *common, *flags, "--save", "--out", tmp_path / name, timeout=600)
         return done, verdict_of(tmp_path / name)
 
@@ -152,7 +152,9 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) ->
     warnings = " ".join(verdict["warnings"])
     assert "the baseline knows 1 session, so not how far" in warnings and "not interleaved" in warnings
     assert "base and head are the same program" in warnings
-    # What comes soon after, or takes other steps, shows less, or something else.
+    # What comes soon after, was disturbed, or takes other steps, shows less, or something else.
+    done, verdict = gate("disturbed", 12, 4, disturbed=("throttled: heat",))
+    assert any("baseline's program: runs of it were disturbed" in warning for warning in verdict["warnings"])
     done, verdict = gate("again", 10.1, 2)
     assert any("it began 0.0 hours from one that the baseline knows" in warning for warning in verdict["warnings"])
     done, verdict = gate("other-steps", 10.1, 4, "a", "--seed", "7", "--force")
