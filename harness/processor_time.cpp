@@ -1,6 +1,7 @@
 #include "harness/processor_time.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,6 +9,19 @@
 #include <system_error>
 
 namespace harness {
+
+namespace {
+
+// 0 where there is no hypervisor, or it does not say.
+double stolen_s() {
+  std::ifstream stream("/proc/stat");
+  std::string cpu;
+  double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, steal = 0;
+  stream >> cpu >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> steal;
+  return steal / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
 
 std::optional<ProcessorTime> processor_time() {
   ProcessorTime sum;
@@ -21,13 +35,15 @@ std::optional<ProcessorTime> processor_time() {
     sum.ran_s += ran_ns * 1e-9;
     sum.waited_s += waited_ns * 1e-9;
   }
+  sum.stolen_s = stolen_s();
   return sum.ran_s > 0 ? std::optional(sum) : std::nullopt;
 }
 
 double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores) {
   const double waited = end.waited_s - begin.waited_s;
   const double not_ours = window_s * cores - (end.ran_s - begin.ran_s);
-  return std::clamp(std::min(waited, not_ours) / (window_s * std::min(threads, cores)), 0.0, 1.0);
+  const double lost = std::min(waited, not_ours) + end.stolen_s - begin.stolen_s;
+  return std::clamp(lost / (window_s * std::min(threads, cores)), 0.0, 1.0);
 }
 
 std::string flag(double share_lost) {

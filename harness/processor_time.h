@@ -1,7 +1,7 @@
 // How long this process's threads ran and how long they had to wait for a processor, as the kernel's scheduler counts
-// it: what else runs on the machine shows here, and nowhere else as surely. The surprising thing: threads also wait for
-// each other, where there are more of them than cores, so waiting counts only as far as the cores were not the
-// process's own.
+// it: what else runs on the machine shows here, and nowhere else as surely. What runs beside a virtual machine shows in
+// the time that its hypervisor stole. The surprising thing: threads also wait for each other, where there are more of
+// them than cores, so waiting counts only as far as the cores were not the process's own.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,7 @@ namespace harness {
 
 struct ProcessorTime {
   double ran_s = 0, waited_s = 0;  // waited: ready to run, on a queue
+  double stolen_s = 0;             // of all processors of the machine, by its hypervisor: steal in /proc/stat
 };
 
 // Of all threads that live now, since they began. None where the kernel does not count it
@@ -18,7 +19,8 @@ struct ProcessorTime {
 std::optional<ProcessorTime> processor_time();
 
 // The share of a window, between 0 and 1, that `threads` threads, busy at the same time, lost to other work on `cores`
-// cores: min(waited, window * cores - ran) / (window * min(threads, cores)). Threads that sleep neither run nor wait.
+// cores: (min(waited, window * cores - ran) + stolen) / (window * min(threads, cores)). Threads that sleep neither run
+// nor wait. What was stolen counts as the process's loss, whoever ran there.
 double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores);
 
 // "shared: the processor was busy with something else for 23 % of the time"; empty up to 10 %.

@@ -258,9 +258,10 @@ std::string trace_table(const Json& as_written) {
   for (const Json& flag : trace.value("flags", Json::array())) {
     text += wrapped(fmt::format("disturbed: {}", flag.get<std::string>()));
   }
-  text += wrapped(fmt::format("step {} ms; {} ms of work, {} % of it; traced, a step takes {} ms", number(step),
-                              number(summary.at("busy_ms")), number(summary.at("busy_percent")),
-                              number(summary.at("traced_wall_ms"))));
+  const std::string work =
+      fmt::format("{} ms of work, {} % of it", number(summary.at("busy_ms")), number(summary.at("busy_percent")));
+  const std::string traced = fmt::format("traced, a step takes {} ms", number(summary.at("traced_wall_ms")));
+  text += wrapped(fmt::format("step {} ms; {}; {}", number(step), gpu ? work : traced, gpu ? traced : work));
   if (gpu) {
     text +=
         wrapped(fmt::format("{} kernels, {} copies, {} sets; {} kernel launches, {} graph launches; waiting for the "

@@ -62,7 +62,9 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
     trace = harness::trace_operations(workload.labels(), traced_steps, step);
   }
 
-  const Json flags = flags_since(begin, processor, workload.on_cuda());
+  Json flags = flags_since(begin, processor, workload.on_cuda());
+  const Json summary = summarize(trace, harness::median(timed));
+  if (const std::string slower = slower_when_traced(summary); !slower.empty()) flags.push_back(slower);
   const Json environment = harness::environment();
   const std::string device = workload.on_cuda() ? environment.at("gpu").at("name").get<std::string>()
                                                 : environment.at("cpu").at("model").get<std::string>();
@@ -75,7 +77,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
                        {"workload", workload.description()},
                        {"memory", memory},
                        {"flags", flags},
-                       {"summary", summarize(trace, harness::median(timed))},
+                       {"summary", summary},
                        {"environment", environment}},
           .timeline = chrome_trace(trace)};
 }

@@ -198,8 +198,9 @@ Json summarize(const Trace& trace, double wall_ms) {
           {"busy_ms", ms(step.busy_ns)},
           {"least_busy_ms", ms(least_busy->busy_ns)},
           {"most_busy_ms", ms(most_busy->busy_ns)},
-          {"busy_percent", std::min(100.0, percent(ms(step.busy_ns), wall_ms))},
-          {"idle_ms", std::max(0.0, wall_ms - ms(step.busy_ns))},
+          {"busy_percent",
+           gpu ? std::min(100.0, percent(ms(step.busy_ns), wall_ms)) : percent(ms(step.busy_ns), ms(step.ns()))},
+          {"idle_ms", gpu ? std::max(0.0, wall_ms - ms(step.busy_ns)) : ms(idle_ns)},
           {"gaps", {{"count", own_gaps.size()}, {"ms", ms(idle_ns)}, {"largest_ms", ms(largest_gap_ns)}}},
           {"launch_bound_percent", gpu ? Json(percent(ms(waiting_ns), ms(step.ns()))) : Json()},
           {"operations", count_of(Activity::Kind::operation)},
@@ -214,6 +215,15 @@ Json summarize(const Trace& trace, double wall_ms) {
           {"by_layer", layers},
           {"by_name", names},
           {"transfers", transfers}};
+}
+
+std::string slower_when_traced(const Json& summary) {
+  const double wall_ms = summary.at("wall_ms"), busy_ms = summary.at("busy_ms");
+  if (summary.at("kernel_launches").is_null() || busy_ms <= 1.02 * wall_ms) return "";
+  return fmt::format(
+      "the GPU was slower while traced: {:.4g} ms of work, a step without tracing takes {:.4g} ms; how busy "
+      "it was is not known",
+      busy_ms, wall_ms);
 }
 
 std::string chrome_trace(const Trace& trace) {

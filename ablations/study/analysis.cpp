@@ -9,10 +9,13 @@
 #include "ablations/study/rung_summary.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
+#include "harness/utc.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -212,6 +215,18 @@ std::optional<size_t> number_rungs(const Plan& plan, const Measured& measured, s
   return last;
 }
 
+// The lowest and the highest median of a rung's runs: a run that is throttled evenly shows in no run by itself. 0 where
+// nobody watched.
+std::pair<double, double> sm_clocks(const RunsByRepeat& runs) {
+  std::pair<double, double> range{0, 0};
+  for (const auto& [repeat, run] : runs) {
+    if (!run.sm_clock_mhz) continue;
+    range.first = range.second == 0 ? *run.sm_clock_mhz : std::min(range.first, *run.sm_clock_mhz);
+    range.second = std::max(range.second, *run.sm_clock_mhz);
+  }
+  return range;
+}
+
 // What makes a rung's number doubtful although it counts, and why it is compared with none.
 void warn_of_rungs(const Plan& plan, const Measured& measured, const Json& rungs, Json& warnings) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
@@ -223,6 +238,9 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Json& rungs
     };
     if (const auto failure = measured.failures.find(i); failure != measured.failures.end()) {
       warn(failure->second.reason);
+    }
+    if (const auto [low, high] = sm_clocks(data); low < 0.95 * high) {
+      warn(fmt::format("the GPU ran its runs at different clocks, the median from {:.0f} to {:.0f} MHz", low, high));
     }
     if (const auto previous = rung_below(plan, i); plan.mode == Mode::cumulative && rung.peer.empty() && previous &&
                                                    rungs[i].at("status") == "measured" &&
@@ -236,6 +254,26 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Json& rungs
     const Json calls = harness::field_or_null(data.begin()->second.observations, "cuda_calls");
     if (const Json reason = harness::field_or_null(calls, "unavailable"); reason.is_string()) {
       warn("launches, and what the host waits for, could not be counted: " + reason.get<std::string>());
+    }
+  }
+}
+
+// Rungs are compared within a repeat, because its runs share what the machine was like. Resumed on another day they do
+// not.
+void warn_of_sittings(const Measured& measured, Json& warnings) {
+  constexpr double pause_h = 0.5;
+  std::map<int64_t, std::map<std::string, double>> repeats;  // when the runs of each began, and how long they took
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    for (const auto& [repeat, run] : runs) repeats[repeat][run.started] = run.duration_s;
+  }
+  for (const auto& [repeat, runs] : repeats) {
+    for (auto run = runs.begin(), next = std::next(run); next != runs.end(); ++run, ++next) {
+      const double paused_h = harness::hours_between(run->first, next->first).value_or(0) - run->second / 3600;
+      if (paused_h <= pause_h) continue;
+      warnings.push_back(
+          fmt::format("repeat {} was interrupted for {:.1f} hours: what tells its runs before from those "
+                      "after may be the machine, not the rungs",
+                      repeat + 1, paused_h));
     }
   }
 }
@@ -279,6 +317,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   add_explanations(plan, folder, rungs);
   warn_of_rungs(plan, measured, rungs, warnings);
   warn_of_disturbances(measured, warnings);
+  warn_of_sittings(measured, warnings);
   warn_of_load(environment, warnings);
 
   const bool is_missing_runs =

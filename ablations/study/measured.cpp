@@ -64,6 +64,11 @@ RunData run_data(const Json& record) {
   if (const auto joules = monitor.find("joules_per_token"); joules != monitor.end() && joules->is_number()) {
     run.joules_per_token = *joules;
   }
+  if (const auto clock = monitor.find("sm_clock_mhz"); clock != monitor.end() && clock->is_object()) {
+    run.sm_clock_mhz = clock->at("median");
+  }
+  run.started = record.at("started");
+  run.duration_s = record.at("duration_s");
   return run;
 }
 

@@ -20,7 +20,9 @@ struct RunData {
   int64_t skipped_steps = 0;  // by the gradient scaler
   double flops_per_step = 0;
   harness::Json memory, proofs, observations;
-  std::optional<double> joules_per_token;
+  std::optional<double> joules_per_token, sm_clock_mhz;
+  std::string started;    // UTC
+  double duration_s = 0;  // of the whole process
   std::string disturbed;  // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
   // Why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none.
   std::string unwatched;

@@ -1,7 +1,7 @@
 """Where a step's time goes: the phases of each traced rung, and the time in which the device did nothing.
 
 The surprising thing: a stack may end elsewhere than the ladder's bar. Phases are timed under tracing, and operations that run at
-the same time count twice; idle time is what the busy time leaves of a step without tracing.
+the same time count twice; idle time is what the busy time leaves of a step, on a GPU of one without tracing.
 """
 
 from charts import Chart, Missing
@@ -83,7 +83,9 @@ def draw(part):
     if not any(traced(r) for r in own_rungs(study)):
         return Missing("`ladder ablate --explain` traces each rung, too")
     data, parts = rows(study)
+    kinds = {rung["profile"]["launch_bound_percent"] is not None for rung in own_rungs(study) if traced(rung)}
+    of = {(True,): "of a step without tracing", (False,): "of the traced step",
+          (False, True): "of a step without tracing, on a CPU of the traced one"}[tuple(sorted(kinds))]
     lines = [*about(study), "bars: median step under tracing, overlapping operations count twice; one trace, no interval",
-             "idle, busy: of a step without tracing" + (" · launch-bound: of the traced time, waiting for the host's next call"
-                                                       if any(d["launch"] != "—" for d in data) else "")]
+             f"idle, busy: {of}" + (" · launch-bound: of the traced time, waiting for the host's next call" if True in kinds else "")]
     return Chart(finding(study), lines + warning_line(study), drawing(data, parts, False), drawing(data, parts, True))

@@ -96,6 +96,13 @@ TEST(TraceSummary, CountsADevicesTime) {
   EXPECT_NEAR(summary.at("transfers")[0].at("bytes").get<double>(), 4096, 1e-9);
 }
 
+TEST(TraceSummary, AGpuSlowerThanWithoutTracingIsTold) {
+  EXPECT_EQ(slower_when_traced(summarize(eager(), 0.3)), "");
+  const Json summary = summarize(eager(), 0.2);  // 0.3 ms of work
+  EXPECT_EQ(summary.at("busy_percent"), 100);
+  EXPECT_NE(slower_when_traced(summary).find("0.3 ms of work, a step without tracing takes 0.2 ms"), std::string::npos);
+}
+
 // Three steps of a CPU, the second of which was disturbed: 100 us more in one operation.
 Trace three_steps(int64_t product_us = 50) {
   Trace trace{.activities = {}, .steps = 3, .begin_ns = 0, .end_ns = 0};
@@ -128,6 +135,10 @@ TEST(TraceSummary, IsOfTheStepOfMedianLength) {
   EXPECT_NEAR(summary.at("least_busy_ms").get<double>(), 0.070, 1e-9);
   EXPECT_NEAR(summary.at("most_busy_ms").get<double>(), 0.171, 1e-9);
   EXPECT_EQ(summary.at("gaps").at("count"), 2);
+  // Of the traced step: 0.1 ms is what another step took, without the tracer's own time in every operation.
+  EXPECT_NEAR(summary.at("busy_percent").get<double>(), 100.0 * 72 / 92, 1e-9);
+  EXPECT_NEAR(summary.at("idle_ms").get<double>(), 0.020, 1e-9);
+  EXPECT_EQ(slower_when_traced(summarize(three_steps(), 0.01)), "");
   const Json row = by(summary.at("by_name"), "name").at("aten::embedding_backward");
   EXPECT_NEAR(row.at("ms").get<double>(), 0.020, 1e-9);
   EXPECT_NEAR(row.at("min_ms").get<double>(), 0.020, 1e-9);

@@ -241,6 +241,38 @@ TEST_F(Analysis, RunsThatNobodyWatchedAreNamed) {
   EXPECT_NE(warned(monitor).find("the driver shows no process"), std::string::npos);
 }
 
+TEST_F(Analysis, ARepeatInTwoSittingsIsTold) {
+  const auto warnings = [&](const char* started) {
+    Json record = good(run_of(1, 2), 60);
+    record["started"] = started;
+    record["duration_s"] = 1800;
+    write(run_of(1, 2), record);
+    return study()["warnings"].dump();
+  };
+  EXPECT_EQ(warnings("2026-01-01T00:20:00Z").find("interrupted"), std::string::npos);
+  EXPECT_NE(warnings("2026-01-01T14:00:00Z").find("repeat 3 was interrupted for 14.0 hours"), std::string::npos);
+}
+
+TEST_F(Analysis, ARunAtAnEvenlyLowerClockIsTold) {
+  const auto warnings = [&](double clock) {
+    Json record = good(run_of(1, 0), 50);
+    for (const auto& [repeat, mhz] : {std::pair{0, 1980.0}, {1, clock}}) {
+      record = good(run_of(1, repeat), 50);
+      record["monitor"] = {
+          {"samples", 3}, {"throttle", Json::array()}, {"other_processes", 0}, {"notes", Json::object()}};
+      for (const char* field :
+           {"memory_clock_mhz", "power_w", "temperature_c", "utilization_percent", "energy_j", "joules_per_token"}) {
+        record["monitor"][field] = nullptr;
+      }
+      record["monitor"]["sm_clock_mhz"] = {{"min", mhz}, {"median", mhz}, {"max", mhz}};
+      write(run_of(1, repeat), record);
+    }
+    return study()["warnings"].dump();
+  };
+  EXPECT_EQ(warnings(1900).find("clocks"), std::string::npos);
+  EXPECT_NE(warnings(1410).find("at different clocks, the median from 1410 to 1980 MHz"), std::string::npos);
+}
+
 TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
   for (int64_t repeat = 0; repeat < 3; ++repeat) {
     write(run_of(0, repeat), failed_record(run_of(0, repeat).id, "out_of_memory", "asked 9 GiB of 8", 1.0));
