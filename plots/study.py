@@ -241,8 +241,8 @@ def worth_words(study):
 
 # ---- how to read it
 
-RATIOS = ("A ratio is the centre of the ratios within each repeat (pairs of runs made next to each other), not the quotient of the "
-          "two medians; the two may differ by the noise.")
+RATIOS = ("A ratio is the centre of the ratios within each repeat, of the two rungs' runs in it, not the quotient of the two medians; "
+          "the two may differ by the noise.")
 A_RUNG = {
     "cumulative": "is the recipe after all edits up to and including this one. “vs previous” compares it with the rung before it, "
                   "where that has a number, “so far” with the reference rung. Above 1× is faster.",
@@ -259,8 +259,10 @@ def how_to_read(study):
         ("A run", f"is one fresh process that trains one recipe: {number_of(plan['warmup_steps'], 'warm-up step')}, then "
                   f"{plan['timed_steps']} timed. The run is the unit of all statistics, never the step."),
         ("The number", f"of a rung is: {statistics['center']}."),
-        ("The interval", f"({confidence(study)}) is: {statistics['interval']}. Where it includes 1× the rung made no clear difference. A "
-                         "single run has no interval."),
+        ("Tokens/s", "are a step's tokens divided by that time: those of the median step, not of a whole run."),
+        ("The interval", f"({confidence(study)}) is: {statistics['interval']}. Where it includes 1× the rung made no clear difference. Of "
+                         f"comparisons with nothing to find, about {100 * (1 - statistics['confidence']):.3g} in 100 show a clear "
+                         "difference by chance. A single run has no interval."),
         ("The guard", "compares a rung's losses with the reference rung's. Where they leave the tolerance the rung computes something "
                       "else, and its speedup is void."),
     ]

@@ -91,9 +91,15 @@ def test_full_study(tmp_path):
     assert "\n- **Proofs: 7 of 7 passed** (what the runs were seen to do, not what was switched on)\n" in report
     for section in [words_of.RATIOS, "## How to read this", "### 6. + zero copy data", "35 planned (5 per rung), 35 ok; order seed 42",
                     "`cpu.model` | `Example`", "ladder ablate --ladder gpt2", "bootstrap over runs, percentile",
+                    "- **Tokens/s** are a step's tokens divided by that time",
+                    "Of comparisons with nothing to find, about 5 in 100 show a clear difference by chance.",
                     "What SDPA attention does. And why it helps.", "| `field_3` | `false` | `true` |",
                     "| `attention` | passed | the fused kernel | 1 launch per step |", "largest deviation 0.0031 nats"]:
         assert section in report, section
+
+
+def test_the_two_runs_of_a_pair_share_a_repeat_and_are_no_neighbours():
+    assert "within each repeat" in words_of.RATIOS and "next to each other" not in words_of.RATIOS
 
 
 def test_every_number_stands_in_the_study():
