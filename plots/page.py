@@ -81,8 +81,8 @@ def render(shown):
             return ""
         ratio = part["study"]["headline"]["speedup"]
         pairs = words.number_of(ratio["pairs"], "pair") + " of runs"
-        said = (f"{part['confidence']} interval {words.between(ratio['lo'], ratio['hi'], words.times)}, {pairs}"
-                if ratio["lo"] is not None and ratio["hi"] is not None else f"{pairs}, no interval")
+        said = (pairs if words_of.no_interval(ratio) else
+                f"{part['confidence']} interval {words.between(ratio['lo'], ratio['hi'], words.times)}, {pairs}")
         return markupsafe.Markup(" <small>{}</small>").format(said)
 
     environment.filters.update(

@@ -69,9 +69,16 @@ def reason(rung):
     return f"{word}: {why}"
 
 
+def no_interval(ratio):
+    """What a title says of a ratio without an interval, which shows nothing by itself; empty where there is one."""
+    if ratio["lo"] is not None and ratio["hi"] is not None:
+        return ""
+    return "one run each, no interval" if ratio.get("pairs", ratio.get("repeats")) == 1 else "no interval"
+
+
 def unclear(ratio):
     """True where the interval includes 1: the data do not say which way it went."""
-    return ratio["lo"] is not None and ratio["hi"] is not None and ratio["lo"] <= 1 <= ratio["hi"]
+    return not no_interval(ratio) and ratio["lo"] <= 1 <= ratio["hi"]
 
 
 def slower(ratio):
@@ -105,10 +112,13 @@ def finding(study):
             why = "no rung could be compared with the reference rung"
         return f"No valid speedup: {why}", None, None
     ratio = head["speedup"]
-    if unclear(ratio):
-        words = f"No clear change, {times(ratio['ratio'])}"
+    speedup = times(ratio["ratio"])
+    if why := no_interval(ratio):
+        words = f"{speedup}, {why}"
+    elif unclear(ratio):
+        words = f"No clear change, {speedup}"
     else:
-        words = f"{times(ratio['ratio'])} faster" if ratio["ratio"] >= 1 else f"Slower, {times(ratio['ratio'])} the speed"
+        words = f"{speedup} faster" if ratio["ratio"] >= 1 else f"Slower, {speedup} the speed"
     return words, rungs[head["first"]], rungs[head["last"]]
 
 

@@ -198,7 +198,18 @@ def test_single_run_has_no_whiskers(tmp_path):
     assert "bars: a single run · no interval" in spec["title"]["subtitle"]
     assert WHISKER not in svg
     assert table(report)[1][1] == "1,013"
-    assert "(1 pair of runs, no interval)" in report
+    assert "**2.61×, one run each, no interval** (1 pair of runs):" in report
+    assert "<small>1 pair of runs</small>" in (tmp_path / "out" / "report.html").read_text()
+    assert spec["title"]["text"] == "2.61×, one run each, no interval: 1,512 → 579 ms per step"
+
+
+@pytest.mark.parametrize("ratio", [1.01, 0.99])
+def test_a_ratio_without_an_interval_is_no_claim(ratio):
+    study = make(runs=2)
+    study["headline"]["speedup"].update(ratio=ratio, lo=None, hi=None)
+    assert words_of.finding(valid(study))[0] == f"{ratio}×, no interval"  # of two pairs far from each other
+    study["headline"]["speedup"]["pairs"] = 1  # the only repeat that has both runs
+    assert words_of.finding(valid(study))[0] == f"{ratio}×, one run each, no interval"
 
 
 def test_a_step_is_called_slower_where_its_whole_interval_is_below_1():
