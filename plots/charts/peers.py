@@ -5,7 +5,7 @@ The surprising thing: the ratios are not the bars' own; they are paired within r
 
 from charts import Chart, Missing
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, peers, runs_said, slower, unclear, warning_line
+from study import TITLE_LENGTH, about, has_number, no_interval, own_rungs, peers, runs_said, slower, swept_value, unclear, warning_line
 from theme import BAR, GREY, INK, PARTS, SLOWER_INK
 from words import milliseconds, shorten, times
 
@@ -38,17 +38,23 @@ def rows(study):
 
 
 def finding(study):
-    """The last rung that could be compared, with the fastest of its peers."""
+    """The last rung that could be compared, by name where it is not the ladder's end, with the fastest of its peers. Times that
+    a title has no room for are left to the bars."""
     compared = [(own, pair, peer) for own, pair, peer in peers(study)
                 if pair["ratio"] is not None and has_number(own) and has_number(peer)]
     if not compared:
         return "No rung could be compared with PyTorch"
     own, pair, peer = min((one for one in compared if one[0] is compared[-1][0]), key=lambda one: one[1]["ratio"])
+    name, speedup = shorten(peer["title"], 30), f"{times(pair['ratio'])} as fast"
+    if study["mode"] != "cumulative" or own is not own_rungs(study)[-1]:
+        name += f" at “{shorten(swept_value(study, own) + own['title'], 22)}”"
+    if why := no_interval(pair):
+        words = shorten(f"{speedup} as {name}", TITLE_LENGTH - len(why) - 2) + f", {why}"
+    else:
+        words = f"No clear difference from {name}, {speedup}" if unclear(pair) else f"{speedup} as {name}"
     ms = f"{milliseconds(own['ms_per_step']['median'])} against {milliseconds(peer['ms_per_step']['median'])}"
-    name = shorten(peer["title"], 30)
-    if unclear(pair):
-        return shorten(f"No clear difference from {name}, {times(pair['ratio'])} as fast: {ms} per step", TITLE_LENGTH)
-    return shorten(f"{times(pair['ratio'])} as fast as {name}: {ms} per step", TITLE_LENGTH)
+    whole = f"{words}: {ms} per step"
+    return whole if len(whole) <= TITLE_LENGTH else shorten(words, TITLE_LENGTH)
 
 
 def drawing(data, narrow):

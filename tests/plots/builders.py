@@ -166,7 +166,7 @@ def with_peers(*ratios, runs=5):
         for field in ("median", "lo", "hi"):
             twin["ms_per_step"][field] = None if twin["ms_per_step"][field] is None else twin["ms_per_step"][field] * ratio
         own["peers"].append({"peer": "pytorch", "rung": twin["index"], "ratio": ratio, "lo": ratio - half if half else None,
-                             "hi": ratio + half if half else None})
+                             "hi": ratio + half if half else None, "pairs": runs})
         study["rungs"].append(twin)
     return valid(study)
 
