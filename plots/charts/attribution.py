@@ -5,7 +5,7 @@ The surprising thing: worths are drawn on a logarithmic axis from 1, where twice
 """
 
 from charts import Chart, Missing
-from study import METHODS, WORTHS, about, confidence, own_rungs, slower, unclear, warning_line
+from study import METHODS, WORTHS, about, confidence, no_interval, own_rungs, slower, unclear, warning_line
 from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_BAR, axis, legend
 from words import between, clean, number_of, shorten, times
 
@@ -125,22 +125,43 @@ def drawing(listed, first_method, narrow):
     return {"width": width, "height": height, "data": {"values": lines}, "layer": layers}
 
 
+def rivals(numbers, one):
+    """The others that may be worth as much as this one, for all that the intervals say."""
+    return [w for w in numbers if w is not one
+            and (no_interval(w) or no_interval(one) or w["lo"] <= one["hi"] and one["lo"] <= w["hi"])]
+
+
 def finding(listed, method):
+    def name(worth):
+        return f"“{shorten(worth['title'], 30)}”"
+
+    def number(worth):
+        return f"{name(worth)} {times(worth['ratio'])}"
+
     numbers = sorted((w for w in listed if w["method"] == method and w["ratio"] is not None), key=lambda w: -w["ratio"])
     if not numbers:
         return "No optimization has a number"
-    if all(unclear(worth) for worth in numbers):
-        return (f"No optimization makes a clear difference: at most {times(numbers[0]['ratio'])}, "
-                f"“{shorten(numbers[0]['title'], 30)}”")
+    largest, least = numbers[0], numbers[-1]
+    if all(no_interval(w) for w in numbers):
+        told = number(largest) if largest is least else f"From {number(largest)} to {number(least)}"
+        return f"{told}, {no_interval(max(numbers, key=lambda w: w['repeats']))}"
     # What may be nothing is not what is worth most.
-    most, least = next(worth for worth in numbers if not unclear(worth)), numbers[-1]
-    name = f"“{shorten(most['title'], 30)}”"
+    clear = [w for w in numbers if not no_interval(w) and not unclear(w)]
+    if not clear:
+        return f"No optimization makes a clear difference; the largest measured: {number(largest)}"
+    most = clear[0]
     if slower(most):
-        return f"No optimization clearly helps; {name} clearly costs time, {times(most['ratio'])}"
-    if most is least:
-        return f"{name} is worth {times(most['ratio'])}"
-    return (f"{name} is worth most, {times(most['ratio'])}; “{shorten(least['title'], 30)}” least, {times(least['ratio'])}"
-            + (", no clear difference" if unclear(least) else ""))
+        return f"No optimization clearly helps; {name(most)} clearly costs time, {times(most['ratio'])}"
+    equals = rivals(numbers, most)
+    if most is least or any(w not in clear for w in equals):
+        return f"{name(most)} is worth {times(most['ratio'])}"
+    if equals:
+        told = f"{number(most)} or {number(equals[0]) if len(equals) == 1 else f'one of {len(equals)} others'} is worth most"
+    else:
+        told = f"{name(most)} is worth most, {times(most['ratio'])}"
+    if not rivals(numbers, least):
+        told += f"; {name(least)} least, {times(least['ratio'])}" + (", no clear difference" if unclear(least) else "")
+    return told
 
 
 def chart(study, listed, method, lines):

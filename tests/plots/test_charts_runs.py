@@ -10,6 +10,7 @@ from drawings import drawn, golden, values
 
 import charts
 import theme
+from charts import attribution
 
 
 def data(drawing):
@@ -199,10 +200,27 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
 def test_attribution_without_intervals_says_so_and_a_ladder_has_none():
     chart = draw("attribution", {"study": study_of("one-at-a-time", worth("bf16", 1.5, "one_at_a_time", half=None, repeats=1))})
     drawn(chart)
-    assert "bars: a single run, no interval" in chart.lines and chart.finding == "“bf16” is worth 1.50×"
+    assert "bars: a single run, no interval" in chart.lines and chart.finding == "“bf16” 1.50×, one run each, no interval"
     assert "`ladder ablate --mode leave-one-out`" in draw("attribution", part_of(make())).run
     drawn(draw("attribution", {"study": study_of("factorial", *[worth(f"{i}{NASTY}", 1.1, "shapley") for i in range(40)])}))
     drawn(draw("attribution", {"study": study_of("factorial", worth("a", None, "shapley"))}))
+
+
+def test_attribution_ranks_only_what_its_intervals_tell_apart():
+    def title(*worths):
+        return attribution.finding([worth(name, ratio, "shapley", **more) for name, ratio, more in worths], "shapley")
+
+    once, wide = {"half": None, "repeats": 1}, {"half": 0.5}
+    assert title(("a", 1.3, {}), ("b", 1.2, {"half": 0.01}), ("c", 1.1, {})) == "“a” is worth most, 1.30×; “c” least, 1.10×"
+    assert title(("a", 1.20, {}), ("b", 1.18, {}), ("c", 1.01, {})) == "“a” 1.20× or “b” 1.18× is worth most; “c” least, 1.01×, no clear difference"
+    assert title(("a", 1.20, {}), ("b", 1.19, {}), ("c", 1.18, {})) == "“a” 1.20× or one of 2 others is worth most"
+    assert title(("a", 1.50, {}), ("b", 1.01, {}), ("c", 1.00, {})) == "“a” is worth most, 1.50×"
+    # Of what may be nothing, or has no interval, the title does not speak; nor is the other one worth most beside it.
+    assert title(("a", 1.40, {}), ("b", 1.20, wide)) == "“a” is worth 1.40×"
+    assert title(("a", 1.40, once), ("b", 1.20, {}), ("c", 1.01, {})) == "“b” is worth 1.20×"
+    assert title(("a", 1.40, once), ("b", 1.00, {})) == "No optimization makes a clear difference; the largest measured: “a” 1.40×"
+    assert title(("a", 1.40, once), ("b", 1.20, once)) == "From “a” 1.40× to “b” 1.20×, one run each, no interval"
+    assert title(("a", 1.40, {"half": None, "repeats": 2}), ("b", 1.20, once)) == "From “a” 1.40× to “b” 1.20×, no interval"
 
 
 def test_orders_put_two_studies_of_one_setting_together():
