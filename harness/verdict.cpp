@@ -1,6 +1,5 @@
 #include "harness/verdict.h"
 
-#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
 #include <cmath>
@@ -61,8 +60,8 @@ double noise_floor_of_sessions(std::span<const double> sessions) {
   const Estimate one_more = ratio_to_earlier(1, sessions);
   const double half = std::log(one_more.interval->hi / one_more.center);
   const boost::math::students_t t(static_cast<double>(sessions.size() - 1));
-  const double sd = half / boost::math::quantile(t, 0.5 + confidence / 2);
-  return std::exp(half + sd * boost::math::quantile(boost::math::normal(), 0.95)) - 1;
+  // That the next session's deviation, over the sessions' own, is one of Student's, too, makes the 95 % exact.
+  return std::exp(half * (1 + boost::math::quantile(t, 0.95) / boost::math::quantile(t, 0.5 + confidence / 2))) - 1;
 }
 
 }  // namespace harness

@@ -9,6 +9,8 @@
 
 namespace harness {
 
+inline constexpr double usual_min_effect = 0.02;  // the least ratio minus 1 that matters, where nobody says another
+
 // regression, improvement: slower or faster by more than the least effect that matters. same: neither. inconclusive:
 // these runs cannot tell.
 enum class Verdict { regression, improvement, same, inconclusive };
@@ -47,7 +49,7 @@ constexpr double hours_between_sessions = 12;
 double noise_floor(std::span<const double> differences, int64_t pairs);
 
 // The same for one session that is judged by ratio_to_earlier (harness/stats.h) against at least two `sessions` of one
-// program, each of them its median; as if these knew how sessions differ.
+// program, each of them its median; found in 95 % of such sets of sessions, where sessions differ normally.
 double noise_floor_of_sessions(std::span<const double> sessions);
 
 }  // namespace harness

@@ -7,7 +7,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/study/verify.h"
+#include "ablations/study/seal.h"
 #include "files/printable.h"
 #include "harness/environment.h"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/plan/modes.h"
+#include "harness/verdict.h"
 
 #include <cstdint>
 #include <string>
@@ -63,7 +64,7 @@ struct GateFlags {
   std::string baselines = "results/baselines";
   std::string ladder, out;
   std::vector<std::string> rungs;  // empty: the last that applies here
-  double min_effect = 0.02;
+  double min_effect = harness::usual_min_effect;
   int64_t pairs = 0;    // 0: 8, or 16 to calibrate
   int64_t top_up = -1;  // pairs more where those leave it open; -1: as many again
   int64_t limit_s = 900;
@@ -76,7 +77,7 @@ struct GateFlags {
 
 struct CompareFlags {
   std::string base, head;
-  double min_effect = 0.02;
+  double min_effect = harness::usual_min_effect;
   bool force = false, json = false, markdown = false;
 };
 
@@ -88,7 +89,7 @@ struct ReportFlags {
 
 struct HistoryFlags {
   std::string folder, out;
-  double min_effect = 0.02;
+  double min_effect = harness::usual_min_effect;
   bool json = false, fail_on_slowdown = false;
 };
 

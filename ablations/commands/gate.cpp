@@ -207,11 +207,13 @@ Plan open_gate(const fs::path& folder) {
 }
 
 // The verdict of a gate that has come to its end. It is not judged again: what it has saved would be compared with
-// itself. None where a run is missing.
+// itself. None where a run is missing, or what it was to save.
 std::optional<Json> ended_verdict(const Plan& plan, const fs::path& folder) {
   if (!fs::exists(folder / "gate.json")) return std::nullopt;
   Json verdict = harness::read_json(folder / "gate.json", "gate");
   if (verdict.at("verdict") == "UNFIT" || verdict.at("verdict") == "FAILED") return std::nullopt;
+  const auto is_there = [](const Json& file) { return fs::exists(file.get<std::string>()); };
+  if (!std::ranges::all_of(verdict.at("saved"), is_there)) return std::nullopt;
   const auto pairs = verdict.at("pairs").get<int64_t>();
   const auto is_missing = [&](const PlannedRun& run) {
     return run.repeat < pairs && !fs::exists(record_file(folder, run.id));
@@ -278,7 +280,8 @@ int gate(const GateFlags& flags) {
   const std::vector<std::string> failures = earlier_failures(out);
   const Programs programs{};  // every arm names its own
   const int64_t declared = plan.repeats - plan.gate->top_up;
-  Json verdict;
+  Judgement judged;
+  Json& verdict = judged.verdict;
   for (const int64_t pairs : {declared, plan.repeats}) {
     const Plan part = first_pairs(plan, pairs);
     fmt::print(stderr, "{} runs of {} steps into {}\n", part.runs.size(), plan.warmup_steps + plan.timed_steps,
@@ -288,7 +291,7 @@ int gate(const GateFlags& flags) {
                  files::printable(out.string()));
       return 130;
     }
-    verdict = gate_verdict(part, out, pairs, pairs > declared);
+    judged = gate_verdict(part, out, pairs, pairs > declared);
     if (verdict.at("verdict") != "INCONCLUSIVE" || pairs == plan.repeats) break;
     fmt::print(stderr, "inconclusive after {} pairs: the declared top-up of {} follows\n", pairs, plan.repeats - pairs);
   }
@@ -296,7 +299,9 @@ int gate(const GateFlags& flags) {
     const auto is_reason = [&](const Json& reason) { return line.ends_with(": " + reason.get<std::string>()); };
     if (std::ranges::none_of(verdict["reasons"], is_reason)) verdict["warnings"].push_back(line);
   }
+  // First, for what was kept already would be compared with itself.
   harness::write_json(out / "gate.json", verdict, "gate");
+  keep(judged.files);
   files::write_file(out / "summary.md", gate_markdown(verdict));
   return show(verdict, out, flags.json);
 }

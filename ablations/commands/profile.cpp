@@ -9,6 +9,7 @@
 #include "ablations/profile/rates.h"
 #include "ablations/profile/roofline.h"
 #include "ablations/profile/trace_run.h"
+#include "ablations/run/memory.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"

@@ -5,9 +5,9 @@
 #include "ablations/commands/draw.h"
 #include "ablations/report/compare_table.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/study/seal.h"
 #include "ablations/study/study_files.h"
 #include "ablations/study/study_place.h"
-#include "ablations/study/verify.h"
 #include "ablations/text/style.h"
 #include "files/printable.h"
 
@@ -46,7 +46,7 @@ StudyFiles read_study(const StudyPlace& place) {
   }
   StudyFiles study = computed_study(plan, place.folder());
   study.source = place.name();
-  if (has_edited_records(changes_since(place.folder()), place.folder())) {
+  if (has_edited_records(study.edits, place.folder())) {
     study.study["warnings"].push_back(
         "records are not what they were when the study was made; `ladder verify` says which");
   }
@@ -57,23 +57,22 @@ StudyFiles read_study(const StudyPlace& place) {
 // is no reason not to draw it elsewhere.
 void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out) {
   const fs::path& folder = place.folder();
-  const std::vector<Finding> changes = changes_since(folder);
-  const bool keeps = has_edited_records(changes, folder);
+  const bool keeps = has_edited_records(study.edits, folder);
   try {
-    if (!place.is_packed() && !keeps) harness::write_json(folder / "study.json", study.study, "study");
+    if (!place.is_packed() && !keeps) harness::write_json(folder / study_file, study.study, "study");
   } catch (const std::system_error& error) {
     if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
       throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
     }
     fmt::print(stderr, "note: {}; what is drawn was computed from the records all the same\n", printable(error.what()));
   }
-  for (const Finding& change : changes) {
-    fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(change.file),
-               printable(change.stored), printable(change.expected));
+  for (const Finding& edit : study.edits) {
+    fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(edit.file),
+               printable(edit.stored), printable(edit.expected));
   }
   if (keeps) {
     fmt::print(stderr, "note: {} is left as it is; where the records are right, delete it and draw the report again\n",
-               printable((folder / "study.json").string()));
+               printable((folder / study_file).string()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/modes.h"
 #include "harness/json_file.h"
+#include "harness/verdict.h"
 
 #include <cstdint>
 #include <optional>
@@ -21,7 +22,7 @@ struct PlannedRun {
 
 // What a gate declares before its first run.
 struct GateTerms {
-  double min_effect = 0.02;
+  double min_effect = harness::usual_min_effect;
   int64_t top_up = 0;     // of the plan's repeats, so many come only if the others leave it open
   std::string baselines;  // the folder with baselines and noise floors
   bool calibrates = false, saves = false, force = false;

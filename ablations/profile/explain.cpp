@@ -1,6 +1,7 @@
 #include "ablations/profile/explain.h"
 
 #include "ablations/profile/kernel_name.h"
+#include "ablations/profile/trace_summary.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 
@@ -86,11 +87,11 @@ std::string arrow(const std::string& before, const std::string& after) { return 
 // A count: "1,412", "3".
 std::string whole(double value) { return value < 99.5 ? fmt::format("{:.0f}", value) : number(std::round(value)); }
 
-Entry busy_of(const Json& summary) {
+Entry work_of(const Json& summary) {
   return {.ms = summary.at("busy_ms"), .least_ms = summary.at("least_busy_ms"), .most_ms = summary.at("most_busy_ms")};
 }
 
-double share(const Json& summary) { return std::max(0.0, 100.0 - summary.at("busy_percent").get<double>()); }
+double idle_percent(const Json& summary) { return 100 - busy_of(summary).percent; }
 
 // "softmax_warp_forward (12, 9.31 ms)", the longest first, at most three.
 std::string listed(const Json& names, const std::string& change, double least_ms) {
@@ -123,8 +124,8 @@ std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
     if (std::abs(launches(a) - launches(b)) >= 1) {
       clauses.push_back(fmt::format("{} launches became {}", whole(launches(a)), whole(launches(b))));
     }
-    if (std::abs(share(a) - share(b)) >= 1) {
-      clauses.push_back(fmt::format("idle {:.0f} % -> {:.0f} %", share(a), share(b)));
+    if (std::abs(idle_percent(a) - idle_percent(b)) >= 1) {
+      clauses.push_back(fmt::format("idle {:.0f} % -> {:.0f} %", idle_percent(a), idle_percent(b)));
     }
   }
   const char* what = gpu ? "kernels" : "operations";
@@ -137,11 +138,11 @@ std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
     const std::string text = listed(explanation.at("names"), change, least);
     if (!text.empty()) clauses.push_back(text);
   }
-  const Entry busy_a = busy_of(a), busy_b = busy_of(b);
-  if (std::abs(busy_a.ms - busy_b.ms) < least || overlap(busy_a, busy_b)) {
-    clauses.push_back(fmt::format("no clear change of the work ({} ms)", number(busy_b.ms)));
+  const Entry work_a = work_of(a), work_b = work_of(b);
+  if (std::abs(work_a.ms - work_b.ms) < least || overlap(work_a, work_b)) {
+    clauses.push_back(fmt::format("no clear change of the work ({} ms)", number(work_b.ms)));
   } else {
-    clauses.push_back(fmt::format("work {} ms", arrow(number(busy_a.ms), number(busy_b.ms))));
+    clauses.push_back(fmt::format("work {} ms", arrow(number(work_a.ms), number(work_b.ms))));
   }
   std::vector<std::string> phases;
   for (const Json& phase : explanation.at("phases")) {
@@ -184,12 +185,13 @@ Json explain(const Json& before, const Json& after) {
     if (x.is_null() || y.is_null() || (x == 0 && y == 0)) return;
     totals.push_back({{"what", what}, {"before", x}, {"after", y}, {"unit", unit}});
   };
+  total("step", a.at("wall_ms"), b.at("wall_ms"), "ms");
+  total("work", a.at("busy_ms"), b.at("busy_ms"), "ms");
+  total("busy", busy_of(a).percent, busy_of(b).percent, "%");
   for (const auto& [field, what, unit] :
-       {std::array{"wall_ms", "step", "ms"}, std::array{"busy_ms", "work", "ms"},
-        std::array{"busy_percent", "busy", "%"}, std::array{"launch_bound_percent", "waiting for the host", "%"},
-        std::array{"operations", "operations", ""}, std::array{"kernels", "kernels", ""},
-        std::array{"kernel_launches", "kernel launches", ""}, std::array{"graph_launches", "graph launches", ""},
-        std::array{"copies", "copies", ""}}) {
+       {std::array{"launch_bound_percent", "waiting for the host", "%"}, std::array{"operations", "operations", ""},
+        std::array{"kernels", "kernels", ""}, std::array{"kernel_launches", "kernel launches", ""},
+        std::array{"graph_launches", "graph launches", ""}, std::array{"copies", "copies", ""}}) {
     total(what, a.at(field), b.at(field), unit);
   }
   const auto copied = [](const Json& summary) {
@@ -259,7 +261,7 @@ std::string trace_table(const Json& as_written) {
     text += wrapped(fmt::format("disturbed: {}", flag.get<std::string>()));
   }
   const std::string work =
-      fmt::format("{} ms of work, {} % of it", number(summary.at("busy_ms")), number(summary.at("busy_percent")));
+      fmt::format("{} ms of work, {} % of it", number(summary.at("busy_ms")), number(busy_of(summary).percent));
   const std::string traced = fmt::format("traced, a step takes {} ms", number(summary.at("traced_wall_ms")));
   text += wrapped(fmt::format("step {} ms; {}; {}", number(step), gpu ? work : traced, gpu ? traced : work));
   if (gpu) {

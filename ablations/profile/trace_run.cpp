@@ -1,6 +1,7 @@
 #include "ablations/profile/trace_run.h"
 
 #include "ablations/profile/trace_summary.h"
+#include "ablations/run/memory.h"
 #include "ablations/run/run.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
@@ -9,7 +10,6 @@
 #include "harness/trace.h"
 #include "harness/utc.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -25,12 +25,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // What disturbed the steps since `begin`, timed and traced ones alike, in the words of a run's record.
-Json flags_since(Clock::time_point begin, const std::optional<harness::ProcessorTime>& before, bool on_cuda) {
+Json flags_since(Clock::time_point begin, const std::optional<harness::ProcessorTime>& before, int busy_threads) {
   const auto now = harness::processor_time();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   Json flags = Json::array();
   if (!before || !now) return flags;
-  const int busy_threads = on_cuda ? 1 : at::get_num_threads();
   const std::string flag = harness::flag(
       harness::share_lost(*before, *now, seconds, busy_threads, harness::this_machine().cpu.logical_cores));
   if (!flag.empty()) flags.push_back(flag);
@@ -62,7 +61,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
     trace = harness::trace_operations(workload.labels(), traced_steps, step);
   }
 
-  Json flags = flags_since(begin, processor, workload.on_cuda());
+  Json flags = flags_since(begin, processor, workload.busy_threads());
   const Json summary = summarize(trace, harness::median(timed));
   if (const std::string slower = slower_when_traced(summary); !slower.empty()) flags.push_back(slower);
   const Json environment = harness::environment();

@@ -192,29 +192,38 @@ Json summarize(const Trace& trace, double wall_ms) {
 
   const auto [least_busy, most_busy] = std::ranges::minmax_element(steps, {}, &Step::busy_ns);
   const auto count_of = [&](Activity::Kind kind) { return step.kinds.contains(kind) ? step.kinds.at(kind) : 0; };
-  return {{"steps", trace.steps},
-          {"wall_ms", wall_ms},
-          {"traced_wall_ms", ms(step.ns())},
-          {"busy_ms", ms(step.busy_ns)},
-          {"least_busy_ms", ms(least_busy->busy_ns)},
-          {"most_busy_ms", ms(most_busy->busy_ns)},
-          {"busy_percent",
-           gpu ? std::min(100.0, percent(ms(step.busy_ns), wall_ms)) : percent(ms(step.busy_ns), ms(step.ns()))},
-          {"idle_ms", gpu ? std::max(0.0, wall_ms - ms(step.busy_ns)) : ms(idle_ns)},
-          {"gaps", {{"count", own_gaps.size()}, {"ms", ms(idle_ns)}, {"largest_ms", ms(largest_gap_ns)}}},
-          {"launch_bound_percent", gpu ? Json(percent(ms(waiting_ns), ms(step.ns()))) : Json()},
-          {"operations", count_of(Activity::Kind::operation)},
-          {"kernels", count_of(Activity::Kind::kernel)},
-          {"copies", count_of(Activity::Kind::copy)},
-          {"sets", count_of(Activity::Kind::set)},
-          {"kernel_launches", gpu ? Json(step.launches) : Json()},
-          {"graph_launches", gpu ? Json(step.graph_launches.size()) : Json()},
-          {"unlabelled_ms", ms(step.unlabelled_ns)},
-          {"by_phase", phases},
-          {"by_part", parts},
-          {"by_layer", layers},
-          {"by_name", names},
-          {"transfers", transfers}};
+  Json summary{{"steps", trace.steps},
+               {"wall_ms", wall_ms},
+               {"traced_wall_ms", ms(step.ns())},
+               {"busy_ms", ms(step.busy_ns)},
+               {"least_busy_ms", ms(least_busy->busy_ns)},
+               {"most_busy_ms", ms(most_busy->busy_ns)},
+               {"gaps", {{"count", own_gaps.size()}, {"ms", ms(idle_ns)}, {"largest_ms", ms(largest_gap_ns)}}},
+               {"launch_bound_percent", gpu ? Json(percent(ms(waiting_ns), ms(step.ns()))) : Json()},
+               {"operations", count_of(Activity::Kind::operation)},
+               {"kernels", count_of(Activity::Kind::kernel)},
+               {"copies", count_of(Activity::Kind::copy)},
+               {"sets", count_of(Activity::Kind::set)},
+               {"kernel_launches", gpu ? Json(step.launches) : Json()},
+               {"graph_launches", gpu ? Json(step.graph_launches.size()) : Json()},
+               {"unlabelled_ms", ms(step.unlabelled_ns)},
+               {"by_phase", phases},
+               {"by_part", parts},
+               {"by_layer", layers},
+               {"by_name", names},
+               {"transfers", transfers}};
+  const Busy busy = busy_of(summary);
+  summary.update({{"busy_percent", busy.percent}, {"idle_ms", busy.idle_ms}});
+  return summary;
+}
+
+Busy busy_of(const Json& summary) {
+  const double busy_ms = summary.at("busy_ms");
+  if (summary.at("kernel_launches").is_null()) {
+    return {.percent = percent(busy_ms, summary.at("traced_wall_ms")), .idle_ms = summary.at("gaps").at("ms")};
+  }
+  const double wall_ms = summary.at("wall_ms");
+  return {.percent = std::min(100.0, percent(busy_ms, wall_ms)), .idle_ms = std::max(0.0, wall_ms - busy_ms)};
 }
 
 std::string slower_when_traced(const Json& summary) {

@@ -12,9 +12,17 @@ namespace ablations {
 // Times in ms and counts (results/schemas/trace.v1.json says what they mean) of one of the traced steps: the one of
 // median length, so that what disturbed another is not in it, and with each time the least and the most of all steps.
 // `wall_ms`: what a step takes without tracing. On a GPU the activities counted are the device's, on a CPU the
-// outermost operations. Busy and idle are parts of `wall_ms` on a GPU, whose kernels take no longer when traced; on a
-// CPU of the traced step, because each operation does. Throws std::invalid_argument for a trace of no steps.
+// outermost operations. Throws std::invalid_argument for a trace of no steps.
 harness::Json summarize(const harness::Trace& trace, double wall_ms);
+
+struct Busy {
+  double percent, idle_ms;
+};
+
+// How much of a step something ran, and what that leaves: on a GPU of a step without tracing, whose kernels take no
+// longer when traced; on a CPU of the traced step, because there each operation does. Computed of a summary's other
+// fields: earlier versions wrote a CPU's otherwise.
+Busy busy_of(const harness::Json& summary);
 
 // Why a GPU's busy share means nothing: its work took 2 % longer than a whole step without tracing, at other clocks,
 // say. Empty where it does mean something.

@@ -24,12 +24,6 @@ std::optional<harness::Json> made_by_child(const Plan& plan, const PlannedRun& r
                                            const std::filesystem::path& folder,
                                            const std::function<void(std::string_view)>& on_line);
 
-// Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
-std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
-
-// The run's record in the study's folder where fault_of finds nothing; null where there is none such.
-harness::Json good_record(const std::filesystem::path& folder, const Plan& plan, const PlannedRun& run);
-
 // The script that does the work of a planned run in PyTorch.
 std::filesystem::path peer_script();
 

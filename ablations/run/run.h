@@ -18,13 +18,6 @@ namespace ablations {
 // together.
 harness::Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step);
 
-// {"peak_bytes", "peak_source", on a GPU "reserved_peak_bytes"} of this process so far.
-harness::Json peak_memory(const model::Recipe& recipe);
-
-// From here on peak_memory() is of what is to come: PyTorch's allocator gives back what it has in reserve and begins
-// anew. On a CPU where the kernel has no /proc/self/clear_refs the peak stays.
-void reset_peak_memory(const model::Recipe& recipe);
-
 // The record's "summary" of its timed steps, in ms. Throws std::invalid_argument for none.
 harness::Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
 

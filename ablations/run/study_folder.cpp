@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <vector>
 
 namespace ablations {
 
 namespace fs = std::filesystem;
+using harness::Json;
 
 void create_study(const Plan& plan, const fs::path& folder) {
   if (fs::exists(folder / "plan.json")) {
@@ -30,6 +32,43 @@ fs::path record_file(const fs::path& folder, const std::string& run_id) {
 }
 
 fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_extension(".flagged.json"); }
+
+std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run) {
+  if (record.at("status") != "ok") return "it says that it failed";
+  if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
+  // Read, so that a field which the record's program did not have yet counts as its default.
+  if (model::recipe_from_json(record.at("recipe"), "its recipe") != plan.rungs[run.rung].recipe)
+    return "its recipe is not the planned one";
+  if (record.at("timing").at("warmup_steps") != plan.warmup_steps)
+    return "its steps of warm-up are not the planned ones";
+  const Shape shape = shape_of(plan, run.rung);
+  const Json& workload = record.at("workload");
+  if (workload.at("model") != plan.model) return "its model is not the planned one";
+  if (workload.at("seed") != plan.seed) return "its seed is not the planned one";
+  if (workload.at("batch") != shape.B || workload.at("context") != shape.T ||
+      workload.at("accumulation") != shape.accumulation ||
+      (shape.positions > 0 && workload.value("positions", shape.positions) != shape.positions)) {
+    return "its steps are not of the planned size";
+  }
+  const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
+  for (const char* series : {"step_ms", "loss", "page_faults"}) {
+    if (record.at("timing").at(series).size() != steps) {
+      return fmt::format("{} values of {}, {} planned", record.at("timing").at(series).size(), series, steps);
+    }
+  }
+  return "";
+}
+
+Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
+  const fs::path file = record_file(folder, run.id);
+  if (!fs::exists(file)) return {};
+  try {
+    Json record = harness::read_json(file, "record");
+    return fault_of(record, plan, run).empty() ? record : Json();
+  } catch (const std::invalid_argument&) {
+    return {};
+  }
+}
 
 fs::path trace_file(const fs::path& folder, const Rung& rung) {
   return folder / "traces" / (name_of(rung) + ".trace.json");

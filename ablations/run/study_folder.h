@@ -10,6 +10,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
+#include "harness/json_file.h"
 
 #include <filesystem>
 #include <string>
@@ -27,6 +28,12 @@ std::filesystem::path record_file(const std::filesystem::path& folder, const std
 
 // Where the first record of a run is kept that was made again, by the path of the second.
 std::filesystem::path flagged_file(const std::filesystem::path& record);
+
+// Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
+std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
+
+// The run's record in the folder where fault_of finds nothing; null where there is none such.
+harness::Json good_record(const std::filesystem::path& folder, const Plan& plan, const PlannedRun& run);
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);
 

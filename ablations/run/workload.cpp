@@ -84,6 +84,8 @@ Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
   label(harness::nvtx_tool_attached());
 }
 
+int Gpt2Workload::busy_threads() const { return on_cuda() ? 1 : at::get_num_threads(); }
+
 void Gpt2Workload::label(bool follow_autograd) {
   labels_.reset();
   labels_ = std::make_unique<harness::Labels>(follow_autograd);

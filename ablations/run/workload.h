@@ -59,6 +59,10 @@ class Gpt2Workload : public harness::Workload {
   void synchronize() override { trainer_.synchronize(); }
   [[nodiscard]] bool on_cuda() const override { return options_.recipe.device == model::Device::cuda; }
 
+  // Threads that are busy at the same time. A step on a GPU is prepared by one: this one, and autograd's for the
+  // backward pass.
+  [[nodiscard]] int busy_threads() const;
+
   [[nodiscard]] model::Trainer& trainer() { return trainer_; }
   [[nodiscard]] const model::Config& config() const { return config_; }
   // Every step is labelled, its backward pass only after follow_autograd(), or where an NVTX tool is attached: it costs

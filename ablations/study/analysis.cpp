@@ -1,6 +1,7 @@
 #include "ablations/study/analysis.h"
 
 #include "ablations/profile/explain.h"
+#include "ablations/profile/trace_summary.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/run/workload.h"
 #include "ablations/study/attribution.h"
@@ -117,9 +118,12 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
     if (!plan.rungs[i].peer.empty() || rungs[i].at("status") != "measured" || !fs::exists(file)) continue;
     Json trace = harness::read_json(file, "trace");
     trace["title"] = rungs[i].at("label");
-    for (const char* field : {"busy_percent", "idle_ms", "launch_bound_percent", "by_phase"}) {
-      rungs[i]["profile"][field] = trace.at("summary").at(field);
-    }
+    const Json& summary = trace.at("summary");
+    const Busy busy = busy_of(summary);
+    rungs[i]["profile"] = {{"busy_percent", busy.percent},
+                           {"idle_ms", busy.idle_ms},
+                           {"launch_bound_percent", summary.at("launch_bound_percent")},
+                           {"by_phase", summary.at("by_phase")}};
     // From a CPU to a GPU there is nothing in common to tell.
     if (of && of == rung_below(plan, i) && before.at("device") == trace.at("device")) {
       rungs[i]["explanation"] = explain(before, trace).at("words");

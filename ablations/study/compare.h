@@ -3,6 +3,7 @@
 #pragma once
 
 #include "harness/json_file.h"
+#include "harness/verdict.h"
 
 #include <filesystem>
 #include <string>
@@ -32,7 +33,7 @@ void add_record(Side& side, const std::string& label, const harness::Json& recor
 Side read_side(const std::filesystem::path& path);
 
 struct CompareOptions {
-  double min_effect = 0.02;  // the least ratio minus 1 that matters
+  double min_effect = harness::usual_min_effect;
   bool force = false;
   bool interleaved = false;  // the two sides' runs were made in turn; else the comparison warns of it
 };

@@ -200,68 +200,63 @@ fs::path baseline_of(const fs::path& folder, const Arm& arm) {
   return fs::exists(file) && other_circumstances(file, "baseline", arm.records.front()).empty() ? file : fs::path();
 }
 
-// Stores head's runs as what later ones are judged by; returns the files. Where there is a baseline of these
-// circumstances, only an improvement takes its place: slowdowns that are each too small to matter would add up unseen.
-// That of the same program does not become another one.
-Json save_baselines(const fs::path& folder, const Side& head, const Json& comparison) {
-  Json files = Json::array();
-  for (const Arm& arm : head.arms) {
-    const Json entries = comparison.is_null() ? Json::array() : comparison.at("entries");
-    const bool improved = std::ranges::any_of(entries, [&](const Json& entry) {
+// What head's runs are kept as, for later ones to be judged by. Runs of the baseline's own program are one more session
+// of it, whatever the verdict: how far its sessions are apart is what others are judged by. Of another program, where
+// there is a baseline of these circumstances, only an improvement takes its place: slowdowns that are each too small to
+// matter would add up unseen.
+std::vector<KeptFile> files_to_keep(const Plan& plan, const fs::path& folder, const Side& head, Json& verdict) {
+  std::vector<KeptFile> files;
+  const std::string& word = verdict.at("verdict").get_ref<const std::string&>();
+  const bool is_last_look = word != "INCONCLUSIVE" || verdict.at("pairs") == plan.repeats;
+  const bool may_judge = exit_status(word) == 0 && (plan.gate->saves || word == "IMPROVEMENT");
+  const fs::path to = plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines";
+  const auto improved = [&](const Arm& arm) {
+    const Json& comparison = verdict.at("comparison");
+    return !comparison.is_null() && std::ranges::any_of(comparison.at("entries"), [&](const Json& entry) {
       return entry.at("label") == arm.label && verdict_of(entry) == "IMPROVEMENT";
     });
-    if (const fs::path stored = baseline_of(folder, arm);
-        !stored.empty() && (!improved || is_same_program(read_baseline(stored).records.front(), arm.records.front()))) {
-      continue;
-    }
-    const fs::path file = baseline_file(folder, arm.records.front());
-    fs::create_directories(file.parent_path());
-    harness::write_json(file, baseline_json(arm), "baseline");
-    files.push_back(file.string());
-  }
-  return files;
-}
-
-// What the baseline's own program takes in this session, whatever the verdict: how far its sessions are apart is what
-// others are judged by. Returns the files.
-Json save_sessions(const fs::path& folder, const Side& head, Json& warnings) {
-  Json files = Json::array();
+  };
   for (const Arm& arm : head.arms) {
-    const fs::path stored = baseline_of(folder, arm);
-    if (stored.empty() || !is_same_program(read_baseline(stored).records.front(), arm.records.front())) continue;
-    if (const std::string why = why_no_session(stored, arm); !why.empty()) {
-      warnings.push_back(fmt::format("{}: not counted as a session of the baseline's program: {}", arm.label, why));
-      continue;
+    const fs::path stored = baseline_of(to, arm);
+    if (!stored.empty() && is_same_program(read_baseline(stored).records.front(), arm.records.front())) {
+      if (!is_last_look) continue;
+      if (const std::string why = why_no_session(stored, arm); !why.empty()) {
+        verdict["warnings"].push_back(
+            fmt::format("{}: not counted as a session of the baseline's program: {}", arm.label, why));
+        continue;
+      }
+      files.push_back({stored, "baseline", with_session(stored, arm)});
+      verdict["added_to"].push_back(stored.string());
+    } else if (may_judge && (stored.empty() || improved(arm))) {
+      files.push_back({baseline_file(to, arm.records.front()), "baseline", baseline_json(arm)});
+      verdict["saved"].push_back(files.back().path.string());
     }
-    harness::write_json(stored, with_session(stored, arm), "baseline");
-    files.push_back(stored.string());
   }
   return files;
 }
 
-Json calibrations(const Plan& plan, const fs::path& folder, const Measurements& measured, Json& files) {
-  Json list = Json::array();
+// The noise floors of a calibration.
+std::vector<KeptFile> floors_to_keep(const Plan& plan, const fs::path& folder, const Measurements& measured,
+                                     Json& verdict) {
+  std::vector<KeptFile> files;
   for (const Arm& head : measured.head.arms) {
     const Arm* base = find_arm(measured.base, head.label);
     if (base == nullptr) continue;
-    list.push_back(noise_json(log_ratios(*base, head, std::nullopt), head.records.front(), head.label));
     const fs::path to = plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines";
-    const fs::path file = noise_file(to, head.records.front());
-    fs::create_directories(file.parent_path());
-    harness::write_json(file, list.back(), "noise");
-    files.push_back(file.string());
+    files.push_back({noise_file(to, head.records.front()), "noise",
+                     noise_json(log_ratios(*base, head, std::nullopt), head.records.front(), head.label)});
+    verdict["calibration"].push_back(files.back().document);
+    verdict["saved"].push_back(files.back().path.string());
   }
-  return list;
+  return files;
 }
 
 }  // namespace
 
-Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool topped_up) {
+Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool topped_up) {
   Measurements measured = read_measurements(plan, folder);
   const bool side_by_side = plan.rungs.back().against.has_value();
-  Json reasons = Json::array(), warnings = Json::array(), noise = Json::array();
-  Json saved = Json::array(), added_to = Json::array();
-  Json comparison, calibration = Json::array();
+  Json reasons = Json::array(), warnings = Json::array(), noise = Json::array(), comparison;
   std::string verdict;
   if (!measured.base_faults.empty()) {
     verdict = "UNFIT";
@@ -306,31 +301,37 @@ Json gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool 
   } else if (plan.gate->calibrates && verdict != "UNFIT") {
     verdict = "CALIBRATED";
     reasons = Json::array();
-    calibration = calibrations(plan, folder, measured, saved);
-  } else if (verdict != "FAILED" && verdict != "UNFIT") {
-    const bool is_last_look = verdict != "INCONCLUSIVE" || pairs == plan.repeats;
-    if (plan.gate->saves && is_last_look) added_to = save_sessions(plan.gate->baselines, measured.head, warnings);
-    if (exit_status(verdict) == 0 && (plan.gate->saves || verdict == "IMPROVEMENT")) {
-      saved = save_baselines(plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines", measured.head,
-                             comparison);
-    }
   }
-  return {{"kind", "gate"},
-          {"schema_version", 1},
-          {"created", harness::utc_now()},
-          {"verdict", verdict},
-          {"exit_status", exit_status(verdict)},
-          {"against", side_by_side ? "program" : "baseline"},
-          {"pairs", pairs},
-          {"topped_up", topped_up},
-          {"min_effect", plan.gate->min_effect},
-          {"reasons", reasons},
-          {"warnings", warnings},
-          {"noise", noise},
-          {"calibration", calibration},
-          {"saved", saved},
-          {"added_to", added_to},
-          {"comparison", comparison}};
+  Judgement judgement{.verdict = {{"kind", "gate"},
+                                  {"schema_version", 1},
+                                  {"created", harness::utc_now()},
+                                  {"verdict", verdict},
+                                  {"exit_status", exit_status(verdict)},
+                                  {"against", side_by_side ? "program" : "baseline"},
+                                  {"pairs", pairs},
+                                  {"topped_up", topped_up},
+                                  {"min_effect", plan.gate->min_effect},
+                                  {"reasons", reasons},
+                                  {"warnings", warnings},
+                                  {"noise", noise},
+                                  {"calibration", Json::array()},
+                                  {"saved", Json::array()},
+                                  {"added_to", Json::array()},
+                                  {"comparison", comparison}},
+                      .files = {}};
+  if (verdict == "CALIBRATED") {
+    judgement.files = floors_to_keep(plan, folder, measured, judgement.verdict);
+  } else if (verdict != "FAILED" && verdict != "UNFIT") {
+    judgement.files = files_to_keep(plan, folder, measured.head, judgement.verdict);
+  }
+  return judgement;
+}
+
+void keep(const std::vector<KeptFile>& files) {
+  for (const KeptFile& file : files) {
+    fs::create_directories(file.path.parent_path());
+    harness::write_json(file.path, file.document, file.schema);
+  }
 }
 
 }  // namespace ablations

@@ -2,14 +2,31 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
+#include "harness/json_file.h"
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace ablations {
 
-// The verdict (results/schemas/gate.v1.json) on the first `pairs` pairs of a gate's plan. Where the plan says so,
-// stores baselines and noise floors. Throws harness::Unfit for circumstances that differ without --force.
-harness::Json gate_verdict(const Plan& plan, const std::filesystem::path& folder, int64_t pairs, bool topped_up);
+// A baseline or a noise floor, for later gates to judge by.
+struct KeptFile {
+  std::filesystem::path path;
+  const char* schema;
+  harness::Json document;
+};
+
+struct Judgement {
+  harness::Json verdict;        // results/schemas/gate.v1.json
+  std::vector<KeptFile> files;  // that it says are saved
+};
+
+// On the first `pairs` pairs of a gate's plan. Writes nothing. Throws harness::Unfit for circumstances that differ
+// without --force.
+Judgement gate_verdict(const Plan& plan, const std::filesystem::path& folder, int64_t pairs, bool topped_up);
+
+// Throws std::system_error where they cannot be written.
+void keep(const std::vector<KeptFile>& files);
 
 }  // namespace ablations

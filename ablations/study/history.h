@@ -4,6 +4,7 @@
 
 #include "ablations/study/series.h"
 #include "harness/json_file.h"
+#include "harness/verdict.h"
 
 #include <filesystem>
 #include <string>
@@ -23,6 +24,6 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points);
 // history.v1.json of every study.json in `folder` and below. Those that cannot be read are in `skipped`, in `notes`
 // copies, and rungs that are not measured any more. `min_effect` as in series.h. Throws std::invalid_argument where
 // there is no folder or no study with a measured rung.
-harness::Json history_of(const std::filesystem::path& folder, double min_effect = 0.02);
+harness::Json history_of(const std::filesystem::path& folder, double min_effect = harness::usual_min_effect);
 
 }  // namespace ablations

@@ -1,10 +1,9 @@
 #include "ablations/study/merge.h"
 
 #include "ablations/plan/shard.h"
-#include "ablations/run/child.h"
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/study/verify.h"
+#include "ablations/study/seal.h"
 #include "harness/locks.h"
 
 #include <fmt/format.h>

@@ -55,7 +55,7 @@ std::vector<std::string> changes_in_words(const Json& series) {
   return parts;
 }
 
-std::string finding(const Json& series, const Verdict& verdict, double min_effect) {
+std::string finding(const Json& series, const SeriesVerdict& verdict, double min_effect) {
   const size_t n = series.at("points").size();
   if (verdict.word == "too_few") {
     return fmt::format("{} {}: too few to tell; a drift takes {}, a jump {}", n, n == 1 ? "study" : "studies",
@@ -79,7 +79,7 @@ std::string finding(const Json& series, const Verdict& verdict, double min_effec
 // As far as the levels tell. `level_used`: p of the surest change behind the word, by the p that a lone series is held
 // to: where nothing changes it is below x with a probability of x (false_steps + false_drifts) at most.
 struct Tendency {
-  Verdict verdict;
+  SeriesVerdict verdict;
   double level_used;
 };
 
@@ -115,7 +115,7 @@ std::string as_utf8(const std::string& text) {
   return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
-std::vector<Verdict> verdicts_of(std::span<const harness::Changes> family, double min_effect) {
+std::vector<SeriesVerdict> verdicts_of(std::span<const harness::Changes> family, double min_effect) {
   std::vector<Tendency> tendencies;
   for (const harness::Changes& changes : family) tendencies.push_back(tendency_of(changes, min_effect));
   const auto judged = static_cast<size_t>(
@@ -131,9 +131,9 @@ std::vector<Verdict> verdicts_of(std::span<const harness::Changes> family, doubl
   for (size_t k = 0; k < used.size(); ++k) {
     if (used[k] * static_cast<double>(judged) <= static_cast<double>(k + 1)) most_used = used[k];
   }
-  std::vector<Verdict> verdicts;
+  std::vector<SeriesVerdict> verdicts;
   for (Tendency& one : tendencies) {
-    Verdict& verdict = one.verdict;
+    SeriesVerdict& verdict = one.verdict;
     verdict.judged_together = judged;
     verdict.unsure = (verdict.word == "slower" || verdict.word == "faster") && one.level_used > most_used;
     if (verdict.unsure) verdict.word = "unchanged";
@@ -144,7 +144,7 @@ std::vector<Verdict> verdicts_of(std::span<const harness::Changes> family, doubl
 
 namespace {
 
-Json described(const Series& one, const harness::Changes& changes, const Verdict& verdict, double min_effect) {
+Json described(const Series& one, const harness::Changes& changes, const SeriesVerdict& verdict, double min_effect) {
   const std::vector<HistoryPoint>& points = one.points;
   const HistoryPoint& latest = points.back();
   const auto best = std::ranges::min_element(points, {}, &HistoryPoint::median);
@@ -215,7 +215,7 @@ Json series_json(const std::vector<Series>& all, double min_effect) {
       for (const HistoryPoint& point : all[i].points) logarithms.push_back(std::log(point.median));
       family.push_back(harness::find_changes(logarithms, members.size()));
     }
-    const std::vector<Verdict> verdicts = verdicts_of(family, min_effect);
+    const std::vector<SeriesVerdict> verdicts = verdicts_of(family, min_effect);
     for (size_t k = 0; k < members.size(); ++k)
       result[members[k]] = described(all[members[k]], family[k], verdicts[k], min_effect);
   }

@@ -34,7 +34,7 @@ struct Series {
   std::vector<std::string> new_because;  // what differs from the series before it, of the same recipe and device
 };
 
-struct Verdict {
+struct SeriesVerdict {
   std::string word;        // as in history.v1.json
   bool unsure;             // "unchanged", because chance does as much too often among so many series
   double lost;             // last level - best level, as logarithms
@@ -46,7 +46,7 @@ struct Verdict {
 // level is above the best one by `min_effect` (0.02: 2 %) at least; faster: it is not, and below the first by as much.
 // Both only where the changes to it are sure among all series by the procedure of Benjamini and Hochberg (1995): where
 // no series changes, the share of looks at which any is called changed is that at which a single one would be.
-std::vector<Verdict> verdicts_of(std::span<const harness::Changes> family, double min_effect);
+std::vector<SeriesVerdict> verdicts_of(std::span<const harness::Changes> family, double min_effect);
 
 // The `series` of history.v1.json, in the order given; the current ones are judged together, the others too. Changes
 // are those of harness/change_points.h on the logarithms of the medians.

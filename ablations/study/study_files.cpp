@@ -2,7 +2,6 @@
 
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
-#include "ablations/study/verify.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -32,6 +31,7 @@ std::string last_part(const fs::path& path) {
 
 StudyFiles computed_study(const Plan& plan, const fs::path& folder) {
   StudyFiles files{.source = last_part(folder), .study = sealed(analyse(plan, folder), folder)};
+  files.edits = edits_since(plan, folder);
   for (const Json& run : files.study.at("runs")) {
     const bool ok = run.at("status") == "ok";
     const fs::path file = ok ? folder / run.at("record").get<std::string>() : fs::path();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
+#include "ablations/study/seal.h"
 #include "harness/json_file.h"
 
 #include <filesystem>
@@ -17,6 +18,7 @@ struct StudyFiles {
   std::vector<harness::Json> first_records;  // likewise, of runs that were disturbed and made again; null: made once
   std::vector<harness::Json> traces;
   std::vector<std::filesystem::path> with;  // with/*.json, to be shown beside it
+  std::vector<Finding> edits;               // since its study.json was made
 };
 
 // The study computed from the records in its folder, sealed. Writes nothing. Throws std::invalid_argument for a record

@@ -1,14 +1,13 @@
 #include "ablations/study/verify.h"
 
-#include "ablations/run/child.h"
 #include "ablations/run/proof.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
+#include "ablations/study/seal.h"
 #include "files/files.h"
-#include "files/sha256.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
 #include "model/config.h"
@@ -19,7 +18,6 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
-#include <set>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -30,12 +28,6 @@ namespace fs = std::filesystem;
 using harness::Json;
 
 namespace {
-
-constexpr const char* study_file = "study.json";
-
-std::string dumped(const Json& value) {
-  return value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-}
 
 enum class Missing { is_a_difference, is_older };
 
@@ -95,11 +87,6 @@ void append(std::vector<Finding>& findings, std::vector<Finding> more) {
   std::ranges::move(more, std::back_inserter(findings));
 }
 
-std::string own_sha256(Json study) {
-  study.erase("sha256");
-  return files::sha256_hex(dumped(study));
-}
-
 size_t values_in(const Json& json) {
   if (!json.is_structured()) return 1;
   size_t values = 0;
@@ -157,84 +144,6 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
 }
 
 }  // namespace
-
-std::map<std::string, std::string> hashes_of(const fs::path& folder) {
-  std::map<std::string, std::string> hashes;
-  const auto add = [&](const std::string& name) { hashes[name] = files::sha256_hex(files::read_file(folder / name)); };
-  if (fs::exists(folder / "plan.json")) add("plan.json");
-  for (const auto& [part, ending] : {std::pair{"records", ".json"}, std::pair{"traces", ".trace.json"}}) {
-    if (!fs::is_directory(folder / part)) continue;
-    for (const auto& entry : fs::directory_iterator(folder / part)) {
-      const std::string name = entry.path().filename().string();
-      if (name.ends_with(ending)) add(fmt::format("{}/{}", part, name));
-    }
-  }
-  return hashes;
-}
-
-Json sealed(Json study, const fs::path& folder) {
-  study["hashes"] = hashes_of(folder);
-  study["sha256"] = own_sha256(study);
-  return study;
-}
-
-std::vector<Finding> changed_files(const Json& study, const std::map<std::string, std::string>& now) {
-  std::vector<Finding> findings;
-  if (!study.contains("hashes")) return findings;
-  const auto then = study.at("hashes").get<std::map<std::string, std::string>>();
-  for (const auto& [name, hash] : then) {
-    const auto found = now.find(name);
-    if (found == now.end()) {
-      findings.push_back({name, "", "no such file", "SHA-256 " + hash});
-    } else if (found->second != hash) {
-      findings.push_back({name, "", "SHA-256 " + found->second, "SHA-256 " + hash});
-    }
-  }
-  for (const auto& [name, hash] : now) {
-    if (!then.contains(name)) findings.push_back({name, "", "SHA-256 " + hash, "no such file when the study was made"});
-  }
-  return findings;
-}
-
-std::vector<Finding> changes_since(const fs::path& folder) {
-  try {
-    return changed_files(harness::read_json(folder / study_file, "study"), hashes_of(folder));
-  } catch (const std::exception&) {
-    return {};
-  }
-}
-
-bool has_edited_records(const std::vector<Finding>& changes, const fs::path& folder) {
-  return std::ranges::any_of(changes, [&](const Finding& change) {
-    return change.file.starts_with("records/") && fs::exists(folder / change.file);
-  });
-}
-
-void check_not_edited(const Plan& plan, const fs::path& folder) {
-  Json study;
-  try {
-    study = harness::read_json(folder / study_file, "study");
-  } catch (const std::exception&) {
-    return;
-  }
-  const auto then = study.value("hashes", std::map<std::string, std::string>{}), now = hashes_of(folder);
-  std::set<std::string> failed;
-  for (const Json& run : study.at("runs")) {
-    if (run.at("status") != "ok") failed.insert(run.at("id"));
-  }
-  for (const PlannedRun& run : plan.runs) {
-    const fs::path file = record_file(folder, run.id);
-    const std::string name = file.lexically_relative(folder).string(),
-                      first = flagged_file(file).lexically_relative(folder).string();
-    const auto sealed = then.find(name), found = now.find(name), kept = now.find(first);
-    if (sealed == then.end() || found == now.end() || sealed->second == found->second) continue;
-    const bool is_second = kept != now.end() && kept->second == sealed->second;
-    if (is_second || failed.contains(run.id) || good_record(folder, plan, run).is_null()) continue;
-    throw std::invalid_argument(fmt::format(
-        "{}: is not what it was when study.json was made; where it is right, delete that study.json and go on",
-        file.string()));
-  }
-}
 
 Recomputed recompute(const fs::path& folder, const Json& stored) {
   const Plan plan = open_study(folder);

@@ -27,7 +27,7 @@ inline Rungs unchanged_ladder(size_t nights, double noise, std::mt19937_64& rand
 }
 
 // What is said of each rung after the first `nights`.
-inline std::vector<ablations::Verdict> verdicts_after(size_t nights, const Rungs& rungs) {
+inline std::vector<ablations::SeriesVerdict> verdicts_after(size_t nights, const Rungs& rungs) {
   std::vector<harness::Changes> family(rungs.size());
   std::ranges::transform(rungs, family.begin(), [&](const std::vector<double>& rung) {
     return harness::find_changes(std::span(rung).first(nights), rungs.size());
@@ -35,7 +35,7 @@ inline std::vector<ablations::Verdict> verdicts_after(size_t nights, const Rungs
   return ablations::verdicts_of(family, least_effect);
 }
 
-inline bool is_slower(const ablations::Verdict& verdict) { return verdict.word == "slower"; }
+inline bool is_slower(const ablations::SeriesVerdict& verdict) { return verdict.word == "slower"; }
 
 // Of ladders in which nothing changes, looked at each night from the sixth to the fortieth: the share that is called
 // slower once or more.

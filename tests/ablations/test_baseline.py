@@ -3,8 +3,9 @@
 import itertools
 import json
 import pathlib
+import shlex
 
-from gates import LARGE_EFFECT, SMALL, editing, taking, verdict_of
+from gates import LARGE_EFFECT, SMALL, editing, script, taking, verdict_of
 
 
 def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
@@ -84,6 +85,21 @@ def test_what_becomes_a_baseline(ladder, program, tmp_path) -> None:
         stored.unlink()
     again = ladder("gate", "--resume", "--out", tmp_path / "gone", timeout=600)
     assert again.returncode == 3 and "there is no baseline" in again.stderr
+
+
+def test_nothing_is_saved_before_its_verdict_stands(ladder, program, tmp_path) -> None:
+    """A gate that ends between the two would be gone on with against its own baseline."""
+    out, baselines = tmp_path / "gate", tmp_path / "b"
+    in_the_way = script(tmp_path / "in-the-way", f'mkdir -p {shlex.quote(str(out))}/gate.json\nexec {shlex.quote(program)} "$@"\n')
+    done = ladder("gate", "--head", in_the_way, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save", "--out", out)
+    assert done.returncode == 2 and "gate.json" in done.stderr and not baselines.exists(), done.stderr
+    (out / "gate.json").rmdir()
+    done = ladder("gate", "--resume", "--out", out)
+    assert done.returncode == 0 and verdict_of(out)["verdict"] == "SAVED", done.stderr
+    (file,) = verdict_of(out)["saved"]
+    # Ended before it was stored: it is now.
+    pathlib.Path(file).unlink()
+    assert ladder("gate", "--resume", "--out", out).returncode == 0 and pathlib.Path(file).exists()
 
 
 def test_a_program_that_differs_from_itself_is_no_noise(ladder, program, tmp_path) -> None:

@@ -305,6 +305,12 @@ def test_a_report_of_edited_records_says_so_and_leaves_the_study_as_witness(ladd
     (copy / "study.json").unlink()
     assert "left as it is" not in ladder("report", copy, "--out", tmp_path / "again").stderr
     assert verify(ladder, copy) == []
+    # What going on with a study puts in place of a disturbed record, keeping the first, and of a failed one is no edit.
+    shutil.copy(file, file.with_suffix(".flagged.json"))
+    record["timing"]["step_ms"][0] = more(record["timing"]["step_ms"][0])
+    write_json(file, record)
+    done = ladder("report", copy, "--out", tmp_path / "made again")
+    assert "note:" not in done.stderr and verify(ladder, copy) == [], done.stderr
 
 
 def test_a_folder_without_a_study_is_refused(ladder, copy) -> None:

@@ -139,6 +139,9 @@ TEST(TraceSummary, IsOfTheStepOfMedianLength) {
   EXPECT_NEAR(summary.at("busy_percent").get<double>(), 100.0 * 72 / 92, 1e-9);
   EXPECT_NEAR(summary.at("idle_ms").get<double>(), 0.020, 1e-9);
   EXPECT_EQ(slower_when_traced(summarize(three_steps(), 0.01)), "");
+  Json of_earlier_version = summary;
+  of_earlier_version["busy_percent"] = 72;
+  EXPECT_NEAR(busy_of(of_earlier_version).percent, 100.0 * 72 / 92, 1e-9);
   const Json row = by(summary.at("by_name"), "name").at("aten::embedding_backward");
   EXPECT_NEAR(row.at("ms").get<double>(), 0.020, 1e-9);
   EXPECT_NEAR(row.at("min_ms").get<double>(), 0.020, 1e-9);

@@ -3,6 +3,7 @@
 #include "ablations/run/proof.h"
 
 #include "ablations/plan/optimizations.h"
+#include "ablations/run/memory.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
 #include "harness/environment.h"

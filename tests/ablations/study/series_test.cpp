@@ -59,7 +59,7 @@ TEST(Verdicts, AreSureAmongAllThatAreJudgedTogether) {
   EXPECT_EQ(word(weak), "slower");
   const auto words = [](const std::vector<Changes>& family) {
     std::vector<std::string> result;
-    for (const Verdict& verdict : verdicts_of(family, 0.02)) result.push_back(verdict.word);
+    for (const SeriesVerdict& verdict : verdicts_of(family, 0.02)) result.push_back(verdict.word);
     return result;
   };
   using Words = std::vector<std::string>;
@@ -67,7 +67,7 @@ TEST(Verdicts, AreSureAmongAllThatAreJudgedTogether) {
   EXPECT_EQ(words({sure, none, none, none}), (Words{"slower", "unchanged", "unchanged", "unchanged"}));
   EXPECT_EQ(words({weak, weak, weak, weak}), (Words{"slower", "slower", "slower", "slower"}));
   EXPECT_EQ(words({weak, sure, none}), (Words{"unchanged", "slower", "unchanged"}));
-  const Verdict unsure = verdicts_of(std::vector{weak, none}, 0.02)[0];
+  const SeriesVerdict unsure = verdicts_of(std::vector{weak, none}, 0.02)[0];
   EXPECT_TRUE(unsure.unsure);
   EXPECT_EQ(unsure.judged_together, 2U);
   // What is too short is no competitor, and an old sure speedup is no witness against a later slowdown.

@@ -1,0 +1,99 @@
+#include "ablations/run/memory.h"
+
+#include "ablations/text/text.h"
+
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+
+namespace ablations {
+
+using harness::Json;
+
+namespace {
+
+// getrusage's is that of the program that started this one where that was larger: what a kernel without VmHWM leaves.
+int64_t peak_resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (int64_t kib = 0; std::sscanf(line.c_str(), "VmHWM: %" SCNd64 " kB", &kib) == 1) return kib;
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+}  // namespace
+
+Json peak_memory(const model::Recipe& recipe) {
+  if (recipe.device == model::Device::cuda) {
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+    return {{"peak_bytes", stats.allocated_bytes[0].peak},
+            {"peak_source", "CUDA caching allocator, allocated bytes"},
+            {"reserved_peak_bytes", stats.reserved_bytes[0].peak}};
+  }
+  return {{"peak_bytes", peak_resident_kib() * 1024}, {"peak_source", "resident set of the process"}};
+}
+
+void reset_peak_memory(const model::Recipe& recipe) {
+  if (recipe.device == model::Device::cuda) {
+    at::cuda::clearCublasWorkspaces();  // one of them keeps the whole block that it lies in
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    c10::cuda::CUDACachingAllocator::resetPeakStats(0);
+    return;
+  }
+  std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM becomes what is resident now (man 5 proc)
+}
+
+std::string available_host_memory() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  int64_t kilobytes = 0;
+  for (std::string unit; meminfo >> name >> kilobytes; std::getline(meminfo, unit)) {
+    if (name == "MemAvailable:") {
+      return fmt::format("{:.2f} GiB of the host's memory were available", gib(kilobytes * 1024));
+    }
+  }
+  return "how much of the host's memory was available is not known";
+}
+
+void RefusedAllocation::watch() {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  c10::cuda::CUDACachingAllocator::attachOutOfMemoryObserver(
+      [shared = sizes_](int64_t device, size_t asked, size_t total, size_t free) {
+        const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+        *shared = {asked, total, free, static_cast<size_t>(stats.allocated_bytes[0].current)};
+      });
+}
+
+std::string RefusedAllocation::describe() const {
+  const auto [asked, total, free, allocated] = *sizes_;
+  return fmt::format("asked for {:.2f} GiB more; of {:.2f} GiB on the device {:.2f} were free and {:.2f} held tensors",
+                     gib(asked), gib(total), gib(free), gib(allocated));
+}
+
+AllocatorCalls allocator_calls() {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+  return {.allocations = stats.num_device_alloc, .frees = stats.num_device_free, .retries = stats.num_alloc_retries};
+}
+
+AllocatorCalls operator-(const AllocatorCalls& after, const AllocatorCalls& before) {
+  return {.allocations = after.allocations - before.allocations,
+          .frees = after.frees - before.frees,
+          .retries = after.retries - before.retries};
+}
+
+std::string flag(const AllocatorCalls& calls) {
+  if (calls.allocations == 0 && calls.frees == 0 && calls.retries == 0) return "";
+  return fmt::format(
+      "memory: the allocator went to the device during the timed steps (allocations {}, frees {}, retries {})",
+      calls.allocations, calls.frees, calls.retries);
+}
+
+}  // namespace ablations

@@ -1,0 +1,49 @@
+// What a run's memory came to: the peak, what could not be had, and whether PyTorch's allocator went to the device.
+#pragma once
+
+#include "harness/json_file.h"
+#include "model/recipe.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace ablations {
+
+// {"peak_bytes", "peak_source", on a GPU "reserved_peak_bytes"} of this process so far.
+harness::Json peak_memory(const model::Recipe& recipe);
+
+// From here on peak_memory() is of what is to come: PyTorch's allocator gives back what it has in reserve and begins
+// anew. On a CPU where the kernel has no /proc/self/clear_refs the peak stays.
+void reset_peak_memory(const model::Recipe& recipe);
+
+// "1.25 GiB of the host's memory were available"
+std::string available_host_memory();
+
+// What the caching allocator could not have, told by itself.
+class RefusedAllocation {
+ public:
+  void watch();                                // from here on; throws c10::Error where there is no CUDA device
+  [[nodiscard]] std::string describe() const;  // "asked for 2.00 GiB more; of 139.80 GiB on the device ..."
+
+ private:
+  struct Sizes {
+    size_t asked = 0, total = 0, free = 0, allocated = 0;
+  };
+  std::shared_ptr<Sizes> sizes_ = std::make_shared<Sizes>();  // the allocator keeps the observer for good
+};
+
+// How often PyTorch's allocator went to the device. That takes the host long, and to free memory it waits for the
+// device. Steps that have settled live on what the allocator holds: already one allocation says that these had not.
+struct AllocatorCalls {
+  int64_t allocations = 0, frees = 0;
+  int64_t retries = 0;  // allocations that failed until it had freed all that it held in reserve
+};
+
+AllocatorCalls allocator_calls();  // of device 0 so far
+AllocatorCalls operator-(const AllocatorCalls& after, const AllocatorCalls& before);
+
+// "memory: ..."; empty where there were none.
+std::string flag(const AllocatorCalls& calls);
+
+}  // namespace ablations
