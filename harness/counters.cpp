@@ -216,25 +216,22 @@ class RangeProfiler {
 
 }  // namespace
 
-ProfilingLibrary::ProfilingLibrary() {
-  (void)current_device();
-  CUpti_Profiler_Initialize_Params params{CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
-  check_counters_exist("cuptiProfilerInitialize", cuptiProfilerInitialize(&params));
-}
-
-ProfilingLibrary::~ProfilingLibrary() {
-  CUpti_Profiler_DeInitialize_Params params{CUpti_Profiler_DeInitialize_Params_STRUCT_SIZE};
-  cuptiProfilerDeInitialize(&params);
-}
-
-std::string ProfilingLibrary::chip() const {
+std::string current_chip() {
+  const int device = current_device();
+  // Once in a process and for good: nobody else begins anew, so whether CUPTI lets one is not known.
+  static bool is_initialized = false;
+  if (!is_initialized) {
+    CUpti_Profiler_Initialize_Params initialize{CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
+    check_counters_exist("cuptiProfilerInitialize", cuptiProfilerInitialize(&initialize));
+    is_initialized = true;
+  }
   CUpti_Device_GetChipName_Params params{CUpti_Device_GetChipName_Params_STRUCT_SIZE};
-  params.deviceIndex = static_cast<size_t>(current_device());
+  params.deviceIndex = static_cast<size_t>(device);
   check_cupti("cuptiDeviceGetChipName", cuptiDeviceGetChipName(&params));
   return params.pChipName;
 }
 
-Counters::Counters(std::vector<std::string> metrics) : context_(current_context()), chip_(library_.chip()) {
+Counters::Counters(std::vector<std::string> metrics) : context_(current_context()), chip_(current_chip()) {
   check_supported();
   if (metrics.empty()) metrics = default_metrics(chip_);
   metrics_.emplace(chip_, std::move(metrics), availability(context_));

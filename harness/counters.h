@@ -24,17 +24,9 @@ struct CounterValue {
   std::string unit;
 };
 
-// CUPTI's profiling half, initialized. The constructor throws Unfit without a CUDA device.
-class ProfilingLibrary {
- public:
-  ProfilingLibrary();
-  ~ProfilingLibrary();
-  ProfilingLibrary(const ProfilingLibrary&) = delete;  // what it initializes is the process's
-  ProfilingLibrary& operator=(const ProfilingLibrary&) = delete;
-
-  // Of the current CUDA device: "GH100".
-  [[nodiscard]] std::string chip() const;
-};
+// The chip of the current CUDA device: "GH100". Initializes CUPTI's profiling half. Throws Unfit without a device, or
+// where the machine gives no counters.
+std::string current_chip();
 
 class Counters {
  public:
@@ -54,7 +46,6 @@ class Counters {
 
  private:
   CUcontext context_;
-  ProfilingLibrary library_;
   std::string chip_;
   std::optional<MetricSet> metrics_;
 };

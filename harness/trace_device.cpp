@@ -210,6 +210,23 @@ class Tracing {
   bool subscribed_ = false;
 };
 
+// Records that cannot be used. All are counted: whether it is one or every one tells whose fault it is.
+class Faults {
+ public:
+  void add(const char* what, const Activity& activity) {
+    if (count_++ > 0) return;
+    first_ = fmt::format("CUPTI {} {}: {} to {} ns", what, files::shortened(activity.name, 60), activity.begin_ns,
+                         activity.end_ns);
+  }
+  void check(size_t records) const {
+    if (count_ > 0) throw std::runtime_error(fmt::format("{} ({} of {} records)", first_, count_, records));
+  }
+
+ private:
+  size_t count_ = 0;
+  std::string first_;
+};
+
 int64_t now_ns() {
   uint64_t now = 0;
   check_cupti("cuptiGetTimestamp", cuptiGetTimestamp(&now));
@@ -225,6 +242,8 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
   used = true;
   Trace trace{.activities = {}, .steps = steps};
   std::vector<int64_t> begins;  // of the steps
+  // What is under way would have records, and nobody to say who asked for it.
+  check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
   {
     Tracing tracing;
     tracing.start();
@@ -250,26 +269,24 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
       asked_ns[raw.activity.correlation] = raw.activity.begin_ns;
     }
   }
+  Faults faults;
   for (Raw& raw : s.raw) {
     Activity& activity = raw.activity;
     const auto asked = asked_ns.find(activity.correlation);
-    if (activity.in_graph && asked == asked_ns.end()) {
-      throw std::runtime_error("CUPTI does not say which launch of a graph one of its kernels is of");
-    }
     // The device's times are converted to the host's, not to the microsecond: a call's own time says whose it is.
     const int64_t when = asked == asked_ns.end() ? activity.begin_ns : asked->second;
     const bool untimed = activity.begin_ns == 0 || activity.end_ns < activity.begin_ns;  // 0: CUPTI could not tell
     if (when != 0 && (when < trace.begin_ns || when > trace.end_ns)) continue;           // of `prepare`
-    if (untimed) {
-      throw std::runtime_error(fmt::format("CUPTI could not time {}: {} to {} ns", files::shortened(activity.name, 60),
-                                           activity.begin_ns, activity.end_ns));
-    }
+    if (untimed) faults.add("could not time", activity);
+    if (activity.in_graph && asked == asked_ns.end())
+      faults.add("does not say which launch of a graph is of", activity);
     const auto& known = raw.graph_node != 0 ? s.label_of_node : s.label_of_call;
     const auto found = known.find(raw.graph_node != 0 ? raw.graph_node : activity.correlation);
     if (found != known.end()) activity.label = labels.at(found->second);
     activity.step = std::max<int64_t>(0, std::ranges::upper_bound(begins, when) - begins.begin() - 1);
     trace.activities.push_back(std::move(activity));
   }
+  faults.check(trace.activities.size());
   s.raw.clear();
   std::ranges::stable_sort(trace.activities, {}, &Activity::begin_ns);
   return trace;

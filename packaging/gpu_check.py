@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence import Check, Fault, collect, execute, keep, one_line
+from evidence import Check, Fault, collect, execute, keep, one_line, terminate_all
 
 HOME = Path(os.environ["LADDER_HOME"])
 
@@ -86,37 +86,51 @@ def doctor(check, cwd):
 
 
 def device_tests(check, limit, cwd):
-    """Each suite in a process of its own, so that one that crashes or hangs costs only itself; most at the same time."""
+    """Each test in a process of its own, so that one that crashes or hangs costs only itself; most at the same time."""
     program = HOME / "bin" / "device_tests"
-    with check.step("device tests", "device_tests, each suite by itself") as words:
+    with check.step("device tests", "device_tests, each by itself") as words:
         end = time.monotonic() + min(limit, check.left())
         alone_from = end - ALONE_S
         status, listed = execute([program, "--gtest_list_tests"], 30, cwd)
-        suites = re.findall(r"^(\S+)\.(?:\s|$)", listed, re.M)
-        if status != 0 or not suites:
+        tests, suite = [], ""
+        for name in re.findall(r"^(\S+\.|  \S+)(?:\s|$)", listed, re.M):
+            if name.endswith("."):
+                suite = name
+            elif suite[:-1] not in ALONE:
+                tests.append(suite + name.strip())
+        alone = [f"{suite}.*" for suite in ALONE if f"\n{suite}.\n" in "\n" + listed]
+        if status != 0 or not tests:
             raise Fault(f"device_tests cannot say what tests it has: {ending(status, 30)}")
 
-        def tested(suite):
-            limit = max(ALONE_S, (end if suite in ALONE else alone_from) - time.monotonic())
+        def tested(name):
+            limit = max(ALONE_S, (end if name in alone else alone_from) - time.monotonic())
             # Several at once, each with many threads: those that wait must not spin.
-            return suite, limit, *execute(["env", "OMP_WAIT_POLICY=PASSIVE", "OMP_NUM_THREADS=4", program, "--gtest_color=no",
-                                           f"--gtest_filter={suite}.*"], limit, cwd)
+            return name, limit, *execute(["env", "OMP_WAIT_POLICY=PASSIVE", "OMP_NUM_THREADS=4", program, "--gtest_color=no",
+                                          f"--gtest_filter={name}"], limit, cwd)
 
-        counts, faults = {"passed": 0, "skipped": 0, "failed": 0}, []
+        counts, faults, skipped = {"passed": 0, "skipped": 0, "failed": 0}, [], {}
 
-        def note(suite, limit, status, output):
-            check.say(f"\n$ device_tests --gtest_filter={suite}.*    # at most {limit:.0f} s\n{output.rstrip()}")
+        def note(name, limit, status, output):
+            check.say(f"\n$ device_tests --gtest_filter={name}    # at most {limit:.0f} s\n{output.rstrip()}")
             for verdict, count in re.findall(r"^\[  (PASSED|SKIPPED|FAILED)\s+\] (\d+) tests?[.,]", output, re.M):
                 counts[verdict.lower()] += int(count)
+            for why in re.findall(r": Skipped\n(.+)", output):
+                skipped.setdefault(why, name)  # what is broken may pass for not permitted: one reads why
             if status != 0 or "[  PASSED  ]" not in output:
-                faults.append(f"{suite}: {ending(status, limit)}{'' if status else ' without a verdict'}")
+                faults.append(f"{name}: {ending(status, limit)}{'' if status else ' without a verdict'}")
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for result in pool.map(tested, [suite for suite in suites if suite not in ALONE]):
-                note(*result)
-        for suite in [suite for suite in ALONE if suite in suites]:
-            note(*tested(suite))
+            try:
+                for future in concurrent.futures.as_completed([pool.submit(tested, name) for name in tests]):
+                    note(*future.result())
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                terminate_all()
+                raise
+        for name in alone:
+            note(*tested(name))
         words += [f"{count} {verdict}" for verdict, count in counts.items() if count or verdict == "passed"]
+        words += [f"{name} skipped: {why}" for why, name in list(skipped.items())[:3]]
         if faults:
             raise Fault("; ".join(faults))
         if check.plan is not ON_CPU and counts["passed"] == 0:
@@ -162,9 +176,9 @@ def profile(check, arguments, limit, study_name, cwd):
     kind = "trace" if "--trace" in arguments else "counters"
     with check.step("profile", shown) as words, tempfile.TemporaryDirectory(dir=cwd) as folder:
         out = Path(folder) / ("." if kind == "trace" else "step.counters.json")
-        status, _ = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:], "--out", str(out)], shown, limit, cwd)
+        status, output = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:], "--out", str(out)], shown, limit, cwd)
         if status == 3:  # counters may not be permitted
-            words.append("not available here")
+            words.append("not available here: " + (output.strip().splitlines() or ["it does not say why"])[-1])
         elif status != 0:
             raise Fault(ending(status, limit))
         of_study = check.folder / f"{study_name}.records.jsonl"
@@ -263,8 +277,10 @@ def main():
             if name == "doctor":
                 doctor(check, Path(cwd))
             elif name == "tests":
-                alone = not any(later for _, later in steps[number:])
-                device_tests(check, check.left() if alone else plan.tests_limit_s, Path(cwd))
+                later = [name for name, _ in steps[number + 1:]]
+                has_studies = any(one.name in later for one in plan.studies) or "micro" in later
+                left = check.left() - PROFILE_S * len(plan.profiles) * ("profiles" in later)
+                device_tests(check, plan.tests_limit_s if has_studies else left, Path(cwd))
             elif name == "profiles":
                 limit = max(PROFILE_S, share * check.left() / len(plan.profiles))
                 for arguments in plan.profiles:

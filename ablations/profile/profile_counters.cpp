@@ -138,7 +138,7 @@ Json metrics_json(const std::string& chip_or_none, const std::vector<std::string
     throw std::invalid_argument(fmt::format("--list-metrics: without a GPU --chip says whose; CUPTI knows {}",
                                             fmt::join(harness::counter_chips(), ", ")));
   }
-  const std::string chip = chip_or_none.empty() ? harness::ProfilingLibrary().chip() : chip_or_none;
+  const std::string chip = chip_or_none.empty() ? harness::current_chip() : chip_or_none;
   Json list = Json::array();
   if (metrics.empty()) {
     for (const auto& [name, kind, unit, description] : harness::base_metrics(chip)) {

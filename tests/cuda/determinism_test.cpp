@@ -83,7 +83,7 @@ TEST(Deterministic, IsProvenWithoutAWait) {
                          .page_faults_per_step = 0,
                          .peak_bytes = int64_t{1} << 40,
                          .attentions = small().n_layer};
-    EXPECT_TRUE(counted(facts.observations)) << facts.observations.at("cuda_calls");
+    ASSERT_TRUE(counted(facts.observations)) << facts.observations.at("cuda_calls");
     for (const Proof& proof : prove(recipe, facts)) {
       if (proof.field != "deterministic" && proof.field != "device") continue;
       EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;

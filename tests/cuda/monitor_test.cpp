@@ -17,6 +17,7 @@ TEST(Monitor, SeesTheGpuAtWork) {
   if (rehearsal()) GTEST_SKIP() << "a CPU has no NVML";
   harness::Monitor monitor(harness::current_bus_id());
   const at::Tensor a = at::randn({4096, 4096}, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
+  (void)at::mm(a, a);  // which loads cuBLAS, and the GPU waits
   cudaDeviceSynchronize();
   monitor.begin();
   const auto start = std::chrono::steady_clock::now();

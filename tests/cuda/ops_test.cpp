@@ -94,10 +94,18 @@ std::vector<Recipe> precisions() {
   return recipes;
 }
 
+// Says how near it came, too: the margins are estimates until a device has shown them.
+void expect_follows_float64(const Operation& operation, const Recipe& recipe, double allowed) {
+  const double error = worst_error(operation, recipe);
+  fmt::print("{} {} {}: {:.2g} of {:.2g}\n", operation.name, name_of(recipe.attention), name_of(recipe.autocast), error,
+             allowed);
+  EXPECT_LT(error, allowed) << operation.name << " " << to_json(recipe).dump();
+}
+
 TEST(Ops, ForwardAndBackwardFollowFloat64) {
   for (const Operation& operation : operations()) {
     for (const Recipe& recipe : precisions()) {
-      EXPECT_LT(worst_error(operation, recipe), allowed(recipe)) << operation.name << " " << to_json(recipe).dump();
+      expect_follows_float64(operation, recipe, allowed(recipe));
     }
   }
 }
@@ -105,7 +113,7 @@ TEST(Ops, ForwardAndBackwardFollowFloat64) {
 TEST(Ops, TheLossInPlaceFollowsFloat64) {
   for (Recipe recipe : precisions()) {
     recipe.cross_entropy = CrossEntropy::in_place;
-    EXPECT_LT(worst_error(cross_entropy, recipe), allowed(recipe)) << to_json(recipe).dump();
+    expect_follows_float64(cross_entropy, recipe, allowed(recipe));
   }
 }
 
@@ -117,9 +125,12 @@ TEST(Ops, EveryAttentionFollowsFloat64) {
       const bool cuda_only = kind == Attention::efficient || kind == Attention::cudnn;
       const bool sixteen_bits = kind == Attention::flash || kind == Attention::cudnn;
       if (rehearsal() ? cuda_only : sixteen_bits && recipe.autocast == Autocast::off) continue;
-      // Its float32 products are three of TF32's, which leave out the product of the two small parts.
-      const double more = kind == Attention::efficient && recipe.autocast == Autocast::off ? 3 : 1;
-      EXPECT_LT(worst_error(attention, recipe), more * allowed(recipe)) << to_json(recipe).dump();
+      // Its float32 products are three of TF32's, which leave out the product of the two small parts. TF32 drops bits
+      // and does not round, and dQ and dK are two such products one after the other.
+      const double more = recipe.matmul_precision == MatmulPrecision::high                   ? 2
+                          : kind == Attention::efficient && recipe.autocast == Autocast::off ? 3
+                                                                                             : 1;
+      expect_follows_float64(attention, recipe, more * allowed(recipe));
     }
   }
 }

@@ -7,6 +7,8 @@
 #include "harness/unfit.h"
 #include "tests/cuda/device.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -67,6 +69,7 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
       EXPECT_LT(activity.begin_ns, activity.end_ns);
     }
     if (!in_graph) eager_kernels = kernels;
+    SCOPED_TRACE(fmt::format("{}", fmt::join(parts, "; ")));
     EXPECT_GT(kernels, 100);
     EXPECT_EQ(without, 0);
     for (const char* part : {"forward c_fc", "backward c_fc", "forward attention", "backward attention",

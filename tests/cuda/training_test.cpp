@@ -71,7 +71,7 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
                          .page_faults_per_step = 0,
                          .peak_bytes = int64_t{1} << 40,
                          .attentions = small().n_layer};
-    EXPECT_TRUE(counted(facts.observations)) << facts.observations.at("cuda_calls");
+    ASSERT_TRUE(counted(facts.observations)) << facts.observations.at("cuda_calls");
     for (const Proof& proof : prove(rung.recipe, facts)) {
       if (proof.field == "host_memory") continue;
       EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;
@@ -94,7 +94,9 @@ void compare_with_eager(Recipe recipe, TrainerOptions options) {
   // The host's double precision factors and the device's float32 ones differ in the last place; one fused kernel does
   // not.
   const bool same_kernels = recipe.optimizer == Optimizer::fused;
-  if (same_kernels && repeats_to_the_bit) {
+  // The others add up with atomics: two eager runs that agree may have been lucky. Deterministic tests those.
+  const bool is_ordered = recipe.attention == Attention::manual || recipe.attention == Attention::math;
+  if (same_kernels && is_ordered && repeats_to_the_bit) {
     expect_same(replayed, eager);
     return;
   }

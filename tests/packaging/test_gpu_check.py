@@ -89,7 +89,8 @@ def test_gpu_check_goes_on_after_a_failure_and_says_so(bundle, elsewhere, tmp_pa
         assert re.search(rf"^\| {name} \| \*\*FAILED\*\*: exit status 2 \| ", readme, re.M)
     # Without a device no test passes, and each says why it was skipped.
     tests = len(re.findall(r"^\[ RUN      \]", log, re.M))
-    assert f"| device tests | ok: 0 passed; {tests} skipped | " in readme and tests > 0
+    assert f"| device tests | ok: 0 passed; {tests} skipped; " in readme and tests > 0
+    assert re.search(r"\| device tests \| ok: .* skipped: no CUDA device \(.*\) \| ", readme)
     assert log.count("Skipped\nno CUDA device (") == tests and "[       OK ]" not in log
 
 
@@ -165,7 +166,8 @@ def test_counters_of_a_profile_are_kept(gpu_check, tmp_path, monkeypatch) -> Non
 def test_a_suite_that_crashes_costs_only_itself(gpu_check, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(gpu_check, "HOME", tmp_path)
     script(tmp_path / "bin" / "device_tests", """case "$*" in
-        *list_tests*) printf 'Memory.\\n  A\\nGood.\\n  B\\nBad.\\n  C\\nHanging.\\n  D\\nSilent.\\n  E\\n';;
+        *list_tests*) printf 'Memory.\\n  A\\nGood.\\n  B\\n  Z\\nBad.\\n  C\\nHanging.\\n  D\\nSilent.\\n  E\\n';;
+        *Good.Z*) printf 'a.cpp:7: Skipped\\nnot permitted\\n\\n[  PASSED  ] 2 tests.\\n[  SKIPPED ] 1 test, listed below:\\n';;
         *Bad*) kill -9 $$;;
         *Hanging*) exec sleep 1000;;
         *Memory*) sleep 3; echo "[  PASSED  ] 2 tests.";;
@@ -175,9 +177,10 @@ def test_a_suite_that_crashes_costs_only_itself(gpu_check, tmp_path, monkeypatch
     monkeypatch.setattr(gpu_check, "ALONE_S", 10)
     gpu_check.device_tests(check, 12, tmp_path)
     outcome = check.outcomes[-1]
-    assert outcome.words.startswith("4 passed; Bad: ended by SIGKILL; ") and not outcome.good
-    assert "; Hanging: ended by SIGTERM; " in outcome.words
-    assert outcome.words.endswith("; Silent: exit status 0 without a verdict") and "Memory" not in outcome.words
+    assert outcome.words.startswith("6 passed; 1 skipped; Good.Z skipped: not permitted; ") and not outcome.good
+    for fault in ("Bad.C: ended by SIGKILL; ", "Hanging.D: ended by SIGTERM; ", "Silent.E: exit status 0 without a verdict"):
+        assert fault in outcome.words + "; "
+    assert "Memory" not in outcome.words and "Good.B" not in outcome.words
     script(tmp_path / "bin" / "device_tests", "exit 3")
     gpu_check.device_tests(check, 12, tmp_path)
     assert check.outcomes[-1].words == "device_tests cannot say what tests it has: exit status 3"
@@ -193,6 +196,27 @@ def test_an_interrupt_keeps_what_is_measured(gpu_check, tmp_path, monkeypatch) -
         gpu_check.study(check, gpu_check.QUICK.studies[0], 1.0, 0, tmp_path)
     assert check.outcomes[-1].words == "1 of 2 runs; interrupted"
     assert (out / "b16.records.jsonl").is_file() and "**FAILED**: 1 of 2 runs; interrupted" in (out / "README.md").read_text()
+
+
+def test_an_interrupt_does_not_wait_for_the_tests_that_run(gpu_check, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(gpu_check, "HOME", tmp_path)
+    script(tmp_path / "bin" / "device_tests", """case "$*" in
+        *list_tests*) printf 'Good.\\n  A\\nHanging.\\n  B\\n';;
+        *Good*) echo "[  PASSED  ] 1 test."; sleep 1; kill -INT $PPID;;
+        *) exec sleep 1000;; esac""")
+    check = gpu_check.Check(tmp_path, gpu_check.QUICK, "A check", "a machine")
+    with pytest.raises(KeyboardInterrupt):
+        gpu_check.device_tests(check, 600, tmp_path)
+    assert check.outcomes[-1].words == "interrupted"
+    assert "--gtest_filter=Hanging.B" not in (tmp_path / "check.log").read_text()
+
+
+def test_what_is_not_available_says_why(gpu_check, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(gpu_check, "HOME", tmp_path)
+    script(tmp_path / "bin" / "ladder", "echo note: this and that; echo ladder: counters are not permitted >&2; exit 3")
+    check = gpu_check.Check(tmp_path, gpu_check.QUICK, "A check", "a machine")
+    gpu_check.profile(check, "--counters --rung gpu", 10, "b16", tmp_path)
+    assert check.outcomes[-1].good and check.outcomes[-1].words == "not available here: ladder: counters are not permitted"
 
 
 def test_without_a_compiler_the_peer_runs_eagerly(gpu_check, tmp_path, monkeypatch) -> None:
