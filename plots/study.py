@@ -122,11 +122,28 @@ def finding(study):
     return words, rungs[head["first"]], rungs[head["last"]]
 
 
+def fastest(study):
+    """The rung before the ladder's last one that is clearly faster than that; None: there is none."""
+    index = (study["headline"] or {}).get("fastest")
+    return next((rung for rung in study["rungs"] if rung["index"] == index), None)
+
+
 def title(study):
     words, first, last = finding(study)
     if first is None:
         return shorten(words, TITLE_LENGTH)
-    return f"{words}: {digits3(first['ms_per_step']['median'])} → {milliseconds(last['ms_per_step']['median'])} per step"
+    best = fastest(study)
+    return (f"{words}: {digits3(first['ms_per_step']['median'])} → {milliseconds(last['ms_per_step']['median'])} per step"
+            + (f"; {times(best['speedup_first']['ratio'])} at “{shorten(best['title'], 30)}”" if best else ""))
+
+
+def fastest_words(study):
+    """What to do where the ladder's last rung is not its fastest; empty where it is."""
+    best = fastest(study)
+    if best is None:
+        return ""
+    return (f"Fastest is “{clean(best['title'])}”, {times(best['speedup_first']['ratio'])}: what is switched on after it costs more than "
+            "it brings here. `ladder ablate --mode leave-one-out` says what each optimization is worth.")
 
 
 def sizes(study):

@@ -68,7 +68,7 @@ def part_view(report, part, suffix, name):
         "shown": lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False),
         "again": of.ablate_command(study),
         "study": study, "name": name, "suffix": suffix,
-        "words": words, "first": first, "last": last, "confidence": of.confidence(study),
+        "fastest": of.fastest_words(study), "words": words, "first": first, "last": last, "confidence": of.confidence(study),
         "headline": words if first or study["mode"] == "cumulative" or not lead else lead.chart.finding,
         "rungs": of.own_rungs(study), "mode": study["mode"], "heads": HEADS.get(study["mode"], ("", "vs first")),
         "worths": of.worths(study), "worth_words": of.worth_words(study),

@@ -277,6 +277,17 @@ bool has_mark(const Json& study) {
          std::ranges::any_of(worths_shown(study), is_unclear);
 }
 
+// Where the ladder's last rung is not its fastest; else empty.
+std::string fastest_line(const Json& study) {
+  const Json& headline = study.at("headline");
+  if (headline.is_null() || !headline.contains("fastest")) return "";
+  const Json& rung = study.at("rungs").at(headline.at("fastest").get<size_t>());
+  return wrapped(
+      fmt::format("Fastest: {} ({:.2f}x); what comes after it costs more than it brings here: ladder ablate "
+                  "--mode leave-one-out says what each is worth.",
+                  rung.at("label").get<std::string>(), rung.at("speedup_first").at("ratio").get<double>()));
+}
+
 // Of the last rung that has one; the table has no room for a column.
 std::string mfu_line(const Json& study) {
   std::string line;
@@ -315,6 +326,7 @@ std::string study_table(const Json& as_written, const Look& look) {
   if (statistics.contains("attribution")) {
     text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
   }
+  text += fastest_line(study);
   if (has_mark(study)) text += "~ no clear change: the interval includes 1.00x.\n";
   if (std::ranges::any_of(study.at("rungs"), is_disturbed))
     text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");

@@ -133,14 +133,33 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
   }
 }
 
+// The fastest of the ladder's rungs before `last`, where it is clearly faster than that.
+std::optional<size_t> overtaking(const Plan& plan, const Measured& measured, const Json& rungs, size_t last) {
+  std::optional<size_t> fastest;
+  for (size_t i = 0; i < last; ++i) {
+    const Json& ratio = rungs[i].at("speedup_first");
+    if (!plan.rungs[i].peer.empty() || ratio.is_null()) continue;
+    if (!fastest || ratio.at("ratio") > rungs[*fastest].at("speedup_first").at("ratio")) fastest = i;
+  }
+  if (!fastest) return std::nullopt;
+  const Json ahead = speedup(measured.runs_of[last], measured.runs_of[*fastest]);
+  const bool clearly = !ahead.is_null() && ahead.at("lo").is_number() && ahead.at("lo") > 1.0;
+  return clearly ? fastest : std::nullopt;
+}
+
 // The one number that the study comes to, in the modes that have one; null in the others. `last`: the last rung that
 // was measured.
-Json headline_of(const Plan& plan, const Json& rungs, size_t reference, std::optional<size_t> last) {
+Json headline_of(const Plan& plan, const Measured& measured, const Json& rungs, size_t reference,
+                 std::optional<size_t> last) {
   if (plan.mode == Mode::leave_one_out) last = 1;
   if (plan.mode == Mode::factorial) last = plan.rungs.size() - 1;
   if (plan.mode == Mode::one_at_a_time || plan.mode == Mode::sweep) last.reset();
   if (!last || *last == reference || rungs[*last].at("speedup_first").is_null()) return {};
-  return {{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
+  Json headline{{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
+  if (plan.mode == Mode::cumulative) {
+    if (const auto fastest = overtaking(plan, measured, rungs, *last)) headline["fastest"] = *fastest;
+  }
+  return headline;
 }
 
 Json statistics_of(const Plan& plan) {
@@ -343,7 +362,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
                {"runs_ok", measured.runs_ok}}},
              {"device", {{"kind", uses_cuda(plan) ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
              {"statistics", statistics_of(plan)},
-             {"headline", headline_of(plan, rungs, reference, last)},
+             {"headline", headline_of(plan, measured, rungs, reference, last)},
              {"rungs", rungs},
              {"attribution", attribution_json(plan, measured, rungs)},
              {"runs", measured.runs},

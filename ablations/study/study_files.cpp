@@ -78,7 +78,9 @@ void check_study(const Json& study, const std::string& where) {
     if (const Json& guard = rung.at("guard"); guard.contains("guarded_by")) check_rung(guard.at("guarded_by"), who);
   }
   if (const Json& headline = study.at("headline"); !headline.is_null()) {
-    for (const char* end : {"first", "last"}) check_rung(headline.at(end), "field [headline]");
+    for (const char* end : {"first", "last", "fastest"}) {
+      if (headline.contains(end)) check_rung(headline.at(end), "field [headline]");
+    }
   }
   for (size_t i = 0; i < study.at("runs").size(); ++i) {
     const Json& run = study.at("runs")[i];

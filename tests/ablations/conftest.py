@@ -20,7 +20,7 @@ import pytest
 from gates import script
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EVIDENCE = max(plan.parent for plan in (ROOT / "results" / "evidence").glob("*/plan.json"))  # a study that was measured
+EVIDENCE = ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-22"  # a study that was measured, the one that the README shows
 
 
 @pytest.fixture(scope="session")

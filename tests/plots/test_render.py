@@ -212,6 +212,19 @@ def test_a_ratio_without_an_interval_is_no_claim(ratio):
     assert words_of.finding(valid(study))[0] == f"{ratio}×, one run each, no interval"
 
 
+def test_a_rung_that_is_faster_than_the_last_is_told(tmp_path):
+    study = make()
+    study["headline"]["fastest"] = 2
+    study["rungs"][2]["speedup_first"]["ratio"] = 2.81
+    report, _, _, _, spec = rendered(valid(study), tmp_path)
+    name = study["rungs"][2]["title"]
+    assert " ".join(spec["title"]["text"]) == f"2.61× faster: 1,512 → 579 ms per step; 2.81× at “{name}”"  # on two lines
+    said = f"Fastest is “{name}”, 2.81×: what is switched on after it costs more than it brings here."
+    assert said in report and said in (tmp_path / "out" / "report.html").read_text()
+    (tmp_path / "another").mkdir()
+    assert "Fastest is" not in rendered(make(), tmp_path / "another")[0]
+
+
 def test_a_step_is_called_slower_where_its_whole_interval_is_below_1():
     study = make()
     study["rungs"][3]["speedup_previous"].update(ratio=0.998, lo=0.99, hi=1.01)

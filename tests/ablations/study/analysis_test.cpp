@@ -273,6 +273,21 @@ TEST_F(Analysis, ARunAtAnEvenlyLowerClockIsTold) {
   EXPECT_NE(warnings(1410).find("at different clocks, the median from 1410 to 1980 MHz"), std::string::npos);
 }
 
+TEST_F(Analysis, ARungThatIsFasterThanTheLastIsTheHeadlinesToo) {
+  const auto fastest = [&](double last_ms) {
+    for (int64_t repeat = 0; repeat < 3; ++repeat) {
+      write(run_of(2, repeat), good(run_of(2, repeat), last_ms * (1.0 + 0.1 * static_cast<double>(repeat))));
+    }
+    return study()["headline"].value("fastest", Json());
+  };
+  EXPECT_TRUE(fastest(25).is_null());
+  EXPECT_EQ(study_table(study()).find("Fastest"), std::string::npos);
+  EXPECT_EQ(fastest(60), 1);
+  EXPECT_NE(study_table(study()).find("Fastest: + bf16 autocast (2.00x); what"), std::string::npos);
+  write(run_of(2, 0), good(run_of(2, 0), 40));  // in one repeat it was not: nothing is clear
+  EXPECT_TRUE(study()["headline"].value("fastest", Json()).is_null());
+}
+
 TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
   for (int64_t repeat = 0; repeat < 3; ++repeat) {
     write(run_of(0, repeat), failed_record(run_of(0, repeat).id, "out_of_memory", "asked 9 GiB of 8", 1.0));
