@@ -218,7 +218,7 @@ class RangeProfiler {
 
 std::string current_chip() {
   const int device = current_device();
-  // Once in a process and for good: nobody else begins anew, so whether CUPTI lets one is not known.
+  // Once in a process and for good, as other tools do: whether CUPTI allows a second time is not documented.
   static bool is_initialized = false;
   if (!is_initialized) {
     CUpti_Profiler_Initialize_Params initialize{CUpti_Profiler_Initialize_Params_STRUCT_SIZE};

@@ -12,13 +12,15 @@ namespace harness {
 
 namespace {
 
-// 0 where there is no hypervisor, or it does not say.
-double stolen_s() {
+// Nothing is stolen where there is no hypervisor, or it does not say.
+void add_machine(ProcessorTime& time) {
   std::ifstream stream("/proc/stat");
   std::string cpu;
   double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, steal = 0;
   stream >> cpu >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> steal;
-  return steal / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  time.machine_ran_s = (user + nice + system + interrupts + soft_interrupts) / ticks;
+  time.machine_stolen_s = steal / ticks;
 }
 
 }  // namespace
@@ -35,14 +37,15 @@ std::optional<ProcessorTime> processor_time() {
     sum.ran_s += ran_ns * 1e-9;
     sum.waited_s += waited_ns * 1e-9;
   }
-  sum.stolen_s = stolen_s();
+  add_machine(sum);
   return sum.ran_s > 0 ? std::optional(sum) : std::nullopt;
 }
 
 double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores) {
-  const double waited = end.waited_s - begin.waited_s;
-  const double not_ours = window_s * cores - (end.ran_s - begin.ran_s);
-  const double lost = std::min(waited, not_ours) + end.stolen_s - begin.stolen_s;
+  const double waited = end.waited_s - begin.waited_s, ran = end.ran_s - begin.ran_s;
+  const double ran_in_all = std::max(end.machine_ran_s - begin.machine_ran_s, ran);
+  const double stolen = ran > 0 ? (end.machine_stolen_s - begin.machine_stolen_s) * ran / ran_in_all : 0;
+  const double lost = std::min(waited, window_s * cores - ran) + stolen;
   return std::clamp(lost / (window_s * std::min(threads, cores)), 0.0, 1.0);
 }
 

@@ -10,8 +10,8 @@
 namespace harness {
 
 struct ProcessorTime {
-  double ran_s = 0, waited_s = 0;  // waited: ready to run, on a queue
-  double stolen_s = 0;             // of all processors of the machine, by its hypervisor: steal in /proc/stat
+  double ran_s = 0, waited_s = 0;                  // waited: ready to run, on a queue
+  double machine_ran_s = 0, machine_stolen_s = 0;  // of all processors and programs; by a hypervisor: /proc/stat
 };
 
 // Of all threads that live now, since they began. None where the kernel does not count it
@@ -20,7 +20,7 @@ std::optional<ProcessorTime> processor_time();
 
 // The share of a window, between 0 and 1, that `threads` threads, busy at the same time, lost to other work on `cores`
 // cores: (min(waited, window * cores - ran) + stolen) / (window * min(threads, cores)). Threads that sleep neither run
-// nor wait. What was stolen counts as the process's loss, whoever ran there.
+// nor wait. Of what was stolen from the machine the process bears its share of what ran there.
 double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores);
 
 // "shared: the processor was busy with something else for 23 % of the time"; empty up to 10 %.

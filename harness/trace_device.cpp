@@ -277,9 +277,11 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
     const int64_t when = asked == asked_ns.end() ? activity.begin_ns : asked->second;
     const bool untimed = activity.begin_ns == 0 || activity.end_ns < activity.begin_ns;  // 0: CUPTI could not tell
     if (when != 0 && (when < trace.begin_ns || when > trace.end_ns)) continue;           // of `prepare`
-    if (untimed) faults.add("could not time", activity);
-    if (activity.in_graph && asked == asked_ns.end())
-      faults.add("does not say which launch of a graph is of", activity);
+    if (untimed) {
+      faults.add("could not time", activity);
+    } else if (activity.in_graph && asked == asked_ns.end()) {
+      faults.add("does not name the graph launch of", activity);
+    }
     const auto& known = raw.graph_node != 0 ? s.label_of_node : s.label_of_call;
     const auto found = known.find(raw.graph_node != 0 ? raw.graph_node : activity.correlation);
     if (found != known.end()) activity.label = labels.at(found->second);

@@ -34,9 +34,16 @@ running = set()
 
 
 def terminate_all():
-    """Ends what execute() runs on other threads."""
-    for process in list(running):
+    """Ends what execute() runs on other threads, as it would itself."""
+    ending = list(running)
+    for process in ending:
         process.terminate()
+    until = time.monotonic() + 5
+    for process in ending:
+        try:
+            process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def execute(command, limit, cwd, on_line=lambda line: None, stderr=subprocess.STDOUT):

@@ -67,6 +67,7 @@ MOST_STUDIES = 3  # two files each, beside README.md and check.log
 # Tests that count or fill what all processes on the GPU share, or look who is there: one after the other, last.
 ALONE = ["Monitor", "Memory", "Counting"]
 ALONE_S = 30  # at least, for each of them
+MOST_TESTS = 16  # at the same time: each has a context on the GPU
 PROFILE_S = 30  # likewise, for each profile; a study before them leaves it
 
 
@@ -103,7 +104,10 @@ def device_tests(check, limit, cwd):
             raise Fault(f"device_tests cannot say what tests it has: {ending(status, 30)}")
 
         def tested(name):
-            limit = max(ALONE_S, (end if name in alone else alone_from) - time.monotonic())
+            left = (end if name in alone else alone_from) - time.monotonic()
+            if left <= 0 and name not in alone:
+                return name, 0, 0, ""
+            limit = max(ALONE_S, left)
             # Several at once, each with many threads: those that wait must not spin.
             return name, limit, *execute(["env", "OMP_WAIT_POLICY=PASSIVE", "OMP_NUM_THREADS=4", program, "--gtest_color=no",
                                           f"--gtest_filter={name}"], limit, cwd)
@@ -111,6 +115,9 @@ def device_tests(check, limit, cwd):
         counts, faults, skipped = {"passed": 0, "skipped": 0, "failed": 0}, [], {}
 
         def note(name, limit, status, output):
+            if limit == 0:
+                faults.append(f"{name}: not begun in time")
+                return
             check.say(f"\n$ device_tests --gtest_filter={name}    # at most {limit:.0f} s\n{output.rstrip()}")
             for verdict, count in re.findall(r"^\[  (PASSED|SKIPPED|FAILED)\s+\] (\d+) tests?[.,]", output, re.M):
                 counts[verdict.lower()] += int(count)
@@ -119,7 +126,7 @@ def device_tests(check, limit, cwd):
             if status != 0 or "[  PASSED  ]" not in output:
                 faults.append(f"{name}: {ending(status, limit)}{'' if status else ' without a verdict'}")
 
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        with concurrent.futures.ThreadPoolExecutor(min(os.cpu_count(), MOST_TESTS)) as pool:
             try:
                 for future in concurrent.futures.as_completed([pool.submit(tested, name) for name in tests]):
                     note(*future.result())

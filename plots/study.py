@@ -142,8 +142,8 @@ def fastest_words(study):
     best = fastest(study)
     if best is None:
         return ""
-    return (f"Fastest is “{clean(best['title'])}”, {times(best['speedup_first']['ratio'])}: what is switched on after it costs more than "
-            "it brings here. `ladder ablate --mode leave-one-out` says what each optimization is worth.")
+    return (f"Fastest: {clean(best['label'])}, {times(best['speedup_first']['ratio'])}; what comes after it costs more than it brings "
+            "here. `ladder ablate --mode leave-one-out` says what each is worth.")
 
 
 def sizes(study):

@@ -3,6 +3,7 @@
 //
 //   FOLDER/plan.json, records/, logs/   as a study's (ablations/run/study_folder.h): "base-NAME" and "head-NAME"
 //   FOLDER/gate.json                    the verdict (results/schemas/gate.v1.json)
+//   FOLDER/unsaved.json                 what it saves as baselines, until it has
 //   FOLDER/summary.md, gate.svg, ...    the same for people
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
@@ -207,19 +208,48 @@ Plan open_gate(const fs::path& folder) {
 }
 
 // The verdict of a gate that has come to its end. It is not judged again: what it has saved would be compared with
-// itself. None where a run is missing, or what it was to save.
+// itself. None where a run is missing.
 std::optional<Json> ended_verdict(const Plan& plan, const fs::path& folder) {
   if (!fs::exists(folder / "gate.json")) return std::nullopt;
   Json verdict = harness::read_json(folder / "gate.json", "gate");
   if (verdict.at("verdict") == "UNFIT" || verdict.at("verdict") == "FAILED") return std::nullopt;
-  const auto is_there = [](const Json& file) { return fs::exists(file.get<std::string>()); };
-  if (!std::ranges::all_of(verdict.at("saved"), is_there)) return std::nullopt;
   const auto pairs = verdict.at("pairs").get<int64_t>();
   const auto is_missing = [&](const PlannedRun& run) {
     return run.repeat < pairs && !fs::exists(record_file(folder, run.id));
   };
   if (std::ranges::any_of(plan.runs, is_missing)) return std::nullopt;
   return verdict;
+}
+
+// What a verdict saves, from before it is written until all of it is saved: else what was saved would be compared with
+// itself, and what was not would be forgotten.
+constexpr const char* unsaved_file = "unsaved.json";
+
+void write_and_save(const Judgement& judged, const fs::path& folder) {
+  Json unsaved{{"verdict_of", judged.verdict.at("created")}, {"files", Json::array()}};
+  for (const KeptFile& file : judged.files) {
+    unsaved["files"].push_back({{"path", file.path.string()}, {"kind", file.kind}, {"document", file.document}});
+  }
+  if (!judged.files.empty()) files::write_file(folder / unsaved_file, harness::ascii_text(unsaved));
+  harness::write_json(folder / "gate.json", judged.verdict, "gate");
+  keep(judged.files);
+  fs::remove(folder / unsaved_file);
+}
+
+// Of a gate that ended in between.
+void save_the_rest(const fs::path& folder) {
+  const fs::path file = folder / unsaved_file;
+  if (!fs::exists(file)) return;
+  const Json unsaved = harness::parse_json(files::read_file(file), file.string());
+  if (fs::exists(folder / "gate.json") &&
+      harness::read_json(folder / "gate.json", "gate").at("created") == unsaved.at("verdict_of")) {
+    std::vector<KeptFile> rest;
+    for (const Json& one : unsaved.at("files")) {
+      rest.push_back({one.at("path").get<std::string>(), one.at("kind"), one.at("document")});
+    }
+    keep(rest);
+  }
+  fs::remove(file);
 }
 
 // What --resume must not make forgotten: that runs failed which are made again.
@@ -265,6 +295,7 @@ int gate(const GateFlags& flags) {
   Plan plan;
   if (flags.resume) {
     plan = open_gate(out);
+    save_the_rest(out);
     if (const auto verdict = ended_verdict(plan, out)) return show(*verdict, out, flags.json);
     check_workload(plan);
     if (!plan.rungs.back().against) (void)runs_in_baselines(plan);
@@ -299,9 +330,7 @@ int gate(const GateFlags& flags) {
     const auto is_reason = [&](const Json& reason) { return line.ends_with(": " + reason.get<std::string>()); };
     if (std::ranges::none_of(verdict["reasons"], is_reason)) verdict["warnings"].push_back(line);
   }
-  // First, for what was kept already would be compared with itself.
-  harness::write_json(out / "gate.json", verdict, "gate");
-  keep(judged.files);
+  write_and_save(judged, out);
   files::write_file(out / "summary.md", gate_markdown(verdict));
   return show(verdict, out, flags.json);
 }

@@ -91,7 +91,11 @@ Entry work_of(const Json& summary) {
   return {.ms = summary.at("busy_ms"), .least_ms = summary.at("least_busy_ms"), .most_ms = summary.at("most_busy_ms")};
 }
 
-double idle_percent(const Json& summary) { return 100 - busy_of(summary).percent; }
+// NaN: not known.
+double idle_percent(const Json& summary) {
+  const Json busy = busy_of(summary).percent;
+  return busy.is_null() ? std::nan("") : 100 - busy.get<double>();
+}
 
 // "softmax_warp_forward (12, 9.31 ms)", the longest first, at most three.
 std::string listed(const Json& names, const std::string& change, double least_ms) {
@@ -260,8 +264,9 @@ std::string trace_table(const Json& as_written) {
   for (const Json& flag : trace.value("flags", Json::array())) {
     text += wrapped(fmt::format("disturbed: {}", flag.get<std::string>()));
   }
-  const std::string work =
-      fmt::format("{} ms of work, {} % of it", number(summary.at("busy_ms")), number(busy_of(summary).percent));
+  const Json busy = busy_of(summary).percent;
+  const std::string work = fmt::format("{} ms of work, {} of it", number(summary.at("busy_ms")),
+                                       busy.is_null() ? "it is not known how much" : number(busy) + " %");
   const std::string traced = fmt::format("traced, a step takes {} ms", number(summary.at("traced_wall_ms")));
   text += wrapped(fmt::format("step {} ms; {}; {}", number(step), gpu ? work : traced, gpu ? traced : work));
   if (gpu) {

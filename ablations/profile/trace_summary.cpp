@@ -222,6 +222,7 @@ Busy busy_of(const Json& summary) {
   if (summary.at("kernel_launches").is_null()) {
     return {.percent = percent(busy_ms, summary.at("traced_wall_ms")), .idle_ms = summary.at("gaps").at("ms")};
   }
+  if (!slower_when_traced(summary).empty()) return {};
   const double wall_ms = summary.at("wall_ms");
   return {.percent = std::min(100.0, percent(busy_ms, wall_ms)), .idle_ms = std::max(0.0, wall_ms - busy_ms)};
 }
@@ -230,8 +231,8 @@ std::string slower_when_traced(const Json& summary) {
   const double wall_ms = summary.at("wall_ms"), busy_ms = summary.at("busy_ms");
   if (summary.at("kernel_launches").is_null() || busy_ms <= 1.02 * wall_ms) return "";
   return fmt::format(
-      "the GPU was slower while traced: {:.4g} ms of work, a step without tracing takes {:.4g} ms; how busy "
-      "it was is not known",
+      "the GPU was slower while traced: {:.4g} ms of work, a step without tracing takes {:.4g} ms; how "
+      "busy it was is not known",
       busy_ms, wall_ms);
 }
 

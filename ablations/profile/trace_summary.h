@@ -16,7 +16,7 @@ namespace ablations {
 harness::Json summarize(const harness::Trace& trace, double wall_ms);
 
 struct Busy {
-  double percent, idle_ms;
+  harness::Json percent, idle_ms;  // null: slower_when_traced
 };
 
 // How much of a step something ran, and what that leaves: on a GPU of a step without tracing, whose kernels take no

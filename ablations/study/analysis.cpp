@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -133,18 +132,24 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
   }
 }
 
-// The fastest of the ladder's rungs before `last`, where it is clearly faster than that.
-std::optional<size_t> overtaking(const Plan& plan, const Measured& measured, const Json& rungs, size_t last) {
+// The fastest of the rungs between the reference and `last` that are clearly faster than that. The best of many is
+// better by luck alone: not only the interval of their ratio must say so, but those of their times lie apart.
+std::optional<size_t> overtaking(const Plan& plan, const Measured& measured, const Json& rungs, size_t reference,
+                                 size_t last) {
+  const auto is_clear = [&](size_t i) {
+    const Json ahead = speedup(measured.runs_of[last], measured.runs_of[i]);
+    if (ahead.is_null() || ahead.at("lo").is_null() || ahead.at("lo") <= 1.0) return false;
+    const Json& high = rungs[i].at("ms_per_step").at("hi");
+    const Json& low = rungs[last].at("ms_per_step").at("lo");
+    return high.is_number() && low.is_number() && high < low;
+  };
   std::optional<size_t> fastest;
-  for (size_t i = 0; i < last; ++i) {
+  for (size_t i = reference + 1; i < last; ++i) {
     const Json& ratio = rungs[i].at("speedup_first");
-    if (!plan.rungs[i].peer.empty() || ratio.is_null()) continue;
+    if (!plan.rungs[i].peer.empty() || ratio.is_null() || !is_clear(i)) continue;
     if (!fastest || ratio.at("ratio") > rungs[*fastest].at("speedup_first").at("ratio")) fastest = i;
   }
-  if (!fastest) return std::nullopt;
-  const Json ahead = speedup(measured.runs_of[last], measured.runs_of[*fastest]);
-  const bool clearly = !ahead.is_null() && ahead.at("lo").is_number() && ahead.at("lo") > 1.0;
-  return clearly ? fastest : std::nullopt;
+  return fastest;
 }
 
 // The one number that the study comes to, in the modes that have one; null in the others. `last`: the last rung that
@@ -157,7 +162,7 @@ Json headline_of(const Plan& plan, const Measured& measured, const Json& rungs, 
   if (!last || *last == reference || rungs[*last].at("speedup_first").is_null()) return {};
   Json headline{{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
   if (plan.mode == Mode::cumulative) {
-    if (const auto fastest = overtaking(plan, measured, rungs, *last)) headline["fastest"] = *fastest;
+    if (const auto fastest = overtaking(plan, measured, rungs, reference, *last)) headline["fastest"] = *fastest;
   }
   return headline;
 }
@@ -285,17 +290,13 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Json& rungs
 // not.
 void warn_of_sittings(const Measured& measured, Json& warnings) {
   constexpr double pause_h = 0.5;
-  std::map<int64_t, std::map<std::string, double>> repeats;  // when the runs of each began, and how long they took
-  for (const RunsByRepeat& runs : measured.runs_of) {
-    for (const auto& [repeat, run] : runs) repeats[repeat][run.started] = run.duration_s;
-  }
-  for (const auto& [repeat, runs] : repeats) {
+  for (const auto& [repeat, runs] : measured.made) {
     for (auto run = runs.begin(), next = std::next(run); next != runs.end(); ++run, ++next) {
       const double paused_h = harness::hours_between(run->first, next->first).value_or(0) - run->second / 3600;
       if (paused_h <= pause_h) continue;
       warnings.push_back(
-          fmt::format("repeat {} was interrupted for {:.1f} hours: what tells its runs before from those "
-                      "after may be the machine, not the rungs",
+          fmt::format("repeat {} was interrupted for {:.1f} hours: differences between its runs before "
+                      "and after may come from the machine",
                       repeat + 1, paused_h));
     }
   }

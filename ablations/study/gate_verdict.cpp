@@ -206,7 +206,7 @@ fs::path baseline_of(const fs::path& folder, const Arm& arm) {
 // matter would add up unseen.
 std::vector<KeptFile> files_to_keep(const Plan& plan, const fs::path& folder, const Side& head, Json& verdict) {
   std::vector<KeptFile> files;
-  const std::string& word = verdict.at("verdict").get_ref<const std::string&>();
+  const std::string word = verdict.at("verdict");
   const bool is_last_look = word != "INCONCLUSIVE" || verdict.at("pairs") == plan.repeats;
   const bool may_judge = exit_status(word) == 0 && (plan.gate->saves || word == "IMPROVEMENT");
   const fs::path to = plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines";
@@ -330,7 +330,7 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
 void keep(const std::vector<KeptFile>& files) {
   for (const KeptFile& file : files) {
     fs::create_directories(file.path.parent_path());
-    harness::write_json(file.path, file.document, file.schema);
+    harness::write_json(file.path, file.document, file.kind.c_str());
   }
 }
 

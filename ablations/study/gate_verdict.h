@@ -13,7 +13,7 @@ namespace ablations {
 // A baseline or a noise floor, for later gates to judge by.
 struct KeptFile {
   std::filesystem::path path;
-  const char* schema;
+  std::string kind;  // "baseline", "noise"
   harness::Json document;
 };
 

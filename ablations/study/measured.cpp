@@ -67,8 +67,6 @@ RunData run_data(const Json& record) {
   if (const auto clock = monitor.find("sm_clock_mhz"); clock != monitor.end() && clock->is_object()) {
     run.sm_clock_mhz = clock->at("median");
   }
-  run.started = record.at("started");
-  run.duration_s = record.at("duration_s");
   return run;
 }
 
@@ -102,6 +100,11 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
       entry["record"] = file.lexically_relative(folder).string();
       entry["status"] = record.at("status");
       const std::string started = record.at("started");
+      measured.made[run.repeat][started] = record.at("duration_s");
+      if (const fs::path first = flagged_file(file); fs::exists(first)) {
+        const Json disturbed = harness::read_json(first, "record");
+        measured.made[run.repeat][disturbed.at("started")] = disturbed.at("duration_s");
+      }
       if (measured.first_started.empty() || started < measured.first_started) measured.first_started = started;
       measured.last_started = std::max(measured.last_started, started);
       if (record.at("status") == "ok") {

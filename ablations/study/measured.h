@@ -21,8 +21,6 @@ struct RunData {
   double flops_per_step = 0;
   harness::Json memory, proofs, observations;
   std::optional<double> joules_per_token, sm_clock_mhz;
-  std::string started;    // UTC
-  double duration_s = 0;  // of the whole process
   std::string disturbed;  // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
   // Why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none.
   std::string unwatched;
@@ -47,6 +45,8 @@ struct Measured {
   std::map<size_t, Failure> failures;   // by rung
   harness::Json runs;                   // as the study lists them
   harness::Json environment, workload;  // of this program's own records, the first rung's first; null without one
+  // For each repeat when its runs began (UTC) and how long they took in s: failed ones and those made again, too.
+  std::map<int64_t, std::map<std::string, double>> made;
   int64_t runs_ok = 0;
   std::string first_started;  // of the earliest record, now without one: a shard's plan does not hold when it was made
   std::string last_started;

@@ -19,6 +19,18 @@ std::string dumped(const Json& value) {
   return value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
+namespace {
+
+bool is_disturbed(const fs::path& record) {
+  try {
+    return !harness::read_json(record, "record").value("flags", Json::array()).empty();
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 std::map<std::string, std::string> hashes_of(const fs::path& folder) {
   std::map<std::string, std::string> hashes;
   const auto add = [&](const std::string& name) { hashes[name] = files::sha256_hex(files::read_file(folder / name)); };
@@ -82,7 +94,8 @@ std::vector<Finding> edits_since(const Plan& plan, const fs::path& folder) {
     const auto record = again.find(change.file);
     if (record == again.end() || !now.contains(change.file)) return false;
     const auto kept = now.find(record->second);
-    const bool was_disturbed = kept != now.end() && kept->second == was->second;
+    const bool was_disturbed =
+        kept != now.end() && kept->second == was->second && is_disturbed(folder / record->second);
     const bool had_failed = std::ranges::any_of(study.at("runs"), [&](const Json& run) {
       return run.at("status") != "ok" && name_of(record_file(folder, run.at("id"))) == change.file;
     });

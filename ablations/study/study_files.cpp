@@ -81,6 +81,9 @@ void check_study(const Json& study, const std::string& where) {
     for (const char* end : {"first", "last", "fastest"}) {
       if (headline.contains(end)) check_rung(headline.at(end), "field [headline]");
     }
+    if (headline.contains("fastest") && rungs.at(headline.at("fastest").get<size_t>()).at("speedup_first").is_null()) {
+      refuse("field [headline] calls a rung the fastest that has no speedup");
+    }
   }
   for (size_t i = 0; i < study.at("runs").size(); ++i) {
     const Json& run = study.at("runs")[i];

@@ -30,7 +30,7 @@ def parts_of(rung):
     profile = rung["profile"]
     phases = [(p["phase"] if p["phase"] in COLORS and p["phase"] != IDLE else OTHER, p["phase"] or "no phase", p["ms"])
               for p in profile["by_phase"]]
-    return sorted([*phases, (IDLE, IDLE, profile["idle_ms"])], key=lambda part: list(COLORS).index(part[0]))
+    return sorted([*phases, (IDLE, IDLE, profile["idle_ms"] or 0)], key=lambda part: list(COLORS).index(part[0]))
 
 
 def rows(study):
@@ -56,10 +56,11 @@ def finding(study):
         last = [r for r in own_rungs(study) if traced(r)][-1]
     part, name, ms = max(parts_of(last), key=lambda p: p[2])
     before = [p[2] for p in parts_of(first) if p[1] == name] if first else []
-    busy = [share(r["profile"]["busy_percent"]) for r in (first, last) if r]
+    busy = [share(r["profile"]["busy_percent"]) for r in (first, last) if r and r["profile"]["busy_percent"] is not None]
     span = f"{digits3(before[0])} → " if before else ""
     what = {IDLE: "Idle time", OTHER: shorten(name, 20)}.get(part, name.capitalize())
-    return f"{what} is the largest part of a step: {span}{milliseconds(ms)}; device busy {' → '.join(dict.fromkeys(busy))}"
+    return f"{what} is the largest part of a step: {span}{milliseconds(ms)}" + (
+        f"; device busy {' → '.join(dict.fromkeys(busy))}" if busy else "")
 
 
 def drawing(data, parts, narrow):

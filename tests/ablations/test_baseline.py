@@ -97,9 +97,25 @@ def test_nothing_is_saved_before_its_verdict_stands(ladder, program, tmp_path) -
     done = ladder("gate", "--resume", "--out", out)
     assert done.returncode == 0 and verdict_of(out)["verdict"] == "SAVED", done.stderr
     (file,) = verdict_of(out)["saved"]
-    # Ended before it was stored: it is now.
-    pathlib.Path(file).unlink()
-    assert ladder("gate", "--resume", "--out", out).returncode == 0 and pathlib.Path(file).exists()
+
+
+def test_what_a_verdict_could_not_save_is_saved_by_going_on(ladder, program, tmp_path) -> None:
+    out, baselines = tmp_path / "gate", tmp_path / "b"
+    in_the_way = script(tmp_path / "in-the-way", f'touch {shlex.quote(str(baselines))}\nexec {shlex.quote(program)} "$@"\n')
+    done = ladder("gate", "--head", in_the_way, *SMALL, "--rung", "start", "--rung", "memory", "--pairs", 6, "--top-up", 0,
+                  "--baselines", baselines, "--save", "--out", out, timeout=600)
+    assert done.returncode == 2 and verdict_of(out)["verdict"] == "SAVED" and (out / "unsaved.json").exists(), done.stderr
+    baselines.unlink()
+    unsaved = (out / "unsaved.json").read_text()
+    assert ladder("gate", "--resume", "--out", out).returncode == 0
+    assert len(verdict_of(out)["saved"]) == 2 and all(pathlib.Path(file).exists() for file in verdict_of(out)["saved"])
+    assert not (out / "unsaved.json").exists()
+    # Of another verdict, which never came to stand.
+    for file in verdict_of(out)["saved"]:
+        pathlib.Path(file).unlink()
+    (out / "unsaved.json").write_text(unsaved.replace(verdict_of(out)["created"], "2026-01-01T00:00:00Z"))
+    assert ladder("gate", "--resume", "--out", out).returncode == 0
+    assert not (out / "unsaved.json").exists() and not list(baselines.rglob("*.json"))
 
 
 def test_a_program_that_differs_from_itself_is_no_noise(ladder, program, tmp_path) -> None:

@@ -305,12 +305,28 @@ def test_a_report_of_edited_records_says_so_and_leaves_the_study_as_witness(ladd
     (copy / "study.json").unlink()
     assert "left as it is" not in ladder("report", copy, "--out", tmp_path / "again").stderr
     assert verify(ladder, copy) == []
-    # What going on with a study puts in place of a disturbed record, keeping the first, and of a failed one is no edit.
-    shutil.copy(file, file.with_suffix(".flagged.json"))
-    record["timing"]["step_ms"][0] = more(record["timing"]["step_ms"][0])
-    write_json(file, record)
-    done = ladder("report", copy, "--out", tmp_path / "made again")
-    assert "note:" not in done.stderr and verify(ladder, copy) == [], done.stderr
+
+
+def test_what_going_on_with_a_study_replaces_is_no_edit(ladder, copy, tmp_path) -> None:
+    """A disturbed record, whose first is kept, and a failed one; not a good one that was copied beside itself."""
+    file, failed = copy / "records" / "r1-03-flash.json", copy / "records" / "r1-02-memory.json"
+    good, other = read_json(file), failed.read_text()
+    write_json(failed, {name: json.loads(other)[name] for name in ("kind", "schema_version", "id", "started", "duration_s")}
+               | {"status": "failed", "failure": {"kind": "signal", "message": "killed"}})
+    for flags, edited in ((["shared: by a test"], False), ([], True)):
+        write_json(file, good | {"flags": flags})
+        file.with_suffix(".flagged.json").unlink(missing_ok=True)
+        (copy / "study.json").unlink()
+        assert ladder("report", copy, "--out", tmp_path / "sealed").returncode == 0
+        shutil.copy(file, file.with_suffix(".flagged.json"))
+        again = good | {"flags": [], "duration_s": more(good["duration_s"])}
+        write_json(file, again)
+        done = ladder("report", copy, "--out", tmp_path / "again")
+        assert ("study.json is left as it is" in done.stderr) == edited, done.stderr
+    assert "records/r1-03-flash.json" in done.stderr
+    write_json(file, good | {"flags": []})  # as it was sealed
+    failed.write_text(other)
+    assert "note:" not in ladder("report", copy, "--out", tmp_path / "whole").stderr
 
 
 def test_a_folder_without_a_study_is_refused(ladder, copy) -> None:

@@ -24,8 +24,10 @@ TEST(ProcessorTime, AShareIsLostToOtherWorkOnly) {
   EXPECT_DOUBLE_EQ(share_lost(begin, {10.75, 5.25}, 1, 1, 16), 0.25);
   EXPECT_DOUBLE_EQ(share_lost(begin, {10.2, 5}, 1, 1, 2), 0);  // it slept
   EXPECT_DOUBLE_EQ(share_lost(begin, {13, 5.1}, 1, 2, 2), 0);  // more than there was: rounding of the clocks
-  const ProcessorTime later{.ran_s = 12, .waited_s = 5, .stolen_s = 0.5};
+  ProcessorTime later{.ran_s = 12, .waited_s = 5, .machine_ran_s = 2, .machine_stolen_s = 0.5};
   EXPECT_DOUBLE_EQ(share_lost(begin, later, 1, 2, 2), 0.25);  // a hypervisor ran something else
+  later = {.ran_s = 11, .waited_s = 5, .machine_ran_s = 32, .machine_stolen_s = 0.5};
+  EXPECT_DOUBLE_EQ(share_lost(begin, later, 1, 1, 64), 0.5 / 32);  // of others, most of it
 }
 
 TEST(ProcessorTime, TheFlagSaysHowMuch) {

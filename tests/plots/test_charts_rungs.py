@@ -121,6 +121,16 @@ def test_figures_of_every_size(name, factor):
     drawn(draw(name, study))
 
 
+def test_how_busy_a_gpu_was_is_not_made_up():
+    """Where it was slower while traced than without."""
+    study = complete()
+    for r in study["rungs"]:
+        r["profile"].update(busy_percent=None, idle_ms=None)
+    chart = draw("phases", study)
+    assert "busy" not in chart.finding and {d["busy"] for d in phases.rows(study)[0]} == {"—"}
+    drawn(chart)
+
+
 @pytest.mark.parametrize("name", ALL[1:])
 @pytest.mark.parametrize("study", [make([]), make()])
 def test_without_data_a_chart_says_what_makes_it(name, study):
