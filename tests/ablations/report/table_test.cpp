@@ -49,6 +49,7 @@ Json study_of(const std::vector<Json>& rungs, const std::string& mode = "cumulat
           {"attribution", Json::array()},
           {"plan", {{"runs_ok", 1}, {"runs_planned", 1}, {"timed_steps", 1}, {"warmup_steps", 1}}},
           {"statistics", {{"center", "median"}, {"interval", "95 %"}}},
+          {"headline", nullptr},
           {"warnings", {"a warning"}}};
 }
 
