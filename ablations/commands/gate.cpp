@@ -225,6 +225,13 @@ std::optional<Json> ended_verdict(const Plan& plan, const fs::path& folder) {
 // itself, and what was not would be forgotten.
 constexpr const char* unsaved_file = "unsaved.json";
 
+void save(const std::vector<KeptFile>& files) {
+  for (const KeptFile& file : files) {
+    fs::create_directories(file.path.parent_path());
+    harness::write_json(file.path, file.document, file.kind.c_str());
+  }
+}
+
 void write_and_save(const Judgement& judged, const fs::path& folder) {
   Json unsaved{{"verdict_of", judged.verdict.at("created")}, {"files", Json::array()}};
   for (const KeptFile& file : judged.files) {
@@ -232,24 +239,28 @@ void write_and_save(const Judgement& judged, const fs::path& folder) {
   }
   if (!judged.files.empty()) files::write_file(folder / unsaved_file, harness::ascii_text(unsaved));
   harness::write_json(folder / "gate.json", judged.verdict, "gate");
-  keep(judged.files);
+  save(judged.files);
   fs::remove(folder / unsaved_file);
 }
 
 // Of a gate that ended in between.
-void save_the_rest(const fs::path& folder) {
+void save_the_rest(const fs::path& folder) try {
   const fs::path file = folder / unsaved_file;
   if (!fs::exists(file)) return;
   const Json unsaved = harness::parse_json(files::read_file(file), file.string());
-  if (fs::exists(folder / "gate.json") &&
-      harness::read_json(folder / "gate.json", "gate").at("created") == unsaved.at("verdict_of")) {
+  const Json verdict =
+      fs::exists(folder / "gate.json") ? harness::read_json(folder / "gate.json", "gate") : Json::object();
+  if (unsaved.at("verdict_of") == harness::field_or_null(verdict, "created")) {
     std::vector<KeptFile> rest;
     for (const Json& one : unsaved.at("files")) {
       rest.push_back({one.at("path").get<std::string>(), one.at("kind"), one.at("document")});
     }
-    keep(rest);
+    save(rest);
   }
   fs::remove(file);
+} catch (const Json::exception& error) {
+  throw std::invalid_argument(fmt::format("{}: is not what a gate leaves there ({}); delete it to go on without",
+                                          (folder / unsaved_file).string(), error.what()));
 }
 
 // What --resume must not make forgotten: that runs failed which are made again.

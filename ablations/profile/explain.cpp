@@ -265,8 +265,8 @@ std::string trace_table(const Json& as_written) {
     text += wrapped(fmt::format("disturbed: {}", flag.get<std::string>()));
   }
   const Json busy = busy_of(summary).percent;
-  const std::string work = fmt::format("{} ms of work, {} of it", number(summary.at("busy_ms")),
-                                       busy.is_null() ? "it is not known how much" : number(busy) + " %");
+  const std::string work = fmt::format("{} ms of work{}", number(summary.at("busy_ms")),
+                                       busy.is_null() ? "" : ", " + number(busy) + " % of it");
   const std::string traced = fmt::format("traced, a step takes {} ms", number(summary.at("traced_wall_ms")));
   text += wrapped(fmt::format("step {} ms; {}; {}", number(step), gpu ? work : traced, gpu ? traced : work));
   if (gpu) {

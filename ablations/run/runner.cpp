@@ -46,8 +46,6 @@ void check_same_machine(const fs::path& folder, const Plan& plan, const Json& re
                                    folder.string(), fmt::join(lines, "; ")));
 }
 
-bool is_disturbed(const Json& record) { return record.at("status") == "ok" && !record.value("flags", Json()).empty(); }
-
 // Whether a disturbed run has not been made a second time. Who is killed between two writes leaves its record twice.
 bool waits_for_second(const fs::path& file, const Json& record) {
   if (!is_disturbed(record)) return false;

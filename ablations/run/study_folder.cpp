@@ -59,6 +59,8 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
   return "";
 }
 
+bool is_disturbed(const Json& record) { return record.at("status") == "ok" && !record.value("flags", Json()).empty(); }
+
 Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
   const fs::path file = record_file(folder, run.id);
   if (!fs::exists(file)) return {};

@@ -17,6 +17,8 @@
 
 namespace ablations {
 
+inline constexpr const char* study_file = "study.json";
+
 // Creates the folder with the plan in it. Throws std::invalid_argument when it holds a study already, std::system_error
 // when it cannot be written.
 void create_study(const Plan& plan, const std::filesystem::path& folder);
@@ -31,6 +33,9 @@ std::filesystem::path flagged_file(const std::filesystem::path& record);
 
 // Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
 std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
+
+// Whether something on the machine disturbed a run that ended well.
+bool is_disturbed(const harness::Json& record);
 
 // The run's record in the folder where fault_of finds nothing; null where there is none such.
 harness::Json good_record(const std::filesystem::path& folder, const Plan& plan, const PlannedRun& run);

@@ -327,11 +327,4 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
   return judgement;
 }
 
-void keep(const std::vector<KeptFile>& files) {
-  for (const KeptFile& file : files) {
-    fs::create_directories(file.path.parent_path());
-    harness::write_json(file.path, file.document, file.kind.c_str());
-  }
-}
-
 }  // namespace ablations

@@ -26,7 +26,4 @@ struct Judgement {
 // without --force.
 Judgement gate_verdict(const Plan& plan, const std::filesystem::path& folder, int64_t pairs, bool topped_up);
 
-// Throws std::system_error where they cannot be written.
-void keep(const std::vector<KeptFile>& files);
-
 }  // namespace ablations

@@ -21,9 +21,9 @@ std::string dumped(const Json& value) {
 
 namespace {
 
-bool is_disturbed(const fs::path& record) {
+bool holds_disturbed(const fs::path& record) {
   try {
-    return !harness::read_json(record, "record").value("flags", Json::array()).empty();
+    return is_disturbed(harness::read_json(record, "record"));
   } catch (const std::invalid_argument&) {
     return false;
   }
@@ -95,7 +95,7 @@ std::vector<Finding> edits_since(const Plan& plan, const fs::path& folder) {
     if (record == again.end() || !now.contains(change.file)) return false;
     const auto kept = now.find(record->second);
     const bool was_disturbed =
-        kept != now.end() && kept->second == was->second && is_disturbed(folder / record->second);
+        kept != now.end() && kept->second == was->second && holds_disturbed(folder / record->second);
     const bool had_failed = std::ranges::any_of(study.at("runs"), [&](const Json& run) {
       return run.at("status") != "ok" && name_of(record_file(folder, run.at("id"))) == change.file;
     });

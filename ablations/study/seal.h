@@ -13,8 +13,6 @@
 
 namespace ablations {
 
-inline constexpr const char* study_file = "study.json";
-
 // Something that is not as it must be.
 struct Finding {
   std::string file;    // within the study's folder

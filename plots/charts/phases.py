@@ -84,9 +84,10 @@ def draw(part):
     if not any(traced(r) for r in own_rungs(study)):
         return Missing("`ladder ablate --explain` traces each rung, too")
     data, parts = rows(study)
-    kinds = {rung["profile"]["launch_bound_percent"] is not None for rung in own_rungs(study) if traced(rung)}
-    of = {(True,): "of a step without tracing", (False,): "of the traced step",
-          (False, True): "of a step without tracing, on a CPU of the traced one"}[tuple(sorted(kinds))]
+    on_gpu = [rung["profile"]["launch_bound_percent"] is not None for rung in own_rungs(study) if traced(rung)]
+    of = "of a step without tracing" if any(on_gpu) else "of the traced step"
+    if any(on_gpu) and not all(on_gpu):
+        of += ", on a CPU of the traced one"
     lines = [*about(study), "bars: median step under tracing, overlapping operations count twice; one trace, no interval",
-             f"idle, busy: {of}" + (" · launch-bound: of the traced time, waiting for the host's next call" if True in kinds else "")]
+             f"idle, busy: {of}" + (" · launch-bound: of the traced time, waiting for the host's next call" if any(on_gpu) else "")]
     return Chart(finding(study), lines + warning_line(study), drawing(data, parts, False), drawing(data, parts, True))

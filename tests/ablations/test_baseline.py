@@ -116,6 +116,9 @@ def test_what_a_verdict_could_not_save_is_saved_by_going_on(ladder, program, tmp
     (out / "unsaved.json").write_text(unsaved.replace(verdict_of(out)["created"], "2026-01-01T00:00:00Z"))
     assert ladder("gate", "--resume", "--out", out).returncode == 0
     assert not (out / "unsaved.json").exists() and not list(baselines.rglob("*.json"))
+    (out / "unsaved.json").write_text("{}")
+    refused = ladder("gate", "--resume", "--out", out)
+    assert refused.returncode == 2 and "unsaved.json: is not what a gate leaves there" in refused.stderr
 
 
 def test_a_program_that_differs_from_itself_is_no_noise(ladder, program, tmp_path) -> None:

@@ -40,7 +40,7 @@ class Counting : public testing::Test {
  protected:
   void SetUp() override {
     if (rehearsal()) GTEST_SKIP() << "a CPU has no such counters";
-    static bool had = false;  // by an earlier test: what they are not permitted, the first is not
+    static bool had = false;  // permitted to an earlier test, so a refusal is a fault
     try {
       counters_ = std::make_unique<harness::Counters>(
           std::vector<std::string>{dram_read, dram_write, l2, gpu_time, sm_active, tensor_active, tensor_instructions});

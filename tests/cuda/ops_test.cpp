@@ -97,8 +97,7 @@ std::vector<Recipe> precisions() {
 // Says how near it came, too: the margins are estimates until a device has shown them.
 void expect_follows_float64(const Operation& operation, const Recipe& recipe, double allowed) {
   const double error = worst_error(operation, recipe);
-  fmt::print("{} {} {}: {:.2g} of {:.2g}\n", operation.name, name_of(recipe.attention), name_of(recipe.autocast), error,
-             allowed);
+  fmt::print("{}: {:.2g} of {:.2g}, {}\n", operation.name, error, allowed, to_json(recipe).dump());
   EXPECT_LT(error, allowed) << operation.name << " " << to_json(recipe).dump();
 }
 

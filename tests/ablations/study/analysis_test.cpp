@@ -1,10 +1,9 @@
-// The guard, and the verdicts a study comes to from planted records.
+// The verdicts a study comes to from planted records.
 #include "ablations/study/analysis.h"
 
 #include "ablations/report/table.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/study/guard.h"
 #include "harness/environment.h"
 #include "tests/ablations/planted_study.h"
 
@@ -21,31 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace ablations;
 using harness::Json;
-
-TEST(Guard, AllowsTheToleranceAndTheKnownOffset) {
-  const double offset = std::log(50304.0 / 50257.0);
-  EXPECT_TRUE(guard({10.0, 9.0}, {10.0, 9.0}, 0, 0).passed);
-  EXPECT_TRUE(guard({10.0 + offset, 9.0}, {10.0, 9.0}, 1e-6, offset).passed);
-  EXPECT_FALSE(guard({10.0 + offset, 9.0}, {10.0, 9.0}, 1e-6, 0).passed);
-  EXPECT_FALSE(guard({10.0, 9.0 + 2 * offset}, {10.0, 9.0}, 1e-4, offset).passed);
-  EXPECT_FALSE(guard({10.0, 8.99}, {10.0, 9.0}, 1e-3, offset).passed);
-  EXPECT_NEAR(*guard({10.0, 8.99}, {10.0, 9.0}, 1e-3, offset).max_deviation, 0.01, 1e-12);
-}
-
-TEST(Guard, LetsARunLagByTheStepsThatItsScalerSkipped) {
-  const std::vector<double> reference{10.0, 9.0, 8.0, 7.5}, one_behind{10.0, 10.0, 9.0, 8.0};
-  EXPECT_FALSE(guard(one_behind, reference, 1e-3, 0).passed);
-  EXPECT_TRUE(guard(one_behind, reference, 1e-3, 0, /*skipped=*/1).passed);
-  EXPECT_FALSE(guard({10.0, 10.0, 10.0, 9.0}, reference, 1e-3, 0, 1).passed);  // two behind
-  EXPECT_FALSE(guard({10.0, 9.0, 8.0, 7.0}, reference, 1e-3, 0, 1).passed);    // ahead
-}
-
-TEST(Guard, ALossThatIsNotFiniteFails) {
-  const Guard verdict = guard({10.0, std::nan("")}, {10.0, 9.0}, 1, 0);
-  EXPECT_FALSE(verdict.passed);
-  EXPECT_FALSE(verdict.max_deviation);
-  EXPECT_NE(verdict.message.find("step 2 is not finite"), std::string::npos);
-}
 
 class Analysis : public planted::PlantedStudy {
  protected:
@@ -95,18 +69,6 @@ TEST_F(Analysis, MfuOfEachRungIsOfItsOwnTypesPeak) {
       << table;
 }
 
-TEST_F(Analysis, WhatCouldNotBeCountedIsSaid) {
-  EXPECT_EQ(study()["warnings"].dump().find("could not be counted"), std::string::npos);
-  Json record = good(run_of(1, 0), 100);
-  record["observations"]["cuda_calls"] = {{"unavailable", "another tool is attached"}};
-  write(run_of(1, 0), record);
-  EXPECT_NE(
-      study()["warnings"].dump().find("rung 1 \\\"bf16 autocast\\\": launches, and what the host waits for, could not "
-                                      "be counted: another tool is attached"),
-      std::string::npos)
-      << study()["warnings"];
-}
-
 TEST_F(Analysis, AStudyWithRungsOnAGpuIsNoCpusStudy) {
   EXPECT_EQ(study()["device"]["kind"], "cpu");
   plan_.rungs[2].recipe.device = model::Device::cuda;
@@ -137,25 +99,6 @@ TEST_F(Analysis, AFailedProofTakesTheNumberAway) {
       std::string::npos)
       << s["warnings"];
   EXPECT_NE(study_table(s).find("unproven: autocast"), std::string::npos);
-}
-
-TEST_F(Analysis, DisturbedRunsAreSaidAndTheirRungIsMarked) {
-  EXPECT_FALSE(study()["rungs"][1].contains("flags"));
-  EXPECT_EQ(study_table(study()).find('!'), std::string::npos);
-  for (const int64_t repeat : {0, 2}) {
-    Json record = good(run_of(1, repeat), 50);
-    record["flags"] = {"throttled: HwSlowdown in 2 of 9 samples", "shared: 1 other process on the GPU"};
-    write(run_of(1, repeat), record);
-  }
-  const Json s = study();
-  EXPECT_EQ(s["rungs"][1]["status"], "measured");
-  const std::string flags = " throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process on the GPU";
-  EXPECT_EQ(s["rungs"][1]["flags"], Json::array({run_of(1, 0).id + flags, run_of(1, 2).id + flags}));
-  EXPECT_FALSE(s["rungs"][0].contains("flags"));
-  EXPECT_EQ(s["warnings"][0], "2 of 9 runs were disturbed: " + run_of(1, 0).id + flags + ", and others");
-  const std::string table = study_table(s);
-  EXPECT_NE(table.find("\n+ bf16 autocast" + std::string(10, ' ') + "!"), std::string::npos);
-  EXPECT_NE(table.find("! marks"), std::string::npos);
 }
 
 TEST_F(Analysis, EnergyIsTheMedianOfTheRunsThatCouldTell) {
@@ -213,69 +156,6 @@ TEST_F(Analysis, AFailedRunIsNotAMissingOne) {
   const PlannedRun& run = run_of(2, 1);
   write(run, failed_record(run.id, "out_of_memory", "asked 9 GiB of 8", 1.0));
   EXPECT_FALSE(study()["finished"].is_null());
-}
-
-TEST_F(Analysis, RunsThatNobodyWatchedAreNamed) {
-  const auto warned = [&](const Json& monitor) {
-    for (Rung& rung : plan_.rungs) rung.recipe.device = model::Device::cuda;
-    for (const PlannedRun& run : plan_.runs) {
-      Json record = good(run, 100);
-      record["monitor"] = monitor;
-      write(run, record);
-    }
-    const Json s = study();
-    for (const std::string text : s["warnings"]) {
-      if (text.find("not watched for a throttled or shared GPU") != std::string::npos) return text;
-    }
-    return std::string();
-  };
-  EXPECT_NE(warned({{"unavailable", "no libnvidia-ml.so.1"}}).find("no libnvidia-ml.so.1"), std::string::npos);
-  Json monitor{{"samples", 3}, {"throttle", Json::array()}, {"other_processes", 0}, {"notes", Json::object()}};
-  for (const char* field : {"sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "utilization_percent",
-                            "energy_j", "joules_per_token"}) {
-    monitor[field] = nullptr;
-  }
-  EXPECT_EQ(warned(monitor), "");
-  monitor["other_processes"] = nullptr;
-  monitor["notes"]["other_processes"] = "the driver shows no process";
-  EXPECT_NE(warned(monitor).find("the driver shows no process"), std::string::npos);
-}
-
-TEST_F(Analysis, ARepeatInTwoSittingsIsTold) {
-  const auto warnings = [&](const char* started) {
-    Json record = good(run_of(1, 2), 60);
-    record["started"] = started;
-    record["duration_s"] = 1800;
-    write(run_of(1, 2), record);
-    return study()["warnings"].dump();
-  };
-  EXPECT_EQ(warnings("2026-01-01T00:20:00Z").find("interrupted"), std::string::npos);
-  EXPECT_NE(warnings("2026-01-01T14:00:00Z").find("repeat 3 was interrupted for 14.0 hours"), std::string::npos);
-  // A run that failed after long is no pause.
-  Json failed = failed_record(run_of(2, 2).id, "timeout", "took longer than 50400 s", 50400);
-  failed["started"] = "2026-01-01T00:00:01Z";
-  write(run_of(2, 2), failed);
-  EXPECT_EQ(study()["warnings"].dump().find("interrupted"), std::string::npos);
-}
-
-TEST_F(Analysis, ARunAtAnEvenlyLowerClockIsTold) {
-  const auto warnings = [&](double clock) {
-    Json record = good(run_of(1, 0), 50);
-    for (const auto& [repeat, mhz] : {std::pair{0, 1980.0}, {1, clock}}) {
-      record = good(run_of(1, repeat), 50);
-      record["monitor"] = {
-          {"samples", 3}, {"throttle", Json::array()}, {"other_processes", 0}, {"notes", Json::object()}};
-      for (const char* field :
-           {"memory_clock_mhz", "power_w", "temperature_c", "utilization_percent", "energy_j", "joules_per_token"}) {
-        record["monitor"][field] = nullptr;
-      }
-      record["monitor"]["sm_clock_mhz"] = {{"min", mhz}, {"median", mhz}, {"max", mhz}};
-      write(run_of(1, repeat), record);
-    }
-    return study()["warnings"].dump();
-  };
-  EXPECT_EQ(warnings(1900).find("clocks"), std::string::npos);
-  EXPECT_NE(warnings(1410).find("at different clocks, the median from 1410 to 1980 MHz"), std::string::npos);
 }
 
 TEST_F(Analysis, ARungThatIsFasterThanTheLastIsTheHeadlinesToo) {
