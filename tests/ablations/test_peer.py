@@ -6,13 +6,11 @@ from a module loaded anew for each test.
 """
 
 import contextlib
-import importlib.util
 import json
 import os
 import pathlib
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import sysconfig
@@ -20,59 +18,14 @@ import sysconfig
 import jsonschema
 import pytest
 from conftest import ROOT, read_json, write_json
+from peers import SCRIPT, TIMED, WARMUP, call_main, module, plan, tokens  # noqa: F401  (fixtures among them)
 
 torch = pytest.importorskip("torch")
 safetensors_torch = pytest.importorskip("safetensors.torch")
 
-SCRIPT = ROOT / "ablations" / "peers" / "pytorch_ladder.py"
-RECIPE = {"device": "cpu", "host_memory": "release", "matmul_precision": "highest", "autocast": "off", "attention": "manual",
-          "cross_entropy": "aten", "execution": "eager", "vocabulary_rows": 50257, "optimizer": "loop", "deterministic": False}
 FUSED = {"attention": "flash", "vocabulary_rows": 50304, "optimizer": "fused"}
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "THP_MEM_ALLOC_ENABLE": "1"}
-WARMUP, TIMED = 2, 6
 LINEAR = re.compile(r"(c_attn|c_proj|c_fc)\.weight$")
-
-
-@pytest.fixture(scope="module")
-def tokens(tmp_path_factory) -> pathlib.Path:
-    """Few batches, so that eight steps start over; half of the tokens come from twenty, so that there is something to learn."""
-    generator = torch.Generator().manual_seed(2)
-    count = 5 * 64 + 40
-    any_token = torch.randint(0, 50257, (count,), generator=generator)
-    common = torch.randint(0, 20, (count,), generator=generator)
-    stream = torch.where(torch.rand(count, generator=generator) < 0.5, any_token, common).tolist()
-    path = tmp_path_factory.mktemp("tokens") / "tokens.bin"
-    path.write_bytes(struct.pack("<256i", 20240520, 1, count, *[0] * 253) + struct.pack(f"<{count}H", *stream))
-    return path
-
-
-@pytest.fixture
-def plan(tokens):
-    """plan({"attention": "flash"}, peer="pytorch-compile", batch=4): a plan with the one run r1-00-start."""
-
-    def make(recipe: dict | None = None, peer: str = "pytorch-eager", **workload) -> dict:
-        rung = {"optimization": None, "title": "PyTorch", "applied": [], "status": "planned", "reason": "", "peer": peer,
-                "recipe": {**RECIPE, **(recipe or {})}, "workload": workload}
-        return {"kind": "plan", "schema_version": 1, "id": "small-1", "created": "2026-11-21T11:05:00Z",
-                "ladder": {"name": "small", "title": "Small"},
-                "workload": {"model": "tiny", "batch": 2, "context": 32, "accumulation": 1, "seed": 1, "threads": 1,
-                             "data": str(tokens), "vocabulary": "unused", "tokens": str(tokens)},
-                "warmup_steps": WARMUP, "timed_steps": TIMED, "repeats": 1, "order_seed": 1, "run_limit_s": 60, "reference": 0,
-                "rungs": [rung], "runs": [{"id": "r1-00-start", "rung": 0, "repeat": 0}]}
-
-    return make
-
-
-@pytest.fixture
-def module(monkeypatch):
-    monkeypatch.syspath_prepend(SCRIPT.parent)  # as Python does for a script
-    specification = importlib.util.spec_from_file_location("pytorch_ladder", SCRIPT)
-    loaded = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(loaded)
-    precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
-    yield loaded
-    torch.set_float32_matmul_precision(precision)
-    torch.set_num_threads(threads)
 
 
 def part(name: str):
@@ -359,12 +312,6 @@ def test_steps_are_reported_to_the_parent(plan, tmp_path) -> None:
     assert reported == "".join([*steps[:WARMUP], f"window begins {peer.pid}\n", *steps[WARMUP:], "window ends\n"])
 
 
-def call_main(module, monkeypatch, plan_file, record, run: str = "r1-00-start") -> int:
-    arguments = ["--plan", str(plan_file), "--run", run, "--record", str(record)]
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *arguments])
-    return module.main()
-
-
 def test_out_of_memory(module, plan, monkeypatch, tmp_path) -> None:
     def step(self):
         try:
@@ -393,69 +340,3 @@ def test_a_product_that_is_no_number_is_a_failed_proof_and_not_the_end(module, p
     assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", plan()), tmp_path / "record.json") == 0
     proof = next(proof for proof in read_json(tmp_path / "record.json")["proofs"] if proof["field"] == "matmul_precision")
     assert not proof["passed"] and "error not finite, wrong" in proof["observed"]
-
-
-def without(document: dict, *path: str) -> dict:
-    inner = document
-    for name in path[:-1]:
-        inner = inner[name]
-    del inner[path[-1]]
-    return document
-
-
-BAD = {
-    "unknown peer": (lambda p: p(peer="jax"), 'peer "jax" is not allowed; one of pytorch-eager, pytorch-compile, '),
-    "no peer": (lambda p: p(peer=""), 'peer "" is not allowed'),
-    "GPU": (lambda p: p({"device": "cuda"}), "device cuda is not available here"),
-    "CUDA graphs": (lambda p: p(peer="pytorch-cuda-graphs"), "peer pytorch-cuda-graphs needs device cuda"),
-    "attention": (lambda p: p({"attention": "cudnn"}), 'attention "cudnn" is not allowed; one of manual, math, flash is'),
-    "optimizer": (lambda p: p({"optimizer": "adam"}), 'optimizer "adam" is not allowed; one of loop, foreach, fused is'),
-    "rows": (lambda p: p({"vocabulary_rows": 5}), "vocabulary_rows 5 is not allowed; 50257 or more are"),
-    "context": (lambda p: p(context=65), "context 65 is not allowed; 1 to 64 are"),
-    "batch": (lambda p: p(batch=16), "tokens.bin: 360 tokens; a batch of 16 x 32 needs one more than that"),
-    "model": (lambda p: p(model="gpt3"), 'model "gpt3" is not allowed; one of gpt2-124m, '),
-    "tokens": (lambda p: without(p(), "workload", "tokens"), "the field 'tokens' is missing"),
-    "tokens file": (lambda p: p(tokens="/nowhere/tokens.bin"), "/nowhere/tokens.bin: No such file or directory"),
-    "list": (lambda p: [], "not a plan"),
-}
-
-
-@pytest.mark.parametrize("what", BAD)
-def test_bad_plans(what, module, plan, monkeypatch, capsys, tmp_path) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    document, words = BAD[what]
-    status = call_main(module, monkeypatch, write_json(tmp_path / "plan.json", document(plan)), tmp_path / "record.json")
-    said = capsys.readouterr()
-    assert status == 2 and said.out == "" and words in said.err
-    assert said.err.startswith("pytorch_ladder.py: ") and said.err.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
-
-
-@pytest.mark.parametrize("change, words", [
-    (lambda data: data[:-1], "360 tokens in the header, 719 bytes after it; 2 for each token are needed"),
-    (lambda data: data[:1000], "1000 bytes; a token file has a header of 1024"),
-    (lambda data: b"\1" + data[1:], "a token file begins with 20240520, 1"),
-    (lambda data: data[:1026] + b"\xff\xff" + data[1028:], "token 65535 at position 1; allowed are 0..50256"),
-], ids=["truncated", "no header", "magic", "token"])
-def test_bad_token_files(change, words, module, plan, tokens, monkeypatch, capsys, tmp_path) -> None:
-    (tmp_path / "bad.bin").write_bytes(change(tokens.read_bytes()))
-    file = write_json(tmp_path / "plan.json", plan(tokens=str(tmp_path / "bad.bin")))
-    assert call_main(module, monkeypatch, file, tmp_path / "record.json") == 2
-    assert f"bad.bin: {words}" in capsys.readouterr().err.replace("magic number 20240385, version 1; ", "")
-
-
-def test_other_bad_input(module, plan, monkeypatch, capsys, tmp_path) -> None:
-    file = write_json(tmp_path / "plan.json", plan())
-    assert call_main(module, monkeypatch, file, tmp_path / "record.json", run="r9-00-start") == 2
-    assert 'run "r9-00-start": the plan has none with this id' in capsys.readouterr().err
-    assert call_main(module, monkeypatch, tmp_path / "none.json", tmp_path / "record.json") == 2
-    assert "none.json: No such file or directory" in capsys.readouterr().err
-    assert call_main(module, monkeypatch, file, "/nowhere/record.json") == 2
-    assert "--record /nowhere/record.json: its folder cannot be written" in capsys.readouterr().err
-    (tmp_path / "plan.json").write_text("{")
-    assert call_main(module, monkeypatch, file, tmp_path / "record.json") == 2
-    assert "not a plan: " in capsys.readouterr().err
-    monkeypatch.setenv("CXX", "/nowhere/g++")
-    write_json(file, plan(peer="pytorch-compile"))
-    assert call_main(module, monkeypatch, file, tmp_path / "record.json") == 2
-    assert "torch.compile needs a C++ compiler, and /nowhere/g++ is not there: install g++" in capsys.readouterr().err

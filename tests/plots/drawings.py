@@ -26,6 +26,16 @@ def values(node, key):
             yield from values(inner, key)
 
 
+def data(drawing):
+    """Every row that a drawing is made of."""
+    return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]
+
+
+def draw(name, argument):
+    """A chart by its name, of what its module takes: a report, or a part of one."""
+    return charts.module(name).draw(argument)
+
+
 def texts(svg):
     """[(text, left, right, y)] on the picture; a width is the least that its letters may take."""
     out = []
@@ -75,6 +85,11 @@ def drawn(chart):
 def said(svg):
     """What a screen reader says of the marks."""
     return re.findall(r'aria-label="([^"]*)"', svg)
+
+
+def spoken(svg):
+    """All of it, as one text."""
+    return " ".join(said(svg))
 
 
 def golden(name, chart):

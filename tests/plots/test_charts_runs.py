@@ -1,32 +1,16 @@
-"""The charts of runs, losses, worths, limits, gates and two studies: what they hold and say, not their pixels."""
+"""The charts of runs, losses, worths, limits and sweeps: what they hold and say, not their pixels."""
 
 import json
 
-import drawings
-from builders import (ENTRIES, LADDER, NASTY, PARTS, comparison_of, disturbed, entry, gate_of, history_of, make, mixed,
-                      other_losses, part_row, report_of, series_of, trace_of, without_number)
+from builders import LADDER, NASTY, PARTS, entry, make, mixed, part_row, report_of, trace_of, without_number
 from builders import rung as one_rung
-from drawings import drawn, golden, values
+from drawings import data, draw, drawn, golden, spoken, values
 
-import charts
-import theme
 from charts import attribution
-
-
-def data(drawing):
-    return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]
-
-
-def draw(name, argument):
-    return charts.module(name).draw(argument)
 
 
 def part_of(study):
     return report_of(study)["studies"][0]
-
-
-def said(svg):
-    return " ".join(drawings.said(svg))
 
 
 # ---- steps
@@ -39,7 +23,7 @@ def test_steps_draw_every_step_and_mark_what_lies_beyond_the_edge():
     steps = [row for row in data(chart.wide) if "step" in row and "kind" in row]
     assert sorted(row["ms"] for row in steps) == sorted(ms for run in part["runs"] for ms in run["step_ms"])
     assert chart.finding == "1 of 700 timed steps is an outlier; no run was disturbed"
-    assert "beyond the edge" in said(wide) and "step 11: " in said(narrow)
+    assert "beyond the edge" in spoken(wide) and "step 11: " in spoken(narrow)
     ends = [domain for domain in values(chart.wide, "domain") if isinstance(domain, list) and all(isinstance(x, float) for x in domain)]
     assert max(end for _, end in ends if end > 2) < 3 * 1512
 
@@ -108,7 +92,7 @@ def test_losses_say_the_largest_deviation_and_what_is_allowed():
     assert {"lo": -0.02, "hi": 0.02} in data(chart.wide)
     dashes = next(values(chart.wide, "strokeDash"))["scale"]["range"]
     assert len(dashes) == 7 and len({json.dumps(dash) for dash in dashes}) == 7  # apart in black and white
-    assert "+ fused AdamW: largest deviation 0.0119 nats, 0.02 allowed" in said(wide)
+    assert "+ fused AdamW: largest deviation 0.0119 nats, 0.02 allowed" in spoken(wide)
 
 
 def test_losses_name_void_rungs():
@@ -177,7 +161,7 @@ def test_attribution_of_one_method_has_bars_the_largest_first():
     assert [row["text"] for row in lines] == ["1.82×", "0.99×", ""] and lines[0]["interval"] == "1.77× – 1.87×"
     assert lines[2]["reason"].startswith("no number: no subset <script>") and len(lines[2]["reason"]) <= 120
     assert chart.finding == "“bf16” is worth most, 1.82×; “flash” least, 0.99×, no clear difference"
-    assert "bf16, on top of all others (leave-one-out): 1.82×, 1.77× – 1.87×" in said(wide) and "legend" not in json.dumps(chart.wide)
+    assert "bf16, on top of all others (leave-one-out): 1.82×, 1.77× – 1.87×" in spoken(wide) and "legend" not in json.dumps(chart.wide)
 
 
 def test_attribution_of_all_methods_keeps_them_apart_by_shape():
@@ -246,8 +230,8 @@ def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limit
     assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [
         ("1 backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("2 forward c_fc", 3.0, 2.0), ("data copy", 0.5, None)]
     assert chart.finding == "Most to gain: backward head, 12.0 ms per step, 5.00 ms ideal"
-    assert "NVIDIA Example · 2026-01-02" in chart.lines and "500 FLOP per byte, 41.7 TFLOP/s" in said(wide)
-    assert "bound by memory" in said(wide)
+    assert "NVIDIA Example · 2026-01-02" in chart.lines and "500 FLOP per byte, 41.7 TFLOP/s" in spoken(wide)
+    assert "bound by memory" in spoken(wide)
 
 
 def test_roofline_numbers_what_stands_apart_and_says_where_the_roof_is_too_low():
@@ -292,109 +276,7 @@ def test_roofline_has_the_operations_by_themselves_of_the_same_kind():
     assert not any("hollow" in line for line in none.lines)
 
 
-# ---- gates and two studies
-
-def test_gate_shows_ratio_interval_band_floor_and_verdict():
-    noise = [{"floor": 0.013, "source": "calibration"}] * 3 + [None]
-    chart = draw("gate", report_of(make(), gates=[gate_of("REGRESSION", comparison_of(*ENTRIES), noise)]))
-    wide, _ = drawn(chart)
-    assert chart.finding == "Slower: bf16 autocast, 1.04× the time of base"
-    lines = [row for row in data(chart.wide) if "ratio" in row]
-    assert [row["word"] for row in lines] == ["the same", "slower", "faster", "inconclusive"]
-    assert [row["lo"] for row in lines] == [e["lo"] for e in ENTRIES] and lines[0]["most"] == 1.02 and lines[3]["floor_lo"] is None
-    assert "slower, 1.04× (1.04× – 1.05×), 500 ms → 522 ms, 6 pairs, noise floor 1.3 %" in said(wide)
-
-
-def test_gate_verdicts_in_its_title():
-    def title(*of):
-        chart = draw("gate", report_of(make(), gates=[gate_of(*of)]))
-        drawn(chart)
-        return chart.finding
-
-    assert title("SAME", comparison_of(ENTRIES[0]), [None]) == "No change that matters: 1 rung within 2 % of base"
-    assert title("IMPROVEMENT", comparison_of(ENTRIES[2]), []) == "Faster: flash, 0.95× the time of base"
-    assert title("INCONCLUSIVE", comparison_of(entry("a", 1.02, "INCONCLUSIVE", None)), [None], ["too few pairs"]) == "Inconclusive: too few pairs"
-    assert title("FAILED", None, [], [f"killed {NASTY}"]).startswith("Failed: killed <script>")
-    assert title("SAVED", None, []) == "Saved: there was no baseline, now there is"
-    assert "`ladder gate" in draw("gate", report_of(make())).run
-
-
-def test_gate_names_what_no_longer_learns_the_same():
-    def chart_of(*entries):
-        gate = gate_of("REGRESSION", comparison_of(*entries), [None] * len(entries), ["a", "b"])
-        chart = draw("gate", report_of(make(), gates=[gate]))
-        return chart, *drawn(chart)
-
-    message = "step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
-    for ratio, verdict, word in ((0.80, "IMPROVEMENT", "faster"), (1.0, "SAME", "the same"), (1.1, "REGRESSION", "slower")):
-        chart, wide, narrow = chart_of(ENTRIES[1], other_losses(entry("+ flash", ratio, verdict)))
-        assert chart.finding == f"No longer learns the same: flash: {message}"
-        first, second = [row for row in data(chart.wide) if "ratio" in row]
-        assert (first["word"], second["word"]) == ("slower", "losses differ") and second["ink"] == theme.SLOWER_INK
-        assert f"+ flash: losses differ ({message}), {word}, " in said(wide) and "losses differ" in narrow
-    chart, *_ = chart_of(other_losses(ENTRIES[0]), other_losses(entry(NASTY, 1.0, "SAME")))
-    assert chart.finding == f"No longer learns the same: float32 and 1 more: {message}"
-    drawn(chart_of(other_losses(entry(NASTY, 1.0, "SAME")) | {"label": NASTY})[0])
-    slower = entry("+ flash", 1.05, "REGRESSION")
-    assert chart_of(entry("noisy", 1.2, "INCONCLUSIVE"), slower)[0].finding == "Slower: flash, 1.05× the time of base"
-
-
-def test_hints_name_files_where_with_takes_no_folder():
-    for name, file in (("gate", "FOLDER/gate.json"), ("roofline", "DIR/RUNG.trace.json"), ("history", "DIR/history.json")):
-        assert f"`ladder report STUDY --with {file}`" in draw(name, report_of(make())).run
-
-
-def test_side_by_side_pairs_the_rungs_and_names_the_others():
-    chart = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])))
-    wide, _ = drawn(chart)
-    assert chart.finding == "flash: 0.95× the time in the second, 500 → 475 ms per step"
-    unsure = comparison_of(entry("+ flash", 0.98, "INCONCLUSIVE"))
-    assert draw("side_by_side", report_of(make(), make(device="cuda"), comparison=unsure)).finding.endswith(" per step, inconclusive")
-    assert [row["both"] for row in data(chart.wide) if "both" in row] == ["500 → 500 ms", "500 → 522 ms", "500 → 475 ms"]
-    assert any(line.startswith("not compared: + fused (first only); <script>") and "(second only)" in line for line in chart.lines)
-    assert "first: Example Processor 9000 @ 2.70GHz · 2026-01-02" in wide and "second: NVIDIA Example · 2026-01-02" in wide
-
-
-def test_side_by_side_tells_other_losses_disturbed_runs_and_what_is_left_out():
-    comparison = comparison_of(ENTRIES[0], disturbed(ENTRIES[1]), disturbed(other_losses(ENTRIES[2])))
-    comparison["base"]["left_out"] = ["r2-01-tf32: killed by signal 9", "r3-01-tf32: killed by signal 9"]
-    comparison["warnings"] = ["the first is a debug build", NASTY]
-    chart = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison))
-    wide, narrow = drawn(chart)
-    assert chart.finding == "flash: its losses differ; 0.95× the time in the second, 500 → 475 ms per step, of disturbed runs"
-    assert [row["text"] for row in data(chart.wide) if "both" in row] == ["1.001× (0.99× – 1.01×)", "1.04× (1.04× – 1.05×)",
-                                                                          "0.95×, losses differ"]
-    assert "slower, disturbed, 1.04× (1.04× – 1.05×)" in said(wide) and "faster, disturbed, 0.95×, losses differ" in said(narrow)
-    for line in ("losses differ: + flash, step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed",
-                 "2 runs of the first left out, not a number: r2-01-tf32: killed by signal 9"):
-        assert line in chart.lines, chart.lines
-    starts = ("disturbed: + bf16 autocast, 2 of the runs were disturbed: first r1-02-flash throttled",
-              "Warning: the first is a debug build; <")
-    assert all(any(line.startswith(start) for line in chart.lines) for start in starts), chart.lines
-    clean = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])))
-    texts = " ".join([clean.finding, *clean.lines])
-    assert not any(word in texts for word in ("losses", "disturbed", "left out", "Warning"))
-
-
-def test_side_by_side_without_a_common_recipe_has_no_ratio():
-    first = mixed()
-    without_number(first, 0, "failed", NASTY)
-    chart = draw("side_by_side", report_of(first, make(device="cuda")))
-    drawn(chart)
-    assert chart.finding == "Fastest step: 760 ms in the first, 579 ms in the second"
-    lines = {row["label"]: row for row in data(chart.wide) if "label" in row}
-    assert lines["plain fp32"]["both"] == "— → 1,512 ms" and lines["plain fp32"]["reason"] == "first: failed"
-    assert lines["+ TF32"]["reason"] == "first: not applicable; second: no such rung" and lines["+ vocab 50304"]["reason"] == "first: no such rung"
-    assert not any(row["text"] for row in lines.values())
-    many = [make([(f"{i}{NASTY}", 10.0 + i) for i in range(200)], runs=1) for _ in range(2)]
-    chart = draw("side_by_side", report_of(*many))
-    drawn(chart)
-    assert "the first 60 of 200 rungs are drawn" in chart.lines and "no interval" in " ".join(chart.lines)
-    assert "`ladder report STUDY STUDY`" in draw("side_by_side", report_of(make())).run
-    drawn(draw("side_by_side", report_of(make([]), make([]))))
-
-
-# ---- sweep and history
+# ---- sweep
 
 def swept(runs=5):
     study = make([], runs)
@@ -417,39 +299,14 @@ def test_sweep_has_intervals_and_marks_what_has_no_number():
     wide, _ = drawn(chart)
     points = [row for row in data(chart.wide) if "rate" in row]
     assert len(points) == 7 and (points[0]["rate"], points[0]["lo"], points[0]["hi"]) == (2560.0, 2560.0 * 0.97, 2560.0 * 1.03)
-    assert "B=1 plain fp32: 2.56K tokens/s, 2.48K to 2.64K" in said(wide)
-    assert "B=8 plain fp32: out of memory: CUDA out of memory" in said(wide)
+    assert "B=1 plain fp32: 2.56K tokens/s, 2.48K to 2.64K" in spoken(wide)
+    assert "B=8 plain fp32: out of memory: CUDA out of memory" in spoken(wide)
     assert any(line.startswith("×: no number: B=8 plain fp32") for line in chart.lines)
     assert "single runs, no interval" in draw("sweep", {"study": swept(runs=1)}).lines
     assert "`ladder ablate --sweep" in draw("sweep", part_of(make())).run
 
 
-def test_history_keeps_its_width_and_the_panels_with_a_change():
-    one = history_of(series_of("+ flash", "slower", jump=1.04), series_of(NASTY, "unchanged"), series_of("x", "too_few", points=1))
-    chart = draw("history", report_of(make(), histories=[one]))
-    wide, _ = drawn(chart)
-    assert [row["ms"] for row in data(chart.wide) if "ms" in row][:20] == [point["median"] for point in one["series"][0]["points"]]
-    assert "2026-01-02, s3: 500 ms (495 ms to 505 ms), disturbed" in said(wide) and "triangles: disturbed runs" in chart.lines
-    many = history_of(*(series_of(f"r{i}", "unchanged", 3) for i in range(199)), series_of("last", "slower", 8, 1.1))
-    chart = draw("history", report_of(make(), histories=[many]))
-    drawn(chart)
-    assert "24 of 200 panels are drawn, those with a change first" in chart.lines and "last" in json.dumps(chart.wide["vconcat"][-1]["title"])
-
-
-def test_an_interval_that_two_runs_leave_stays_within_its_panel():
-    series = series_of("+ flash", "too_few", points=2)
-    series["points"][0].update(lo=1e-8, hi=3.7e10)
-    chart = draw("history", report_of(make(), histories=[history_of(series)]))
-    drawn(chart)
-    shown = next(row for row in data(chart.wide) if row.get("i") == 0)
-    assert 0 <= shown["lo"] < 500 < shown["hi"] < 1000
-    assert "500 ms (1e-08 ms to 37,000,000,000 ms)" in shown["aria"]
-
-
-# ---- all of them
+# ---- as it was looked at
 
 def test_drawings_as_they_were_looked_at():
     golden("attribution", draw("attribution", {"study": study_of("factorial", *ALL)}))
-    gate = gate_of("REGRESSION", comparison_of(*ENTRIES[:2]), [{"floor": 0.013, "source": "these pairs"}, None])
-    golden("gate", draw("gate", report_of(make(), gates=[gate])))
-    golden("side_by_side", draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:2]))))
