@@ -24,6 +24,7 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   const auto rows = static_cast<double>(recipe.vocabulary_rows), P = static_cast<double>(config.n_positions);
   const int64_t L = config.n_layer;
   const double low = recipe.autocast == Autocast::off ? f32 : 2;
+  const double stream = recipe.residual == Residual::autocast ? low : f32;  // bytes of one of its numbers
   const double BT = B * T, BTC = BT * C;
 
   // x (BT, in) in x_type, weight (out, in), bias (out) or none -> y (BT, out).
@@ -40,28 +41,29 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   const double gathered = std::min(BT, rows) * C;  // rows of wte: no more than there are
   // Reads x, weight and bias, writes y; backward reads dy, x and weight, writes dx, dweight, dbias.
   const auto layer_norm = [&](const char* part, int64_t times) -> Call {
-    return {"layer_norm", part, times, 0, f32 * (2 * BTC + 2 * C), f32 * (3 * BTC + C), 2 * C};
+    return {"layer_norm", part, times, 0, stream * 2 * BTC + f32 * 2 * C, stream * 3 * BTC + f32 * C, 2 * C};
   };
   const std::vector<Call> calls{
       // Reads tokens, a row of wte for each and T rows of wpe. Backward adds to the gradient of wte, which is the
       // head's, row by row, and writes that of wpe whole.
-      {"embed", "embed", 1, 0, i64 * BT + f32 * (gathered + T * C + BTC), i64 * BT + f32 * (BTC + 2 * gathered), P * C},
+      {"embed", "embed", 1, 0, i64 * BT + f32 * (gathered + T * C) + stream * BTC,
+       i64 * BT + stream * BTC + f32 * 2 * gathered, P * C},
       layer_norm("ln_1", L),
-      linear("c_attn", C, 3 * C, f32),
+      linear("c_attn", C, 3 * C, stream),
       // Backward: dv, dp, dq, dk (Dao et al. 2022, FlashAttention, algorithm 4, without the second q k^T); it reads q,
       // k, v, o and do, writes dq, dk and dv.
       {"attention", "attention", L, attention_flops(B, T, C), 4 * BTC * low, 8 * BTC * low, 0},
       linear("attn_proj", C, C, low),
       layer_norm("ln_2", L),
-      linear("c_fc", C, 4 * C, f32),
+      linear("c_fc", C, 4 * C, stream),
       {"gelu", "gelu", L, 0, 2 * 4 * BTC * low, 3 * 4 * BTC * low, 0},
       linear("mlp_proj", 4 * C, C, low),
       // Reads x and what is added, writes the sum. Backward adds the gradient that comes by the other way, through
       // LayerNorm, to the one that comes along the stream: reads two, writes one, and hands the second on to what was
       // added, converted where that has another type.
-      {"residual", "residual", 2 * L, 0, BTC * (2 * f32 + low), BTC * (3 * f32 + (low == f32 ? 0 : low)), 0},
+      {"residual", "residual", 2 * L, 0, BTC * (2 * stream + low), BTC * (3 * stream + (low == stream ? 0 : low)), 0},
       layer_norm("ln_f", 1),
-      product("head", "head", 1, C, rows, f32, /*bias=*/0),
+      product("head", "head", 1, C, rows, stream, /*bias=*/0),
       // Reads logits and targets, writes the loss; backward reads them again and writes dlogits.
       {"cross_entropy", "cross_entropy", 1, 0, BT * rows * low + i64 * BT + f32, 2 * BT * rows * low + i64 * BT + f32,
        0},

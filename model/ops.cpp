@@ -1,5 +1,9 @@
 #include "model/ops.h"
 
+#include "model/precision.h"
+
+#include <ATen/autocast_mode.h>
+
 namespace model {
 
 using at::Tensor;
@@ -25,10 +29,31 @@ Ops reference_ops() {
   };
 }
 
+namespace {
+
+// The residual stream in 16 bits: it begins so, and LayerNorm, which autocast would compute in float32 and hand on in
+// float32, reads and writes it so. ATen's kernels add up in float32 all the same.
+void keep_residual_in(at::ScalarType type, Ops& ops) {
+  ops.embed = [embed = ops.embed, type](const Tensor& tokens, const Tensor& wte, const Tensor& wpe) {
+    return embed(tokens, wte, wpe).to(type);
+  };
+  ops.layer_norm = [](const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+    const auto cast = [&](const Tensor& t) {
+      return at::autocast::cached_cast(x.scalar_type(), t, x.device().type());  // autocast's own, cache and all
+    };
+    const Tensor scale = cast(weight), shift = cast(bias);
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    return at::layer_norm(x, {x.size(-1)}, scale, shift, eps);
+  };
+}
+
+}  // namespace
+
 Ops ops_for(const Recipe& recipe) {
   Ops ops = reference_ops();
   if (recipe.attention != Attention::manual) ops.attention = sdpa_attention();
   if (recipe.cross_entropy == CrossEntropy::in_place) ops.cross_entropy = in_place_cross_entropy();
+  if (recipe.residual == Residual::autocast) keep_residual_in(scalar_type(recipe.autocast), ops);
   return ops;
 }
 

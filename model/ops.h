@@ -13,7 +13,7 @@ namespace model {
 
 struct Ops {
   using Tensor = at::Tensor;
-  // tokens (B, T) int64, wte (V, C), wpe (P, C) -> (B, T, C)
+  // tokens (B, T) int64, wte (V, C), wpe (P, C) -> (B, T, C), the residual stream
   std::function<Tensor(const Tensor& tokens, const Tensor& wte, const Tensor& wpe)> embed;
   // x (..., C), weight (C), bias (C) -> (..., C)
   std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps)> layer_norm;

@@ -24,6 +24,8 @@ constexpr auto names_of() {
     return std::array<std::string_view, 5>{"manual", "math", "efficient", "flash", "cudnn"};
   } else if constexpr (std::is_same_v<Enum, CrossEntropy>) {
     return std::array<std::string_view, 2>{"aten", "in_place"};
+  } else if constexpr (std::is_same_v<Enum, Residual>) {
+    return std::array<std::string_view, 2>{"float32", "autocast"};
   } else if constexpr (std::is_same_v<Enum, Execution>) {
     return std::array<std::string_view, 2>{"eager", "graph"};
   } else {
@@ -41,6 +43,7 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("autocast", recipe.autocast);
   visit("attention", recipe.attention);
   visit("cross_entropy", recipe.cross_entropy);
+  visit("residual", recipe.residual);
   visit("execution", recipe.execution);
   visit("vocabulary_rows", recipe.vocabulary_rows);
   visit("optimizer", recipe.optimizer);

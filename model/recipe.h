@@ -29,6 +29,9 @@ enum class Attention { manual, math, efficient, flash, cudnn };
 // PyTorch's own operations, or the gradient of the logits written over the log-probabilities (cross_entropy.cpp).
 enum class CrossEntropy { aten, in_place };
 
+// What the residual stream is kept in from the embedding to the last LayerNorm: float32, or autocast's 16-bit type.
+enum class Residual { float32, autocast };
+
 enum class Execution { eager, graph };
 
 // AdamW tensor by tensor, as operations on tensor lists, or as one fused operation per parameter group.
@@ -41,6 +44,7 @@ struct Recipe {
   Autocast autocast = Autocast::off;
   Attention attention = Attention::manual;
   CrossEntropy cross_entropy = CrossEntropy::aten;
+  Residual residual = Residual::float32;
   Execution execution = Execution::eager;
   int64_t vocabulary_rows = 50257;  // rows of the embedding; those beyond the vocabulary are padding
   Optimizer optimizer = Optimizer::loop;

@@ -53,11 +53,11 @@ FULL = Plan(495, 80, 10, 150, [
     Study("leave-one-out", 2.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --mode leave-one-out", repeat_s=50),
     Study("peers", 6, "--ladder gpt2 -B 16 --repeats 2 --warmup 6 --steps 15 --with-peer pytorch "
           "--peer-modes eager,compile,cuda-graphs", asked_for=True),
-], ["--trace --roofline --rung in_place_loss --ladder gpt2 --warmup 5 --steps 3",
-    *(f"--counters --rung {rung} --ladder gpt2 --warmup 5" for rung in ("in_place_loss", "graph", "gpu"))],
+], ["--trace --roofline --rung residual16 --ladder gpt2 --warmup 5 --steps 3",
+    *(f"--counters --rung {rung} --ladder gpt2 --warmup 5" for rung in ("residual16", "graph", "gpu"))],
     micro="--benchmark_filter=/cuda --benchmark_min_time=0.05")
 QUICK = Plan(210, 75, 8, 60, [Study("b16", 8, "--ladder gpt2 -B 16 --repeats 1 --warmup 5 --steps 5")],
-             ["--counters --rung in_place_loss --ladder gpt2 --warmup 5"])
+             ["--counters --rung residual16 --ladder gpt2 --warmup 5"])
 ON_CPU = Plan(700, 60, 30, 300, [  # time for slow and busy machines
     Study("b16", 4, "--ladder tiny -B 16 -T 8 --repeats 1 --explain --with-peer pytorch --peer-modes eager", traces_s=60),
     Study("b64", 3, "--ladder tiny -B 64 -T 8 --repeats 1"),

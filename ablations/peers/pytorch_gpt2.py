@@ -47,12 +47,22 @@ class MLP(nn.Module):
         return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
 
 
+class LayerNorm(nn.LayerNorm):
+    """Where the residual stream has 16 bits, it is read and written so: autocast would hand on float32."""
+
+    def forward(self, x):
+        if x.dtype == torch.float32:
+            return super().forward(x)
+        with torch.autocast(x.device.type, enabled=False):
+            return F.layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)
+
+
 class Block(nn.Module):
     def __init__(self, C: int, n_head: int, manual: bool):
         super().__init__()
-        self.ln_1 = nn.LayerNorm(C)
+        self.ln_1 = LayerNorm(C)
         self.attn = Attention(C, n_head, manual)
-        self.ln_2 = nn.LayerNorm(C)
+        self.ln_2 = LayerNorm(C)
         self.mlp = MLP(C)
 
     def forward(self, x, future):
@@ -79,14 +89,15 @@ class InPlaceCrossEntropy(torch.autograd.Function):
 
 
 class GPT2(nn.Module):
-    def __init__(self, model: str, rows: int, positions: int, context: int, manual: bool, seed: int, in_place_loss: bool = False):
+    def __init__(self, model: str, rows: int, positions: int, context: int, manual: bool, seed: int, in_place_loss: bool = False,
+                 residual: torch.dtype = torch.float32):
         super().__init__()
-        self.in_place_loss = in_place_loss
+        self.in_place_loss, self.residual = in_place_loss, residual
         n_layer, n_head, C, published = SIZES[model]
         self.wte = nn.Embedding(rows, C)  # also the head
         self.wpe = nn.Embedding(positions, C)
         self.h = nn.ModuleList(Block(C, n_head, manual) for _ in range(n_layer))
-        self.ln_f = nn.LayerNorm(C)
+        self.ln_f = LayerNorm(C)
         future = torch.ones(context, context, dtype=torch.bool).triu(1) if manual else None
         self.register_buffer("future", future, persistent=False)
         self.draw_weights(seed, published)
@@ -109,7 +120,7 @@ class GPT2(nn.Module):
 
     def forward(self, tokens, targets=None):
         """The mean loss, or without targets the logits."""
-        x = self.wte(tokens) + self.wpe(torch.arange(tokens.size(1), device=tokens.device))
+        x = (self.wte(tokens) + self.wpe(torch.arange(tokens.size(1), device=tokens.device))).to(self.residual)
         for block in self.h:
             x = block(x, self.future)
         logits = F.linear(self.ln_f(x), self.wte.weight)  # (B, T, V)

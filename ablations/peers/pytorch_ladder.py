@@ -78,8 +78,10 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         for field, allowed in {"device": ["cpu", "cuda"], "matmul_precision": ["highest", "high", "medium"],
                                "autocast": ["off", *DTYPES], "optimizer": ["loop", "foreach", "fused"],
                                "attention": ["manual", *BACKENDS] if on_cuda else ["manual", "math", "flash"],
-                               "cross_entropy": ["aten", "in_place"], "host_memory": ["release", "keep"]}.items():
+                               "cross_entropy": ["aten", "in_place"], "host_memory": ["release", "keep"],
+                               "residual": ["float32", "autocast"]}.items():
             one_of(f"recipe field {field}", run.recipe[field], allowed)
+        require(run.recipe["residual"] == "float32" or run.recipe["autocast"] != "off", "residual autocast needs autocast bf16 or fp16")
         rows = run.recipe["vocabulary_rows"]
         run.positions = max(SIZES[run.model][3], workload.get("positions", 0))
         require(rows >= VOCABULARY, f"vocabulary_rows {rows} is not allowed; {VOCABULARY} or more are")

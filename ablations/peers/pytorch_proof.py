@@ -20,6 +20,7 @@ import torch
 from pytorch_gpt2 import SIZES
 
 TYPE_NAMES = {torch.float32: "Float", torch.bfloat16: "BFloat16", torch.float16: "Half"}
+AUTOCAST_TYPES = {"off": "Float", "bf16": "BFloat16", "fp16": "Half"}
 # In a profile: the operation, and the forward kernel, which is all that shows of a replayed step.
 FUSED_ATTENTION = {"efficient": (r"aten::_scaled_dot_product_efficient_attention", r".*fmha_cutlassF.*"),
                    "flash": (r"aten::_scaled_dot_product_flash_attention(_for_cpu)?", r".*flash_fwd_(splitkv_)?kernel.*"),
@@ -132,6 +133,10 @@ def observe(trainer) -> dict:
         counters = torch._dynamo.utils.counters
         compilation = {"graphs": counters["stats"]["unique_graphs"], "graph_breaks": sum(counters["graph_break"].values()),
                        "compile_s": torch._dynamo.utils.calculate_time_spent()["total_wall_time"]}
+    stream = collections.Counter()
+    for module in trainer.model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.register_forward_hook(lambda _, inputs, output: stream.update(TYPE_NAMES[x.dtype] for x in (*inputs, output)))
     with torch.no_grad(), trainer.autocast():
         logits = trainer.model(trainer.batches.next()[0])  # not the compiled one, which would be compiled once more for this
     return {"parameters_device": str(trainer.parameters[0].device),
@@ -139,6 +144,7 @@ def observe(trainer) -> dict:
             "fingerprint": {"float32": fingerprint(trainer.device, contextlib.nullcontext()),
                             "autocast": fingerprint(trainer.device, trainer.autocast())},
             "logits": {"dtype": TYPE_NAMES[logits.dtype], "columns": logits.size(-1)},
+            "residual": dict(stream),
             "compilation": compilation,
             "profile": dict(profile),
             "backward_nodes": nodes[0],
@@ -190,7 +196,7 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
                  "logits Half; a product under autocast has float16's error")}[recipe["autocast"]]
     if compiled:  # whose logits never leave the graph
         kept = facts["kept_for_backward"]
-        asked = {"off": "Float", "bf16": "BFloat16", "fp16": "Half"}[recipe["autocast"]]
+        asked = AUTOCAST_TYPES[recipe["autocast"]]
         good = good and asked in kept and kept.keys() <= {"Float", asked}
         words += f"; the compiled forward pass keeps {asked} for the backward pass"
     yield ("autocast", good, words, f"logits {dtype}; product under autocast: {describe(made)}" +
@@ -221,6 +227,10 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
         yield "cross_entropy", aten > 0 and in_place == 0, "ATen's nodes only", observed
     else:
         yield "cross_entropy", aten == 0 and in_place > 0, "nodes of the loss in place only", observed
+
+    stream = AUTOCAST_TYPES[recipe["autocast"]] if recipe["residual"] == "autocast" else "Float"
+    yield ("residual", [*facts["residual"]] == [stream], f"{stream} into and out of every LayerNorm",
+           ", ".join(f"{number} {name}" for name, number in facts["residual"].items()) + " tensors of the residual stream")
 
     graphs, breaks = facts["compilation"]["graphs"], facts["compilation"]["graph_breaks"]
     regions, launches = count(r"Torch-Compiled Region.*"), count("cudaGraphLaunch")

@@ -86,7 +86,8 @@ class Trainer:
         manual = recipe["attention"] == "manual"
         # What compiles makes one loop of the loss by itself.
         in_place_loss = recipe["cross_entropy"] == "in_place" and not run.mode
-        model = GPT2(run.model, recipe["vocabulary_rows"], run.positions, run.context, manual, run.seed, in_place_loss)
+        residual = self.dtype if recipe["residual"] == "autocast" else torch.float32
+        model = GPT2(run.model, recipe["vocabulary_rows"], run.positions, run.context, manual, run.seed, in_place_loss, residual)
         self.model = model.to(self.device)
         if run.mode:
             # The key of compiled code on disk knows neither autocast's type nor which attention is enabled (pytorch/pytorch#185449).

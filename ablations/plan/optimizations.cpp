@@ -153,11 +153,23 @@ const std::vector<Optimization>& registry() {
            "PyTorch's own steps lead there by further matrices of B x T x V numbers, in float32 under autocast.",
        .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.cross_entropy = CrossEntropy::in_place; }},
+      {.name = "residual16",
+       .title = "16-bit residual stream",
+       .summary = "What the blocks add to one another, and LayerNorm with it, stays in autocast's 16-bit type, where "
+                  "PyTorch's autocast keeps float32: half the bytes, and no conversion before each matrix product.",
+       .loss_tolerance = 5e-2,
+       .edit =
+           [](Recipe& r, const Machine&) {
+             r.residual = r.autocast == Autocast::off ? Residual::float32 : Residual::autocast;
+           }},
   };
   return optimizations;
 }
 
 std::string recipe_obstacle(const Recipe& recipe, const Machine& machine) {
+  if (recipe.residual == Residual::autocast && recipe.autocast == Autocast::off) {
+    return "residual autocast needs autocast bf16 or fp16";
+  }
   if (recipe.device == Device::cpu) {
     if (recipe.execution == Execution::graph) return "execution graph needs device cuda";
     return attention_obstacle(recipe, machine);

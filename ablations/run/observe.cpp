@@ -144,22 +144,22 @@ int64_t gradient_bytes(const model::GPT2& gpt2) {
 // One step that dispatches its operations, watched from within: what it is made of.
 struct StepContents {
   Json operations = Json::object(), update_operations, backward_nodes, products, logits;
+  std::map<std::string, int64_t> residual;
   int64_t activations_bytes = 0;
 };
 
 // Puts back what looking at a step replaces in the trainer, however the step ends: it refers to what is gone then.
 class Callbacks {
  public:
-  explicit Callbacks(model::Trainer& trainer)
-      : head(trainer.ops().head), on_phase(trainer.on_phase), trainer_(trainer) {}
+  explicit Callbacks(model::Trainer& trainer) : ops(trainer.ops()), on_phase(trainer.on_phase), trainer_(trainer) {}
   ~Callbacks() {
-    trainer_.ops().head = head;
+    trainer_.ops() = ops;
     trainer_.on_phase = on_phase;
   }
   Callbacks(const Callbacks&) = delete;  // puts back once
   Callbacks& operator=(const Callbacks&) = delete;
 
-  const decltype(model::Ops::head) head;
+  const model::Ops ops;
   const decltype(model::Trainer::on_phase) on_phase;
 
  private:
@@ -170,8 +170,19 @@ StepContents watch_step(model::Trainer& trainer) {
   const model::Recipe& recipe = trainer.recipe();
   StepContents contents;
   const Callbacks original(trainer);
+  const auto of_stream = [&](Tensor result) {
+    ++contents.residual[at::toString(result.scalar_type())];
+    return result;
+  };
+  trainer.ops().embed = [&](const Tensor& tokens, const Tensor& wte, const Tensor& wpe) {
+    return of_stream(original.ops.embed(tokens, wte, wpe));
+  };
+  trainer.ops().layer_norm = [&](const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+    return of_stream(original.ops.layer_norm(x, weight, bias, eps));
+  };
+  trainer.ops().residual = [&](const Tensor& x, const Tensor& y) { return of_stream(original.ops.residual(x, y)); };
   trainer.ops().head = [&](const Tensor& x, const Tensor& wte) {
-    Tensor result = original.head(x, wte);
+    Tensor result = original.ops.head(x, wte);
     contents.logits = {{"dtype", at::toString(result.scalar_type())}, {"columns", result.size(-1)}};
     return result;
   };
@@ -219,6 +230,7 @@ Json observe(model::Trainer& trainer) {
           {"fingerprint", {{"float32", fingerprint(recipe, false)}, {"autocast", fingerprint(recipe, true)}}},
           {"determinism", determinism(model::device_type(recipe.device))},
           {"logits", contents.logits},
+          {"residual", contents.residual},
           {"operations", contents.operations},
           {"update_operations", contents.update_operations},
           {"backward_nodes", contents.backward_nodes},

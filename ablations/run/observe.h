@@ -18,6 +18,7 @@ inline constexpr int64_t observed_steps = 3;
 //   fingerprint         {float32, autocast}: {relative_error, precision, kernel} of a 512 x 512 product on the device
 //                       against the CPU's in float64; the error is null where it is not finite
 //   logits              {dtype, columns} as the loss receives them
+//   residual            {dtype: count} of what embedding, LayerNorm and the additions to the residual stream return
 //   operations          {phase: dispatched operations}
 //   update_operations   {name: count} of the optimizer
 //   backward_nodes      {autograd node: count}

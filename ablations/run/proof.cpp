@@ -3,6 +3,7 @@
 #include "model/precision.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace ablations {
 namespace {
@@ -164,6 +165,18 @@ Proof cross_entropy(const Recipe& recipe, const RunFacts& facts) {
   return {"cross_entropy", aten == 0 && in_place > 0, "nodes of the loss in place only", observed};
 }
 
+Proof residual(const Recipe& recipe, const RunFacts& facts) {
+  const Json& found = facts.observations.at("residual");
+  const bool low = recipe.residual == Residual::autocast;
+  const std::string dtype = at::toString(low ? scalar_type(recipe.autocast) : at::kFloat);
+  std::vector<std::string> observed;
+  for (const auto& [name, tensors] : found.items())
+    observed.push_back(fmt::format("{} {}", tensors.get<int64_t>(), name));
+  return {"residual", found.size() == 1 && found.contains(dtype),
+          fmt::format("{} from the embedding, every LayerNorm and every addition", dtype),
+          fmt::format("{} tensors of the residual stream", fmt::join(observed, ", "))};
+}
+
 Proof execution(const Recipe& recipe, const RunFacts& facts) {
   const Json& operations = facts.observations.at("operations");
   const int64_t model_operations = operations.at("forward").get<int64_t>() + operations.at("backward").get<int64_t>();
@@ -239,8 +252,8 @@ Proof deterministic(const Recipe& recipe, const RunFacts& facts) {
 
 std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {
   std::vector<Proof> proofs;
-  for (const auto& proof : {device, host_memory, matmul_precision, autocast, attention, cross_entropy, execution,
-                            vocabulary_rows, optimizer, deterministic}) {
+  for (const auto& proof : {device, host_memory, matmul_precision, autocast, attention, cross_entropy, residual,
+                            execution, vocabulary_rows, optimizer, deterministic}) {
     if (proof == host_memory && recipe.device == Device::cuda) continue;  // a step's tensors are not in host memory
     proofs.push_back(proof(recipe, facts));
   }

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 SCRIPT = ROOT / "ablations" / "peers" / "pytorch_ladder.py"
 RECIPE = {"device": "cpu", "host_memory": "release", "matmul_precision": "highest", "autocast": "off", "attention": "manual",
-          "cross_entropy": "aten", "execution": "eager", "vocabulary_rows": 50257, "optimizer": "loop", "deterministic": False}
+          "cross_entropy": "aten", "residual": "float32", "execution": "eager", "vocabulary_rows": 50257, "optimizer": "loop", "deterministic": False}
 WARMUP, TIMED = 2, 6
 
 

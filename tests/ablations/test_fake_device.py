@@ -10,7 +10,7 @@ import sys
 import pytest
 from conftest import ROOT, assert_perfetto_reads, read_json, write_json
 
-GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw", "in_place_loss"]
+GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw", "in_place_loss", "residual16"]
 FP16 = [rung.replace("bf16", "fp16") for rung in GPT2]
 TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3"]
 BUSY = "shared: the processor was busy with something else"  # as it may well be where tests run
@@ -78,7 +78,7 @@ def test_a_warm_up_too_short_for_a_graph_is_refused(ladder, device, tmp_path, co
 
 def test_a_warm_up_too_short_for_pytorchs_graphs_is_refused(environment, tmp_path) -> None:
     recipe = {"device": "cuda", "host_memory": "release", "matmul_precision": "highest", "autocast": "bf16", "attention": "manual",
-              "cross_entropy": "aten", "vocabulary_rows": 50257, "optimizer": "fused"}
+              "cross_entropy": "aten", "residual": "float32", "vocabulary_rows": 50257, "optimizer": "fused"}
     plan = {"workload": {"model": "tiny", "batch": 2, "context": 64, "accumulation": 1, "seed": 1, "threads": 1, "data": "x",
                          "tokens": "x"}, "warmup_steps": 1, "timed_steps": 3, "runs": [{"id": "r1", "rung": 0}],
             "rungs": [{"recipe": recipe, "applied": [], "peer": "pytorch-cuda-graphs"}]}
@@ -130,12 +130,14 @@ def test_the_attention_is_the_one_that_the_device_has(run) -> None:
 
 def test_memory_at_full_size(run) -> None:
     """PyTorch's allocator counts its bytes whatever the kernels do. Workspaces of cuDNN and the context come on top of an H200's."""
-    records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1") for rung in ("gpu", "graph", "fused_adamw", "in_place_loss")}
+    records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1") for rung in ("gpu", "graph", "fused_adamw", "in_place_loss", "residual16")}
     peaks = {rung: record["memory"]["reserved_peak_bytes"] / 2**30 for rung, record in records.items()}
     assert peaks["fused_adamw"] < 0.6 * peaks["graph"] and max(peaks.values()) < 130, peaks
     assert all(set(record["timing"]["allocator"].values()) == {0} for record in records.values())  # warm-up has taken all it needs
     # Two matrices B x T x V in float32: the converted log-probabilities, and the zeros with one entry in each row.
     assert peaks["in_place_loss"] == pytest.approx(peaks["fused_adamw"] - 2 * 64 * 1024 * 50304 * 4 / 2**30, rel=0.01)
+    # The input of each LayerNorm in 16 bits, and its output not twice.
+    assert peaks["residual16"] < peaks["in_place_loss"] - 24 * 64 * 1024 * 768 * 2 / 2**30, peaks
     memory = {rung: record["memory"] for rung, record in records.items()}
     activations = {rung: of["activations_bytes"] / 2**30 for rung, of in memory.items()}
     assert 0 < activations["fused_adamw"] < 0.6 * activations["graph"], activations  # B x 12 x T x T are not kept
@@ -215,7 +217,7 @@ def test_the_runner_watches_the_gpu_of_pytorchs_runs(ladder, watched, tmp_path) 
 def fixture_traces(ladder, device, tmp_path_factory):
     folder = tmp_path_factory.mktemp("traces")
     result = {}
-    for rung in ("gpu", "tf32", "bf16", "graph", "fused_adamw", "in_place_loss"):
+    for rung in ("gpu", "tf32", "bf16", "graph", "fused_adamw", "in_place_loss", "residual16"):
         done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", rung, *TINY, "--out", folder, variables=device)
         assert done.returncode == 0, done.stderr
         result[rung] = read_json(folder / f"{rung}.trace.json")["summary"]
@@ -288,7 +290,7 @@ def test_products_are_made_in_the_precision_of_the_rung(traces) -> None:
     products = {rung: {row["name"] for row in summary["by_name"] if row["name"].startswith("gemm")}
                 for rung, summary in traces.items()}
     assert products == {"gpu": {"gemm_float32"}, "tf32": {"gemm_tf32"}, "bf16": {"gemm_bf16"}, "graph": {"gemm_bf16"},
-                        "fused_adamw": {"gemm_bf16"}, "in_place_loss": {"gemm_bf16"}}
+                        "fused_adamw": {"gemm_bf16"}, "in_place_loss": {"gemm_bf16"}, "residual16": {"gemm_bf16"}}
 
 
 def test_the_difference_that_a_graph_makes(ladder, device, tmp_path) -> None:

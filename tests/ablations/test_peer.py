@@ -48,7 +48,7 @@ def run_peer(plan: dict, folder: pathlib.Path, **environment) -> dict:
 
 def assert_proven(record: dict) -> None:
     assert [proof["field"] for proof in record["proofs"]] == [
-        "device", "host_memory", "matmul_precision", "autocast", "attention", "cross_entropy", "execution", "vocabulary_rows",
+        "device", "host_memory", "matmul_precision", "autocast", "attention", "cross_entropy", "residual", "execution", "vocabulary_rows",
         "optimizer", "deterministic"]
     assert not [proof for proof in record["proofs"] if not proof["passed"]]
 
@@ -79,6 +79,8 @@ CASES = {
     "in-place-accumulation": ({"cross_entropy": "in_place"}, 1, 2),
     "in-place-bf16": ({"autocast": "bf16", "matmul_precision": "medium", "cross_entropy": "in_place"}, 1, 1),
     "in-place-fp16": ({"autocast": "fp16", "attention": "flash", "optimizer": "fused", "cross_entropy": "in_place"}, 1, 1),
+    "residual-bf16": ({"autocast": "bf16", "matmul_precision": "medium", "residual": "autocast"}, 1, 1),
+    "residual-accumulation-fp16": ({"autocast": "fp16", "attention": "flash", "optimizer": "fused", "residual": "autocast"}, 1, 2),
     "keep": ({**FUSED, "host_memory": "keep"}, 1, 1),
     "deterministic": ({**FUSED, "deterministic": True}, 1, 1),
     "bf16": ({"autocast": "bf16", "matmul_precision": "medium"}, 1, 1),
@@ -121,9 +123,11 @@ def can_compile() -> str:
 
 
 @pytest.mark.skipif(can_compile() != "", reason=f"torch.compile on a CPU: {can_compile()}")
-@pytest.mark.parametrize("autocast, kept, first, later", [("off", {"Float"}, 1e-6, 1e-5), ("bf16", {"Float", "BFloat16"}, 1e-2, 1e-2)])
-def test_compiled(autocast, kept, first, later, plan, ladder, tokens, tmp_path) -> None:
-    recipe = {"autocast": autocast, "attention": "flash", "optimizer": "fused"}
+@pytest.mark.parametrize("precision, kept, first, later", [
+    ({}, {"Float"}, 1e-6, 1e-5), ({"autocast": "bf16"}, {"Float", "BFloat16"}, 1e-2, 1e-2),
+    ({"autocast": "bf16", "residual": "autocast"}, {"Float", "BFloat16"}, 1e-2, 1e-2)], ids=["float32", "bf16", "residual"])
+def test_compiled(precision, kept, first, later, plan, ladder, tokens, tmp_path) -> None:
+    recipe = {**precision, "attention": "flash", "optimizer": "fused"}
     theirs = run_peer(plan(recipe, "pytorch-compile"), tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))
     assert_same_losses(run_ladder(ladder, tokens, recipe, 1, 1), theirs, first, later)
     assert_proven(theirs)
@@ -204,15 +208,15 @@ def plain_model():
     """GPT2 as the recipe did not ask for it: no padding, scaled_dot_product_attention."""
 
     class Other(part("gpt2").GPT2):
-        def __init__(self, model, rows, positions, context, manual, seed, in_place_loss):
-            super().__init__(model, 50257, positions, context, False, seed, in_place_loss)
+        def __init__(self, model, rows, positions, context, manual, seed, in_place_loss, residual):
+            super().__init__(model, 50257, positions, context, False, seed, in_place_loss, torch.float32)
 
     return Other
 
 
 def other_loss(patch) -> None:
     gpt2 = part("gpt2").GPT2
-    patch(part("trainer"), "GPT2", lambda *arguments: gpt2(*arguments[:-1], not arguments[-1]))
+    patch(part("trainer"), "GPT2", lambda *arguments: gpt2(*arguments[:-2], not arguments[-2], arguments[-1]))
 
 
 SABOTAGE = {
@@ -223,6 +227,8 @@ SABOTAGE = {
     "attention manual": ({}, lambda m, patch: patch(part("trainer"), "GPT2", plain_model())),
     "cross_entropy aten": ({}, lambda m, patch: other_loss(patch)),
     "cross_entropy in_place": ({"cross_entropy": "in_place"}, lambda m, patch: other_loss(patch)),
+    "residual": ({"autocast": "bf16", "residual": "autocast", "attention": "math"},
+                 lambda m, patch: patch(part("trainer"), "GPT2", plain_model())),
     "vocabulary_rows": ({"attention": "math", "vocabulary_rows": 50304}, lambda m, patch: patch(part("trainer"), "GPT2", plain_model())),
     "optimizer fused": ({"optimizer": "fused"}, lambda m, patch: other_adamw(patch, fused=False)),
     "optimizer foreach": ({"optimizer": "foreach"}, lambda m, patch: other_adamw(patch, foreach=False)),

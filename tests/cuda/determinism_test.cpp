@@ -37,6 +37,7 @@ std::vector<Recipe> recipes() {
         all.push_back(recipe);
         if (attention != Attention::flash) continue;
         recipe.cross_entropy = CrossEntropy::in_place;
+        if (autocast != Autocast::off) recipe.residual = Residual::autocast;
         all.push_back(recipe);
       }
     }

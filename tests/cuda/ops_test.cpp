@@ -116,6 +116,29 @@ TEST(Ops, TheLossInPlaceFollowsFloat64) {
   }
 }
 
+// As in a step, whose stream is rounded to 16 bits where it begins.
+TEST(Ops, TheStreamOf16BitsFollowsFloat64) {
+  for (Recipe recipe : precisions()) {
+    if (recipe.autocast == Autocast::off) continue;
+    recipe.residual = Residual::autocast;
+    const auto stream = [type = scalar_type(recipe.autocast)](const Tensor& x) {
+      return x.scalar_type() == at::kDouble ? x : x.to(type);
+    };
+    for (Operation operation : operations()) {
+      if (operation.name == "layer_norm") {
+        operation.forward = [&](const Ops& ops, const auto& x) {
+          return ops.layer_norm(stream(x[0]), x[1], x[2], 1e-5);
+        };
+      } else if (operation.name == "residual") {
+        operation.forward = [&](const Ops& ops, const auto& x) { return ops.residual(stream(x[0]), stream(x[1])); };
+      } else if (operation.name != "embed") {
+        continue;
+      }
+      expect_follows_float64(operation, recipe, allowed(recipe));
+    }
+  }
+}
+
 TEST(Ops, EveryAttentionFollowsFloat64) {
   for (Recipe recipe : precisions()) {
     for (const Attention kind :

@@ -93,6 +93,20 @@ TEST(Costs, AutocastByHand) {
   for (size_t i = 0; i < costs.size(); ++i) EXPECT_EQ(half[i].bytes, costs[i].bytes) << costs[i].op;
 }
 
+// Two bytes for the residual stream, too, and for what LayerNorm hands on; weights and their gradients keep four.
+TEST(Costs, AStreamOf16BitsByHand) {
+  Recipe low = recipe(Autocast::bf16);
+  low.residual = Residual::autocast;
+  const auto costs = step_costs(preset("tiny"), low, 3, 8, 1);
+  expect(find(costs, "forward", "embed"), 1, 0, 24 * 8 + 4 * (768 + 8 * 32) + 2 * 768);
+  expect(find(costs, "backward", "embed"), 1, 0, 24 * 8 + 2 * 768 + 4 * 2 * 768 + 4 * 64 * 32);
+  expect(find(costs, "forward", "ln_1"), 2, 0, 2 * (2 * 2 * 768 + 4 * 64));
+  expect(find(costs, "backward", "ln_1"), 2, 0, 2 * (2 * 3 * 768 + 4 * 32 + 4 * 64));
+  expect(find(costs, "forward", "c_attn"), 2, 2 * 147456, 2 * (2 * 768 + 4 * (32 * 96 + 96) + 2 * 24 * 96));
+  expect(find(costs, "forward", "residual"), 4, 0, 4 * 3 * 2 * 768);
+  expect(find(costs, "backward", "residual"), 4, 0, 4 * 3 * 2 * 768);
+}
+
 TEST(Costs, AccumulationRepeatsTheMicroStepAndAddsToGradients) {
   const auto once = step_costs(preset("tiny"), recipe(), 3, 8, 1),
              thrice = step_costs(preset("tiny"), recipe(), 3, 8, 3);

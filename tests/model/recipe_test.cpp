@@ -10,6 +10,7 @@ TEST(Recipe, SurvivesJson) {
   recipe.autocast = model::Autocast::bf16;
   recipe.attention = model::Attention::cudnn;
   recipe.cross_entropy = model::CrossEntropy::in_place;
+  recipe.residual = model::Residual::autocast;
   recipe.vocabulary_rows = 50304;
   recipe.deterministic = true;
   EXPECT_EQ(model::recipe_from_json(model::to_json(recipe), "here"), recipe);

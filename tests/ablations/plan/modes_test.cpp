@@ -112,11 +112,11 @@ TEST(Factorial, RefusesWhatItCannotHave) {
 TEST(Sweep, MeasuresTheLastRungAtEachValue) {
   const auto rungs = made("gpt2", {.sweep = "batch=16,32"}, hopper);
   ASSERT_EQ(rungs.size(), 2U);
-  EXPECT_EQ(rungs[1].optimization, "in_place_loss");
+  EXPECT_EQ(rungs[1].optimization, "residual16");
   EXPECT_EQ(rungs[1].shape->B, 32);
   EXPECT_EQ(rungs[1].shape->T, 8);
   EXPECT_FALSE(rungs[0].reference || rungs[1].reference);  // nothing of equal size to compare with
-  EXPECT_EQ(name_of(rungs[1]), "in_place_loss-B32");
+  EXPECT_EQ(name_of(rungs[1]), "residual16-B32");
 }
 
 TEST(Sweep, TheFirstRungNamedGuardsTheOthersAtItsValue) {
@@ -138,17 +138,16 @@ TEST(Sweep, TheLargestContextGivesThePositionsOfAll) {
 TEST(Peers, EagerRungsHaveAnEagerTwinAndTheLastHasAll) {
   const auto rungs = made("gpt2", {.peer = "pytorch"}, hopper);
   std::vector<std::string> twins;
-  for (size_t i = 9; i < rungs.size(); ++i) {
+  for (size_t i = 10; i < rungs.size(); ++i) {
     const Rung& own = rungs[*rungs[i].against];
     EXPECT_TRUE(own.peer.empty());
     EXPECT_EQ(own.recipe, rungs[i].recipe);
     twins.push_back(name_of(rungs[i]));
   }
   // From graph on the recipes are not eager; the last has one twin for each mode.
-  EXPECT_EQ(twins,
-            (std::vector<std::string>{"gpu-pytorch-eager", "tf32-pytorch-eager", "bf16-pytorch-eager",
-                                      "in_place_loss-pytorch-eager", "in_place_loss-pytorch-compile",
-                                      "in_place_loss-pytorch-max-autotune", "in_place_loss-pytorch-cuda-graphs"}));
+  EXPECT_EQ(twins, (std::vector<std::string>{"gpu-pytorch-eager", "tf32-pytorch-eager", "bf16-pytorch-eager",
+                                             "residual16-pytorch-eager", "residual16-pytorch-compile",
+                                             "residual16-pytorch-max-autotune", "residual16-pytorch-cuda-graphs"}));
   EXPECT_EQ(rungs.back().title, "PyTorch CUDA graphs");
   EXPECT_EQ(made("gpt2-cpu", {.peer = "pytorch", .peer_modes = "compile"}, cpu).size(), 8U);
   const auto swept = made("gpt2-cpu", {.sweep = "batch=1,2", .peer = "pytorch"}, cpu);

@@ -144,6 +144,23 @@ TEST(Proof, TheLossByItsNodes) {
   EXPECT_FALSE(passes(in_place, of_aten, "cross_entropy"));
 }
 
+TEST(Proof, TheResidualStreamByItsTensors) {
+  const Recipe plain{.autocast = Autocast::bf16}, low{.autocast = Autocast::bf16, .residual = Residual::autocast};
+  const RunFacts of_low = facts(low);
+  EXPECT_TRUE(passes(low, of_low, "residual")) << proof_of(prove(low, of_low), "residual").observed;
+  EXPECT_TRUE(passes(plain, facts(plain), "residual"));
+  EXPECT_FALSE(passes(plain, of_low, "residual"));
+  EXPECT_FALSE(passes(low, facts(plain), "residual"));
+  // One LayerNorm alone that autocast gets hold of.
+  const auto one = [](Trainer& trainer) {
+    trainer.ops().layer_norm = [n = 0, low = trainer.ops().layer_norm](const at::Tensor& x, const at::Tensor& weight,
+                                                                       const at::Tensor& bias, double eps) mutable {
+      return n++ % 5 == 0 ? reference_ops().layer_norm(x.to(at::kFloat), weight, bias, eps) : low(x, weight, bias, eps);
+    };
+  };
+  EXPECT_FALSE(passes(low, facts(low, one), "residual"));
+}
+
 TEST(Proof, PaddingByTheLogitsColumns) {
   const Recipe padded{.vocabulary_rows = 50304};
   EXPECT_TRUE(passes(padded, facts(padded), "vocabulary_rows"));
