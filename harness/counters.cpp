@@ -62,14 +62,15 @@ void check_supported() {
   throw Unfit(fmt::format("CUPTI cannot read the counters of {}{}", this_machine().gpu->name, reasons));
 }
 
-// Which counters this device has. The first call that a driver refuses to users without permission.
+// Which counters this device has. The first call that a driver refuses to users without permission, a sandboxed one by
+// any code.
 std::vector<uint8_t> availability(CUcontext context) {
   CUpti_Profiler_GetCounterAvailability_Params params{CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
   params.ctx = context;
-  check_cupti("cuptiProfilerGetCounterAvailability", cuptiProfilerGetCounterAvailability(&params));
+  check_counters_exist("cuptiProfilerGetCounterAvailability", cuptiProfilerGetCounterAvailability(&params));
   std::vector<uint8_t> image(params.counterAvailabilityImageSize);
   params.pCounterAvailabilityImage = image.data();
-  check_cupti("cuptiProfilerGetCounterAvailability", cuptiProfilerGetCounterAvailability(&params));
+  check_counters_exist("cuptiProfilerGetCounterAvailability", cuptiProfilerGetCounterAvailability(&params));
   return image;
 }
 
@@ -79,7 +80,7 @@ class RangeProfiler {
   RangeProfiler(CUcontext context, const MetricSet& metrics) {
     CUpti_RangeProfiler_Enable_Params enable{CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
     enable.ctx = context;
-    check_cupti("cuptiRangeProfilerEnable", cuptiRangeProfilerEnable(&enable));
+    check_counters_exist("cuptiRangeProfilerEnable", cuptiRangeProfilerEnable(&enable));
     object_ = enable.pRangeProfilerObject;
     try {
       make_room(metrics);

@@ -177,7 +177,7 @@ std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& 
   file.read(&header_size, sizeof(header_size));
   const uint64_t rest = file.size() - sizeof(header_size);
   if (header_size > std::min(rest, kLongestHeader)) {
-    refuse(path, fmt::format("a header of {} bytes; at most {} are allowed here", header_size,
+    refuse(path, fmt::format("not a safetensors file: a header of {} bytes; at most {} are allowed here", header_size,
                              std::min(rest, kLongestHeader)));
   }
   std::string header(header_size, '\0');

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -23,7 +24,10 @@ int main(int argc, char** argv) {
   };
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like a full disk, and no death
   try {
-    return ablations::run_command_line(argc, argv);
+    const int status = ablations::run_command_line(argc, argv);
+    // What is still in the buffer may find the disk full.
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
+    return status;
   } catch (const std::invalid_argument& error) {
     return fail(error.what(), 2);
   } catch (const std::system_error& error) {

@@ -21,7 +21,8 @@ void add_train(CommandLine& line) {
            "GPT2LMHeadModel and --weights read.",
        .examples = {{"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors",
                      "Twenty steps of the two-layer model."},
-                    {"ladder train --weights weights.safetensors --model tiny -T 64", "Goes on from those weights."}}});
+                    {"ladder train --weights weights.safetensors --model tiny -T 64",
+                     "Begins with those weights; optimizer, schedule and text begin anew."}}});
   command.heading("How to train");
   add_text(command, "--recipe", flags->recipe, "JSON file, or JSON (default: plain float32 on the CPU)", "FILE|JSON");
   add_text(command, "--weights", flags->weights, "start from these (safetensors, GPT-2 names)", "FILE");

@@ -109,7 +109,11 @@ int64_t threads_of(const WorkloadFlags& flags) {
 // What the flags give takes the place of what a ladder, or the options of a run, had.
 template <typename LadderOrRun>
 void apply(const WorkloadFlags& flags, LadderOrRun& target) {
-  if (!flags.model.empty()) target.model = flags.model;
+  if (!flags.model.empty()) {
+    target.model = flags.model;
+    // Nobody asked for a context that this model does not have.
+    target.T = std::min(target.T, model::with_positions(model::preset(flags.model), flags.positions).n_positions);
+  }
   if (flags.B > 0) target.B = flags.B;
   if (flags.T > 0) target.T = flags.T;
   if (flags.accumulation > 0) target.accumulation = flags.accumulation;
@@ -299,6 +303,12 @@ void check_can_write(const char* flag, const fs::path& file) {
         fmt::format("{} {}: the folder {} cannot be written", flag, file.string(), folder.string()));
   }
   if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
+}
+
+void check_not_same(const char* flag, const fs::path& written, const char* of, const fs::path& read) {
+  if (fs::exists(written) && fs::exists(read) && fs::equivalent(written, read)) {
+    throw std::invalid_argument(fmt::format("{} {}: is the file that {} names", flag, written.string(), of));
+  }
 }
 
 }  // namespace ablations

@@ -24,4 +24,8 @@ void check_workload(const Plan& plan);
 // Before the work whose result goes there. Throws std::invalid_argument that names the flag.
 void check_can_write(const char* flag, const std::filesystem::path& file);
 
+// That what a command writes does not take the place of what it reads.
+void check_not_same(const char* flag, const std::filesystem::path& written, const char* of,
+                    const std::filesystem::path& read);
+
 }  // namespace ablations

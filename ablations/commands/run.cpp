@@ -76,6 +76,7 @@ int run(const RunFlags& flags) {
   if (flags.report_steps) harness::die_with_parent();
   const RunOptions options = run_options(flags);
   if (!flags.record.empty()) check_can_write("--record", flags.record);
+  check_not_same("--record", flags.record, "--from", flags.from);
   const Json original = flags.from.empty() ? Json() : harness::read_json(flags.from, "record");
   if (!original.is_null()) note_unknown_programs(original, options.recipe.device);
   Occupied devices;
@@ -86,7 +87,7 @@ int run(const RunFlags& flags) {
   if (!original.is_null() && record.at("status") == "ok") {
     const Reproduction reproduction = compare_losses(original, record);
     reproduced = reproduction.identical || !reproduction.excuses.empty();
-    verdict = describe(reproduction, original.at("id"));
+    verdict = describe(reproduction, files::printable(flags.from));
     record["reproduction"] = to_json(reproduction);
   }
   if (!flags.record.empty()) harness::write_json(flags.record, record, "record");

@@ -60,15 +60,20 @@ int train(const TrainFlags& flags) {
     for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
     fmt::print("{}\n", Json{{"losses", losses}}.dump());
   }
-  if (!flags.save.empty()) model::save_weights(trainer.model(), flags.save);
+  if (!flags.save.empty()) {
+    model::save_weights(trainer.model(), flags.save);
+    fmt::print(stderr, "weights: {}\n", files::printable(flags.save));
+  }
   return 0;
 }
 
 int tokenize(const TokenizeFlags& flags) {
   check_can_write("--out", flags.out);
+  check_not_same("--out", flags.out, "--data", flags.data);
   const std::filesystem::path vocabulary =
       flags.vocabulary.empty() ? default_vocabulary() : std::filesystem::path(flags.vocabulary);
   const auto stream = model::tokens_of_text(flags.data, vocabulary, harness::cache_folder() / "tokens");
+  if (stream.tokens.size() < 2) throw std::invalid_argument(fmt::format("--data {}: holds no text", flags.data));
   model::write_tokens(flags.out, stream.tokens);
   fmt::print("{}: {} tokens\n", files::printable(flags.out), stream.tokens.size());
   return 0;

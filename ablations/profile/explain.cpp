@@ -280,12 +280,14 @@ std::string trace_table(const Json& as_written) {
     text += fmt::format("{} operations\n", whole(summary.at("operations")));
   }
   using Rows = std::vector<std::pair<std::string, Entry>>;
+  // What was traced, of the step that was traced: on a CPU tracing makes both longer.
+  const double all = gpu ? step : summary.at("traced_wall_ms").get<double>();
   const auto table = [&](const char* title, const Rows& rows, size_t most) {
     text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(columns, '-'));
     for (size_t i = 0; i < std::min(most, rows.size()); ++i) {
       const auto& [name, entry] = rows[i];
       text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(name, 50),
-                          whole(static_cast<double>(entry.count)), number(entry.ms), 100 * entry.ms / step);
+                          whole(static_cast<double>(entry.count)), number(entry.ms), 100 * entry.ms / all);
     }
   };
   const auto or_none = [](const std::string& name) { return name.empty() ? std::string("(no label)") : name; };

@@ -180,6 +180,12 @@ void add_file(const fs::path& file, Json& report, std::vector<std::string>& note
   if (kind.is_string() && places.contains(kind)) {
     harness::check_schema(document, kind.get<std::string>(), file.string());
     report[places.at(kind)].push_back(document);
+    if (kind == "trace" && !document.contains("roofline")) {
+      notes.push_back(
+          fmt::format("nothing is shown of {}: its trace has no roofline; ladder profile --trace --roofline "
+                      "makes one that has",
+                      file.filename().string()));
+    }
   } else if (kind.is_null() && document.is_object() && document.contains("context") &&
              document.contains("benchmarks")) {
     report["micro"].push_back(micro_from(document, file, notes));

@@ -129,9 +129,9 @@ Json to_json(const Reproduction& reproduction) {
           {"excuses", reproduction.excuses}};
 }
 
-std::string describe(const Reproduction& reproduction, const std::string& record_id) {
+std::string describe(const Reproduction& reproduction, const std::string& original) {
   if (reproduction.identical) {
-    return fmt::format("losses of {} steps: identical to the bit to those of {}", reproduction.steps, record_id);
+    return fmt::format("losses of {} steps: identical to the bit to those of {}", reproduction.steps, original);
   }
   const std::string deviation = reproduction.largest_deviation
                                     ? fmt::format("up to {:.3g} nats per token", *reproduction.largest_deviation)
@@ -139,7 +139,7 @@ std::string describe(const Reproduction& reproduction, const std::string& record
   const std::string reason = reproduction.excuses.empty()
                                  ? "and nothing is known that excuses it"
                                  : fmt::format("which is no verdict here: {}", fmt::join(reproduction.excuses, "; "));
-  return fmt::format("losses of {} steps: not those of {}, {}, {}", reproduction.steps, record_id, deviation, reason);
+  return fmt::format("losses of {} steps: not those of {}, {}, {}", reproduction.steps, original, deviation, reason);
 }
 
 }  // namespace ablations

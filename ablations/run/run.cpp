@@ -160,6 +160,9 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
   } catch (const c10::Error& error) {
     // The CPU's allocator has no class of its own for this.
     const std::string text = error.what_without_backtrace();
+    if (text.starts_with("CUDA error: out of memory")) {  // the driver's or a library's, not the allocator's
+      return out_of_memory("the CUDA driver had no memory left for what it, a library or a graph needs");
+    }
     constexpr std::string_view tried = "you tried to allocate ";
     const size_t at = text.find(tried);
     if (at == std::string::npos) throw;

@@ -35,6 +35,11 @@ model::Config config_of(const RunOptions& options) {
 }  // namespace
 
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
+  if (recipe.device == model::Device::cpu && recipe.host_memory == model::HostMemory::keep && warmup_steps == 0) {
+    throw std::invalid_argument(
+        "--warmup 0 is not allowed with host_memory keep: a process's first step has its memory still to get; "
+        "--warmup 1 or more is");
+  }
   if (recipe.execution == model::Execution::eager || warmup_steps >= model::runs_before_replay) return;
   throw std::invalid_argument(
       fmt::format("--warmup {} is not allowed with execution graph, which is captured at step {} and then replayed; "

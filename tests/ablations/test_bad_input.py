@@ -61,6 +61,7 @@ FILES = {
     "garbage.safetensors": GARBAGE,
     "garbage.tiktoken": GARBAGE,
     "empty.tiktoken": b"",
+    "empty.txt": b"",
     "invalid.txt": b"valid, then \xff\xfe not " * 100,
     "short.txt": b"Too short for a batch.",
     "short.bin": token_file([7] * 16),
@@ -126,6 +127,8 @@ REFUSED = [
     # Recipes.
     ([*RUN, "--recipe", "garbage.json"], "garbage.json: not valid JSON"),
     ([*RUN, "--recipe", "{"], "--recipe: not valid JSON"),
+    ([*RUN, "--recipe", '{"residual": "autocast"}'], "residual autocast needs autocast bf16 or fp16"),
+    ([*RUN, "--recipe", '{"host_memory": "keep"}'], "--warmup 0 is not allowed with host_memory keep.*--warmup 1 or more is"),
     ([*RUN, "--recipe", '{"attention": "cudnn"}'], "attention cudnn needs device cuda; a CPU has manual, math, flash"),
     ([*TRAIN, "--recipe", "array.json"], "array.json: a recipe is a JSON object"),
     ([*TRAIN, "--recipe", '{"attention": "efficient"}'], "attention efficient needs device cuda"),
@@ -144,6 +147,9 @@ REFUSED = [
     ([*RUN, "--data", "missing.txt"], "missing.txt: No such file"),
     ([*TRAIN, "--data", "short.txt"], r"short.txt: \d tokens; a batch of \d x 16"),
     ([*TOKENIZE, "--data", "."], "regular file"),
+    ([*TOKENIZE, "--data", "empty.txt"], "empty.txt: holds no text"),
+    (["tokenize", "--data", "good.txt", "--out", "./good.txt"], "--out ./good.txt: is the file that --data names"),
+    (["run", "--from", "good.json", "--record", "good.json"], "--record good.json: is the file that --from names"),
     ([*ABLATE, "--data", "id.bin"], "id.bin: token 50257 at position 99"),
     ([*RUN, "--data", "half-header.bin"], "half-header.bin: 500 bytes; a token file has a header of 1024"),
     ([*TRAIN, "-B", "1", "--data", "short.bin"], "short.bin: 16 tokens; a batch of 1 x 16"),
@@ -151,7 +157,7 @@ REFUSED = [
     ([*RUN, "--data", "good.txt", "--vocab", "empty.tiktoken"], "empty.tiktoken: line 0: the file ends after 0 ranks"),
     ([*TRAIN, "--data", "good.txt", "--vocab", "truncated.tiktoken"], r"truncated.tiktoken: line \d+: "),
     ([*TOKENIZE, "--data", "good.txt", "--vocab", "missing.tiktoken"], "missing.tiktoken: No such file"),
-    ([*TRAIN, "--weights", "garbage.safetensors"], r"garbage.safetensors: a header of \d+ bytes"),
+    ([*TRAIN, "--weights", "garbage.safetensors"], r"garbage.safetensors: not a safetensors file: a header of \d+ bytes"),
     ([*TRAIN, "--weights", "shape.safetensors"], r'"wte.weight" has shape \(3, 4\); tiny needs \(50257, 32\)'),
     # Folders of studies.
     (["report", "good.txt"], "good.txt"),
@@ -198,7 +204,6 @@ REFUSED = [
     ([*ABLATE, "-B", "65536", "-T", "64"], "tokens; a batch of 65536 x 64"),
     ([*ABLATE, "--sweep", "batch=1,60000", "-T", "64"], "tokens; a batch of 60000 x 64 needs"),
     ([*ABLATE, "-T", "65", "--positions", "10"], "--context 65 is not allowed; tiny has 64 positions, --positions gives it more"),
-    (["ablate", "--ladder", "gpt2", "--model", "tiny", "--out", "study"], "--context 1024 is not allowed; tiny has 64"),
     (["run", "--model", "tiny", "-T", "256", "--record", "record.json"], "--context 256 is not allowed"),
     (["train", "--model", "tiny", "-T", "65"], "--context 65 is not allowed"),
 ]

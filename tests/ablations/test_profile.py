@@ -4,6 +4,7 @@ difference of two rungs names what changed."""
 import collections
 import json
 import pathlib
+import re
 
 import jsonschema
 import pytest
@@ -27,6 +28,8 @@ def fixture_traced(ladder, flags, tmp_path_factory):
         done = ladder("profile", "--trace", "--rung", rung, *flags, "--out", folder)
         assert done.returncode == 0, done.stderr
         assert "ui.perfetto.dev" in done.stdout and max(map(len, done.stdout.splitlines()[:-3])) <= 80
+        shares = re.findall(r"^(?:data|forward|backward|clip|update) .* ([\d.]+)$", done.stdout, re.M)
+        assert len(shares) == 5 and 50 < sum(map(float, shares)) < 100.3, "of the traced step"
         result[rung] = (read_json(folder / f"{rung}.trace.json"), read_json(folder / f"{rung}.timeline.json"))
     result["folder"] = folder
     return result

@@ -256,6 +256,7 @@ def test_with_other_documents(report, study, tmp_path, measured) -> None:
     shutil.copytree(EVIDENCE, tmp_path / "plain", ignore=shutil.ignore_patterns("with", "traces"))
     done = report("plain", "--out", "drawn", "--published", "--with", trace, "--with", micro)
     assert done.returncode == 0 and "1 of 3 benchmarks failed" in done.stderr, done.stderr
+    assert "nothing is shown of valid.json: its trace has no roofline" in done.stderr
     document = check(read_json(tmp_path / "drawn" / "report.json"))
     assert document["traces"] == [read_json(trace)] and len(document["published"]) > 7
     assert any("was taken under other circumstances (device: " in note for note in document["notes"])

@@ -60,9 +60,9 @@ def test_peak_memory_is_the_runs_own(ladder, tmp_path) -> None:
     assert peaks[1] < 1.2 * peaks[0] < 1500 * 2**20
 
 
-@pytest.mark.parametrize(("positions", "context"), [((), 64), (("--positions", "128"), 128)])
-def test_a_context_nobody_asked_for_fits_the_model(ladder, positions, context) -> None:
-    done = ladder("run", "--model", "tiny", "-B", "1", "--steps", "1", "--warmup", "1", "--threads", "1", *positions, "--json")
+@pytest.mark.parametrize(("flags", "context"), [((), 64), (("--positions", "128"), 128), (("--ladder", "gpt2-cpu", "--rung", "start"), 64)])
+def test_a_context_nobody_asked_for_fits_the_model(ladder, flags, context) -> None:
+    done = ladder("run", "--model", "tiny", "-B", "1", "--steps", "1", "--warmup", "1", "--threads", "1", *flags, "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["workload"]["context"] == context, done.stderr
 
 

@@ -115,11 +115,12 @@ TEST_F(SafetensorsTest, AcceptsWhatTheReferenceAccepts) {
 TEST_F(SafetensorsTest, RefusesLengthsBeyondTheFile) {
   EXPECT_EQ(refusal_of_bytes(""), "0 bytes; at least 8 are needed");
   EXPECT_EQ(refusal_of_bytes("1234567"), "7 bytes; at least 8 are needed");
-  EXPECT_EQ(refusal_of_bytes(with_length(3, "{}")), "a header of 3 bytes; at most 2 are allowed here");
+  EXPECT_EQ(refusal_of_bytes(with_length(3, "{}")),
+            "not a safetensors file: a header of 3 bytes; at most 2 are allowed here");
   EXPECT_EQ(refusal_of_bytes(with_length(~uint64_t{0}, "{}")),
-            "a header of 18446744073709551615 bytes; at most 2 are allowed here");
+            "not a safetensors file: a header of 18446744073709551615 bytes; at most 2 are allowed here");
   EXPECT_EQ(refusal_of_bytes(with_length(uint64_t{1} << 63, "{}")),
-            "a header of 9223372036854775808 bytes; at most 2 are allowed here");
+            "not a safetensors file: a header of 9223372036854775808 bytes; at most 2 are allowed here");
   std::ofstream(file_, std::ios::binary) << with_length(100'000'001, "{");
   fs::resize_file(file_, 200'000'000);  // a hole, not written to the disk
   EXPECT_THROW((void)model::read_safetensors(file_), std::invalid_argument);
