@@ -16,20 +16,12 @@ namespace {
 
 constexpr std::array<const char*, 3> status_names{"planned", "not_applicable", "not_measured"};
 
-// Rows of a Williams design for n treatments: a Latin square whose columns zigzag 0, 1, n-1, 2, n-2, ...; odd n also
-// needs its mirror image.
+// Half of a Williams design for n treatments: rows that zigzag k, k+1, k-1, k+2, ... Their mirror images are the other
+// half; for even n the zigzag from k + n/2 on is that from k, mirrored.
 std::vector<std::vector<size_t>> williams_rows(size_t n) {
-  std::vector<size_t> first;
-  for (size_t i = 0; i < n; ++i) first.push_back(i % 2 == 1 ? (i + 1) / 2 : (n - i / 2) % n);
-  std::vector<std::vector<size_t>> rows;
-  for (size_t shift = 0; shift < n; ++shift) {
-    std::vector<size_t> row;
-    row.reserve(n);
-    for (const size_t treatment : first) row.push_back((treatment + shift) % n);
-    rows.push_back(row);
-  }
-  if (n % 2 == 1) {
-    for (size_t i = 0; i < n; ++i) rows.emplace_back(rows[i].rbegin(), rows[i].rend());
+  std::vector<std::vector<size_t>> rows(n % 2 == 0 ? n / 2 : n);
+  for (size_t first = 0; first < rows.size(); ++first) {
+    for (size_t i = 0; i < n; ++i) rows[first].push_back((first + (i % 2 == 1 ? (i + 1) / 2 : n - i / 2)) % n);
   }
   return rows;
 }
@@ -99,7 +91,9 @@ std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repea
   std::vector<PlannedRun> runs;
   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
     if (measured.empty()) break;
-    for (const size_t treatment : rows[static_cast<size_t>(repeat) % rows.size()]) {
+    std::vector<size_t> row = rows[static_cast<size_t>(repeat / 2) % rows.size()];
+    if (repeat % 2 == 1) std::ranges::reverse(row);
+    for (const size_t treatment : row) {
       const size_t rung = measured[treatment];
       runs.push_back({fmt::format("r{}-{:02}-{}", repeat + 1, rung, name_of(rungs[rung])), rung, repeat});
     }

@@ -69,8 +69,9 @@ std::string label_of(const Plan& plan, size_t rung, const std::string& title);
 nlohmann::json ladder_json(const Plan& plan);
 
 // Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows
-// shuffled with order_seed: over 2n repeats (n for even n) every rung comes equally often at every place and after
-// every other one.
+// shuffled with order_seed, and after each row its mirror image: over every two repeats all rungs have the same mean
+// place, so that linear drift cancels; over 2n of them (n for even n) every rung comes equally often at every place and
+// after every other one.
 std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repeats, uint64_t order_seed);
 
 // Whether a planned rung is on a GPU: that is the study's device, then.

@@ -34,7 +34,7 @@ TEST(Interleave, EveryRepeatHasEveryPlannedRungOnce) {
 }
 
 TEST(Interleave, BalancesPlacesAndPredecessors) {
-  for (const size_t n : {4U, 5U, 7U, 8U}) {
+  for (size_t n = 2; n <= 12; ++n) {
     const int64_t repeats = static_cast<int64_t>(n % 2 == 0 ? n : 2 * n);
     const auto runs = interleave(rungs(n), repeats, 7);
     std::map<std::pair<size_t, size_t>, int> places, successions;
@@ -46,6 +46,16 @@ TEST(Interleave, BalancesPlacesAndPredecessors) {
     for (const auto& [key, count] : places) EXPECT_EQ(count, repeats / static_cast<int64_t>(n));
     EXPECT_EQ(successions.size(), n * (n - 1));
     for (const auto& [key, count] : successions) EXPECT_EQ(count, repeats / static_cast<int64_t>(n));
+  }
+}
+
+TEST(Interleave, BalancesPlacesOverEveryTwoRepeats) {
+  for (size_t n = 1; n <= 12; ++n) {
+    const auto runs = interleave(rungs(n), 6, 7);
+    ASSERT_EQ(runs.size(), 6 * n);
+    for (size_t first = 0; first < runs.size(); first += 2 * n) {
+      for (size_t i = 0; i < n; ++i) EXPECT_EQ(runs[first + i].rung, runs[first + 2 * n - 1 - i].rung) << n;
+    }
   }
 }
 
