@@ -25,12 +25,12 @@ void add_machine(ProcessorTime& time) {
 
 }  // namespace
 
-std::optional<ProcessorTime> processor_time() {
+std::optional<ProcessorTime> processor_time(pid_t process) {
   ProcessorTime sum;
   std::error_code error;
   // A thread that ends meanwhile leaves an empty file behind, or none.
-  for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
-       task.increment(error)) {
+  for (std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", process), error), end;
+       !error && task != end; task.increment(error)) {
     std::ifstream stream(task->path() / "schedstat");
     double ran_ns = 0, waited_ns = 0;
     if (!(stream >> ran_ns >> waited_ns)) continue;

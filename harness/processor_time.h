@@ -1,8 +1,10 @@
-// How long this process's threads ran and how long they had to wait for a processor, as the kernel's scheduler counts
+// How long a process's threads ran and how long they had to wait for a processor, as the kernel's scheduler counts
 // it: what else runs on the machine shows here, and nowhere else as surely. What runs beside a virtual machine shows in
 // the time that its hypervisor stole. The surprising thing: threads also wait for each other, where there are more of
 // them than cores, so waiting counts only as far as the cores were not the process's own.
 #pragma once
+
+#include <unistd.h>
 
 #include <optional>
 #include <string>
@@ -14,9 +16,9 @@ struct ProcessorTime {
   double machine_ran_s = 0, machine_stolen_s = 0;  // of all processors and programs; by a hypervisor: /proc/stat
 };
 
-// Of all threads that live now, since they began. None where the kernel does not count it
-// (/proc/self/task/*/schedstat).
-std::optional<ProcessorTime> processor_time();
+// Of all threads of a process that live now, since they began. None where the kernel does not count it
+// (/proc/PID/task/*/schedstat), or there is no such process.
+std::optional<ProcessorTime> processor_time(pid_t process = ::getpid());
 
 // The share of a window, between 0 and 1, that `threads` threads, busy at the same time, lost to other work on `cores`
 // cores: (min(waited, window * cores - ran) + stolen) / (window * min(threads, cores)). Threads that sleep neither run

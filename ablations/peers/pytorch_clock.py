@@ -1,5 +1,4 @@
-"""What a run took: its steps' times and what was watched beside them, as harness/clock.cpp and ablations/run/run.cpp do."""
-import contextlib
+"""What a run took: its steps' times, as harness/clock.cpp, and its memory, as ablations/run/memory.cpp."""
 import itertools
 import math
 import os
@@ -14,26 +13,8 @@ from pytorch_proof import minor_faults
 from pytorch_trainer import Trainer
 
 
-def processor_time() -> tuple[float, float]:
-    """How many seconds this process's threads ran, and waited for a processor (harness/processor_time.h)."""
-    ran = waited = 0
-    for task in pathlib.Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError, ValueError):  # a thread that has ended, a kernel that does not count
-            thread_ran, thread_waited, _ = map(int, (task / "schedstat").read_text().split())
-            ran, waited = ran + thread_ran, waited + thread_waited
-    return ran * 1e-9, waited * 1e-9
-
-
-def share_lost(begin: tuple[float, float], end: tuple[float, float], window_s: float, threads: int) -> float | None:
-    cores = len(os.sched_getaffinity(0))
-    if end[0] == 0:
-        return None
-    lost = min(end[1] - begin[1], window_s * cores - (end[0] - begin[0]))
-    return min(max(lost / (window_s * min(threads, cores)), 0.0), 1.0)
-
-
 def allocator_calls() -> dict:
-    """How often PyTorch's allocator has gone to the device (AllocatorCalls in ablations/run/run.cpp)."""
+    """How often PyTorch's allocator has gone to the device (AllocatorCalls in ablations/run/memory.h)."""
     stats = torch.cuda.memory_stats()
     return {"allocations": stats["num_device_alloc"], "frees": stats["num_device_free"], "retries": stats["num_alloc_retries"]}
 
@@ -47,8 +28,8 @@ def events_of(steps: int, on_cuda: bool) -> list:
 
 
 def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict:
-    """As harness/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. What is
-    watched beside them is as in ablations/run/run.cpp."""
+    """As harness/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. The
+    runner, told of the timed window, watches what goes on beside it (ablations/run/peer_watch.h)."""
     on_cuda = trainer.device.type == "cuda"
     step_ms, faults = [], []
 
@@ -69,32 +50,19 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict
     trainer.synchronize()
     trainer.batches.reserve()
     calls_before = allocator_calls() if on_cuda else {}
-    processor_before = processor_time()
     tell(f"window begins {os.getpid()}")
     window_start = time.perf_counter()
     take_steps(timed_steps, timed_events)
     trainer.synchronize()
     window_ms = 1e3 * (time.perf_counter() - window_start)
     tell("window ends")
-    lost = share_lost(processor_before, processor_time(), 1e-3 * window_ms, 1 if on_cuda else torch.get_num_threads())
     calls = {name: count - calls_before[name] for name, count in allocator_calls().items()} if on_cuda else None
     if on_cuda:
         step_ms = [begin.elapsed_time(end) for events in (warmup_events, timed_events) for begin, end in itertools.pairwise(events)]
     losses = [loss if math.isfinite(loss) else None for loss in trainer.losses[: trainer.steps].tolist()]
     return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults,
             "skipped_steps": trainer.skipped_steps(), "window_ms": window_ms,
-            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "processor_lost": lost, "allocator": calls}
-
-
-def flags_of(timing: dict) -> list[str]:
-    """What makes a run doubtful, in the words of harness/processor_time.cpp and ablations/run/run.cpp."""
-    flags, lost, calls = [], timing["processor_lost"] or 0, timing["allocator"] or {}
-    if lost > 0.1:
-        flags.append(f"shared: the processor was busy with something else for {100 * lost:.0f} % of the time")
-    if any(calls.values()):
-        counted = ", ".join(f"{name} {count}" for name, count in calls.items())
-        flags.append(f"memory: the allocator went to the device during the timed steps ({counted})")
-    return flags
+            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "allocator": calls}
 
 
 def summarize(step_ms: list[float], tokens_per_step: int) -> dict:

@@ -25,7 +25,7 @@ import types
 
 import compilers
 import torch
-from pytorch_clock import flags_of, measure, peak_memory, summarize
+from pytorch_clock import measure, peak_memory, summarize
 from pytorch_gpt2 import SIZES, VOCABULARY
 from pytorch_proof import observe, prove
 from pytorch_trainer import DTYPES, BadInput, Trainer, load_tokens
@@ -131,9 +131,7 @@ def execute(run: types.SimpleNamespace, tell) -> dict:
                 "flops_per_step": per_step * (6.0 * parameters + 6.0 * n_layer * C * run.context), "seed": run.seed,
                 "data": {"source": run.source, "tokens": len(tokens),
                          "sha256": hashlib.sha256(run.tokens.read_bytes()[1024:]).hexdigest()}}
-    on_cuda = trainer.device.type == "cuda"
     return {"status": "ok", "recipe": run.recipe, "optimizations": run.applied, "workload": workload, "timing": timing,
-            "flags": flags_of(timing), "monitor": {"unavailable": "only a runner watches the GPU" if on_cuda else "no step ran on a GPU"},
             "summary": summarize(timing["step_ms"][run.warmup_steps :], per_step), "memory": memory, "observations": facts,
             "proofs": proofs, "environment": environment(trainer.device)}
 
@@ -167,7 +165,7 @@ def main() -> int:
     start, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     def tell(line: str):
-        """The runner: steps done, of how many, and when to watch the GPU (ablations/run/peer_watch.h)."""
+        """The runner: steps done, of how many, and when to watch (ablations/run/peer_watch.h)."""
         if flags.report_steps_to_parent:
             os.write(3, f"{line}\n".encode())
 

@@ -3,11 +3,10 @@
 #include "ablations/run/memory.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/proof.h"
+#include "ablations/run/watch.h"
 #include "ablations/text/text.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
-#include "harness/monitor.h"
-#include "harness/processor_time.h"
 #include "harness/stats.h"
 #include "harness/utc.h"
 
@@ -24,59 +23,11 @@ using harness::Json;
 
 namespace {
 
-// The timed steps, and what else went on while they did.
-struct Watched {
-  harness::Timing timing;
-  harness::GpuWatch gpu;
-  std::optional<double> processor_lost;     // the share of the timed window
-  std::optional<AllocatorCalls> allocator;  // on a GPU
-};
-
-Watched watched(Gpt2Workload& workload, int64_t warmup_steps, int64_t timed_steps,
-                const std::function<void(int64_t)>& on_step) {
-  std::optional<harness::Monitor> monitor;
-  if (workload.on_cuda()) monitor.emplace(harness::current_bus_id());
-  Watched seen{.gpu = {.unavailable = "no step ran on a GPU"}};
-  std::optional<harness::ProcessorTime> before, after;
-  AllocatorCalls calls_before;
-  // The monitor's thread begins last and ends first: its time is not the run's.
-  const auto on_begin = [&] {
-    before = harness::processor_time();
-    if (!monitor) return;
-    calls_before = allocator_calls();
-    monitor->begin();
-  };
-  const auto on_end = [&] {
-    if (monitor) {
-      seen.gpu = monitor->end();
-      seen.allocator = allocator_calls() - calls_before;
-    }
-    after = harness::processor_time();
-  };
-  seen.timing = harness::measure(workload, warmup_steps, timed_steps, on_step, on_begin, on_end);
-  if (before && after) {
-    seen.processor_lost = harness::share_lost(*before, *after, seen.timing.window_ms / 1e3, workload.busy_threads(),
-                                              harness::this_machine().cpu.logical_cores);
-  }
-  return seen;
-}
-
-std::vector<std::string> flags_of(const Watched& seen) {
-  std::vector<std::string> flags = harness::flags(seen.gpu);
-  for (const std::string& flag :
-       {harness::flag(seen.processor_lost.value_or(0)), flag(seen.allocator.value_or(AllocatorCalls{}))}) {
-    if (!flag.empty()) flags.push_back(flag);
-  }
-  return flags;
-}
-
-Json timing_json(const Watched& seen, const Json& losses, int64_t skipped_steps) {
-  const harness::Timing& timing = seen.timing;
+Json timing_json(const harness::Timing& timing, const Json& losses, int64_t skipped_steps,
+                 const std::optional<AllocatorCalls>& calls) {
   Json allocator;
-  if (seen.allocator) {
-    allocator = {{"allocations", seen.allocator->allocations},
-                 {"frees", seen.allocator->frees},
-                 {"retries", seen.allocator->retries}};
+  if (calls) {
+    allocator = {{"allocations", calls->allocations}, {"frees", calls->frees}, {"retries", calls->retries}};
   }
   return {{"warmup_steps", timing.warmup_steps},
           {"step_ms", timing.step_ms},
@@ -85,7 +36,6 @@ Json timing_json(const Watched& seen, const Json& losses, int64_t skipped_steps)
           {"skipped_steps", skipped_steps},
           {"window_ms", timing.window_ms},
           {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()},
-          {"processor_lost", seen.processor_lost ? Json(*seen.processor_lost) : Json()},
           {"allocator", allocator}};
 }
 
@@ -94,8 +44,18 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
   const std::string started = harness::utc_now();
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps);
   model::Trainer& trainer = workload.trainer();
-  const Watched seen = watched(workload, options.warmup_steps, options.timed_steps, on_step);
-  const harness::Timing& timing = seen.timing;
+  Watch watch(options.recipe.device);
+  std::optional<AllocatorCalls> calls;  // on a GPU
+  const auto on_begin = [&] {
+    if (workload.on_cuda()) calls = allocator_calls();
+    watch.begin();
+  };
+  const auto on_end = [&] {
+    watch.end();
+    if (calls) calls = allocator_calls() - *calls;
+  };
+  const harness::Timing timing =
+      harness::measure(workload, options.warmup_steps, options.timed_steps, on_step, on_begin, on_end);
 
   Json memory = peak_memory(options.recipe);
   Json losses = Json::array();
@@ -110,24 +70,24 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
                                              .page_faults_per_step = faults_per_step,
                                              .peak_bytes = memory.at("peak_bytes"),
                                              .attentions = workload.config().n_layer * options.accumulation});
-  return {{"kind", "record"},
-          {"schema_version", 1},
-          {"id", options.id},
-          {"started", started},
-          {"duration_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
-          {"status", "ok"},
-          {"recipe", model::to_json(options.recipe)},
-          {"optimizations", options.applied},
-          {"workload", workload.description()},
-          {"timing", timing_json(seen, losses, skipped_steps)},
-          {"monitor", harness::to_json(seen.gpu, trainer.tokens_per_step() * options.timed_steps)},
-          {"flags", flags_of(seen)},
-          {"summary", summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
-                                 trainer.tokens_per_step())},
-          {"memory", memory},
-          {"observations", observations},
-          {"proofs", to_json(proofs)},
-          {"environment", harness::environment()}};
+  Json record{{"kind", "record"},
+              {"schema_version", 1},
+              {"id", options.id},
+              {"started", started},
+              {"duration_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
+              {"status", "ok"},
+              {"recipe", model::to_json(options.recipe)},
+              {"optimizations", options.applied},
+              {"workload", workload.description()},
+              {"timing", timing_json(timing, losses, skipped_steps, calls)},
+              {"summary", summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
+                                     trainer.tokens_per_step())},
+              {"memory", memory},
+              {"observations", observations},
+              {"proofs", to_json(proofs)},
+              {"environment", harness::environment()}};
+  watch.complete(record);
+  return record;
 }
 
 }  // namespace

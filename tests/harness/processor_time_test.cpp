@@ -35,6 +35,8 @@ TEST(ProcessorTime, TheFlagSaysHowMuch) {
   EXPECT_EQ(harness::flag(0.234), "shared: the processor was busy with something else for 23 % of the time");
 }
 
+TEST(ProcessorTime, IsNotKnownOfAProcessThatIsNotThere) { EXPECT_FALSE(harness::processor_time(0)); }
+
 void spin_for(std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
   while (std::chrono::steady_clock::now() < end) {

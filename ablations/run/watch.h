@@ -1,0 +1,38 @@
+// What else went on while a run's steps were timed, on its GPU and on the processor. The same of our own runs, which
+// watch themselves (run.cpp), and of a peer's, which the runner watches (peer_watch.h).
+#pragma once
+
+#include "harness/json_file.h"
+#include "harness/monitor.h"
+#include "harness/processor_time.h"
+#include "model/recipe.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <optional>
+
+namespace ablations {
+
+class Watch {
+ public:
+  // Loads and starts NVML for a run on a GPU, which takes a while: before the first step.
+  explicit Watch(model::Device device);
+
+  void begin(pid_t measured = ::getpid());  // the timed window of that process begins now
+  void end();                               // and has ended
+
+  // Writes "monitor", "flags" and the timing's "processor_lost" into the record of a run that ended well; its
+  // allocator's calls are there.
+  void complete(harness::Json& record) const;
+
+ private:
+  std::optional<harness::Monitor> monitor_;  // on a GPU
+  harness::GpuWatch gpu_;
+  pid_t measured_ = 0;
+  std::chrono::steady_clock::time_point begun_;
+  double seconds_ = 0;
+  std::optional<harness::ProcessorTime> before_, after_;
+};
+
+}  // namespace ablations

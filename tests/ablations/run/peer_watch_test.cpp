@@ -1,0 +1,95 @@
+// A peer's process, watched from outside.
+#include "ablations/run/peer_watch.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace ablations;
+using harness::Json;
+
+Rung peer_rung() {
+  return {.optimization = "",
+          .title = "PyTorch",
+          .applied = {},
+          .recipe = {},
+          .status = Rung::Status::planned,
+          .reason = "",
+          .peer = "pytorch-eager"};
+}
+
+Json record_of_peer() {
+  return {{"status", "ok"},
+          {"timing", {{"warmup_steps", 1}, {"step_ms", {2.0, 1.0}}}},
+          {"workload", {{"tokens_per_step", 8}}},
+          {"environment", {{"threads", 1}}}};
+}
+
+// A process that is busy on the first core that there is, beside its like.
+pid_t spin() {
+  const pid_t process = ::fork();
+  if (process != 0) return process;
+  ::alarm(10);
+  cpu_set_t allowed, one;
+  ::sched_getaffinity(0, sizeof allowed, &allowed);
+  int core = 0;
+  while (!CPU_ISSET(core, &allowed)) ++core;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ::sched_setaffinity(0, sizeof one, &one);
+  for (volatile int forever = 1; forever != 0;) {
+  }
+  ::_exit(0);
+}
+
+TEST(PeerWatch, SeesThatTheProcessorWasBusyWithSomethingElse) {
+  if (!harness::processor_time()) GTEST_SKIP() << "this kernel does not count how long threads wait";
+  const pid_t peer = spin(), rival = spin();
+  PeerWatch watch(peer_rung());
+  EXPECT_TRUE(watch.take("window begins " + std::to_string(peer)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_TRUE(watch.take("window ends"));
+  for (const pid_t process : {peer, rival}) {
+    ::kill(process, SIGKILL);
+    ::waitpid(process, nullptr, 0);
+  }
+  Json record = record_of_peer();
+  watch.complete(record);
+  EXPECT_GT(record["timing"]["processor_lost"], 0.25);
+  ASSERT_EQ(record["flags"].size(), 1U);
+  EXPECT_TRUE(record["flags"][0].get<std::string>().starts_with("shared: the processor was busy")) << record["flags"];
+}
+
+TEST(PeerWatch, SaysWhatItHasNotSeen) {
+  PeerWatch watch(peer_rung());
+  EXPECT_FALSE(watch.take("1 12"));
+  EXPECT_TRUE(watch.take("window begins nowhere"));
+  EXPECT_TRUE(watch.take("window ends"));
+  Json record = record_of_peer();
+  record["timing"]["allocator"] = {{"allocations", 3}, {"frees", 0}, {"retries", 0}};
+  watch.complete(record);
+  EXPECT_EQ(record["timing"]["processor_lost"], nullptr);
+  EXPECT_EQ(record["monitor"], (Json{{"unavailable", "no step ran on a GPU"}}));
+  ASSERT_EQ(record["flags"].size(), 1U);
+  EXPECT_TRUE(record["flags"][0].get<std::string>().starts_with("memory: the allocator")) << record["flags"];
+}
+
+TEST(PeerWatch, LeavesOurOwnRecordsAndFailedOnesAlone) {
+  Rung ours = peer_rung();
+  ours.peer = "";
+  Json record = record_of_peer(), failed{{"status", "failed"}};
+  PeerWatch(ours).complete(record);
+  PeerWatch(peer_rung()).complete(failed);
+  EXPECT_EQ(record, record_of_peer());
+  EXPECT_EQ(failed, (Json{{"status", "failed"}}));
+}
+
+}  // namespace
