@@ -11,14 +11,15 @@
 
 namespace ablations {
 
-// Each throws std::invalid_argument that names the flag or file, its value and what is allowed. Whether the runs of a
-// plan can be made is asked by check_workload, when it is known which of them are.
+// Each throws std::invalid_argument that names the flag or file, its value and what is allowed, and harness::Unfit for
+// a rung or a device that is not to be had here. Whether the runs of a plan can be made is asked by check_workload,
+// when it is known which of them are.
 Plan make_plan(const std::string& ladder_name, const AblateFlags& flags);
 RunOptions run_options(const RunFlags& flags);
 // The run of a plan that the flags name.
 const PlannedRun& planned_run(const Plan& plan, const RunFlags& flags);
 
-// Everything that would make each of the plan's runs fail, before the first.
+// Everything that would make each of the plan's runs fail, before the first: throws like those.
 void check_workload(const Plan& plan);
 
 // Before the work whose result goes there. Throws std::invalid_argument that names the flag.

@@ -70,8 +70,8 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine);
 // Its title as a ladder shows it: "+ bf16 autocast".
 std::string label_of(const Rung& rung);
 
-// Index of the rung of that name. Throws std::invalid_argument for one that is not there or does not apply here; the
-// message begins with `flag` and the name.
+// Index of the rung of that name. Throws std::invalid_argument for one that is not there, harness::Unfit for one that
+// does not apply here; the message begins with `flag` and the name.
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder);
 
 // Index of the rung from which speedups count.

@@ -40,7 +40,8 @@ struct Design {
 Design design_of(const DesignFlags& flags, const harness::Machine& machine);
 
 // The rungs of a study. `shape`: the plan's. Rung 0, or in a cumulative ladder the first planned one, is the reference.
-// Throws std::invalid_argument for a factor or rung that the ladder does not have here, or a subset that cannot be had.
+// Throws std::invalid_argument for a factor that the ladder does not have here, a rung that it does not have, or a
+// subset that cannot be had; harness::Unfit for a rung that does not apply here.
 std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape,
                            const harness::Machine& machine);
 

@@ -2,6 +2,7 @@
 #include "ablations/plan/ladder.h"
 
 #include "harness/json_file.h"
+#include "harness/unfit.h"
 #include "tests/ablations/machines.h"
 
 #include <gtest/gtest.h>
@@ -234,6 +235,12 @@ TEST(RecipeObstacle, WhatADeviceCannotDoIsRefused) {
   refused({.attention = Attention::efficient}, cpu, "attention efficient needs device cuda; a CPU has manual, math");
   refused({.attention = Attention::cudnn}, cpu, "attention cudnn needs device cuda; a CPU has manual, math");
   possible({.attention = Attention::flash}, cpu);
+}
+
+TEST(FindRung, ARungThatDoesNotApplyHereIsNotAMistake) {
+  const auto rungs = climb(load_ladder("gpt2"), cpu);
+  EXPECT_THROW((void)find_rung(rungs, "gpu", "--rung", "gpt2"), harness::Unfit);
+  EXPECT_THROW((void)find_rung(rungs, "warp", "--rung", "gpt2"), std::invalid_argument);
 }
 
 }  // namespace
