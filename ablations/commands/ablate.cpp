@@ -71,7 +71,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
   }
   fmt::print("Files:\n{}\n", printable((folder / "study.json").string()));
   std::fflush(stdout);
-  if (!draw_report(study, folder)) {
+  if (!try_draw_report(study, folder)) {
     fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
                printable(folder.string()));
   }

@@ -84,7 +84,7 @@ int draw_report(const Json& report, const fs::path& out) {
   return draw("report", out / "report.json", out);
 }
 
-bool draw_report(const StudyFiles& study, const fs::path& out) {
+bool try_draw_report(const StudyFiles& study, const fs::path& out) {
   try {
     const Json report = report_document({study});
     show_notes(report);

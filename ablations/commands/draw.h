@@ -22,8 +22,8 @@ void show_notes(const harness::Json& report);
 // Writes report.json and its exports into `out`, prints their names and draws them. The drawing's exit status.
 int draw_report(const harness::Json& report, const std::filesystem::path& out);
 
-// The same of a study by itself. False where it could not be done, and standard error says why: what was measured
+// The report of a study by itself. False where it could not be done, and standard error says why: what was measured
 // counts all the same.
-bool draw_report(const StudyFiles& study, const std::filesystem::path& out);
+bool try_draw_report(const StudyFiles& study, const std::filesystem::path& out);
 
 }  // namespace ablations

@@ -27,7 +27,7 @@ int merge(const MergeFlags& flags) {
     harness::write_json(folder / "study.json", study.study, "study");
     status = std::max(status, show_study(study.study, false));
     std::fflush(stdout);
-    if (!draw_report(study, folder)) {
+    if (!try_draw_report(study, folder)) {
       fmt::print(stderr, "the study is kept; to draw it: ladder report {}\n", printable(folder.string()));
     }
     if (missing.empty()) continue;
