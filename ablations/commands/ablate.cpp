@@ -43,12 +43,11 @@ Begun gone_on_with(const AblateFlags& flags) {
 }
 
 Begun planned(const AblateFlags& flags) {
-  const std::string name = chosen_ladder(flags.ladder);
-  Plan plan = make_plan(name, flags);
+  Plan plan = make_plan(flags);
   check_workload(plan);
   const fs::path out = flags.out.empty() ? fs::path("studies") / plan.id : fs::path(flags.out);
   if (flags.ladder.empty()) {
-    fmt::print(stderr, "ladder {}: {}\n", name,
+    fmt::print(stderr, "ladder {}: {}\n", plan.ladder_name,
                harness::this_machine().gpu ? "there is a CUDA device, " + harness::this_machine().gpu->name
                                            : harness::this_machine().no_gpu_reason +
                                                  ", so this measures what the CPU can do; CPU figures only");

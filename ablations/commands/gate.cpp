@@ -6,7 +6,6 @@
 //   FOLDER/unsaved.json                 what it saves as baselines, until it has
 //   FOLDER/summary.md, gate.svg, ...    the same for people
 #include "ablations/commands/commands.h"
-#include "ablations/commands/defaults.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/request.h"
 #include "ablations/report/gate_table.h"
@@ -152,9 +151,9 @@ int64_t runs_in_baselines(const Plan& plan) {
 }
 
 Plan gate_plan(const GateFlags& flags) {
-  const std::string ladder = chosen_ladder(flags.ladder);
   int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
-  Plan plan = make_plan(ladder, {.workload = flags.workload, .repeats = 1, .order_seed = 0, .limit_s = flags.limit_s});
+  Plan plan = make_plan(
+      {.workload = flags.workload, .ladder = flags.ladder, .repeats = 1, .order_seed = 0, .limit_s = flags.limit_s});
   const bool both = flags.calibrate || !flags.base.empty();
   plan.gate = GateTerms{.min_effect = flags.min_effect,
                         .top_up = flags.calibrate    ? 0

@@ -121,7 +121,7 @@ std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan
 // Two rungs of a ladder, each traced by a process of its own, as a study's are.
 std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
   const Plan plan =
-      make_plan(chosen_ladder(flags.run.ladder), {.workload = flags.run.workload, .repeats = 1, .order_seed = 0});
+      make_plan({.workload = flags.run.workload, .ladder = flags.run.ladder, .repeats = 1, .order_seed = 0});
   const auto [first, second] = rungs_to_compare(flags, plan);
   Plan both = plan;
   both.rungs = {plan.rungs[first], plan.rungs[second]};

@@ -132,9 +132,9 @@ std::string study_id(const std::string& ladder, const std::string& created) {
 
 }  // namespace
 
-Plan make_plan(const std::string& ladder_name, const AblateFlags& ablate) {
+Plan make_plan(const AblateFlags& ablate) {
   const WorkloadFlags& flags = ablate.workload;
-  Ladder ladder = load_ladder(ladder_name);
+  Ladder ladder = load_ladder(chosen_ladder(ablate.ladder));
   apply(flags, ladder);
   ladder.start.deterministic |= flags.deterministic;
   const Design design = design_of(ablate.design, harness::this_machine());
@@ -266,8 +266,7 @@ RunOptions run_options(const RunFlags& run) {
     const std::string text = inline_json ? run.recipe : files::read_file(run.recipe, size_t{1} << 20);
     options.recipe = model::recipe_from_json(harness::parse_json(text, where), where);
   } else if (!run.rung.empty()) {
-    const std::string name = chosen_ladder(run.ladder);
-    Ladder ladder = load_ladder(name);
+    Ladder ladder = load_ladder(chosen_ladder(run.ladder));
     ladder.start.deterministic |= flags.deterministic;
     const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
     const Rung& chosen = rungs[find_rung(rungs, run.rung, "--rung", ladder.name)];

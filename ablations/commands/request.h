@@ -14,7 +14,7 @@ namespace ablations {
 // Each throws std::invalid_argument that names the flag or file, its value and what is allowed, and harness::Unfit for
 // a rung or a device that is not to be had here. Whether the runs of a plan can be made is asked by check_workload,
 // when it is known which of them are.
-Plan make_plan(const std::string& ladder_name, const AblateFlags& flags);
+Plan make_plan(const AblateFlags& flags);
 RunOptions run_options(const RunFlags& flags);
 // The run of a plan that the flags name.
 const PlannedRun& planned_run(const Plan& plan, const RunFlags& flags);
