@@ -8,6 +8,7 @@
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/request.h"
+#include "ablations/plan/gate_plan.h"
 #include "ablations/report/gate_table.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
@@ -66,15 +67,6 @@ std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::stri
   return chosen;
 }
 
-Rung gate_rung(const Rung& rung, const char* side, const std::string& program) {
-  return {.optimization = "",
-          .title = label_of(rung),
-          .applied = rung.applied,
-          .recipe = rung.recipe,
-          .name = fmt::format("{}-{}", side, name_of(rung)),
-          .program = program};
-}
-
 // Recipe, size and circumstances of a run that has not been made yet, to find and judge its baseline by.
 Json expected_record(const Plan& plan, const Rung& rung) {
   Json environment = harness::environment();
@@ -86,29 +78,6 @@ Json expected_record(const Plan& plan, const Rung& rung) {
           {"workload", workload},
           {"timing", {{"warmup_steps", plan.warmup_steps}}},
           {"summary", {{"n", plan.timed_steps}}}};
-}
-
-// base head, head base, ...: what drifts slowly strikes both alike. Blocked: all of base first. With several recipes
-// one after the other in every round, each round begun by the next.
-std::vector<PlannedRun> abba(const Plan& plan, size_t recipes, bool both, bool blocked) {
-  std::vector<PlannedRun> runs;
-  const auto add = [&](size_t rung, int64_t repeat) {
-    runs.push_back({fmt::format("r{}-{:02}-{}", repeat + 1, rung, name_of(plan.rungs[rung])), rung, repeat});
-  };
-  const size_t sides = both ? 2 : 1;
-  for (size_t pass = 0; pass < (blocked ? sides : 1); ++pass) {
-    for (int64_t repeat = 0; repeat < plan.repeats; ++repeat) {
-      for (size_t i = 0; i < recipes; ++i) {
-        const size_t recipe = (i + static_cast<size_t>(repeat)) % recipes;
-        for (size_t place = 0; place < sides; ++place) {
-          if (blocked && place != pass) continue;
-          const size_t side = !blocked && repeat % 2 == 1 ? sides - 1 - place : place;
-          add(recipe * sides + side, repeat);
-        }
-      }
-    }
-  }
-  return runs;
 }
 
 // Every arm has a baseline of these circumstances, or `saves` makes one: else throws harness::Unfit. Returns how many
@@ -164,13 +133,9 @@ Plan gate_plan(const GateFlags& flags) {
                         .saves = flags.save,
                         .force = flags.force};
   const std::string head = program_of("--head", flags.head);
+  const std::string base = flags.calibrate ? head : both ? program_of("--base", flags.base) : "";
   std::vector<Rung> arms;
-  for (const size_t rung : chosen_rungs(plan, flags.rungs)) {
-    if (both)
-      arms.push_back(gate_rung(plan.rungs[rung], "base", flags.calibrate ? head : program_of("--base", flags.base)));
-    arms.push_back(gate_rung(plan.rungs[rung], "head", head));
-    if (both) arms.back().against = arms.size() - 2;
-  }
+  for (const size_t rung : chosen_rungs(plan, flags.rungs)) add_arms(arms, plan.rungs[rung], base, head);
   plan.rungs = std::move(arms);
   check_workload(plan);
   plan.reference = 0;
@@ -188,7 +153,7 @@ Plan gate_plan(const GateFlags& flags) {
     }
   }
   plan.repeats = pairs + plan.gate->top_up;
-  plan.runs = abba(plan, plan.rungs.size() / (both ? 2 : 1), both, flags.blocked);
+  plan.runs = abba(plan.rungs, plan.repeats, flags.blocked);
   return plan;
 }
 

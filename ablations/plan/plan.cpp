@@ -79,6 +79,10 @@ void check_mode(const Plan& plan, const std::string& where) {
 
 }  // namespace
 
+PlannedRun run_of(const std::vector<Rung>& rungs, size_t rung, int64_t repeat) {
+  return {fmt::format("r{}-{:02}-{}", repeat + 1, rung, name_of(rungs[rung])), rung, repeat};
+}
+
 std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repeats, uint64_t order_seed) {
   std::vector<size_t> measured;
   for (size_t i = 0; i < rungs.size(); ++i) {
@@ -93,10 +97,7 @@ std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repea
     if (measured.empty()) break;
     std::vector<size_t> row = rows[static_cast<size_t>(repeat / 2) % rows.size()];
     if (repeat % 2 == 1) std::ranges::reverse(row);
-    for (const size_t treatment : row) {
-      const size_t rung = measured[treatment];
-      runs.push_back({fmt::format("r{}-{:02}-{}", repeat + 1, rung, name_of(rungs[rung])), rung, repeat});
-    }
+    for (const size_t treatment : row) runs.push_back(run_of(rungs, measured[treatment], repeat));
   }
   return runs;
 }

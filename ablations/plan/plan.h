@@ -15,7 +15,7 @@
 namespace ablations {
 
 struct PlannedRun {
-  std::string id;  // "r2-03-bf16": repeat 2, rung 3
+  std::string id;  // "r2-03-bf16": repeat 2, rung 3 (run_of)
   size_t rung;
   int64_t repeat;
 };
@@ -67,6 +67,9 @@ std::string label_of(const Plan& plan, size_t rung, const std::string& title);
 
 // The field "ladder" of plans and studies.
 nlohmann::json ladder_json(const Plan& plan);
+
+// A rung's run in a repeat, with its id.
+PlannedRun run_of(const std::vector<Rung>& rungs, size_t rung, int64_t repeat);
 
 // Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows
 // shuffled with order_seed, and after each row its mirror image: over every two repeats all rungs have the same mean

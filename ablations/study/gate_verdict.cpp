@@ -1,5 +1,6 @@
 #include "ablations/study/gate_verdict.h"
 
+#include "ablations/plan/gate_plan.h"
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/baseline.h"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
 
 namespace ablations {
@@ -32,20 +32,10 @@ std::string short_name(const fs::path& program) {
   return (program.parent_path().filename() / program.filename()).string();
 }
 
-bool is_base(const Plan& plan, size_t rung) {
-  return std::ranges::any_of(plan.rungs, [&](const Rung& other) { return other.against == rung; });
-}
-
-// All of base's runs were made before the first of head's.
-bool is_blocked(const Plan& plan) {
-  const auto is_of_head = [&](const PlannedRun& run) { return !is_base(plan, run.rung); };
-  return std::ranges::is_partitioned(plan.runs, std::not_fn(is_of_head));
-}
-
 Measurements read_measurements(const Plan& plan, const fs::path& folder) {
   Measurements read;
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    const bool base = is_base(plan, i);
+    const bool base = is_base(plan.rungs, i);
     (base ? read.base : read.head).source = short_name(plan.rungs[i].program);
     Arm arm{plan.rungs[i].title, {}, {}};
     for (const PlannedRun& run : plan.runs) {
