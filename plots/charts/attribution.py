@@ -148,10 +148,10 @@ def finding(listed, method):
     # What may be nothing is not what is worth most.
     clear = [w for w in numbers if not no_interval(w) and not unclear(w)]
     if not clear:
-        return f"No optimization makes a clear difference; the largest measured: {number(largest)}"
+        return "No optimization makes a clear difference"
     most = clear[0]
     if slower(most):
-        return f"No optimization clearly helps; {name(most)} clearly costs time, {times(most['ratio'])}"
+        return f"No optimization clearly helps; {name(clear[-1])} clearly costs time, {times(clear[-1]['ratio'])}"
     equals = rivals(numbers, most)
     if most is least or any(w not in clear for w in equals):
         return f"{name(most)} is worth {times(most['ratio'])}"
