@@ -38,6 +38,11 @@ def legend(**more):
             **more}
 
 
+def arrow(direction):
+    """The mark at the edge where a whisker is cut: its interval goes on."""
+    return {"type": "point", "shape": f"triangle-{direction}", "filled": True, "size": 45, "color": INK, "opacity": 1, "aria": False}
+
+
 def bare(drawing, description):
     """A whole specification of a drawing, without heading and margin: what the page shows."""
     return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "description": description, "background": PAPER,

@@ -45,7 +45,7 @@ def rows(study):
         if rung["peak_memory_bytes"] is not None:
             d["memory"] = memory(rung["peak_memory_bytes"], unit)
         d["aria"] = ", ".join(said) + disturbed(rung)
-    place_ends(out, "ms", "time", milliseconds)
+    place_ends(out, "ms")
     return out
 
 

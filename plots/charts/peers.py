@@ -33,7 +33,7 @@ def rows(study):
                 d["ink"] = GREY if unclear(pair) else SLOWER_INK if slower(pair) else INK
                 d["aria"] += ", ours is " + with_interval(d["ratio"], *interval(pair), times) + " as fast"
         shown = own
-    place_ends(out, "ms", "text", milliseconds)
+    place_ends(out, "ms")
     return out
 
 

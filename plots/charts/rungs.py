@@ -5,8 +5,8 @@ narrow drawing the names stand above the bars.
 """
 
 from study import confidence, finding, has_number, reason, swept_value
-from theme import GREY, INK, NARROW, PAPER, ROOM, SMALL, TEXT, axis, legend, text_width
-from words import UNKNOWN, between, shorten
+from theme import GREY, INK, NARROW, PAPER, ROOM, SMALL, TEXT, arrow, axis, legend, text_width
+from words import between, shorten
 
 LABEL_LIMIT = 220  # px
 NAME_LENGTH = 80   # characters: a renderer takes minutes to cut thousands of them to a width
@@ -34,7 +34,10 @@ def disturbed(rung):
 
 
 def whiskers_said(study, data):
-    return f"whiskers: {confidence(study)} interval" if any(d["lo"] is not None for d in data) else "no interval"
+    """Of rows that place_ends() has placed."""
+    if all(d["lo"] is None for d in data):
+        return "no interval"
+    return f"whiskers: {confidence(study)} interval" + (", arrow: it goes on" if any(d["to"] != d["hi"] for d in data) else "")
 
 
 def change(study, has=lambda rung: True):
@@ -43,8 +46,8 @@ def change(study, has=lambda rung: True):
     return (first, last) if first is not None and has(first) and has(last) else (None, None)
 
 
-def place_ends(data, field, text, form):
-    """Adds where each whisker is drawn and the bar's text begins. An interval that would dwarf all bars ends in words."""
+def place_ends(data, field):
+    """Adds where each whisker is drawn and the bar's text begins. An interval that would dwarf all bars ends in an arrow."""
     most = 1.5 * max((d[field] for d in data if d[field] is not None), default=0)
     for d in data:
         d["from"] = d["to"] = d["end"] = None
@@ -53,8 +56,6 @@ def place_ends(data, field, text, form):
         if d["lo"] is not None:
             d["from"], d["to"] = max(d["lo"], 0), min(d["hi"], most)
             d["end"] = max(d[field], d["to"])
-            if d["hi"] > most:
-                d[text] += " · interval " + (f"to {form(d['hi'])}" if d["hi"] <= UNKNOWN * d["lo"] else "unknown")
 
 
 class Rows:
@@ -102,13 +103,16 @@ class Rows:
                 "encoding": {"y": self.y, "x": x, "description": {"field": "aria", "type": "nominal"}, "color": color}}
 
     def whiskers(self, x):
+        def at(end, mark, test):
+            return {"mark": {**mark, "yOffset": self.down}, "transform": [{"filter": f"{there} && {test}"}],
+                    "encoding": {"y": self.y, "x": {**x, "field": end}}}
+
         there = "datum.lo !== null"
+        cap = {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
         return [{"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": self.down, "aria": False},
                  "transform": [{"filter": there}], "encoding": {"y": self.y, "x": {**x, "field": "from"}, "x2": {"field": "to"}}},
-                *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1,
-                            "yOffset": self.down, "aria": False},
-                   "transform": [{"filter": f"{there} && {shown}"}], "encoding": {"y": self.y, "x": {**x, "field": end}}}
-                  for end, shown in (("from", "datum.from === datum.lo"), ("to", "datum.to === datum.hi")))]
+                at("from", cap, "datum.from === datum.lo"), at("to", cap, "datum.to === datum.hi"),
+                at("to", arrow("right"), "datum.to !== datum.hi")]
 
     def stack(self, parts, x, colors):
         """A bar of parts for each row, in the order of `colors`; a part: {row, part, order, size, aria}."""

@@ -46,7 +46,7 @@ def rows(study):
             d["mfu_aria"] = f"{d['rung']}: MFU {d['share']} {d['peak']}"
         d["text"] = count(d["rate"]) + disturbed(rung)
         d["aria"] = said + (f", MFU {d['share']} {d['peak']}" if known else "") + disturbed(rung)
-    place_ends(out, "rate", "text", count)
+    place_ends(out, "rate")
     return out
 
 

@@ -5,13 +5,14 @@ import html
 
 import pytest
 from builders import NASTY, make, mixed, report_of, valid, without_number
-from drawings import drawn, golden, said, texts
+from drawings import drawn, golden, said, texts, values
 
 import charts
 from charts import memory, phases
 
 GIB = 2**30
 ALL = ["ladder", "throughput", "memory", "phases", "energy"]
+ARROW = 'd="M2.905,0L-2.905,'  # to the right
 PEAKS = {"fp32": 67e12, "bf16": 989.5e12}
 
 
@@ -149,18 +150,21 @@ def test_a_single_run_has_no_whiskers(name):
     assert "bars: a single run · no interval" in chart.lines and all(r["lo"] is None for r in rows_of(chart.wide))
 
 
-@pytest.mark.parametrize("name, unit", [("ladder", "ms"), ("throughput", "tokens/s")])
-def test_an_interval_that_would_dwarf_the_bars_ends_in_words(name, unit):
+@pytest.mark.parametrize("name, field", [("ladder", "ms"), ("throughput", "rate")])
+def test_an_interval_that_would_dwarf_the_bars_ends_in_an_arrow(name, field):
     study = complete()
-    for lo, words, spoken in ((2e3, "to 1", {"1,000,000 ms", "1.00M"}), (900, "unknown", {"unknown"}), (-5.0, "unknown", {"unknown"})):
+    plain = draw(name, study)
+    for lo, spoken in ((2e3, {"1,000,000 ms", "1.00M"}), (900, {"unknown"}), (-5.0, {"unknown"})):
         study["rungs"][3]["ms_per_step"].update(lo=lo, hi=1e6)
         study["rungs"][3]["tokens_per_s"].update(lo=lo, hi=1e6)
         chart = draw(name, study)
-        row = rows_of(chart.wide)[3]
-        assert row["from"] == max(lo, 0) and row["to"] < 3000 * (10 if name == "throughput" else 1) and row["hi"] == 1e6
-        assert f" · interval {words}" in row.get("time", row.get("text"))
-        for svg in drawn(chart):
+        rows = rows_of(chart.wide)
+        assert rows[3]["from"] == max(lo, 0) and rows[3]["to"] == 1.5 * max(row[field] for row in rows) and rows[3]["hi"] == 1e6
+        assert max(domain[1] for domain in values(chart.wide, "domain") if isinstance(domain, list) and len(domain) == 2) < 1.5 * rows[3]["to"]
+        assert any("arrow: it goes on" in line for line in chart.lines) and not any("arrow" in line for line in plain.lines)
+        for svg, usual in zip(drawn(chart), drawn(plain)):
             assert any(word in text for text in said(svg) for word in spoken)
+            assert (svg.count(ARROW), usual.count(ARROW)) == (1, 0)
 
 
 def test_disturbed_rungs_say_so():
@@ -182,7 +186,7 @@ def entry(rung, ms, **more):
 
 
 def diamonds(chart):
-    return [mark for layer in chart.wide["layer"] if layer["mark"]["type"] == "point" for mark in layer["data"]["values"]]
+    return [mark for layer in chart.wide["layer"] if layer["mark"].get("shape") == "diamond" for mark in layer["data"]["values"]]
 
 
 def test_the_ladders_figures_stand_as_they_are_in_the_study():
