@@ -49,7 +49,7 @@ def span(estimate, show):
 
 def label(study, rung):
     """'+ bf16 autocast', with what a sweep varies before it. The plus is ours, everything after it the study's."""
-    text = words_of.swept_value(study, rung) + clean(rung["label"])
+    text = words_of.label(study, rung)
     return Md("+ " + escape(text[2:])) if text.startswith("+ ") else escape(text)
 
 

@@ -91,6 +91,11 @@ def swept_value(study, rung):
     return f"{LETTERS[what]}={rung['workload'][what]} " if what else ""
 
 
+def label(study, rung):
+    """'+ bf16 autocast', in a sweep 'B=2 bf16 autocast'."""
+    return swept_value(study, rung) + clean(rung["label"])
+
+
 def peers(study):
     """[(our rung, the comparison, the peer's rung)]"""
     rungs = {r["index"]: r for r in study["rungs"]}
@@ -154,6 +159,10 @@ def sizes(study):
         texts["accumulation"] = f"× {work['accumulation']} micro-steps"
     texts.pop(study.get("swept"), None)
     return " ".join(texts.values())
+
+
+def sizes_and_tokens(study):
+    return sizes(study) + ("" if "swept" in study else f", {number_of(study['workload']['tokens_per_step'], 'token')} per step")
 
 
 def about(study):

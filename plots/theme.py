@@ -23,6 +23,9 @@ TEXT, SMALL = 13, 11  # px
 ROOM = 0.84  # of the place for a text, that it may fill: where FONT is missing another, wider one is taken
 
 
+WHOLE = "datum.value % 1 ? '' : format(datum.value, ',d')"  # an axis' labels where only whole numbers have a meaning
+
+
 def text_width(text, size=TEXT, bold=False):
     """An upper bound in px for ordinary texts in FONT."""
     return len(text) * size * (0.60 if bold else 0.56)

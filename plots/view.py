@@ -94,7 +94,7 @@ def contents(parts, beside):
         pictures = [one for one in part["charts"] if one.chart and one is not part["lead"]]
         if pictures:
             sections.append(link("pictures" + end, "Charts", (link(f"chart-{one.name}", one.question) for one in pictures)))
-        sections += [link("rungs" + end, "Rung by rung", (link(f"rung{end}-{i}", shorten(of.swept_value(part["study"], r) + clean(r["label"]), 40))
+        sections += [link("rungs" + end, "Rung by rung", (link(f"rung{end}-{i}", shorten(of.label(part["study"], r), 40))
                                                          for i, r in enumerate(part["rungs"]))),
                      link("how" + end, "How to read this"), link("again" + end, "Runs and environment")]
         out += [link("study" + end, shorten(part["name"], 60), sections)] if len(parts) > 1 else sections

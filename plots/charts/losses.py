@@ -8,8 +8,8 @@ import math
 
 from charts import Chart, Missing
 from charts.steps import thinned
-from study import about, own_rungs, warning_line
-from theme import BAR, DASHES, GREY, GRID, INK, NARROW, SERIES, SLOWER_INK, TEXT, axis, legend
+from study import about, label, own_rungs, warning_line
+from theme import BAR, DASHES, GREY, GRID, INK, NARROW, SERIES, SLOWER_INK, TEXT, WHOLE, axis, legend
 from words import number_of, plain, shorten
 
 NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
@@ -21,7 +21,7 @@ REFERENCE = "the reference"
 def guarded(part):
     """[(label, rung, its entry of part["losses"])]"""
     of = {entry["rung"]: entry for entry in part["losses"]}
-    return [(shorten(rung["label"], 60), rung, of[rung["index"]]) for rung in own_rungs(part["study"])
+    return [(shorten(label(part["study"], rung), 60), rung, of[rung["index"]]) for rung in own_rungs(part["study"])
             if rung["index"] in of and rung.get("guard")]
 
 
@@ -92,7 +92,7 @@ def drawing(entries, narrow):
     look = {channel: {"field": "name", "type": "nominal", "sort": None, "scale": {"domain": names, "range": values},
                       "legend": shown} for channel, values in scale.items()}
     x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, max(steps, 2) + 0.5], "nice": False},
-         "axis": axis("step", grid=False, tickMinStep=1, tickCount=6, format=",d")}
+         "axis": axis("step", grid=False, tickCount=6, labelExpr=WHOLE)}
 
     def lines(field, y):
         return {"mark": {"type": "line", "clip": True}, "transform": [{"filter": f"datum.{field} !== null"}],

@@ -5,7 +5,7 @@ The surprising thing: the ratios are not the bars' own; they are paired within r
 
 from charts import Chart, Missing
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, no_interval, own_rungs, peers, runs_said, slower, swept_value, unclear, warning_line
+from study import TITLE_LENGTH, about, has_number, label, no_interval, own_rungs, peers, runs_said, slower, swept_value, unclear, warning_line
 from theme import BAR, GREY, INK, PARTS, SLOWER_INK
 from words import milliseconds, shorten, times
 
@@ -21,7 +21,7 @@ def rows(study):
             ours = rung is own
             d = row(study, rung, rung["index"], ours=ours, ms=None, lo=None, hi=None, text="", ratio="", ink=INK)
             d["row"] = len(out)
-            d["rung"] = shorten(own["label"] if ours else peer["title"], 80)
+            d["rung"] = shorten(label(study, own) if ours else peer["title"], 80)
             out.append(d)
             if not has_number(rung):
                 continue
@@ -76,5 +76,4 @@ def draw(part):
             whiskers_said(study, data) + " · ×: paired within repeats, above 1 ours is faster"]
     if any(d["ink"] == GREY for d in data):
         said[1] += "; grey: the interval includes 1"
-    sizes = ["at several sizes"] if study["mode"] == "sweep" else []
-    return Chart(finding(study), about(study) + said + sizes + warning_line(study), drawing(data, False), drawing(data, True))
+    return Chart(finding(study), about(study) + said + warning_line(study), drawing(data, False), drawing(data, True))

@@ -4,7 +4,7 @@ One layered view, not columns side by side: the text columns share the bars' y s
 narrow drawing the names stand above the bars.
 """
 
-from study import confidence, finding, has_number, reason, swept_value
+from study import confidence, finding, has_number, label, reason
 from theme import GREY, INK, NARROW, PAPER, ROOM, SMALL, TEXT, arrow, axis, legend, text_width
 from words import between, shorten
 
@@ -15,7 +15,7 @@ BARS = "datum.reason === ''"
 
 def row(study, rung, position, **fields):
     """One rung of the chart's data: every row has a reason or a bar."""
-    return {"row": position, "rung": shorten(swept_value(study, rung) + rung["label"], NAME_LENGTH),
+    return {"row": position, "rung": shorten(label(study, rung), NAME_LENGTH),
             "reason": "" if has_number(rung) else shorten(reason(rung), 200), **fields}
 
 

@@ -7,9 +7,9 @@ and marked at the edge.
 
 import trust
 from charts import Chart, Missing
-from study import STATUS_WORDS, about, own_rungs, reason, warning_line
-from theme import BAR, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, axis
-from words import clean, milliseconds, number_of, shorten, wrap
+from study import STATUS_WORDS, about, label, own_rungs, reason, warning_line
+from theme import BAR, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, WHOLE, axis
+from words import milliseconds, number_of, shorten, wrap
 
 NAME, QUESTION = "steps", "How long did each step take?"
 MOST_PANELS, MOST_RUNS, MOST_POINTS, MOST_MARKS = 24, 200, 4800, 40  # of the chart, of its lines; MARKS: of a panel
@@ -51,7 +51,7 @@ def panels(part, rungs, most):
     for rung in rungs:
         runs = [r for r in part["runs"] if r["rung"] == rung["index"] and r["step_ms"]]
         timed = [ms for r in runs for ms in r["step_ms"][r["warmup_steps"]:]] or [ms for r in runs for ms in r["step_ms"]]
-        panel = {"title": clean(rung["label"]), "reason": "", "runs": runs}
+        panel = {"title": label(study, rung), "reason": "", "runs": runs}
         short = shorten(panel["title"], 24)
         out.append(panel)
         if not runs:
@@ -102,7 +102,7 @@ def cell(panel, width, last):
          "axis": axis("ms per step", tickCount=4, format=form, minExtent=AXIS - 22, maxExtent=AXIS - 22)}
     bare_y = {**y, "axis": axis(None, labels=False, tickCount=4)}
     x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, panel["length"] + 0.5], "nice": False},
-         "axis": axis("step", grid=False, tickCount=4, tickMinStep=1, format=",d", labelFlush=True)}
+         "axis": axis("step", grid=False, tickCount=4, labelExpr=WHOLE, labelFlush=True)}
     steps = [
         {"data": {"values": [{"from": 0.5, "to": panel["warmup"] + 0.5}]}, "mark": {"type": "rect", "color": GRID, "aria": False},
          "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}}},

@@ -4,7 +4,7 @@ import json
 
 from builders import LADDER, NASTY, PARTS, entry, make, mixed, part_row, report_of, trace_of, without_number
 from builders import rung as one_rung
-from drawings import data, draw, drawn, golden, spoken, values
+from drawings import data, draw, drawn, golden, spoken, texts, values
 
 from charts import attribution
 
@@ -45,6 +45,14 @@ def test_steps_of_a_rung_without_runs_are_a_panel_with_the_reason():
     chart = draw("steps", part)
     drawn(chart)
     assert "failed: 5 of 5 runs: killed by signal 9" in " ".join(row["text"] for row in data(chart.wide) if "text" in row)
+
+
+def test_steps_have_no_step_between_two():
+    part = part_of(make(LADDER[:1]))
+    for run in part["runs"]:
+        run.update(step_ms=run["step_ms"][-2:], warmup_steps=0)
+    for svg in drawn(draw("steps", part)):
+        assert [text for text, *_ in texts(svg)].count("2") == 1
 
 
 def test_steps_stay_small():

@@ -3,10 +3,14 @@
 import json
 
 import pytest
-from builders import make, rung, without_number
+from builders import make, report_of, rung, without_number
+from drawings import values
 from test_render import EVIL, rendered
 
+import markdown
+import page
 import study as words_of
+import view
 
 
 def worth(name, ratio, half=0.02, reason="", method="shapley"):
@@ -116,6 +120,16 @@ def test_a_sweep_is_lines_of_speed_and_memory(tmp_path):
     assert rows[3].startswith("| B=16 fused AdamW | PyTorch eager | 20.0") and "**2.00×** (1.90× – 2.10×)" in rows[3]
     assert ("ladder ablate --ladder gpt2 --sweep batch=16,32,64 --rung start --rung fused --with-peer pytorch --peer-modes eager "
             "--model gpt2-124m -T 256 ") in report
+
+
+def test_a_rung_of_a_sweep_is_named_with_its_size_and_no_size_stands_for_all():
+    shown = view.view(report_of(sweep()))
+    html, report = page.render(shown), markdown.render(shown | {"has_pictures": False})
+    assert "B=16fused" not in html and html.count(">B=16 fused AdamW</a>") == 2 and "<td>B=16 fused AdamW</td><td>PyTorch eager</td>" in html
+    assert "T=256, 1,024 tokens" not in html + report and "parameters · T=256</p>" in html and "124,439,808 parameters; T=256.\n" in report
+    steps = next(one.chart for one in shown["parts"][0]["charts"] if one.name == "steps")
+    assert {"B=16 fused AdamW", "B=32 fused AdamW"} <= set(values(steps.wide, "text"))
+    assert "B=4 T=256, 1,024 tokens per step" in page.render(view.view(report_of(make())))
 
 
 def test_an_interval_beyond_the_edge_is_said(tmp_path):
