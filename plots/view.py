@@ -61,7 +61,7 @@ def part_view(report, part, suffix, name):
     words, first, last = of.finding(study)
     mfus, no_mfu = of.mfus(study)
     pictures = drawn(charts.OF_STUDY, part | {"published": report["published"]}, suffix)
-    lead = next((one for one in pictures if one.chart), None)
+    lead = next((one for one in pictures[:len(charts.LEADING)] if one.chart), None)
     splits = [(r, of.memory_parts(r), r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     return {
         "trust": trust.cards(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
@@ -69,7 +69,7 @@ def part_view(report, part, suffix, name):
         "again": of.ablate_command(study),
         "study": study, "name": name, "suffix": suffix,
         "fastest": of.fastest_words(study), "words": words, "first": first, "last": last, "confidence": of.confidence(study),
-        "headline": words if first or study["mode"] == "cumulative" or not lead else lead.chart.finding,
+        "headline": words if first else lead.chart.finding if lead else of.title(study),
         "rungs": of.own_rungs(study), "mode": study["mode"], "heads": HEADS.get(study["mode"], ("", "vs first")),
         "worths": of.worths(study), "worth_words": of.worth_words(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),

@@ -20,8 +20,8 @@ class Missing(NamedTuple):
     run: str  # the command that makes what it lacks, or why there is none: Markdown's `code` marks commands
 
 
-# The first that a study has leads.
-OF_STUDY = ["ladder", "attribution", "sweep", "peers", "throughput", "memory", "phases", "steps", "losses", "energy"]
+LEADING = ["ladder", "attribution", "sweep"]  # each of other modes
+OF_STUDY = [*LEADING, "peers", "throughput", "memory", "phases", "steps", "losses", "energy"]
 OF_REPORT = ["side_by_side", "orders", "roofline", "history", "gate"]
 
 

@@ -1,12 +1,13 @@
 """Speed and memory over sizes: a sweep's study."""
 
 from charts import Chart, Missing
-from study import TITLE_LENGTH, about, confidence, has_number, measured, memory_unit, reason, swept_value, warning_line
-from theme import INK, NARROW, SERIES, SHAPES, axis, legend
-from words import clean, count, memory, shorten
+from charts.rungs import interval, whiskers_said, with_interval
+from study import TITLE_LENGTH, about, has_number, measured, memory_unit, reason, runs_said, swept_value, warning_line
+from theme import INK, NARROW, SERIES, SHAPES, arrow, axis, legend
+from words import UNKNOWN, clean, count, memory, shorten
 
 NAME, QUESTION = "sweep", "How do speed and memory change with size?"
-PANEL = 380  # px
+PANEL, BESIDE = 380, 8  # px; BESIDE: between the marks of two series at one size
 HEADS = {"batch": "batch size, sequences", "context": "context length, tokens", "accumulation": "gradient accumulation, micro-steps per step"}
 
 
@@ -24,12 +25,15 @@ def rows(study):
             without.append({"series": series, "value": rung["workload"][what], "aria": shorten(f"{at}{series}: {reason(rung)}", 110)})
             continue
         rate = rung["tokens_per_s"]
-        data.append({"series": series, "value": rung["workload"][what], "rate": rate["median"], "lo": rate["lo"], "hi": rate["hi"],
+        lo, hi = interval(rate)
+        data.append({"series": series, "value": rung["workload"][what], "rate": rate["median"], "lo": lo, "hi": hi,
                      "memory": None if rung["peak_memory_bytes"] is None else rung["peak_memory_bytes"] / unit[1],
-                     "said rate": f"{at}{series}: {count(rate['median'])} tokens/s"
-                                  + ("" if rate["lo"] is None or rate["hi"] is None else f", {count(rate['lo'])} to {count(rate['hi'])}"),
+                     "said rate": with_interval(f"{at}{series}: {count(rate['median'])} tokens/s", lo, hi, count),
                      "said memory": "" if rung["peak_memory_bytes"] is None else
                      f"{at}{series}: {memory(rung['peak_memory_bytes'], unit)} {unit[0]}"})
+    edge = top(data, "rate")
+    for d in data:
+        d["to"] = None if d["hi"] is None else min(d["hi"], edge)
     return data, without
 
 
@@ -43,8 +47,15 @@ def drawing(study, data, without, narrow):
     unit_name = memory_unit(study)[0]
     names = list(dict.fromkeys(d["series"] for d in [*data, *without]))
     values = sorted({r["workload"][what] for r in study["rungs"]})
-    x = {"field": "value", "type": "quantitative",
-         "scale": {"type": "log", "base": 2, "domain": [values[0] / 1.1, values[-1] * 1.1], "nice": False},
+    width = NARROW - 70 if narrow else PANEL
+    domain = [values[0] / 1.1, values[-1] * 1.1]
+
+    def beside(points):  # so many px of a log axis are a factor
+        return [{**d, "at": d["value"] * (domain[1] / domain[0]) ** (BESIDE / width * (names.index(d["series"]) - (len(names) - 1) / 2))}
+                for d in points]
+
+    x = {"field": "at", "type": "quantitative",
+         "scale": {"type": "log", "base": 2, "domain": domain, "nice": False},
          "axis": axis(HEADS[what], values=values, format="d", grid=False)}
     color = {"color": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": SERIES[:max(len(names), 1)]},
                        "legend": legend(columns=1 if narrow else 2, labelLimit=290 if narrow else 330) if len(names) > 1 else None}}
@@ -56,28 +67,28 @@ def drawing(study, data, without, narrow):
         layers = [{"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"x": x, "y": y, **color}},
                   {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
                    "encoding": {"x": x, "y": y, "description": {"field": f"said {field}", "type": "nominal"}, **style}},
-                  {"data": {"values": without}, "mark": {"type": "text", "text": "×", "fontSize": 15, "baseline": "bottom"},
+                  {"data": {"values": beside(without)}, "mark": {"type": "text", "text": "×", "fontSize": 15, "baseline": "bottom"},
                    "encoding": {"x": x, "y": {"datum": 0}, "description": {"field": "aria", "type": "nominal"}, "color": color["color"]}}]
         if field == "rate":
             # Over the points, in the ink: an interval shorter than its point is high is seen in it.
-            only = [{"filter": "datum.lo !== null && datum.hi !== null"}]
-            layers.append({"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "clip": True, "aria": False}, "transform": only,
-                           "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}})
-            cap = {"type": "tick", "orient": "horizontal", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "clip": True,
-                   "aria": False}
-            layers += [{"mark": cap, "transform": only, "encoding": {"x": x, "y": {**y, "field": end}}} for end in ("lo", "hi")]
-        return {"width": NARROW - 70 if narrow else PANEL, "height": 260, "layer": layers}
+            there = "datum.lo !== null"
+            layers.append({"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": [{"filter": there}],
+                           "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "to"}}})
+            cap = {"type": "tick", "orient": "horizontal", "size": 7, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
+            layers += [{"mark": mark, "transform": [{"filter": f"{there} && {test}"}], "encoding": {"x": x, "y": {**y, "field": end}}}
+                       for end, mark, test in (("lo", cap, "true"), ("to", cap, "datum.to === datum.hi"),
+                                               ("to", arrow("up"), "datum.to !== datum.hi"))]
+        return {"width": width, "height": 260, "layer": layers}
 
-    return {"data": {"values": data}, "vconcat" if narrow else "hconcat": [
+    return {"data": {"values": beside(data)}, "vconcat" if narrow else "hconcat": [
         panel("rate", "tokens/s", "~s"), panel("memory", f"peak {unit_name}", ",~r" if unit_name == "GiB" else ",.0f")]}
 
 
 def finding(study):
-    numbers = measured(study)
-    if not numbers:
-        return "No rung has a number"
-    best = max(numbers, key=lambda r: r["tokens_per_s"]["median"])
-    return shorten(f"Up to {count(best['tokens_per_s']['median'])} tokens/s, at {swept_value(study, best)}"
+    best = max(measured(study), key=lambda r: r["tokens_per_s"]["median"])
+    lo, hi = interval(best["tokens_per_s"])
+    doubt = " (no interval)" if lo is None else " (interval unknown)" if hi > UNKNOWN * lo else ""
+    return shorten(f"Up to {count(best['tokens_per_s']['median'])} tokens/s{doubt}, at {swept_value(study, best)}"
                    f"({clean(best['title'])})", TITLE_LENGTH)
 
 
@@ -85,12 +96,10 @@ def draw(part):
     study = part["study"]
     if study["mode"] != "sweep":
         return Missing("`ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash`, also of `context=` and `accumulation=`")
+    if not measured(study):
+        return Missing("`ladder ablate --sweep` measures it; no rung of this study has a number")
     data, without = rows(study)
-    lines = about(study)
-    cut = any(d["hi"] is not None and d["hi"] > top(data, "rate") for d in data)
-    lines.append(f"whiskers: {confidence(study)} interval over {study['plan']['repeats']} runs"
-                 + (", some of them go on beyond the edge" if cut else "")
-                 if any(d["lo"] is not None for d in data) else "single runs, no interval")
+    lines = [*about(study), f"points: {runs_said(study)} · {whiskers_said(study, data)}"]
     if without:
         lines.append("×: no number: " + without[0]["aria"] + (f" (and {len(without) - 1} more)" if len(without) > 1 else ""))
     return Chart(finding(study), lines + warning_line(study), drawing(study, data, without, False),

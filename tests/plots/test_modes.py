@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from builders import make, report_of, rung, without_number
+from builders import make, report_of, rung, valid, without_number
 from drawings import values
 from test_render import EVIL, rendered
 
@@ -111,7 +111,8 @@ def test_a_sweep_is_lines_of_speed_and_memory(tmp_path):
     speed, memory = spec["hconcat"]
     assert speed["layer"][0]["encoding"]["y"]["scale"]["domain"][0] == 0 == memory["layer"][0]["encoding"]["y"]["scale"]["domain"][0]
     assert speed["layer"][0]["encoding"]["x"]["axis"]["values"] == [16, 32, 64]
-    assert spec["title"]["text"] == "Up to 455K tokens/s, at B=32 (fused AdamW)"
+    assert spec["title"]["text"] == "Up to 455K tokens/s (no interval), at B=32 (fused AdamW)"
+    assert "points: median of 5 runs · no interval" in spec["title"]["subtitle"]
     assert "×: no number: B=64 fused AdamW: out of memory: asked for 80 GiB, 79 were there" in spec["title"]["subtitle"]
     assert not any("B=4" in line for line in spec["title"]["subtitle"])  # the workload's own batch says nothing here
     assert {"tokens/s", "peak GiB", "batch size, sequences"} <= set(texts)
@@ -134,17 +135,21 @@ def test_a_rung_of_a_sweep_is_named_with_its_size_and_no_size_stands_for_all():
 
 def test_an_interval_beyond_the_edge_is_said(tmp_path):
     study = sweep()
-    study["rungs"][0]["tokens_per_s"].update(lo=1.0, hi=1e9)
+    study["rungs"][1]["tokens_per_s"].update(lo=1.0, hi=1e9)
     *_, spec = rendered(study, tmp_path)
-    assert any("go on beyond the edge" in line for line in spec["title"]["subtitle"])
-    assert spec["hconcat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"][1] < 1e6
+    assert " ".join(spec["title"]["text"]) == "Up to 455K tokens/s (interval unknown), at B=32 (fused AdamW)"
+    assert "points: median of 5 runs · whiskers: 95 % confidence interval, arrow: it goes on" in spec["title"]["subtitle"]
+    edge = spec["hconcat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"][1]
+    assert edge < 1e6 and [d["to"] for d in spec["data"]["values"]] == [None, edge, None]
 
 
-def test_a_sweep_without_any_number(tmp_path):
+def test_a_sweep_without_any_number():
     study = sweep()
     for i in range(4):
         without_number(study, i, "failed", "killed")
-    assert "No rung has a number" in rendered(study, tmp_path)[1]
+    shown = view.view(report_of(valid(study)))
+    assert shown["headline"] == "No valid speedup: no rung has a number (failed: killed)" and shown["parts"][0]["lead"] is None
+    assert "sweep" not in [one.name for one in view.all_charts(shown)] and shown["headline"] in page.render(shown)
 
 
 def test_a_peer_is_no_rung_of_the_ladder(tmp_path):
