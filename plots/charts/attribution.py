@@ -6,11 +6,11 @@ The surprising thing: worths are drawn on a logarithmic axis from 1, where twice
 
 from charts import Chart, Missing
 from study import METHODS, WORTHS, about, confidence, no_interval, own_rungs, slower, unclear, warning_line
-from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_BAR, axis, legend
+from theme import BAR, GREY, INK, NARROW, PARTS, ROOM, SLOWER_BAR, arrow, axis, legend, text_width
 from words import between, clean, number_of, shorten, times
 
 NAME, QUESTION = "attribution", "What is each optimization worth?"
-WIDTH, LABEL_LIMIT, TEXT_ROOM = 470, 220, 156  # px
+WIDTH, LABEL_LIMIT, RATIO, SIZE = 626, 220, 58, 12  # px; WIDTH: with the texts on the right; RATIO: of them; SIZE: of an interval's
 CALLED = {"cumulative": "in the ladder's order", "shapley": "averaged over all orders (Shapley)",
           "leave_one_out": "on top of all others (leave-one-out)", "one_at_a_time": "alone (one-at-a-time)"}
 COLORS = dict(zip(CALLED, [INK, BAR, SLOWER_BAR, PARTS[2]]))
@@ -75,17 +75,17 @@ def drawing(listed, first_method, narrow):
     lines, heads = rows(listed, first_method)
     height = placed(lines, heads, narrow)
     methods = [CALLED[m] for m in CALLED if any(w["method"] == m for w in listed)]
-    ratios = [d["ratio"] for d in lines if d["ratio"] is not None] or [1]
+    ratios = [d["ratio"] for d in lines if d["ratio"] is not None]
     least, most = min([0.95, *ratios]) / 4, max([1.05, *ratios]) * 4
-    for d in lines:  # a wide interval goes on beyond the edge, without an end
+    for d in lines:  # a wide interval goes on beyond the edge
         d["from"], d["to"] = (None, None) if d["lo"] is None else (max(d["lo"], least), min(d["hi"], most))
     ends = [v for d in lines for v in (d["ratio"], d["from"], d["to"]) if v is not None]
-    width = NARROW - 8 if narrow else WIDTH + TEXT_ROOM
-    plot = width - TEXT_ROOM
+    width = NARROW - 8 if narrow else WIDTH
+    plot = width - RATIO - 12 - max(text_width(d["interval"], SIZE) for d in lines) / ROOM
     y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
     x = {"field": "ratio", "type": "quantitative",
          "scale": {"type": "log", "domain": [min([0.95, *ends]) / 1.05, max([1.05, *ends]) * 1.05], "range": [0, plot], "nice": False},
-         "axis": axis("speedup", format="~g", tickCount=5, labelFlush=narrow, titleAnchor="start", grid=False)}
+         "axis": axis("speedup" if ratios else None, labels=bool(ratios), format="~g", tickCount=5, labelFlush=narrow, titleAnchor="start", grid=False)}
     described = {"description": {"field": "aria", "type": "nominal"}}
 
     def text(field, at, **mark):
@@ -100,16 +100,16 @@ def drawing(listed, first_method, narrow):
                          color={"condition": {"test": "datum.slower", "value": SLOWER_BAR}, "value": BAR})]
     else:
         def scale(of):
-            return {"field": "method", "type": "nominal", "sort": None, "legend": legend(columns=1 if narrow else 2, symbolSize=90),
+            return {"field": "method", "type": "nominal", "sort": None, "legend": legend(columns=1 if narrow else 2, columnPadding=60, symbolSize=90),
                     "scale": {"domain": methods, "range": [of[m] for m in CALLED if CALLED[m] in methods]}}
         marks = [numbers({"type": "point", "filled": True, "size": 80, "opacity": 1}, color=scale(COLORS), shape=scale(SHAPES))]
-    whiskers = [{"filter": "datum.lo !== null"}]
+    cap = {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
     drawn_whiskers = [
-        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": whiskers,
+        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": [{"filter": "datum.lo !== null"}],
          "encoding": {"y": y, "x": {**x, "field": "from"}, "x2": {"field": "to"}}},
-        *({"mark": {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False},
-           "transform": [{"filter": f"datum.{end} !== null && datum.{end} === datum.{drawn}"}],
-           "encoding": {"y": y, "x": {**x, "field": end}}} for end, drawn in (("lo", "from"), ("hi", "to")))]
+        *({"mark": mark, "transform": [{"filter": f"datum.lo !== null && datum.{end} {same} datum.{at}"}],
+           "encoding": {"y": y, "x": {**x, "field": at}}}
+          for end, at, side in (("lo", "from", "left"), ("hi", "to", "right")) for same, mark in (("===", cap), ("!==", arrow(side))))]
     layers = [
         *(marks if len(methods) == 1 else []),
         {"mark": {"type": "rule", "color": GREY, "aria": False}, "transform": [{"filter": "datum.ratio !== null"}],
@@ -117,8 +117,8 @@ def drawing(listed, first_method, narrow):
         *drawn_whiskers,
         *(marks if len(methods) != 1 else []),
         text("reason", 6, align="left", color=GREY, fontStyle="italic", limit=width - 6),
-        text("text", plot + 58, align="right", fontWeight="bold"),
-        text("interval", width, align="right", color=GREY, fontSize=12),
+        text("text", plot + RATIO, align="right", fontWeight="bold"),
+        text("interval", width, align="right", color=GREY, fontSize=SIZE),
         {"data": {"values": heads}, **(text("title", 0, align="left", limit=width) if narrow else
                                        text("title", -10, align="right", limit=LABEL_LIMIT))},
     ]
@@ -168,14 +168,17 @@ def chart(study, listed, method, lines):
     several = len({w["method"] for w in listed}) > 1
     intervals = any(w["lo"] is not None for w in listed)
     repeats = max([w["repeats"] for w in listed], default=0)
+    wide = drawing(listed, method, False)
+    cut = any((d["from"], d["to"]) != (d["lo"], d["hi"]) for d in wide["data"]["values"])
     marks = [f"{'marks' if several else 'bars'}: "
              + ("a single run, no interval" if repeats == 1 and not intervals else number_of(repeats, "repeat")),
-             f"whiskers: {confidence(study)} interval; where it includes 1, no clear difference" if intervals else
+             f"whiskers: {confidence(study)} interval{', arrow: it goes on' if cut else ''}; where it includes 1, no clear difference"
+             if intervals else
              "no interval" if repeats != 1 else ""]
     if any(w["ratio"] is not None and w["ratio"] < 1 for w in listed):
         marks.append("below 1: it costs time" + ("" if several or not any(slower(w) for w in listed) else ", orange where that is clear"))
     return Chart(finding(listed, method), lines + [" · ".join(mark for mark in marks if mark)] + warning_line(study),
-                 drawing(listed, method, False), drawing(listed, method, True))
+                 wide, drawing(listed, method, True))
 
 
 def draw(part):

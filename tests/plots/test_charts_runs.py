@@ -177,7 +177,7 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
     drawn(chart)
     lines = [row for row in data(chart.wide) if "ratio" in row]
     assert [(row["group"], row["ratio"]) for row in lines[:4]] == [(0, 1.82 + add) for add in (0.1, 0, -0.2, 0.3)]
-    assert len(set(next(values(chart.wide, "shape"))["scale"]["range"])) == 4
+    assert [len(set(shape["scale"]["range"])) for shape in values(chart.wide, "shape") if "scale" in shape] == [4]
     tops = [row["y"] for row in lines]
     assert tops == sorted(tops) and len(set(tops)) == 8
     unclear = draw("attribution", {"study": study_of("factorial", worth("a", 1.001, "shapley"))})
@@ -189,13 +189,23 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
     assert costs.finding == "No optimization clearly helps; “b” clearly costs time, 0.60×"
 
 
+def test_attribution_marks_where_an_interval_is_cut():
+    study = study_of("factorial", worth("a", 0.31, "shapley", half=0.1), worth("b", 0.81, "shapley") | {"lo": 0.0015, "hi": 441.0})
+    chart = draw("attribution", {"study": study})
+    assert "whiskers: 95 % confidence interval, arrow: it goes on; where it includes 1, no clear difference" in " · ".join(chart.lines)
+    for svg in drawn(chart):
+        assert svg.count('d="M2.905,0L-2.905,') == svg.count('d="M-2.905,0L2.905,') == 1  # to the right, to the left
+    assert "arrow" not in " ".join(draw("attribution", {"study": study_of("factorial", *ALL)}).lines)
+
+
 def test_attribution_without_intervals_says_so_and_a_ladder_has_none():
     chart = draw("attribution", {"study": study_of("one-at-a-time", worth("bf16", 1.5, "one_at_a_time", half=None, repeats=1))})
     drawn(chart)
     assert "bars: a single run, no interval" in chart.lines and chart.finding == "“bf16” 1.50×, one run each, no interval"
     assert "`ladder ablate --mode leave-one-out`" in draw("attribution", part_of(make())).run
     drawn(draw("attribution", {"study": study_of("factorial", *[worth(f"{i}{NASTY}", 1.1, "shapley") for i in range(40)])}))
-    drawn(draw("attribution", {"study": study_of("factorial", worth("a", None, "shapley"))}))
+    nothing = drawn(draw("attribution", {"study": study_of("factorial", worth("a", None, "shapley"))}))
+    assert not any(text == "speedup" for svg in nothing for text, *_ in texts(svg))  # no axis of nothing
 
 
 def test_attribution_ranks_only_what_its_intervals_tell_apart():

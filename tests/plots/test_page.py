@@ -12,7 +12,9 @@ import sys
 import pytest
 from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, SCRIPT, comparison_of, disturbed, gate_of, history_of, make, mixed,
                       other_losses, recorded, report_of, series_of, trace_of, valid, with_peers, without_number)
-from test_modes import factorial, sweep
+from test_modes import factorial, sweep, worth
+
+from charts.attribution import CALLED
 
 playwright = pytest.importorskip("playwright.sync_api")
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "google-chrome", "chromium-browser"])), None)
@@ -59,6 +61,12 @@ def nothing():
     return study
 
 
+def worths():
+    study = factorial()
+    study["attribution"] = [worth(name, 0.23, method=method) | {"lo": 0.0364, "hi": 1.49} for method in CALLED for name in ("bf16", "flash")]
+    return study
+
+
 DOCUMENTS = {
     "ladder": lambda: report_of(make()),
     "every status": lambda: report_of(mixed()),
@@ -69,6 +77,7 @@ DOCUMENTS = {
     "two hundred rungs": lambda: report_of(make([(f"optimization number {i}", 2000.0 - 5 * i) for i in range(200)])),
     "PyTorch": lambda: report_of(with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 0.9), ("PyTorch, CUDA graphs", 1.01))),
     "factorial": lambda: report_of(factorial()),
+    "worths by every method": lambda: report_of(worths()),
     "sweep": lambda: report_of(sweep()),
     "two studies": lambda: report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])),
     "two doubtful studies": doubtful,
