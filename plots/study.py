@@ -177,10 +177,8 @@ def about(study):
 
 
 def warning_line(study):
-    if not study["warnings"]:
-        return []
-    more = len(study["warnings"]) - 1
-    return ["Warning: " + shorten(study["warnings"][0], 110) + (f" (and {more} more, see the report)" if more else "")]
+    """For a chart's subtitle; the page says them once, whole."""
+    return [f"{number_of(len(study['warnings']), 'warning')}: see the top of the report"] if study["warnings"] else []
 
 
 def runs_said(study):

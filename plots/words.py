@@ -22,8 +22,12 @@ def clean(text):
 
 
 def shorten(text, limit):
+    """After a whole word, where one ends in the second half."""
     text = clean(text)
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+    if len(text) <= limit:
+        return text
+    blank = text.rfind(" ", limit // 2, limit)
+    return text[: blank if blank > 0 else limit - 1].rstrip() + "…"
 
 
 def wrap(text, limit, most=3):

@@ -81,7 +81,7 @@ def drawing(listed, first_method, narrow):
         d["from"], d["to"] = (None, None) if d["lo"] is None else (max(d["lo"], least), min(d["hi"], most))
     ends = [v for d in lines for v in (d["ratio"], d["from"], d["to"]) if v is not None]
     width = NARROW - 8 if narrow else WIDTH
-    plot = width - RATIO - 12 - max(text_width(d["interval"], SIZE) for d in lines) / ROOM
+    plot = width - RATIO - 12 - max((text_width(d["interval"], SIZE) for d in lines), default=0) / ROOM
     y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
     x = {"field": "ratio", "type": "quantitative",
          "scale": {"type": "log", "domain": [min([0.95, *ends]) / 1.05, max([1.05, *ends]) * 1.05], "range": [0, plot], "nice": False},

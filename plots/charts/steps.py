@@ -167,17 +167,18 @@ def draw(part):
         finding = f"No outlier in {number_of(timed, 'timed step')}" + undisturbed(part)
     lines = about(study)
     lines.append("lines: one for each run; grey background: warm-up, not timed · right: each run's median, in the order of the runs")
-    marks = ["the ms axes do not begin at 0"]
+    raised = sum(panel["edges"][0] > 0 for panel in drawn)
+    marks = [f"{'the' if raised == len(drawn) else 'some'} ms axes do not begin at 0"] if raised else []
     if beyond:
         marks.append(f"black triangles: {number_of(beyond, 'timed step')} beyond the edge"
                      + (f", the farthest {MOST_MARKS} of a panel are marked" if any(len(p["beyond"]) > MOST_MARKS for p in drawn) else ""))
     if early:
-        marks.append(f"{number_of(early, 'warm-up step')} beyond it, not marked")
+        marks.append(f"{number_of(early, 'warm-up step')} beyond the edge, not marked")
     if disturbed:
         marks.append("dashed, a triangle on the right: disturbed runs (" + shorten(disturbed[0]["flags"][0], 80) + ")")
     if any(r["status"] != "ok" for r in runs):
         marks.append("dotted, a square on the right: failed runs")
-    lines.append(" · ".join(marks))
+    lines += [" · ".join(marks)] if marks else []
     if len(rungs) > most_panels:
         lines.append(f"the first {most_panels} of {number_of(len(rungs), 'rung')} are drawn")
     last = max([run["position"] for run in study["runs"]], default=0)

@@ -47,6 +47,16 @@ def test_steps_of_a_rung_without_runs_are_a_panel_with_the_reason():
     assert "failed: 5 of 5 runs: killed by signal 9" in " ".join(row["text"] for row in data(chart.wide) if "text" in row)
 
 
+def test_steps_say_which_axes_begin_at_0():
+    part, said = part_of(make(LADDER[:2])), []
+    for rung in (None, 0, 1):
+        for run in part["runs"]:
+            if run["rung"] == rung:
+                run["step_ms"] = [ms * 99 ** (i % 2) for i, ms in enumerate(run["step_ms"])]
+        said.append([line.partition(" · ")[0] for line in draw("steps", part).lines if "begin at 0" in line])
+    assert said == [["the ms axes do not begin at 0"], ["some ms axes do not begin at 0"], []]
+
+
 def test_steps_have_no_step_between_two():
     part = part_of(make(LADDER[:1]))
     for run in part["runs"]:

@@ -249,9 +249,8 @@ def test_very_long_texts(tmp_path):
     assert any(t.startswith("+ long name long name") and t.endswith("…") for t in texts)
     assert any(t.startswith("failed: very long reason") and t.endswith("…") for t in texts)
     assert ("long name " * 40).strip() in table(report)[2][0]
-    warning = " ".join(spec["title"]["subtitle"]).partition("Warning: ")[2]
-    assert warning.startswith("throttled") and "1 more" in warning
-    assert "\n- second\n" in report
+    assert spec["title"]["subtitle"][-1] == "2 warnings: see the top of the report"
+    assert "\n- second\n" in report and "- " + ("throttled " * 90).strip() in report
 
 
 def test_disturbed_rungs_and_energy(tmp_path):
@@ -340,6 +339,12 @@ def test_slower_colour_is_told_apart_without_colour():
         return 0.299 * r + 0.587 * g + 0.114 * b
 
     assert luminance(theme.SLOWER_BAR) - luminance(theme.BAR) > 60
+
+
+@pytest.mark.parametrize("text, short", [("a whole word", "a whole word"), ("busy for 38 % of the time", "busy for 38 %…"), ("x" * 20, "x" * 15 + "…"),
+                                         ("a " + "x" * 20, "a " + "x" * 13 + "…")])
+def test_a_text_is_cut_after_a_whole_word(text, short):
+    assert words.shorten(text, 16) == short
 
 
 @pytest.mark.parametrize("show, value, text", [
