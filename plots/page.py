@@ -81,8 +81,9 @@ def render(shown):
             return ""
         ratio = part["study"]["headline"]["speedup"]
         pairs = words.number_of(ratio["pairs"], "pair") + " of runs"
+        measured = f"measured {words.times(ratio['ratio'])}, " if words_of.unclear(ratio) else ""
         said = (pairs if words_of.no_interval(ratio) else
-                f"{part['confidence']} interval {words.between(ratio['lo'], ratio['hi'], words.times)}, {pairs}")
+                f"{measured}{part['confidence']} interval {words.between(ratio['lo'], ratio['hi'], words.times)}, {pairs}")
         return markupsafe.Markup(" <small>{}</small>").format(said)
 
     environment.filters.update(

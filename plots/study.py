@@ -77,8 +77,8 @@ def no_interval(ratio):
 
 
 def unclear(ratio):
-    """True where the interval includes 1: the data do not say which way it went."""
-    return not no_interval(ratio) and ratio["lo"] <= 1 <= ratio["hi"]
+    """True where the interval includes 1: the data do not say which way it went. The reference's own ratio is clear, 1."""
+    return not no_interval(ratio) and ratio["lo"] <= 1 <= ratio["hi"] and ratio["lo"] < ratio["hi"]
 
 
 def slower(ratio):
@@ -121,7 +121,7 @@ def finding(study):
     if why := no_interval(ratio):
         words = f"{speedup}, {why}"
     elif unclear(ratio):
-        words = f"No clear change, {speedup}"
+        words = "No clear change"
     else:
         words = f"{speedup} faster" if ratio["ratio"] >= 1 else f"Slower, {speedup} the speed"
     return words, rungs[head["first"]], rungs[head["last"]]

@@ -15,12 +15,16 @@ BAR_WIDTH = 440  # px of the plotting area; everything else is placed around it
 PUBLISHED_MODEL = {"gpt2-124m": "GPT-2 124M"}  # as results/published.json calls it
 
 
+def compared(what, ratio):
+    return with_interval(f"{what} {times(ratio['ratio'])}", *interval(ratio), times) + (", no clear change" if unclear(ratio) else "")
+
+
 def rows(study):
     """The chart's data: one flat object per rung, numbers as they stand, texts ready to be drawn."""
     unit = memory_unit(study)
     out = []
     for position, rung in enumerate(own_rungs(study)):
-        d = row(study, rung, position, runs=rung["runs_ok"], slower=False, step_ink=INK, ms=None, lo=None, hi=None, time="",
+        d = row(study, rung, position, runs=rung["runs_ok"], slower=False, step_ink=INK, total_ink=INK, ms=None, lo=None, hi=None, time="",
                 step="—", total="—", tokens="—", memory="—")
         out.append(d)
         if not has_number(rung):
@@ -35,10 +39,11 @@ def rows(study):
             d["step_ink"] = GREY if unclear(step) else SLOWER_INK if d["slower"] else INK
             if d["slower"]:
                 d["time"] += " · slower"
-            said.append(with_interval(f"vs previous {d['step']}", *interval(step), times) + (", no clear change" if unclear(step) else ""))
+            said.append(compared("vs previous", step))
         if total is not None:
             d["total"] = times(total["ratio"])
-            said.append(with_interval(f"so far {d['total']}", *interval(total), times))
+            d["total_ink"] = GREY if unclear(total) else INK
+            said.append(compared("so far", total))
         d["time"] += disturbed(rung)
         if rung["tokens_per_s"] is not None:
             d["tokens"] = count(rung["tokens_per_s"]["median"])
@@ -80,7 +85,7 @@ def lines(study, data):
         said = [f"bars: {runs_said(study)}", whiskers_said(study, data)]
         if any(d["slower"] for d in data):
             said.append("orange: slower than the previous rung")
-        if any(d["step_ink"] == GREY for d in bars):
+        if any(GREY in (d["step_ink"], d["total_ink"]) for d in bars):
             said.append("grey ×: no clear change")
         out.append(" · ".join(said))
     return out
@@ -101,10 +106,10 @@ def drawing(data, marks, unit_name, narrow):
     right = rows_.width
     if narrow:
         layers += [*rows_.names(right - 120), *rows_.column("step", "vs previous", right - 62, "step_ink"),
-                   *rows_.column("total", "so far", right, fontWeight="bold")]
+                   *rows_.column("total", "so far", right, "total_ink", fontWeight="bold")]
     else:
         layers += [*rows_.names(), *rows_.column("step", "vs previous", right + 70, "step_ink"),
-                   *rows_.column("total", "so far", right + 130, fontWeight="bold"),
+                   *rows_.column("total", "so far", right + 130, "total_ink", fontWeight="bold"),
                    *rows_.column("tokens", "tokens/s", right + 200), *rows_.column("memory", f"peak {unit_name}", right + 272)]
     return {"data": {"values": data}, **rows_.view(layers)}
 

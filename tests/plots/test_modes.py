@@ -160,7 +160,7 @@ def test_a_peer_is_no_rung_of_the_ladder(tmp_path):
     study["rungs"][0]["peers"] = [{"peer": "pytorch-eager", "rung": 7, "ratio": 0.99, "lo": 0.98, "hi": 1.0}]
     report, texts, *_, spec = rendered(study, tmp_path)
     assert len(spec["data"]["values"]) == 7 and not any("PyTorch" in t for t in texts)
-    assert "| plain fp32 | PyTorch eager | 1,500 (1,485 – 1,515) | **0.99×** (0.98× – 1.00×) |" in report
+    assert "| plain fp32 | PyTorch eager | 1,500 (1,485 – 1,515) | 0.99× (0.98× – 1.00×) |" in report
 
 
 def test_markup_in_what_the_modes_show_stays_text(tmp_path):

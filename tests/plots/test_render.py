@@ -330,7 +330,23 @@ def test_slower_ladder_says_so(tmp_path):
     assert spec["title"]["text"] == "Slower, 0.90× the speed: 579 → 640 ms per step"
     assert "faster" not in report.split("## How")[0]
     study["headline"]["speedup"].update(ratio=0.998, lo=0.98, hi=1.02)
-    assert words_of.title(study).startswith("No clear change, 0.998×: 579 → 640 ms")
+    assert words_of.title(study) == "No clear change: 579 → 640 ms per step"
+
+
+def test_what_is_not_clear_is_neither_large_nor_bold():
+    study = make()
+    ratio = {"ratio": 2.05, "lo": 0.23, "hi": 18.4, "pairs": 4}
+    study["rungs"][-1]["speedup_first"] = study["headline"]["speedup"] = ratio
+    study["rungs"][0]["speedup_first"] = {"ratio": 1.0, "lo": 1.0, "hi": 1.0, "pairs": 5}
+    shown = view.view(valid(report_of(study)))
+    html, report = page.render(shown), markdown.render(shown | {"has_pictures": False})
+    said = "measured 2.05×, 95 % confidence interval 0.23× – 18.4×, 4 pairs of runs"
+    assert f'<p class="headline">No clear change <small>{said}</small></p>' in html and f"**No clear change** ({said}):" in report
+    assert html.count('<strong class="unclear">2.05×</strong>') == 1 and html.count("<strong>1.00×</strong>") == 1
+    assert table(report)[-1][3] == "2.05× (0.23× – 18.4×)" and table(report)[0][3].startswith("**1.00×**")
+    rows = ladder.rows(study)
+    assert [rows[i]["total_ink"] == theme.GREY for i in (0, 1, -1)] == [False, False, True]
+    assert rows[-1]["aria"].endswith("so far 2.05× (0.23× to 18.4×), no clear change")
 
 
 def test_slower_colour_is_told_apart_without_colour():
