@@ -1,19 +1,16 @@
 """What holds for every chart, whatever it shows: sizes, colours, texts that neither overlap nor leave the picture."""
 
 import json
-import os
 import re
 import xml.etree.ElementTree as ET
 from itertools import combinations
 
 import pytest
-from builders import ROOT
 
 import charts
 import theme
 
 COLORS = {theme.INK, theme.GREY, theme.GRID, theme.BAR, theme.SLOWER_BAR, theme.SLOWER_INK, theme.FASTER_INK, *theme.PARTS, *theme.SERIES}
-GOLDEN = ROOT / "tests" / "plots" / "golden"
 
 
 def values(node, key):
@@ -90,13 +87,3 @@ def said(svg):
 def spoken(svg):
     """All of it, as one text."""
     return " ".join(said(svg))
-
-
-def golden(name, chart):
-    """The drawing as it was looked at; UPDATE_GOLDEN=1 writes it anew."""
-    place = GOLDEN / f"{name}.vl.json"
-    now = json.loads(json.dumps({"finding": chart.finding, "lines": chart.lines, "wide": chart.wide}))
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n")
-    assert json.loads(place.read_text()) == now

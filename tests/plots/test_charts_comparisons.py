@@ -4,7 +4,7 @@ import json
 
 from builders import (ENTRIES, NASTY, comparison_of, disturbed, entry, gate_of, history_of, make, mixed,
                       other_losses, report_of, series_of, without_number)
-from drawings import data, draw, drawn, golden, spoken
+from drawings import data, draw, drawn, spoken
 
 import theme
 
@@ -133,11 +133,3 @@ def test_an_interval_that_two_runs_leave_stays_within_its_panel():
     shown = next(row for row in data(chart.wide) if row.get("i") == 0)
     assert 0 <= shown["lo"] < 500 < shown["hi"] < 1000
     assert "500 ms (1e-08 ms to 37,000,000,000 ms)" in shown["aria"]
-
-
-# ---- as they were looked at
-
-def test_drawings_as_they_were_looked_at():
-    gate = gate_of("REGRESSION", comparison_of(*ENTRIES[:2]), [{"floor": 0.013, "source": "these pairs"}, None])
-    golden("gate", draw("gate", report_of(make(), gates=[gate])))
-    golden("side_by_side", draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:2]))))

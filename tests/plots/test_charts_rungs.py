@@ -5,7 +5,7 @@ import html
 
 import pytest
 from builders import NASTY, make, mixed, report_of, valid, without_number
-from drawings import drawn, golden, said, texts, values
+from drawings import drawn, said, texts, values
 
 import charts
 from charts import memory, phases
@@ -84,10 +84,6 @@ def test_a_row_for_each_rung_and_a_reason_where_there_is_no_bar(name):
         assert not any(text.startswith(("+ vocab 50304:", "+ bf16 autocast:")) for text in said(svg))
         assert any(text.startswith("+ zero copy data: ") for text in said(svg))
     assert "NVIDIA Example · 2026-01-02" in chart.lines
-
-
-def test_golden():
-    golden("energy", draw("energy", complete([("plain fp32", 1512.0), ("bf16 autocast", 1013.0)])))
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -4,7 +4,7 @@ import json
 
 from builders import LADDER, NASTY, PARTS, entry, make, mixed, part_row, report_of, trace_of, without_number
 from builders import rung as one_rung
-from drawings import data, draw, drawn, golden, spoken, texts, values
+from drawings import data, draw, drawn, spoken, texts, values
 
 from charts import attribution
 
@@ -334,9 +334,3 @@ def test_sweep_has_intervals_and_marks_what_has_no_number():
     assert len({row["at"] for row in points if row["value"] == 2}) == 2  # beside each other, as are their whiskers
     assert "points: a single run · no interval" in draw("sweep", {"study": swept(runs=1)}).lines
     assert "`ladder ablate --sweep" in draw("sweep", part_of(make())).run
-
-
-# ---- as it was looked at
-
-def test_drawings_as_they_were_looked_at():
-    golden("attribution", draw("attribution", {"study": study_of("factorial", *ALL)}))
