@@ -102,11 +102,11 @@ def cards(report, part):
     if floors:
         label, floor = min(reversed(floors), key=lambda one: abs(one[1]["pairs"] - plan["repeats"]))
         own_pairs = "" if floor["pairs"] == plan["repeats"] else f" (this study has {plan['repeats']})"
-        card("Noise floor", percent(floor["floor"]), "", f"the smallest difference that {number_of(floor['pairs'], 'pair')} of runs can "
-             f"show here{own_pairs}, measured on {shorten(label, 60)}")
+        card("Noise floor", percent(floor["floor"]), "", f"a difference that {number_of(floor['pairs'], 'pair')} of runs{own_pairs} find "
+             f"here in 95 % of studies; smaller ones are found less often; measured on {shorten(label, 60)}")
     else:
-        card("Noise floor", "not measured", "", "`ladder gate --calibrate --baselines DIR --save` measures how small a difference this "
-             "machine can show; `--with` brings it here")
+        card("Noise floor", "not measured", "", "`ladder gate --calibrate --baselines DIR --save` measures what difference this "
+             "machine shows in 95 % of studies; `--with` brings it here")
     card("Disturbed runs", *disturbance(part))
     environment = study["environment"]
     commit = environment.get("git_commit")

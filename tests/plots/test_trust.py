@@ -20,7 +20,8 @@ def test_the_noise_floor_is_the_one_of_so_many_repeats():
     for repeats, value, pairs in ((5, "5 %", 6), (6, "5 %", 6), (10, "4 %", 8), (12, "3 %", 12), (60, "1 %", 48)):
         document = report_of(make(LADDER[:2], runs=repeats), noise=[noise_of(*published)])
         document["studies"][0]["noise"] = [0]
-        assert card(document)["value"] == value and f"that {pairs} pairs of runs can show here" in card(document)["words"]
+        assert card(document)["value"] == value and f"{pairs} pairs of runs" in card(document)["words"]
+        assert "in 95 % of studies; smaller ones are found less often" in card(document)["words"]
         assert (f"(this study has {repeats})" in card(document)["words"]) == (pairs != repeats)
 
 
