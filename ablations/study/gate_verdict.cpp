@@ -71,7 +71,8 @@ const Arm* find_arm(const Side& side, const std::string& label) {
 }
 
 // What equal programs would have shown: published by --calibrate under these circumstances, else from these pairs' own
-// spread.
+// spread. Against a baseline that is the spread of its sessions, and of too few there is none: in one session, as of a
+// calibration, nothing shows how far two are apart.
 Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry) {
   const Arm* base = find_arm(measured.base, entry.at("label"));
   const Arm* head = find_arm(measured.head, entry.at("label"));
@@ -80,6 +81,7 @@ Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry)
   if (!entry.at("sessions").is_null()) {
     return {{"floor", harness::noise_floor_of_sessions(base->sessions)}, {"source", "sessions"}};
   }
+  if (!plan.rungs.back().against) return nullptr;
   const fs::path file = noise_file(plan.gate->baselines, head->records.front());
   if (fs::exists(file) && other_circumstances(file, "noise", head->records.front()).empty()) {
     return {{"floor", floor_at(harness::read_json(file, "noise"), pairs)}, {"source", "calibration"}};

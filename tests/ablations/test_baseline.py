@@ -187,6 +187,7 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) ->
     warnings = " ".join(verdict["warnings"])
     assert "the baseline knows 1 session, so not how far" in warnings and "not interleaved" in warnings
     assert "base and head are the same program" in warnings
+    assert verdict["noise"] == [None]  # pairs with one session do not show how far two are apart
     # What comes soon after, was disturbed, or takes other steps, shows less, or something else.
     done, verdict = gate("disturbed", 12, 4, disturbed=("throttled: heat",))
     assert any("baseline's program: runs of it were disturbed" in warning for warning in verdict["warnings"])
