@@ -310,7 +310,9 @@ def how_to_read(study):
     ]
     if any("explanation" in rung for rung in study["rungs"]):
         told += [
-            ("Went and came", "in a “Why” name what only the rung before, or only this rung, ran: how often in a step, and for how long."),
+            ("A “why”", "comes from one traced process of each of the two rungs: of two equal ones about one name in six looks changed. "
+                        "Where the study shows no clear change of the step, it tells only what ran."),
+            ("Went and came", "name what only the rung before, or only this rung, ran: how often in a step, and for how long."),
             ("Shrank and grew", "name what took less or more time than before, and by how much."),
             ("Work", "is the time of a step in which at least one operation ran."),
             ("A clear change", "of a time is one where no traced step of the one rung took as long as any traced step of the other. A "

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -118,9 +119,32 @@ std::string listed(const Json& names, const std::string& change, double least_ms
                      left_out > 0 ? fmt::format(" and {} smaller", left_out) : "");
 }
 
-std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
+// The work and the phases that took clearly more or less time, by at least this.
+std::vector<std::string> slower_and_faster(const Json& explanation, const Json& a, const Json& b, double least_ms) {
+  std::vector<std::string> clauses, phases;
+  const Entry work_a = work_of(a), work_b = work_of(b);
+  if (std::abs(work_a.ms - work_b.ms) < least_ms || overlap(work_a, work_b)) {
+    clauses.push_back(fmt::format("no clear change of the work ({} ms)", number(work_b.ms)));
+  } else {
+    clauses.push_back(fmt::format("work {} ms", arrow(number(work_a.ms), number(work_b.ms))));
+  }
+  for (const Json& phase : explanation.at("phases")) {
+    const double difference = phase.at("after_ms").get<double>() - phase.at("before_ms").get<double>();
+    if (phase.at("phase") == "" || !phase.at("clear") || std::abs(difference) < least_ms) continue;
+    phases.push_back(fmt::format("{} {}{} ms", phase.at("phase").get<std::string>(), difference < 0 ? "-" : "+",
+                                 number(std::abs(difference))));
+  }
+  if (!phases.empty()) clauses.push_back(fmt::format("{}", fmt::join(phases, ", ")));
+  return clauses;
+}
+
+// Where the step did not clearly change, only what ran is told: what took more or less time would seem to be a cause.
+std::string paragraph(const Json& explanation, const Json& a, const Json& b, bool step_changed) {
   const bool gpu = !a.at("kernel_launches").is_null();
-  std::vector<std::string> clauses;
+  const double step = a.at("wall_ms"), least = worth_telling * step;
+  std::vector<std::string> clauses{
+      step_changed ? fmt::format("step {} ms", arrow(number(step), number(b.at("wall_ms").get<double>())))
+                   : "no clear change of the step"};
   if (gpu) {
     const auto launches = [](const Json& summary) {
       return summary.at("kernel_launches").get<double>() + summary.at("graph_launches").get<double>();
@@ -128,7 +152,7 @@ std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
     if (std::abs(launches(a) - launches(b)) >= 1) {
       clauses.push_back(fmt::format("{} launches became {}", whole(launches(a)), whole(launches(b))));
     }
-    if (std::abs(idle_percent(a) - idle_percent(b)) >= 1) {
+    if (step_changed && std::abs(idle_percent(a) - idle_percent(b)) >= 1) {
       clauses.push_back(fmt::format("idle {:.0f} % -> {:.0f} %", idle_percent(a), idle_percent(b)));
     }
   }
@@ -136,28 +160,14 @@ std::string paragraph(const Json& explanation, const Json& a, const Json& b) {
   if (std::abs(a.at(what).get<double>() - b.at(what).get<double>()) >= 1) {
     clauses.push_back(fmt::format("{} {} became {}", whole(a.at(what)), what, whole(b.at(what))));
   }
-  const double step = a.at("wall_ms");
-  const double least = worth_telling * step;
-  for (const char* change : {"went", "came", "shrank", "grew"}) {
+  std::vector<const char*> changes{"went", "came"};
+  if (step_changed) changes.insert(changes.end(), {"shrank", "grew"});
+  for (const char* change : changes) {
     const std::string text = listed(explanation.at("names"), change, least);
     if (!text.empty()) clauses.push_back(text);
   }
-  const Entry work_a = work_of(a), work_b = work_of(b);
-  if (std::abs(work_a.ms - work_b.ms) < least || overlap(work_a, work_b)) {
-    clauses.push_back(fmt::format("no clear change of the work ({} ms)", number(work_b.ms)));
-  } else {
-    clauses.push_back(fmt::format("work {} ms", arrow(number(work_a.ms), number(work_b.ms))));
-  }
-  std::vector<std::string> phases;
-  for (const Json& phase : explanation.at("phases")) {
-    const double difference = phase.at("after_ms").get<double>() - phase.at("before_ms").get<double>();
-    if (phase.at("phase") == "" || !phase.at("clear") || std::abs(difference) < least) continue;
-    phases.push_back(fmt::format("{} {}{} ms", phase.at("phase").get<std::string>(), difference < 0 ? "-" : "+",
-                                 number(std::abs(difference))));
-  }
-  if (!phases.empty()) clauses.push_back(fmt::format("{}", fmt::join(phases, ", ")));
-  return fmt::format("{}: step {} ms; {}.", explanation.at("after").get<std::string>(),
-                     arrow(number(a.at("wall_ms")), number(b.at("wall_ms"))), fmt::join(clauses, "; "));
+  if (step_changed) std::ranges::move(slower_and_faster(explanation, a, b, least), std::back_inserter(clauses));
+  return fmt::format("{}: {}.", explanation.at("after").get<std::string>(), fmt::join(clauses, "; "));
 }
 
 // Empty where neither trace was disturbed.
@@ -174,7 +184,7 @@ std::string disturbances(const Json& before, const Json& after) {
 
 }  // namespace
 
-Json explain(const Json& before, const Json& after) {
+Json explain(const Json& before, const Json& after, bool step_changed) {
   for (const char* field : {"device", "workload"}) {
     if (before.at(field) != after.at(field)) {
       throw std::invalid_argument(fmt::format("traces of different {}: {} and {}", field,
@@ -221,7 +231,7 @@ Json explain(const Json& before, const Json& after) {
                    {"totals", totals},
                    {"phases", phases},
                    {"names", names}};
-  explanation["words"] = paragraph(explanation, a, b) + disturbances(before, after);
+  explanation["words"] = paragraph(explanation, a, b, step_changed) + disturbances(before, after);
   return explanation;
 }
 

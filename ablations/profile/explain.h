@@ -14,8 +14,9 @@ namespace ablations {
 //    names: [{name, change: "went" | "came" | "shrank" | "grew" | "unclear", before_ms, after_ms, before_count,
 //             after_count}],
 //    words}
-// A time is told as changed only where no traced step of the one took as long as any of the other.
-harness::Json explain(const harness::Json& before, const harness::Json& after);
+// A time is told as changed only where no traced step of the one took as long as any of the other, and the words tell
+// none where a study of the two found no clear change of the step (`step_changed` false): a trace is one process.
+harness::Json explain(const harness::Json& before, const harness::Json& after, bool step_changed = true);
 
 // The same for a terminal, at most 80 columns wide.
 std::string explanation_table(const harness::Json& explanation);

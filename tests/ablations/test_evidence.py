@@ -31,6 +31,15 @@ def test_report_and_pictures_are_this_programs(ladder, folder, tmp_path):
         assert (out / file.relative_to(folder)).read_text() == file.read_text(), f"{file} is stale"
 
 
+@pytest.mark.parametrize("folder", PLANNED, ids=lambda folder: folder.name)
+def test_no_change_is_explained_that_the_interval_refuses(folder):
+    rungs = json.loads((folder / "study.json").read_text())["rungs"]
+    explained = [rung for rung in rungs if "explanation" in rung]
+    for rung in explained:
+        step = rung["speedup_previous"]
+        assert ("no clear change of the step" in rung["explanation"]) == (step["lo"] <= 1 <= step["hi"]), rung["explanation"]
+
+
 def test_rungs_on_different_devices_are_not_explained_by_each_other(ladder, tmp_path):
     """A ladder that begins on the CPU and goes on on a GPU, say."""
     copy = tmp_path / "copy"

@@ -262,6 +262,18 @@ TEST(Explain, TellsNoChangeWithinTheSpreadOfTheSteps) {
   EXPECT_NE(words(80).find("forward +0.03 ms"), std::string::npos) << words(80);
 }
 
+// Where the study found no clear change of the step, only what ran is told.
+TEST(Explain, NamesNoCauseOfAChangeThatIsNotClear) {
+  const auto words = [](const Trace& before, const Trace& after) -> std::string {
+    return explain(document(before, 0.5, "before"), document(after, 0.36, "after"), /*step_changed=*/false).at("words");
+  };
+  EXPECT_EQ(words(three_steps(), three_steps(80)), "after: no clear change of the step.");
+  EXPECT_EQ(words(eager(), replayed()), "after: no clear change of the step; 3 launches became 1.");
+  Trace fused = eager();
+  fused.activities[4].name = "flash";
+  EXPECT_NE(words(eager(), fused).find("step; went softmax (1x, 0.10 ms); came flash"), std::string::npos);
+}
+
 TEST(Explain, NamesWhatWentAndWhatCame) {
   Trace fused = eager();
   fused.activities[4].name = "void ns::flash_fwd_kernel<Traits, 64>(Params)";
