@@ -32,9 +32,15 @@ std::string brief(double value) {
   return fmt::format("{}e{}", text.substr(0, e), std::stoi(text.substr(e + 1)));
 }
 
+// As brief, but what two decimals would make 1 keeps three; plots/words.py does the same.
+std::string factor(double value) {
+  const std::string text = brief(value);
+  return text == "1.00" && value != 1.0 ? fmt::format("{:.3f}", value) : text;
+}
+
 std::string ratio(const Json& speedup) {
   if (speedup.is_null() || speedup.at("ratio").is_null()) return "-";
-  return brief(speedup.at("ratio").get<double>()) + "x";
+  return factor(speedup.at("ratio").get<double>()) + "x";
 }
 
 std::string interval(const Json& speedup) {
@@ -42,7 +48,7 @@ std::string interval(const Json& speedup) {
   const double lo = speedup.at("lo"), hi = speedup.at("hi");
   // As two runs far from each other have it; plots/words.py says so, too.
   if (hi > 1000 * lo) return "[unknown]";
-  return fmt::format("[{}-{}]", brief(lo), brief(hi));
+  return fmt::format("[{}-{}]", factor(lo), factor(hi));
 }
 
 // At most 7 columns.
@@ -65,7 +71,16 @@ bool is_unclear(const Json& speedup) {
   return !speedup.is_null() && !speedup.at("lo").is_null() && speedup.at("lo") <= 1.0 && speedup.at("hi") >= 1.0;
 }
 
-std::string marked_ratio(const Json& speedup) { return (is_unclear(speedup) ? "~" : "") + ratio(speedup); }
+// Of one run each. What is exactly 1 is a rung beside itself.
+bool has_no_interval(const Json& speedup) {
+  return !speedup.is_null() && !speedup.at("ratio").is_null() && speedup.at("lo").is_null() &&
+         speedup.at("ratio") != 1.0;
+}
+
+// For a column whose intervals stand beside it.
+std::string bare_ratio(const Json& speedup) { return (has_no_interval(speedup) ? "?" : "") + ratio(speedup); }
+
+std::string marked_ratio(const Json& speedup) { return (is_unclear(speedup) ? "~" : "") + bare_ratio(speedup); }
 
 // `alone`, a ratio that counts, with its interval, in `width` columns; where they do not fit, `below` is a line for the
 // interval.
@@ -185,8 +200,8 @@ std::string rung_rows(const Json& study, const Look& look) {
                 look.painted(style, look.bar(median_ms(rung) / slowest, layout.bar)),
                 look.painted(style, fmt::format("{:>{}}", marked_ratio(rung.at("speedup_previous")), step_width)),
                 layout.so_far.empty() ? ""
-                                      : with_interval(look, ratio(rung.at("speedup_first")), rung.at("speedup_first"),
-                                                      ratio_width, below),
+                                      : with_interval(look, bare_ratio(rung.at("speedup_first")),
+                                                      rung.at("speedup_first"), ratio_width, below),
                 rate(rung.at("tokens_per_s").at("median")), gibibytes(rung.at("peak_memory_bytes")));
     text += below;
     if (rung.at("status") != "measured") text += status_line(look, "", layout.label, rung);
@@ -266,15 +281,17 @@ std::string sizes(const Json& study) {
   return text;
 }
 
-// Whether a ratio of the tables is marked "~".
-bool has_mark(const Json& study) {
-  const bool steps = !layout_of(study).step.empty();
+// Whether one of the ratios that the tables mark is such; `so_far`: those beside their intervals, too.
+bool has_ratio(const Json& study, bool (*is_such)(const Json&), bool so_far) {
+  const Layout layout = layout_of(study);
   return std::ranges::any_of(study.at("rungs"),
                              [&](const Json& rung) {
-                               return (steps && !is_peer(rung) && is_unclear(rung.at("speedup_previous"))) ||
-                                      std::ranges::any_of(rung.value("peers", Json::array()), is_unclear);
+                               if (is_peer(rung)) return false;
+                               return (!layout.step.empty() && is_such(rung.at("speedup_previous"))) ||
+                                      (so_far && !layout.so_far.empty() && is_such(rung.at("speedup_first"))) ||
+                                      std::ranges::any_of(rung.value("peers", Json::array()), is_such);
                              }) ||
-         std::ranges::any_of(worths_shown(study), is_unclear);
+         std::ranges::any_of(worths_shown(study), is_such);
 }
 
 // Where the ladder's last rung is not its fastest; else empty.
@@ -327,7 +344,8 @@ std::string study_table(const Json& as_written, const Look& look) {
     text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
   }
   text += fastest_line(study);
-  if (has_mark(study)) text += "~ no clear change: the interval includes 1.00x.\n";
+  if (has_ratio(study, is_unclear, false)) text += "~ no clear change: the interval includes 1.00x.\n";
+  if (has_ratio(study, has_no_interval, true)) text += "? no interval, as of one run: it may be no change.\n";
   if (std::ranges::any_of(study.at("rungs"), is_disturbed))
     text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");
   text += mfu_line(study);

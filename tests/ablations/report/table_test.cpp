@@ -103,6 +103,29 @@ TEST(Table, AStepThatMayBeNoneIsMarked) {
   EXPECT_NE(table.find("\n~ no clear change: the interval includes 1.00x.\n"), std::string::npos) << table;
 }
 
+TEST(Table, ARatioWithoutAnIntervalIsMarked) {
+  const Json alone{{"ratio", 1.5}, {"lo", nullptr}, {"hi", nullptr}};
+  Json study = study_of({rung("start", 10), rung("+ faster", 5)});
+  EXPECT_EQ(study_table(study).find('?'), std::string::npos);
+  study["rungs"][0]["speedup_first"] = {{"ratio", 1.0}, {"lo", nullptr}, {"hi", nullptr}};
+  study["rungs"][1]["speedup_first"] = study["rungs"][1]["speedup_previous"] = alone;
+  const std::string table = study_table(study);
+  EXPECT_NE(table.find("  ?1.50x            ?1.50x "), std::string::npos) << table;
+  EXPECT_NE(table.find("             1.00x "), std::string::npos) << "the first beside itself" << table;
+  EXPECT_NE(table.find("\n? no interval, as of one run"), std::string::npos) << table;
+  study["mode"] = "one-at-a-time";  // has but one column of ratios
+  EXPECT_NE(study_table(study).find("\n? no interval"), std::string::npos) << study_table(study);
+}
+
+TEST(Table, ABoundThatIsNotOneIsNotShownAsOne) {
+  Json study = study_of({rung("start", 10), rung("+ faster", 5)});
+  study["rungs"][1]["speedup_first"] = {{"ratio", 1.01}, {"lo", 1.003}, {"hi", 1.018}};
+  study["rungs"][1]["speedup_previous"] = {{"ratio", 0.997}, {"lo", 0.99}, {"hi", 1.003}};
+  const std::string table = study_table(study);
+  EXPECT_NE(table.find(" [1.003-1.02]\n"), std::string::npos) << table;
+  EXPECT_NE(table.find(" ~0.997x "), std::string::npos) << table;
+}
+
 TEST(Table, AnIntervalThatTellsNothingHasNoNumbers) {
   Json study = study_of({rung("start", 10), rung("+ faster", 5)});
   study["rungs"][1]["speedup_first"] = {{"ratio", 2.0}, {"lo", 0.05}, {"hi", 50.1}};
