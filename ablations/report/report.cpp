@@ -103,7 +103,7 @@ Side side_of(const StudyFiles& files) {
   for (const size_t i : order) {
     const Json& rung = rungs.at(rung_of(i));
     if (rung.contains("peer")) continue;
-    add_record(side, rung.at("label"), files.records[i]);
+    add_record(side, rung.at("label"), files.records[i], rung);
   }
   return side;
 }

@@ -2,6 +2,7 @@
 
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/study/analysis.h"
 #include "ablations/study/baseline.h"
 #include "ablations/study/guard.h"
 #include "ablations/study/measured.h"
@@ -45,13 +46,15 @@ void add_study(Side& side, const fs::path& folder) {
         fmt::format("{}: is a gate, whose comparison stands in its gate.json; ladder gate --resume --out {} shows it",
                     folder.string(), folder.string()));
   }
+  const Json study = analyse(plan, folder);
   std::vector<PlannedRun> runs = plan.runs;
   std::ranges::stable_sort(runs, {}, &PlannedRun::rung);  // as the ladder shows them; repeats stay in order
   for (const PlannedRun& run : runs) {
     const Rung& rung = plan.rungs[run.rung];
     const fs::path file = record_file(folder, run.id);
     if (!rung.peer.empty() || !fs::exists(file)) continue;
-    add_record(side, label_of(plan, run.rung, rung.title), harness::read_json(file, "record"));
+    add_record(side, label_of(plan, run.rung, rung.title), harness::read_json(file, "record"),
+               study.at("rungs").at(run.rung));
   }
 }
 
@@ -215,8 +218,12 @@ Json side_json(const Side& side) {
 
 }  // namespace
 
-void add_record(Side& side, const std::string& label, const Json& record) {
-  if (const std::string why = why_no_number(record); !why.empty()) {
+void add_record(Side& side, const std::string& label, const Json& record, const Json& rung) {
+  std::string why = why_no_number(record);
+  if (why.empty() && !rung.is_null() && rung.at("status") != "measured") {
+    why = fmt::format("its rung is {}: {}", rung.at("status").get<std::string>(), rung.at("reason").get<std::string>());
+  }
+  if (!why.empty()) {
     side.left_out.push_back(fmt::format("{}: {}", record.at("id").get<std::string>(), why));
     return;
   }

@@ -24,9 +24,10 @@ struct Side {
   std::vector<std::string> left_out;  // "r1-03-bf16: autocast is not proven: ...": records that are no numbers
 };
 
-// Puts a record into the side's arm of that label and recipe, or among those that are left out. Throws
-// std::invalid_argument for one that contradicts itself.
-void add_record(Side& side, const std::string& label, const harness::Json& record);
+// Puts a record into the side's arm of that label and recipe, or among those that are left out. `rung`: the record's,
+// as its study judged it (judge.h): where that has no number, none of its records is one, however good it is by itself.
+// Throws std::invalid_argument for a record that contradicts itself.
+void add_record(Side& side, const std::string& label, const harness::Json& record, const harness::Json& rung = {});
 
 // A record, a study (StudyPlace in study_place.h), a baseline, or any folder with records. Runs of peers are not looked
 // at. Throws std::invalid_argument for a gate's folder, where no number is left, or where a record cannot be read.

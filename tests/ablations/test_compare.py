@@ -174,6 +174,22 @@ def test_studies_are_compared_rung_by_rung(ladder, tmp_path) -> None:
     assert len(part["unmatched"]) == 6
 
 
+def test_a_rung_without_a_number_in_its_study_has_no_verdict(ladder, tmp_path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(EVIDENCE, study)
+    for name, change in (("r2-03-bf16", lambda record: record["proofs"][0].update(passed=False)),
+                         ("r1-04-flash", lambda record: record["timing"]["loss"].__setitem__(3, 5.0))):
+        record = json.loads((study / "records" / f"{name}.json").read_text())
+        change(record)
+        (study / "records" / f"{name}.json").write_text(json.dumps(record))
+    result = compared(ladder, EVIDENCE, study)
+    assert not {"+ bf16 autocast", "+ flash attention"} & {entry["label"] for entry in result["entries"]} and len(result["entries"]) == 5
+    left_out = result["head"]["left_out"]
+    assert len(left_out) == 12 and not result["base"]["left_out"]
+    assert sum("its rung is unproven: " in line for line in left_out) == 5  # the sixth says by itself what is not proven
+    assert sum("its rung is void: step 4 has loss 5.0000" in line for line in left_out) == 6
+
+
 def test_two_recipes_are_compared_where_each_side_has_one(ladder) -> None:
     records = EVIDENCE / "records"
     result = compared(ladder, records / "r1-03-bf16.json", records / "r1-04-flash.json")
