@@ -32,10 +32,12 @@ std::string loss_words(const Json& loss) {
 
 std::string memory_words(const Json& memory) {
   if (memory.is_null()) return "";
-  const std::string verdict =
-      memory.at("lo").is_null() ? "" : fmt::format(" ({})", memory.at("verdict").get<std::string>());
-  return fmt::format("; peak memory {:.2f} to {:.2f} GiB{}", gib(memory.at("base_bytes")), gib(memory.at("head_bytes")),
-                     verdict);
+  const std::string verdict = memory.at("lo").is_null()
+                                  ? ""
+                                  : fmt::format(" ({} by pairs, {:.3f})", memory.at("verdict").get<std::string>(),
+                                                memory.at("ratio").get<double>());
+  return fmt::format("; peak memory {:.2f} to {:.2f} GiB at most{}", gib(memory.at("base_bytes")),
+                     gib(memory.at("head_bytes")), verdict);
 }
 
 // What stands below an entry's row.

@@ -155,6 +155,13 @@ Json loss_json(const Arm& base, const Arm& head, size_t pairs) {
   return result;
 }
 
+// As a study tells it: the largest of the runs.
+int64_t peak_bytes(const Arm& arm) {
+  int64_t peak = 0;
+  for (const Json& record : arm.records) peak = std::max(peak, record.at("memory").at("peak_bytes").get<int64_t>());
+  return peak;
+}
+
 Json entry(const Arm& base, const Arm& head, const CompareOptions& options) {
   const size_t pairs = std::min(base.records.size(), head.records.size());
   std::vector<double> times[2], peaks[2];
@@ -177,8 +184,8 @@ Json entry(const Arm& base, const Arm& head, const CompareOptions& options) {
   const auto positive = [](double bytes) { return bytes > 0; };
   if (std::ranges::all_of(peaks[0], positive) && std::ranges::all_of(peaks[1], positive)) {
     memory = ratio_json(harness::compare(peaks[0], peaks[1], options.min_effect));
-    memory["base_bytes"] = harness::median(peaks[0]);
-    memory["head_bytes"] = harness::median(peaks[1]);
+    memory["base_bytes"] = peak_bytes(base);
+    memory["head_bytes"] = peak_bytes(head);
   }
   const Json& first = head.records.front();
   Json json = ratio_json(time);

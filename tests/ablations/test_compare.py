@@ -190,6 +190,15 @@ def test_a_rung_without_a_number_in_its_study_has_no_verdict(ladder, tmp_path) -
     assert sum("its rung is void: step 4 has loss 5.0000" in line for line in left_out) == 6
 
 
+def test_peak_memory_is_the_one_that_the_study_tells(ladder) -> None:
+    told = {rung["label"]: rung["peak_memory_bytes"] for rung in json.loads((EVIDENCE / "study.json").read_text())["rungs"]}
+    memories = {entry["label"]: entry["memory"] for entry in compared(ladder, EVIDENCE, EVIDENCE)["entries"]}
+    for label in ("float32", "+ bf16 autocast", "+ fused AdamW"):
+        assert memories[label]["base_bytes"] == memories[label]["head_bytes"] == told[label]
+        assert memories[label]["ratio"] == 1  # of pairs
+    assert "(SAME by pairs, 1.000)" in " ".join(ladder("compare", EVIDENCE, EVIDENCE).stdout.split())
+
+
 def test_two_recipes_are_compared_where_each_side_has_one(ladder) -> None:
     records = EVIDENCE / "records"
     result = compared(ladder, records / "r1-03-bf16.json", records / "r1-04-flash.json")
