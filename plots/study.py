@@ -110,7 +110,7 @@ def finding(study):
         numbers = measured(study)
         if not numbers:
             others = [r for r in own_rungs(study) if r["status"] not in ("not_applicable", "not_measured")]
-            why = f"no rung has a number ({reason(others[0])})" if others else "no rung has a number"
+            why = f"no rung has a number ({reason(others[0]).partition(': ')[0]})" if others else "no rung has a number"
         elif len(numbers) == 1:
             why = f"only “{clean(numbers[0]['title'])}” has a number"
         else:

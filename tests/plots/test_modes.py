@@ -148,7 +148,7 @@ def test_a_sweep_without_any_number():
     for i in range(4):
         without_number(study, i, "failed", "killed")
     shown = view.view(report_of(valid(study)))
-    assert shown["headline"] == "No valid speedup: no rung has a number (failed: killed)" and shown["parts"][0]["lead"] is None
+    assert shown["headline"] == "No valid speedup: no rung has a number (failed)" and shown["parts"][0]["lead"] is None
     assert "sweep" not in [one.name for one in view.all_charts(shown)] and shown["headline"] in page.render(shown)
 
 

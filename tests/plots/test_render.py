@@ -315,7 +315,7 @@ def test_no_number_at_all(tmp_path):
     without_number(study, 0, "not_measured", "comes before the reference")  # which is no fault
     study["headline"] = None
     report, texts, *_, spec = rendered(study, tmp_path)
-    assert " ".join(spec["title"]["text"]) == "No valid speedup: no rung has a number (failed: exit status 3)"
+    assert spec["title"]["text"] == "No valid speedup: no rung has a number (failed)"  # why: in each row
     assert "ms per step" not in texts and all(r["ms"] is None for r in spec["data"]["values"])
 
 
