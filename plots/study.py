@@ -147,8 +147,8 @@ def fastest_words(study):
     best = fastest(study)
     if best is None:
         return ""
-    return (f"Fastest: {clean(best['label'])}, {times(best['speedup_first']['ratio'])}; what comes after it costs more than it brings "
-            "here. `ladder ablate --mode leave-one-out` says what each is worth.")
+    return (f"Faster than the last rung: {clean(best['label'])}, {times(best['speedup_first']['ratio'])}; what comes after it costs "
+            "more than it brings here. `ladder ablate --mode leave-one-out` says what each is worth.")
 
 
 def sizes(study):

@@ -60,17 +60,17 @@ Begun planned(const AblateFlags& flags) {
 
 // As a table with its files and report, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
 int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool json) {
+  if (json) return show_study(study.study, json);
+  const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
   const int status = show_study(study.study, json);
-  std::fflush(stdout);
-  if (json) return status;
   if (plan.shard) {
     fmt::print("This is shard {} of {}; where all of them are: ladder merge OUT SHARD...\n", plan.shard->index,
                plan.shard->count);
     return status;
   }
-  fmt::print("Files:\n{}\n", printable((folder / "study.json").string()));
+  fmt::print("Files:\n{}\n{}", printable((folder / "study.json").string()), drawn.files);
   std::fflush(stdout);
-  if (!try_draw_report(study, folder)) {
+  if (drawn.exit_status != 0) {
     fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
                printable(folder.string()));
   }

@@ -33,7 +33,7 @@ std::string printable_lines(const std::string& text) {
 
 }  // namespace
 
-int draw(std::string_view what, const fs::path& document, const fs::path& out) {
+Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {
   constexpr double limit_s = 300;
   const fs::path log = out / "drawing.log";
   const auto child = harness::run_child(
@@ -43,13 +43,12 @@ int draw(std::string_view what, const fs::path& document, const fs::path& out) {
   const std::string output = printable_lines(files::read_file(log, size_t{1} << 20));
   if (child.succeeded()) {
     fs::remove(log);
-    fmt::print("{}", output);
-    return 0;
+    return {0, output};
   }
   fmt::print(stderr,
              "{}ladder: the {} was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
              output, what, python(), child.describe(limit_s));
-  return child.end == harness::ChildResult::End::exited ? child.code : 1;
+  return {child.end == harness::ChildResult::End::exited ? child.code : 1, ""};
 }
 
 void show_notes(const Json& report) {
@@ -71,28 +70,29 @@ int show_study(const Json& study, bool json) {
   return 0;
 }
 
-int draw_report(const Json& report, const fs::path& out) {
+Drawn draw_report(const Json& report, const fs::path& out) {
   fs::create_directories(out);
   harness::write_json(out / "report.json", report, "report");
   files::write_file(out / "rungs.csv", rungs_csv(report));
   files::write_file(out / "steps.csv", steps_csv(report));
   files::write_file(out / "benchmark.json", benchmark_json(report).dump(1) + "\n");
+  std::string files;
   for (const char* name : {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}) {
-    fmt::print("{}\n", printable((out / name).string()));
+    files += printable((out / name).string()) + "\n";
   }
-  std::fflush(stdout);
-  return draw("report", out / "report.json", out);
+  Drawn drawn = draw("report", out / "report.json", out);
+  drawn.files.insert(0, files);
+  return drawn;
 }
 
-bool try_draw_report(const StudyFiles& study, const fs::path& out) {
+Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
   try {
     const Json report = report_document({study});
     show_notes(report);
-    return draw_report(report, out) == 0;
+    return draw_report(report, out);
   } catch (const std::exception& error) {
-    std::fflush(stdout);
     fmt::print(stderr, "ladder: the report was not made: {}\n", printable(error.what()));
-    return false;
+    return {};
   }
 }
 

@@ -248,10 +248,10 @@ int show(const Json& verdict, const fs::path& out, bool json) {
   if (json) {
     fmt::print("{}\n", harness::ascii_text(verdict));
   } else {
-    fmt::print("{}\nFiles:\n{}\n{}\n", gate_table(verdict, standard_output()),
-               files::printable((out / "gate.json").string()), files::printable((out / "summary.md").string()));
-    std::fflush(stdout);
-    if (!verdict.at("comparison").is_null()) (void)draw("picture", out / "gate.json", out);
+    const std::string picture = verdict.at("comparison").is_null() ? "" : draw("picture", out / "gate.json", out).files;
+    fmt::print("{}\nFiles:\n{}\n{}\n{}", gate_table(verdict, standard_output()),
+               files::printable((out / "gate.json").string()), files::printable((out / "summary.md").string()),
+               picture);
   }
   std::fflush(stdout);
   tell_github(verdict);

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <filesystem>
+#include <string>
 
 namespace ablations {
 
@@ -23,21 +23,21 @@ int history(const HistoryFlags& flags) {
   for (const Json& skipped : history.at("skipped"))
     fmt::print(stderr, "skipped: {}: {}\n", printable(skipped.at("file").get<std::string>()),
                printable(skipped.at("reason").get<std::string>()));
+  std::string files;
+  if (const fs::path out = flags.out; !out.empty()) {
+    fs::create_directories(out);
+    harness::write_json(out / "history.json", history, "history");
+    files = fmt::format("Files:\n{}\n", printable((out / "history.json").string()));
+    files += draw("history", out / "history.json", out).files;  // what cannot be drawn changes no exit status
+  }
   if (flags.json) {
     fmt::print("{}\n", harness::ascii_text(history));
   } else {
     fmt::print("{}", history_table(history, standard_output()));
   }
+  fmt::print("{}", files);
   // A rung that fails tonight has not been found to be as fast as ever: no answer.
-  const int status = !flags.fail_on_slowdown ? 0 : history.at("slower") != 0 ? 1 : history.at("missed") != 0 ? 3 : 0;
-  if (flags.out.empty()) return status;
-  const fs::path out = flags.out;
-  fs::create_directories(out);
-  harness::write_json(out / "history.json", history, "history");
-  fmt::print("Files:\n{}\n", printable((out / "history.json").string()));
-  std::fflush(stdout);
-  (void)draw("history", out / "history.json", out);  // a picture that cannot be drawn changes no exit status
-  return status;
+  return !flags.fail_on_slowdown ? 0 : history.at("slower") != 0 ? 1 : history.at("missed") != 0 ? 3 : 0;
 }
 
 }  // namespace ablations

@@ -25,9 +25,11 @@ int merge(const MergeFlags& flags) {
   for (const auto& [folder, plan, missing] : studies) {
     const StudyFiles study = computed_study(plan, folder);
     harness::write_json(folder / "study.json", study.study, "study");
+    const Drawn drawn = try_draw_report(study, folder);
     status = std::max(status, show_study(study.study, false));
+    fmt::print("{}", drawn.files);
     std::fflush(stdout);
-    if (!try_draw_report(study, folder)) {
+    if (drawn.exit_status != 0) {
       fmt::print(stderr, "the study is kept; to draw it: ladder report {}\n", printable(folder.string()));
     }
     if (missing.empty()) continue;

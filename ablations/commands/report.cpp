@@ -84,11 +84,12 @@ int draw_again(const fs::path& file, const ReportFlags& flags) {
   }
   check_folder(out);
   const Json report = read_report(file);
+  const Drawn drawn = draw_report(report, out);
   int status = 0;
   for (const Json& entry : report.at("studies")) status = std::max(status, show_study(entry.at("study"), false));
   show_notes(report);
-  const int drawn = draw_report(report, out);
-  return drawn != 0 ? drawn : status;
+  fmt::print("{}", drawn.files);
+  return drawn.exit_status != 0 ? drawn.exit_status : status;
 }
 
 }  // namespace
@@ -119,14 +120,15 @@ int report(const ReportFlags& flags) {
   check_folder(out);
   const Json document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
   if (alone) renew(studies[0], places[0], out);
+  const Drawn drawn = draw_report(document, out);
   int status = 0;
   for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
   if (const Json& comparison = document.at("comparison"); !comparison.is_null()) {
     fmt::print("{}\n", comparison_table(comparison, standard_output()));
   }
   show_notes(document);
-  const int drawn = draw_report(document, out);
-  return drawn != 0 ? drawn : status;
+  fmt::print("{}", drawn.files);
+  return drawn.exit_status != 0 ? drawn.exit_status : status;
 }
 
 }  // namespace ablations

@@ -138,6 +138,10 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine) {
     rung.optimization = name;
     rung.title = find_optimization(name)->title;
     rung.reason = rungs[0].status == Rung::Status::not_applicable ? rungs[0].reason : put_on(rung, name, machine);
+    if (rung.reason.empty() && rung.recipe == rungs.back().recipe) {
+      rung.applied.pop_back();
+      rung.reason = "it changes nothing of what is on before it";
+    }
     rung.status = rung.reason.empty() ? Rung::Status::planned : Rung::Status::not_applicable;
     rungs.push_back(rung);
     if (name == ladder.reference && rung.status == Rung::Status::planned) {

@@ -126,6 +126,10 @@ std::vector<Rung> one_at_a_time(const Ladder& ladder, const Rung& base, const st
     rung.optimization = name;
     rung.title = find_optimization(name)->title;
     rung.reference = rung.against = 0;
+    if (rung.status == Rung::Status::planned && rung.recipe == base.recipe) {
+      rung.status = Rung::Status::not_applicable;
+      rung.reason = "by itself it changes nothing";
+    }
     rungs.push_back(rung);
   }
   return rungs;

@@ -299,10 +299,10 @@ std::string fastest_line(const Json& study) {
   const Json& headline = study.at("headline");
   if (headline.is_null() || !headline.contains("fastest")) return "";
   const Json& rung = study.at("rungs").at(headline.at("fastest").get<size_t>());
-  return wrapped(
-      fmt::format("Fastest: {}, {:.2f}x; what comes after it costs more than it brings here. ladder ablate "
-                  "--mode leave-one-out says what each is worth.",
-                  rung.at("label").get<std::string>(), rung.at("speedup_first").at("ratio").get<double>()));
+  return wrapped(fmt::format(
+      "Faster than the last rung: {}, {:.2f}x; what comes after it costs more than it brings here. ladder ablate "
+      "--mode leave-one-out says what each is worth.",
+      rung.at("label").get<std::string>(), rung.at("speedup_first").at("ratio").get<double>()));
 }
 
 // Of the last rung that has one; the table has no room for a column.

@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -272,3 +273,9 @@ def test_a_full_disk(assert_refused, small_disk) -> None:
                     [*ABLATE[:-1], full_disk / "study"]):
         assert_refused(command, "No space left on device")
         assert set(snapshot(full_disk)) - set(before) <= {"study"}
+
+
+def test_a_full_disk_behind_standard_output(program, environment) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([program, "help"], stdout=full, stderr=subprocess.PIPE, env=environment, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "ladder: standard output: No space left on device\n")

@@ -405,3 +405,16 @@ def test_in_google_benchmarks_form(measured, tmp_path) -> None:
             for key in ("run_type", "aggregate_name", "aggregate_unit"):
                 assert entry.get(key) == of(theirs, kind)[0].get(key)
     assert len(of(ours, "iteration")) == 6 and [entry["repetition_index"] for entry in of(ours, "iteration")] == [0, 1] * 3
+
+
+def test_it_is_drawn_though_nobody_reads_the_table(program, environment, tmp_path) -> None:
+    """`ladder report STUDY | head -1` closes the pipe early."""
+    drawer = tmp_path / "python"
+    drawer.write_text('#!/bin/sh\ntouch "$3/picture"\n')
+    drawer.chmod(0o755)
+    reader, writer = os.pipe()
+    os.close(reader)
+    subprocess.run([program, "report", shutil.copytree(EVIDENCE, tmp_path / "study"), "--out", tmp_path / "drawn"], stdout=writer,
+                   env=environment | {"LADDER_PYTHON": str(drawer)}, stderr=subprocess.DEVNULL, check=False)
+    os.close(writer)
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == FILES | {"picture"}

@@ -16,7 +16,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "plots" / "render.py"
 NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
 
-sys.path.insert(0, str(ROOT / "plots"))
 
 
 def schema(kind):

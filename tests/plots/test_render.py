@@ -219,10 +219,10 @@ def test_a_rung_that_is_faster_than_the_last_is_told(tmp_path):
     report, _, _, _, spec = rendered(valid(study), tmp_path)
     name = study["rungs"][2]["title"]
     assert " ".join(spec["title"]["text"]) == f"2.61× faster: 1,512 → 579 ms per step; 2.81× at “{name}”"  # on two lines
-    said = f"Fastest: {study['rungs'][2]['label']}, 2.81×; what comes after it costs more than it brings here."
+    said = f"Faster than the last rung: {study['rungs'][2]['label']}, 2.81×; what comes after it costs more than it brings here."
     assert said in report and said in (tmp_path / "out" / "report.html").read_text()
     (tmp_path / "another").mkdir()
-    assert "Fastest:" not in rendered(make(), tmp_path / "another")[0]
+    assert "Faster than the last rung" not in rendered(make(), tmp_path / "another")[0]
 
 
 def test_a_step_is_called_slower_where_its_whole_interval_is_below_1():

@@ -43,19 +43,20 @@ const Rung& named(const std::vector<Rung>& rungs, const std::string& name) {
 
 TEST(LeaveOneOut, FullWithoutEachIsGuardedByTheBaseAndComparedWithFull) {
   const auto rungs = made("gpt2", {.mode = "leave-one-out"}, hopper);
-  ASSERT_EQ(rungs.size(), 9U);  // gpu, full, and full without each of the seven after gpu
+  ASSERT_EQ(rungs.size(), 10U);  // gpu, full, and full without each of the eight after gpu
   EXPECT_EQ(rungs[0].optimization, "gpu");
   EXPECT_FALSE(rungs[0].reference);
   EXPECT_EQ(rungs[1].recipe, climb(load_ladder("gpt2"), hopper).back().recipe);
   for (size_t i = 2; i < rungs.size(); ++i) {
     EXPECT_EQ(rungs[i].reference, 0U);
     EXPECT_EQ(rungs[i].against, 1U);
-    EXPECT_EQ(rungs[i].applied.size(), 7U);
+    EXPECT_EQ(rungs[i].applied.size(), 8U);
     EXPECT_EQ(std::ranges::count(rungs[i].applied, rungs[i].optimization), 0) << rungs[i].title;
   }
   // The edits are made anew: without bf16 the fastest attention is another.
   EXPECT_EQ(named(rungs, "without-bf16").recipe.attention, model::Attention::efficient);
   EXPECT_EQ(named(rungs, "without-bf16").recipe.autocast, model::Autocast::off);
+  EXPECT_EQ(named(rungs, "without-bf16").recipe.residual, model::Residual::float32);
   EXPECT_EQ(named(rungs, "without-bf16").recipe.execution, model::Execution::graph);
 }
 
@@ -78,6 +79,13 @@ TEST(OneAtATime, EachAloneIsComparedWithTheBase) {
     EXPECT_EQ(rungs[i].against, 0U);
     EXPECT_EQ(rungs[i].reference, 0U);
   }
+}
+
+TEST(OneAtATime, WhatChangesNothingByItselfIsNotMeasured) {
+  const auto rungs = made("gpt2", {.mode = "one-at-a-time"}, hopper);
+  EXPECT_EQ(named(rungs, "residual16").status, Rung::Status::not_applicable);
+  EXPECT_EQ(named(rungs, "residual16").reason, "by itself it changes nothing");
+  EXPECT_EQ(named(rungs, "in_place_loss").status, Rung::Status::planned);
 }
 
 TEST(Factorial, HasEverySubsetOnce) {
