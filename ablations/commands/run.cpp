@@ -74,9 +74,9 @@ void print_proofs(const Json& proofs) {
 
 int run(const RunFlags& flags) {
   if (flags.report_steps) harness::die_with_parent();
+  check_not_same("--record", flags.record, "--from", flags.from);
   const RunOptions options = run_options(flags);
   if (!flags.record.empty()) check_can_write("--record", flags.record);
-  check_not_same("--record", flags.record, "--from", flags.from);
   const Json original = flags.from.empty() ? Json() : harness::read_json(flags.from, "record");
   if (!original.is_null()) note_unknown_programs(original, options.recipe.device);
   Occupied devices;
