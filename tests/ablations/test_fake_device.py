@@ -136,9 +136,9 @@ def test_memory_at_full_size(run) -> None:
     assert all(set(record["timing"]["allocator"].values()) == {0} for record in records.values())  # warm-up has taken all it needs
     # Two matrices B x T x V in float32: the converted log-probabilities, and the zeros with one entry in each row.
     assert peaks["in_place_loss"] == pytest.approx(peaks["fused_adamw"] - 2 * 64 * 1024 * 50304 * 4 / 2**30, rel=0.01)
-    # The input of each LayerNorm in 16 bits, and its output not twice.
-    assert peaks["residual16"] < peaks["in_place_loss"] - 24 * 64 * 1024 * 768 * 2 / 2**30, peaks
     memory = {rung: record["memory"] for rung, record in records.items()}
+    # The input of 24 LayerNorms in 16 bits and not in 32. What is reserved is another thing: blocks fit together as they fit.
+    assert memory["residual16"]["peak_bytes"] < memory["in_place_loss"]["peak_bytes"] - 24 * 64 * 1024 * 768 * 2
     activations = {rung: of["activations_bytes"] / 2**30 for rung, of in memory.items()}
     assert 0 < activations["fused_adamw"] < 0.6 * activations["graph"], activations  # B x 12 x T x T are not kept
     for rung, of in memory.items():
@@ -404,5 +404,5 @@ def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
     assert {name for name, verdict in verdicts.items() if verdict == "FAILED"} == {
         "Deterministic.ReplayedStepsAreTheEagerOnesToTheBit", "Deterministic.RunsRepeatToTheBit", "Graph.FollowsTheSchedule",
         "Graph.HoldsAllMicroSteps", "Graph.IsCapturedAgainWithoutATrace", "Graph.RepeatsWhatEagerStepsDo", "Ops.EveryAttentionFollowsFloat64",
-        "Ops.ForwardAndBackwardFollowFloat64", "Ops.TheLossInPlaceFollowsFloat64", "Parity.SmallInFloat32", "Parity.SmallInFloat64",
+        "Ops.ForwardAndBackwardFollowFloat64", "Ops.TheLossInPlaceFollowsFloat64", "Ops.TheStreamOf16BitsFollowsFloat64", "Parity.SmallInFloat32", "Parity.SmallInFloat64",
         "Scaler.SkipsAPlantedInfinityAndGoesOn"}
