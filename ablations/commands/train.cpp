@@ -73,7 +73,6 @@ int tokenize(const TokenizeFlags& flags) {
   const std::filesystem::path vocabulary =
       flags.vocabulary.empty() ? default_vocabulary() : std::filesystem::path(flags.vocabulary);
   const auto stream = model::tokens_of_text(flags.data, vocabulary, harness::cache_folder() / "tokens");
-  if (stream.tokens.size() < 2) throw std::invalid_argument(fmt::format("--data {}: holds no text", flags.data));
   model::write_tokens(flags.out, stream.tokens);
   fmt::print("{}: {} tokens\n", files::printable(flags.out), stream.tokens.size());
   return 0;

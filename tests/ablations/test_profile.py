@@ -28,7 +28,7 @@ def fixture_traced(ladder, flags, tmp_path_factory):
         done = ladder("profile", "--trace", "--rung", rung, *flags, "--out", folder)
         assert done.returncode == 0, done.stderr
         assert "ui.perfetto.dev" in done.stdout and max(map(len, done.stdout.splitlines()[:-3])) <= 80
-        shares = re.findall(r"^(?:data|forward|backward|clip|update) .* ([\d.]+)$", done.stdout, re.M)
+        shares = re.findall(r"^(?:data|forward|backward|clip|update) +[\d,]+ +[\d.,]+ +([\d.]+)$", done.stdout.split("\npart")[0], re.M)
         assert len(shares) == 5 and 50 < sum(map(float, shares)) < 100.3, "of the traced step"
         result[rung] = (read_json(folder / f"{rung}.trace.json"), read_json(folder / f"{rung}.timeline.json"))
     result["folder"] = folder
