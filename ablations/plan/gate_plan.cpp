@@ -36,7 +36,9 @@ std::vector<PlannedRun> abba(const std::vector<Rung>& arms, int64_t repeats, boo
       }
     }
   }
-  if (blocked) std::ranges::stable_partition(runs, [&](const PlannedRun& run) { return is_base(arms, run.rung); });
+  if (blocked) {
+    std::stable_partition(runs.begin(), runs.end(), [&](const PlannedRun& run) { return is_base(arms, run.rung); });
+  }
   return runs;
 }
 
