@@ -10,6 +10,7 @@
 #include "harness/trace.h"
 #include "harness/utc.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -61,7 +62,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
     trace = harness::trace_operations(workload.labels(), traced_steps, step);
   }
 
-  Json flags = flags_since(begin, processor, workload.busy_threads());
+  Json flags = flags_since(begin, processor, busy_threads(options.recipe.device, at::get_num_threads()));
   const Json summary = summarize(trace, harness::median(timed));
   if (const std::string slower = slower_when_traced(summary); !slower.empty()) flags.push_back(slower);
   const Json environment = harness::environment();

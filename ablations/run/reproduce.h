@@ -39,7 +39,7 @@ Reproduction compare_losses(const harness::Json& record, const harness::Json& ag
 
 harness::Json to_json(const Reproduction& reproduction);
 
-// One sentence: "losses of 7 steps: identical to the bit to those of r1-00-start".
+// One sentence: "losses of 7 steps: identical to the bit to those of `original`", the record's file.
 std::string describe(const Reproduction& reproduction, const std::string& original);
 
 }  // namespace ablations

@@ -1,6 +1,7 @@
 #include "ablations/run/watch.h"
 
 #include "ablations/run/memory.h"
+#include "ablations/run/workload.h"
 #include "harness/environment.h"
 
 #include <string>
@@ -36,8 +37,8 @@ void Watch::complete(Json& record) const {
   const auto timed_steps = static_cast<int64_t>(timing.at("step_ms").size()) - timing.at("warmup_steps").get<int64_t>();
   record["monitor"] = harness::to_json(gpu_, record.at("workload").at("tokens_per_step").get<int64_t>() * timed_steps);
 
-  // A step on a GPU is prepared by one thread at a time.
-  const int threads = monitor_ ? 1 : record.at("environment").at("threads").get<int>();
+  const int threads =
+      busy_threads(monitor_ ? model::Device::cuda : model::Device::cpu, record.at("environment").at("threads"));
   Json& lost = timing["processor_lost"] = nullptr;
   if (before_ && after_) {
     lost = harness::share_lost(*before_, *after_, seconds_, threads, harness::this_machine().cpu.logical_cores);

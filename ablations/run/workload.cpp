@@ -47,6 +47,8 @@ void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
                   warmup_steps, model::runs_before_replay, model::runs_before_replay));
 }
 
+int busy_threads(model::Device device, int threads) { return device == model::Device::cuda ? 1 : threads; }
+
 void prepare_process(const RunOptions& options) {
   model::apply_host_memory(options.recipe.host_memory);
   at::set_num_threads(
@@ -88,8 +90,6 @@ Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
                tokens_) {
   label(harness::nvtx_tool_attached());
 }
-
-int Gpt2Workload::busy_threads() const { return on_cuda() ? 1 : at::get_num_threads(); }
 
 void Gpt2Workload::label(bool follow_autograd) {
   labels_.reset();

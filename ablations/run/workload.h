@@ -32,9 +32,13 @@ struct RunOptions {
   std::vector<std::string> applied;  // names of the optimizations, for the record
 };
 
-// Throws std::invalid_argument where a graph would be captured among the timed steps: their times would be those of
-// eager steps and of the capture.
+// Throws std::invalid_argument where a timed step would be no example of the others: where a graph would be captured
+// among them, or where the first of a process that keeps its memory has that still to get.
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps);
+
+// Of so many `threads` those that are busy at the same time. A step on a GPU is prepared by one: the main one, and
+// autograd's for the backward pass.
+int busy_threads(model::Device device, int threads);
 
 // Sets the host's memory and the threads as the run wants them: before the process makes its first tensor.
 void prepare_process(const RunOptions& options);
@@ -58,10 +62,6 @@ class Gpt2Workload : public harness::Workload {
   void step() override { trainer_.step(); }
   void synchronize() override { trainer_.synchronize(); }
   [[nodiscard]] bool on_cuda() const override { return options_.recipe.device == model::Device::cuda; }
-
-  // Threads that are busy at the same time. A step on a GPU is prepared by one: this one, and autograd's for the
-  // backward pass.
-  [[nodiscard]] int busy_threads() const;
 
   [[nodiscard]] model::Trainer& trainer() { return trainer_; }
   [[nodiscard]] const model::Config& config() const { return config_; }

@@ -109,9 +109,8 @@ std::optional<size_t> rung_below(const Plan& plan, size_t i) {
 }
 
 // Where a rung was traced: how busy the device was, and what changed since the rung below it.
-void add_explanations(const Plan& plan, const Measured& measured, const fs::path& folder, Json& rungs) {
-  const auto is_clear = [&](size_t below, size_t i) {
-    const Json ratio = speedup(measured.runs_of[below], measured.runs_of[i]);
+void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
+  const auto is_clear = [](const Json& ratio) {
     return !ratio.is_null() && !ratio.at("lo").is_null() && (ratio.at("lo") > 1.0 || ratio.at("hi") < 1.0);
   };
   Json before;
@@ -129,7 +128,7 @@ void add_explanations(const Plan& plan, const Measured& measured, const fs::path
                            {"by_phase", summary.at("by_phase")}};
     // From a CPU to a GPU there is nothing in common to tell.
     if (of && of == rung_below(plan, i) && before.at("device") == trace.at("device")) {
-      rungs[i]["explanation"] = explain(before, trace, is_clear(*of, i)).at("words");
+      rungs[i]["explanation"] = explain(before, trace, is_clear(rungs[i].at("speedup_previous"))).at("words");
     }
     before = std::move(trace);
     of = i;
@@ -342,7 +341,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   const size_t reference = judge_rungs(plan, measured, rungs, warnings);
   const auto last = number_rungs(plan, measured, reference, gpu, rungs);
   add_peers(plan, measured, rungs);
-  add_explanations(plan, measured, folder, rungs);
+  add_explanations(plan, folder, rungs);
   warn_of_rungs(plan, measured, rungs, warnings);
   warn_of_disturbances(measured, warnings);
   warn_of_sittings(measured, warnings);

@@ -4,6 +4,7 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/study/analysis.h"
 #include "harness/environment.h"
 
 #include <gtest/gtest.h>
@@ -53,6 +54,13 @@ class PlantedStudy : public testing::Test {
     }
   }
   void TearDown() override { fs::remove_all(folder_); }
+
+  // What it comes to, of the schema.
+  Json study() const {
+    Json result = analyse(plan_, folder_);
+    harness::check_schema(result, "study", "the study");
+    return result;
+  }
 
   void write(const PlannedRun& run, const Json& record) const {
     harness::write_json(record_file(folder_, run.id), record, "record");

@@ -21,14 +21,7 @@ namespace fs = std::filesystem;
 using namespace ablations;
 using harness::Json;
 
-class Analysis : public planted::PlantedStudy {
- protected:
-  Json study() const {
-    Json result = analyse(plan_, folder_);
-    harness::check_schema(result, "study", "the study");
-    return result;
-  }
-};
+class Analysis : public planted::PlantedStudy {};
 
 TEST_F(Analysis, ComputesMediansRatiosAndTheHeadline) {
   const Json s = study();

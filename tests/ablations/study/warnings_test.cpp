@@ -11,14 +11,7 @@ namespace {
 using namespace ablations;
 using harness::Json;
 
-class Warnings : public planted::PlantedStudy {
- protected:
-  Json study() const {
-    Json result = analyse(plan_, folder_);
-    harness::check_schema(result, "study", "the study");
-    return result;
-  }
-};
+class Warnings : public planted::PlantedStudy {};
 
 TEST_F(Warnings, WhatCouldNotBeCountedIsSaid) {
   EXPECT_EQ(study()["warnings"].dump().find("could not be counted"), std::string::npos);
