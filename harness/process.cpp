@@ -64,14 +64,84 @@ class Child {
   bool reaped_ = false;
 };
 
-// Hands complete lines on and keeps the rest.
-void take_lines(std::string& pending, const std::function<void(std::string_view)>& on_line) {
-  size_t begin = 0;
-  for (size_t end = 0; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    on_line(std::string_view(pending).substr(begin, end - begin));
+// The parent's end of a child's pipe.
+class Lines {
+ public:
+  Lines(int pipe, const std::function<void(std::string_view)>& on_line) : pipe_(pipe), on_line_(on_line) {}
+
+  // Waits for as long as that, takes what has come, and says whether there may be more.
+  bool read(int wait_ms) {
+    pollfd event{.fd = pipe_, .events = POLLIN, .revents = 0};
+    ::poll(&event, closed_ ? 0 : 1, wait_ms);
+    if (closed_ || event.revents == 0) return false;
+    std::array<char, 4096> buffer{};
+    const ssize_t count = ::read(pipe_, buffer.data(), buffer.size());
+    closed_ = count == 0;
+    if (count <= 0) return count < 0 && errno == EINTR;
+    pending_.append(buffer.data(), static_cast<size_t>(count));
+    hand_on();
+    return true;
   }
-  pending.erase(0, begin);
-  if (pending.size() > 4096) pending.clear();  // not a line of ours
+
+ private:
+  // Complete lines; the rest is kept.
+  void hand_on() {
+    size_t begin = 0;
+    for (size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      on_line_(std::string_view(pending_).substr(begin, end - begin));
+    }
+    pending_.erase(0, begin);
+    if (pending_.size() > 4096) pending_.clear();  // not a line of ours
+  }
+
+  int pipe_;
+  const std::function<void(std::string_view)>& on_line_;
+  std::string pending_;
+  bool closed_ = false;
+};
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  return pointers;
+}
+
+// The caller's, but for what is added or replaced.
+std::vector<char*> environment_with(const std::vector<std::string>& added) {
+  std::vector<char*> environment = pointers_to(added);
+  for (char** inherited = environ; *inherited != nullptr; ++inherited) {
+    const std::string_view entry(*inherited);
+    const std::string_view name = entry.substr(0, entry.find('=') + 1);
+    const bool replaced =
+        std::ranges::any_of(added, [&](const std::string& other) { return !name.empty() && other.starts_with(name); });
+    if (!replaced) environment.push_back(*inherited);
+  }
+  return environment;
+}
+
+// Returns 0 with the child's id in `pid`, or an errno.
+int spawn(const ChildOptions& options, int log, int lines, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, log, 1);
+  posix_spawn_file_actions_adddup2(&actions, log, 2);
+  posix_spawn_file_actions_adddup2(&actions, lines, lines_fd);
+  // Last: the log is 0 where the caller has closed its standard input.
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  std::vector<char*> argv = pointers_to(options.argv), environment = environment_with(options.environment);
+  argv.push_back(nullptr);
+  environment.push_back(nullptr);
+  const int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
 }
 
 }  // namespace
@@ -101,64 +171,21 @@ ChildResult run_child(const ChildOptions& options) {
   const Descriptor reader(ends[0]);
   Descriptor writer(ends[1]);
 
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, log.get(), 1);
-  posix_spawn_file_actions_adddup2(&actions, log.get(), 2);
-  posix_spawn_file_actions_adddup2(&actions, writer.get(), lines_fd);
-  // Last: the log is 0 where the caller has closed its standard input.
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-
-  std::vector<char*> argv;
-  for (const std::string& argument : options.argv) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-
-  std::vector<char*> environment;
-  for (const std::string& entry : options.environment) environment.push_back(const_cast<char*>(entry.c_str()));
-  for (char** inherited = environ; *inherited != nullptr; ++inherited) {
-    const std::string_view entry(*inherited);
-    const std::string_view name = entry.substr(0, entry.find('=') + 1);
-    const bool replaced = std::ranges::any_of(
-        options.environment, [&](const std::string& added) { return !name.empty() && added.starts_with(name); });
-    if (!replaced) environment.push_back(*inherited);
-  }
-  environment.push_back(nullptr);
-
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environment.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
+  const int error = spawn(options, log.get(), writer.get(), pid);
   writer.close();
   if (error != 0) return {.end = ChildResult::End::not_started, .code = error, .seconds = seconds()};
 
   Child child(pid);
   ChildResult result{.end = ChildResult::End::exited};
-  std::string pending;
-  std::array<char, 4096> buffer{};
-  bool reading = true, stopped = false;
+  Lines lines(reader.get(), options.on_line);
+  bool stopped = false;
   int status = 0;
   while (true) {
     // The child may end without closing the pipe (a process of its own may hold it), so its end is asked for, too.
-    pollfd event{.fd = reader.get(), .events = POLLIN, .revents = 0};
-    ::poll(&event, reading ? 1 : 0, 50);
-    if (reading && event.revents != 0) {
-      const ssize_t count = ::read(reader.get(), buffer.data(), buffer.size());
-      if (count > 0) {
-        pending.append(buffer.data(), static_cast<size_t>(count));
-        take_lines(pending, options.on_line);
-      } else if (count == 0) {
-        reading = false;
-      }
-    }
+    lines.read(50);
     if (child.has_ended(status)) break;
     if (!stopped && (seconds() > options.limit_s || interrupted())) {
       stopped = true;
@@ -168,6 +195,9 @@ ChildResult run_child(const ChildOptions& options) {
   }
   result.seconds = seconds();
   if (stopped) return result;
+  // What it left in the pipe, which holds 64 KiB; a process that it has let go may write on.
+  for (int i = 0; i < 16 && lines.read(0); ++i) {
+  }
   if (WIFSIGNALED(status)) {
     result.end = ChildResult::End::signaled;
     result.code = WTERMSIG(status);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using harness::ChildResult;
+using namespace std::chrono_literals;
 
 class Process : public testing::Test {
  protected:
@@ -43,6 +45,20 @@ TEST_F(Process, ReportsExitStatusOutputAndLines) {
   EXPECT_EQ(log(), "out\nerr\n");
   EXPECT_EQ(lines_, (std::vector<std::string>{"step 1", "step 2"}));
   EXPECT_TRUE(shell("true").succeeded());
+}
+
+TEST_F(Process, LosesNoneOfTheLinesThatTheChildLeavesInThePipe) {
+  // The first lines are looked at so slowly that the child has ended by then.
+  const ChildResult result = harness::run_child({.argv = {"/bin/sh", "-c", "seq 1 5000 >&3"},
+                                                 .log = folder_ / "log",
+                                                 .limit_s = 20,
+                                                 .on_line = [this](std::string_view line) {
+                                                   if (lines_.empty()) std::this_thread::sleep_for(300ms);
+                                                   lines_.emplace_back(line);
+                                                 }});
+  EXPECT_TRUE(result.succeeded());
+  ASSERT_EQ(lines_.size(), 5000U);
+  EXPECT_EQ(lines_.back(), "5000");
 }
 
 TEST_F(Process, KeepsItsLogWhereTheCallerHasClosedStandardInput) {
