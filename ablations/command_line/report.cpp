@@ -87,7 +87,7 @@ void add_verify(CommandLine& line) {
        .about =
            "Is the study what its records say? Computes every number and text of study.json again, each record's "
            "summary, sizes and proofs, and the SHA-256 of each file, and names what differs with both values. Writes "
-           "nothing. The exit status is 1 where something differs, 3 for a study from before there were hashes.",
+           "nothing. The exit status is 1 where something differs.",
        .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
   command.heading("Arguments");
   add_text(command, "study", flags->study, "a study's folder, or NAME.study.json with NAME.records.jsonl", "PATH")

@@ -3,6 +3,7 @@
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/request.h"
+#include "ablations/plan/plan_json.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"

@@ -4,6 +4,7 @@
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/ladder.h"
+#include "ablations/plan/plan_json.h"
 #include "ablations/profile/explain.h"
 #include "ablations/profile/profile_counters.h"
 #include "ablations/profile/rates.h"

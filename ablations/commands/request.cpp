@@ -1,6 +1,7 @@
 #include "ablations/commands/request.h"
 
 #include "ablations/commands/defaults.h"
+#include "ablations/plan/plan_json.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/child.h"
 #include "ablations/run/reproduce.h"

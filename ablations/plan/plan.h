@@ -4,7 +4,6 @@
 
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/modes.h"
-#include "harness/json_file.h"
 #include "harness/verdict.h"
 
 #include <cstdint>
@@ -65,9 +64,6 @@ std::optional<size_t> reference_of(const Plan& plan, size_t rung);
 // "+ flash attention" where the rung adds to others. `title`: the rung's, or what its proof has made of it.
 std::string label_of(const Plan& plan, size_t rung, const std::string& title);
 
-// The field "ladder" of plans and studies.
-nlohmann::json ladder_json(const Plan& plan);
-
 // A rung's run in a repeat, with its id.
 PlannedRun run_of(const std::vector<Rung>& rungs, size_t rung, int64_t repeat);
 
@@ -79,9 +75,5 @@ std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repea
 
 // Whether a planned rung is on a GPU: that is the study's device, then.
 bool uses_cuda(const Plan& plan);
-
-harness::Json to_json(const Plan& plan);
-// Throws std::invalid_argument where the document contradicts itself; `where` begins the message.
-Plan plan_from_json(const harness::Json& json, const std::string& where);
 
 }  // namespace ablations

@@ -1,5 +1,6 @@
 #include "ablations/plan/shard.h"
 
+#include "ablations/plan/plan_json.h"
 #include "files/files.h"
 #include "files/sha256.h"
 

@@ -1,5 +1,6 @@
 #include "ablations/profile/trace_run.h"
 
+#include "ablations/profile/chrome_trace.h"
 #include "ablations/profile/trace_summary.h"
 #include "ablations/run/memory.h"
 #include "ablations/run/run.h"

@@ -35,22 +35,12 @@ struct Step {
   [[nodiscard]] int64_t ns() const { return end_ns - begin_ns; }
 };
 
-bool on_gpu(const Trace& trace) { return std::ranges::any_of(trace.activities, &Activity::on_device); }
-
-// What a step is made of: the device's activities, or a CPU's operations. By their beginning.
-std::vector<const Activity*> work_of(const Trace& trace) {
-  const bool gpu = on_gpu(trace);
-  std::vector<const Activity*> work;
-  for (const Activity& activity : trace.activities) {
-    if (gpu ? activity.on_device() : activity.kind == Activity::Kind::operation) work.push_back(&activity);
-  }
-  return work;
-}
-
 // A time in which nothing runs, on whichever stream or thread.
 struct Gap {
   int64_t begin_ns, end_ns;
   const Activity* next;  // null: the trace ends
+
+  [[nodiscard]] int64_t ns() const { return end_ns - begin_ns; }
 };
 
 std::vector<Gap> gaps_of(const Trace& trace, const std::vector<const Activity*>& work) {
@@ -116,7 +106,7 @@ std::vector<Step> steps_of(const Trace& trace, const std::vector<const Activity*
   }
   for (Step& step : steps) {
     step.busy_ns = step.ns();
-    for (const Gap& gap : gaps_in(step, gaps)) step.busy_ns -= gap.end_ns - gap.begin_ns;
+    for (const Gap& gap : gaps_in(step, gaps)) step.busy_ns -= gap.ns();
   }
   return steps;
 }
@@ -125,71 +115,103 @@ double percent(double part, double whole) { return whole > 0 ? 100.0 * part / wh
 
 constexpr size_t most_names = 400;
 
-}  // namespace
-
-Json summarize(const Trace& trace, double wall_ms) {
-  if (trace.steps < 1) throw std::invalid_argument("a trace of no steps");
-  const auto ms = [](int64_t ns) { return static_cast<double>(ns) / 1e6; };
-  const bool gpu = on_gpu(trace);
-  const std::vector<const Activity*> work = work_of(trace);
-  const std::vector<Gap> gaps = gaps_of(trace, work);
-  const std::vector<Step> steps = steps_of(trace, work, gaps);
-
+const Step& of_median_length(const std::vector<Step>& steps) {
   std::vector<const Step*> by_length;
   by_length.reserve(steps.size());
   for (const Step& step : steps) by_length.push_back(&step);
   std::ranges::stable_sort(by_length, {}, &Step::ns);
-  const Step& step = *by_length[(by_length.size() - 1) / 2];
+  return *by_length[(by_length.size() - 1) / 2];
+}
 
-  int64_t largest_gap_ns = 0, idle_ns = 0, waiting_ns = 0;
-  // A gap counts as waiting for the host as long as the call that ends it has not been made.
+// How long the device waited for the host in these gaps: in each until the call that ends it has been made.
+int64_t waiting_ns(const Trace& trace, const std::vector<Gap>& gaps) {
   std::unordered_map<uint64_t, int64_t> call_end;
   for (const Activity& activity : trace.activities) {
     if (activity.kind == Activity::Kind::call && activity.correlation != 0) {
       call_end[activity.correlation] = activity.end_ns;
     }
   }
-  const std::vector<Gap> own_gaps = gaps_in(step, gaps);
-  for (const Gap& gap : own_gaps) {
-    const int64_t length = gap.end_ns - gap.begin_ns;
-    idle_ns += length;
-    largest_gap_ns = std::max(largest_gap_ns, length);
+  int64_t waiting = 0;
+  for (const Gap& gap : gaps) {
     const auto call = gap.next == nullptr ? call_end.end() : call_end.find(gap.next->correlation);
-    if (call != call_end.end()) waiting_ns += std::clamp<int64_t>(call->second - gap.begin_ns, 0, length);
+    if (call != call_end.end()) waiting += std::clamp<int64_t>(call->second - gap.begin_ns, 0, gap.ns());
   }
+  return waiting;
+}
 
-  // Of a list of sums, the step's, with the least and the most that any of the steps took for the same.
-  const auto rows = [&](auto list, const auto& named) {
-    Json result = Json::array();
-    for (const auto& [key, sum] : step.*list) {
-      int64_t least = sum.ns, most = sum.ns;
-      for (const Step& other : steps) {
-        const auto found = (other.*list).find(key);
-        const int64_t ns = found == (other.*list).end() ? 0 : found->second.ns;
-        least = std::min(least, ns);
-        most = std::max(most, ns);
-      }
-      Json row{{"ms", ms(sum.ns)}, {"min_ms", ms(least)}, {"max_ms", ms(most)}, {"count", sum.count}};
-      named(row, key, sum);
-      result.push_back(row);
+double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+// Of a list of sums, the step's, with the least and the most that any of the steps took for the same. `named` puts into
+// a row what it is of.
+Json rows(auto list, const Step& step, const std::vector<Step>& steps, const auto& named) {
+  Json result = Json::array();
+  for (const auto& [key, sum] : step.*list) {
+    int64_t least = sum.ns, most = sum.ns;
+    for (const Step& other : steps) {
+      const auto found = (other.*list).find(key);
+      const int64_t ns = found == (other.*list).end() ? 0 : found->second.ns;
+      least = std::min(least, ns);
+      most = std::max(most, ns);
     }
-    return result;
-  };
-  Json phases = rows(&Step::by_phase, [](Json& row, const std::string& phase, const Sum&) { row["phase"] = phase; });
-  Json parts = rows(&Step::by_part, [](Json& row, const Part& part, const Sum&) {
-    row["phase"] = part.first;
-    row["part"] = part.second;
-  });
-  const Json layers = rows(&Step::by_layer, [](Json& row, int64_t layer, const Sum&) { row["layer"] = layer; });
-  Json names = rows(&Step::by_name, [](Json& row, const std::string& name, const Sum&) { row["name"] = name; });
-  const Json transfers = rows(&Step::by_copy, [](Json& row, const std::string& kind, const Sum& sum) {
-    row["kind"] = kind;
-    row["bytes"] = sum.bytes;
-  });
-  const auto longest_first = [](const Json& a, const Json& b) { return a.at("ms") > b.at("ms"); };
-  for (Json* list : {&phases, &parts, &names}) std::stable_sort(list->begin(), list->end(), longest_first);
-  if (names.size() > most_names) names.erase(names.begin() + most_names, names.end());
+    Json row{{"ms", ms(sum.ns)}, {"min_ms", ms(least)}, {"max_ms", ms(most)}, {"count", sum.count}};
+    named(row, key, sum);
+    result.push_back(row);
+  }
+  return result;
+}
 
+// The step's times by phase, part, layer and name, and its copies.
+Json lists_of(const Step& step, const std::vector<Step>& steps) {
+  const auto list = [&](auto member, const auto& named) { return rows(member, step, steps, named); };
+  Json lists{
+      {"by_phase",
+       list(&Step::by_phase, [](Json& row, const std::string& phase, const Sum&) { row["phase"] = phase; })},
+      {"by_part", list(&Step::by_part,
+                       [](Json& row, const Part& part, const Sum&) {
+                         row["phase"] = part.first;
+                         row["part"] = part.second;
+                       })},
+      {"by_layer", list(&Step::by_layer, [](Json& row, int64_t layer, const Sum&) { row["layer"] = layer; })},
+      {"by_name", list(&Step::by_name, [](Json& row, const std::string& name, const Sum&) { row["name"] = name; })},
+      {"transfers", list(&Step::by_copy, [](Json& row, const std::string& kind, const Sum& sum) {
+         row["kind"] = kind;
+         row["bytes"] = sum.bytes;
+       })}};
+  const auto longest_first = [](const Json& a, const Json& b) { return a.at("ms") > b.at("ms"); };
+  for (const char* name : {"by_phase", "by_part", "by_name"}) {
+    std::stable_sort(lists[name].begin(), lists[name].end(), longest_first);
+  }
+  Json& names = lists["by_name"];
+  if (names.size() > most_names) names.erase(names.begin() + most_names, names.end());
+  return lists;
+}
+
+}  // namespace
+
+bool on_gpu(const Trace& trace) { return std::ranges::any_of(trace.activities, &Activity::on_device); }
+
+std::vector<const Activity*> work_of(const Trace& trace) {
+  const bool gpu = on_gpu(trace);
+  std::vector<const Activity*> work;
+  for (const Activity& activity : trace.activities) {
+    if (gpu ? activity.on_device() : activity.kind == Activity::Kind::operation) work.push_back(&activity);
+  }
+  return work;
+}
+
+Json summarize(const Trace& trace, double wall_ms) {
+  if (trace.steps < 1) throw std::invalid_argument("a trace of no steps");
+  const bool gpu = on_gpu(trace);
+  const std::vector<const Activity*> work = work_of(trace);
+  const std::vector<Gap> gaps = gaps_of(trace, work);
+  const std::vector<Step> steps = steps_of(trace, work, gaps);
+  const Step& step = of_median_length(steps);
+  const std::vector<Gap> own_gaps = gaps_in(step, gaps);
+  int64_t idle_ns = 0, largest_gap_ns = 0;
+  for (const Gap& gap : own_gaps) {
+    idle_ns += gap.ns();
+    largest_gap_ns = std::max(largest_gap_ns, gap.ns());
+  }
   const auto [least_busy, most_busy] = std::ranges::minmax_element(steps, {}, &Step::busy_ns);
   const auto count_of = [&](Activity::Kind kind) { return step.kinds.contains(kind) ? step.kinds.at(kind) : 0; };
   Json summary{{"steps", trace.steps},
@@ -199,19 +221,15 @@ Json summarize(const Trace& trace, double wall_ms) {
                {"least_busy_ms", ms(least_busy->busy_ns)},
                {"most_busy_ms", ms(most_busy->busy_ns)},
                {"gaps", {{"count", own_gaps.size()}, {"ms", ms(idle_ns)}, {"largest_ms", ms(largest_gap_ns)}}},
-               {"launch_bound_percent", gpu ? Json(percent(ms(waiting_ns), ms(step.ns()))) : Json()},
+               {"launch_bound_percent", gpu ? Json(percent(ms(waiting_ns(trace, own_gaps)), ms(step.ns()))) : Json()},
                {"operations", count_of(Activity::Kind::operation)},
                {"kernels", count_of(Activity::Kind::kernel)},
                {"copies", count_of(Activity::Kind::copy)},
                {"sets", count_of(Activity::Kind::set)},
                {"kernel_launches", gpu ? Json(step.launches) : Json()},
                {"graph_launches", gpu ? Json(step.graph_launches.size()) : Json()},
-               {"unlabelled_ms", ms(step.unlabelled_ns)},
-               {"by_phase", phases},
-               {"by_part", parts},
-               {"by_layer", layers},
-               {"by_name", names},
-               {"transfers", transfers}};
+               {"unlabelled_ms", ms(step.unlabelled_ns)}};
+  summary.update(lists_of(step, steps));
   const Busy busy = busy_of(summary);
   summary.update({{"busy_percent", busy.percent}, {"idle_ms", busy.idle_ms}});
   return summary;
@@ -234,65 +252,6 @@ std::string slower_when_traced(const Json& summary) {
       "the GPU was slower while traced: {:.4g} ms of work, a step without tracing takes {:.4g} ms; how "
       "busy it was is not known",
       busy_ms, wall_ms);
-}
-
-std::string chrome_trace(const Trace& trace) {
-  const bool gpu = on_gpu(trace);
-  constexpr int host = 1, device = 2;
-  constexpr uint64_t phase_track = 0;
-  std::set<std::pair<int, uint64_t>> tracks;
-  std::string events;
-  const auto add = [&](const Json& event) {
-    events += (events.empty() ? "" : ",\n") + event.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
-  const auto slice = [&](const std::string& name, const char* category, int process, uint64_t thread, int64_t begin_ns,
-                         int64_t end_ns, const Json& arguments) {
-    tracks.insert({process, thread});
-    add({{"ph", "X"},
-         {"name", name},
-         {"cat", category},
-         {"pid", process},
-         {"tid", thread},
-         {"ts", static_cast<double>(begin_ns - trace.begin_ns) / 1e3},
-         {"dur", static_cast<double>(end_ns - begin_ns) / 1e3},
-         {"args", arguments}});
-  };
-  constexpr std::array categories{"operation", "kernel", "copy", "set", "call"};
-  for (const Activity& activity : trace.activities) {
-    Json arguments{{"phase", activity.label.phase}, {"part", activity.label.part}};
-    if (activity.label.layer >= 0) arguments["layer"] = activity.label.layer;
-    if (activity.bytes > 0) arguments["bytes"] = activity.bytes;
-    if (activity.correlation != 0) arguments["correlation"] = activity.correlation;
-    slice(activity.name, categories[static_cast<size_t>(activity.kind)], activity.on_device() ? device : host,
-          activity.lane + 1, activity.begin_ns, activity.end_ns, arguments);
-  }
-  // One slice for each stretch of the same phase.
-  const std::vector<const Activity*> work = work_of(trace);
-  for (size_t i = 0; i < work.size();) {
-    size_t j = i;
-    int64_t end = work[i]->end_ns;
-    while (j < work.size() && work[j]->label.phase == work[i]->label.phase) end = std::max(end, work[j++]->end_ns);
-    const int64_t stop = j < work.size() ? std::min(end, work[j]->begin_ns) : end;  // stretches do not overlap
-    if (!work[i]->label.phase.empty() && stop > work[i]->begin_ns) {
-      slice(work[i]->label.phase, "phase", gpu ? device : host, phase_track, work[i]->begin_ns, stop, Json::object());
-    }
-    i = j;
-  }
-  std::set<int> processes;
-  for (const auto& [process, thread] : tracks) {
-    if (processes.insert(process).second) {
-      add({{"ph", "M"},
-           {"name", "process_name"},
-           {"pid", process},
-           {"tid", 0},
-           {"args", {{"name", process == host ? "host" : "device"}}}});
-    }
-    const std::string name = thread == phase_track ? "phases"
-                             : process == host     ? fmt::format("thread {}", thread - 1)
-                                                   : fmt::format("stream {}", thread - 1);
-    add({{"ph", "M"}, {"name", "thread_name"}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}});
-  }
-  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events + "\n]}\n";
 }
 
 }  // namespace ablations

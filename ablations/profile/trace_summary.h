@@ -1,13 +1,19 @@
-// A trace as numbers for one step, and as a timeline for Perfetto.
+// A trace as numbers for one step.
 #pragma once
 
 #include "harness/json_file.h"
 #include "harness/trace.h"
 
-#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace ablations {
+
+// Whether anything in it ran on a GPU.
+bool on_gpu(const harness::Trace& trace);
+
+// What its steps are made of: the device's activities, or a CPU's operations. By their beginning.
+std::vector<const harness::Activity*> work_of(const harness::Trace& trace);
 
 // Times in ms and counts (results/schemas/trace.v1.json says what they mean) of one of the traced steps: the one of
 // median length, so that what disturbed another is not in it, and with each time the least and the most of all steps.
@@ -27,9 +33,5 @@ Busy busy_of(const harness::Json& summary);
 // Why a GPU's busy share means nothing: its work took 2 % longer than a whole step without tracing, at other clocks,
 // say. Empty where it does mean something.
 std::string slower_when_traced(const harness::Json& summary);
-
-// The whole timeline in the Trace Event Format (JSON object form): complete events in microseconds from the beginning
-// of the trace, named processes and threads, a track of phases above them. Opens in ui.perfetto.dev.
-std::string chrome_trace(const harness::Trace& trace);
 
 }  // namespace ablations

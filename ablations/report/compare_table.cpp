@@ -43,7 +43,7 @@ std::string memory_words(const Json& memory) {
 // What stands below an entry's row.
 std::vector<std::string> notes(const Json& entry) {
   const auto pairs = entry.at("pairs").get<int64_t>();
-  const Json sessions = entry.value("sessions", Json());
+  const Json sessions = entry.at("sessions");
   std::vector<std::string> lines{
       fmt::format("{}slower in {} of {} pair{} (sign test p = {:.2g}); {}{}",
                   sessions.is_null() ? "" : "with the baseline's own runs: ", entry.at("slower_pairs").get<int64_t>(),
@@ -88,12 +88,12 @@ std::vector<std::string> closing(const Json& comparison) {
         fmt::format("only {} has {}", arm.at("side").get<std::string>(), arm.at("label").get<std::string>()));
   }
   for (const char* side : {"base", "head"}) {
-    const Json& left_out = comparison.at(side).value("left_out", Json::array());
+    const Json& left_out = comparison.at(side).at("left_out");
     if (left_out.empty()) continue;
     lines.push_back(fmt::format("{} run{} of {} left out, not a number: {}", left_out.size(),
                                 left_out.size() == 1 ? "" : "s", side, left_out.front().get<std::string>()));
   }
-  for (const Json& warning : comparison.value("warnings", Json::array())) lines.push_back(warning);
+  for (const Json& warning : comparison.at("warnings")) lines.push_back(warning);
   for (const Json& line : comparison.at("forced")) {
     lines.push_back("FORCED: measured under different circumstances: " + line.get<std::string>());
   }

@@ -88,7 +88,7 @@ std::string gate_table(const Json& as_written, const Look& look) {
     text += verdict.at("verdict") == "CALIBRATED" ? "noise floor:\n" : "new baseline:\n";
     for (const Json& file : saved) text += "  " + file.get<std::string>() + "\n";
   }
-  if (const Json added_to = verdict.value("added_to", Json::array()); !added_to.empty()) {
+  if (const Json& added_to = verdict.at("added_to"); !added_to.empty()) {
     text += "one more session of the baseline's program:\n";
     for (const Json& file : added_to) text += "  " + file.get<std::string>() + "\n";
   }

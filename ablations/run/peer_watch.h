@@ -5,6 +5,7 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/run/watch.h"
+#include "harness/json_file.h"
 
 #include <optional>
 #include <string_view>

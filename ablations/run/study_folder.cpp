@@ -1,5 +1,7 @@
 #include "ablations/run/study_folder.h"
 
+#include "ablations/plan/plan_json.h"
+
 #include <fmt/format.h>
 
 #include <stdexcept>

@@ -1,5 +1,6 @@
 #include "ablations/study/analysis.h"
 
+#include "ablations/plan/plan_json.h"
 #include "ablations/profile/explain.h"
 #include "ablations/profile/trace_summary.h"
 #include "ablations/run/study_folder.h"

@@ -5,7 +5,7 @@
 //   FOLDER/DEVICE/HASH.noise.json  how small a change can be shown there (results/schemas/noise.v1.json)
 #pragma once
 
-#include "ablations/study/compare.h"
+#include "ablations/study/side.h"
 
 #include <filesystem>
 #include <span>

@@ -1,12 +1,8 @@
 #include "ablations/study/compare.h"
 
 #include "ablations/run/setting.h"
-#include "ablations/run/study_folder.h"
-#include "ablations/study/analysis.h"
-#include "ablations/study/baseline.h"
 #include "ablations/study/guard.h"
 #include "ablations/study/measured.h"
-#include "ablations/study/study_place.h"
 #include "harness/unfit.h"
 #include "harness/utc.h"
 #include "harness/verdict.h"
@@ -22,62 +18,11 @@
 
 namespace ablations {
 
-namespace fs = std::filesystem;
 using harness::Json;
 
 namespace {
 
 model::Recipe recipe_of(const Json& record) { return model::recipe_from_json(record.at("recipe"), "record"); }
-
-std::string hash_of(const Json& record) { return recipe_hash(record.at("recipe"), record.at("workload")); }
-
-// What a record without a plan is called.
-std::string label_of(const Json& record) {
-  const Json applied = record.value("optimizations", Json::array());
-  if (applied.empty()) return "start";
-  const Optimization* last = find_optimization(applied.back());
-  return "+ " + (last == nullptr ? applied.back().get<std::string>() : last->title);
-}
-
-void add_study(Side& side, const fs::path& folder) {
-  const Plan plan = open_study(folder);
-  if (plan.gate) {
-    throw std::invalid_argument(
-        fmt::format("{}: is a gate, whose comparison stands in its gate.json; ladder gate --resume --out {} shows it",
-                    folder.string(), folder.string()));
-  }
-  const Json study = analyse(plan, folder);
-  std::vector<PlannedRun> runs = plan.runs;
-  std::ranges::stable_sort(runs, {}, &PlannedRun::rung);  // as the ladder shows them; repeats stay in order
-  for (const PlannedRun& run : runs) {
-    const Rung& rung = plan.rungs[run.rung];
-    const fs::path file = record_file(folder, run.id);
-    if (!rung.peer.empty() || !fs::exists(file)) continue;
-    add_record(side, label_of(plan, run.rung, rung.title), harness::read_json(file, "record"),
-               study.at("rungs").at(run.rung));
-  }
-}
-
-bool is_of_peer(const Json& record) {
-  return record.at("status") == "ok" && record.at("observations").contains("peer");
-}
-
-void add_records(Side& side, const fs::path& folder) {
-  std::vector<Json> records;
-  std::set<std::string> seen;  // a shard's records stand in the merged study, too: each counts once
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file() || !name.ends_with(".json") || name.ends_with(".flagged.json")) continue;
-    Json document = harness::read_any_json(entry.path());
-    if (harness::kind_of(document) != "record") continue;
-    harness::check_schema(document, "record", entry.path().string());
-    if (!is_of_peer(document) && seen.insert(document.dump()).second) records.push_back(std::move(document));
-  }
-  std::ranges::stable_sort(records, {}, [](const Json& record) {
-    return std::pair(record.value("optimizations", Json::array()).size(), record.at("started").get<std::string>());
-  });
-  for (const Json& record : records) add_record(side, label_of(record), record);
-}
 
 using Match = std::pair<const Arm*, const Arm*>;
 
@@ -190,7 +135,7 @@ Json entry(const Arm& base, const Arm& head, const CompareOptions& options) {
   const Json& first = head.records.front();
   Json json = ratio_json(time);
   json.update({{"label", head.label},
-               {"recipe_hash", hash_of(first)},
+               {"recipe_hash", recipe_hash_of(first)},
                {"recipe", first.at("recipe")},
                {"recipe_diff", model::recipe_diff(recipe_of(base.records.front()), recipe_of(first))},
                {"pairs", pairs},
@@ -223,81 +168,56 @@ Json side_json(const Side& side) {
   return {{"source", side.source}, {"runs", runs}, {"programs", programs}, {"left_out", side.left_out}};
 }
 
-}  // namespace
-
-void add_record(Side& side, const std::string& label, const Json& record, const Json& rung) {
-  std::string why = why_no_number(record);
-  if (why.empty() && !rung.is_null() && rung.at("status") != "measured") {
-    why = fmt::format("its rung is {}: {}", rung.at("status").get<std::string>(), rung.at("reason").get<std::string>());
-  }
-  if (!why.empty()) {
-    side.left_out.push_back(fmt::format("{}: {}", record.at("id").get<std::string>(), why));
-    return;
-  }
-  (void)run_data(record);  // throws for one that contradicts itself
-  const std::string hash = hash_of(record);
-  const auto arm = std::ranges::find_if(
-      side.arms, [&](const Arm& other) { return other.label == label && hash_of(other.records.front()) == hash; });
-  if (arm == side.arms.end()) {
-    side.arms.push_back({label, {record}});
-  } else {
-    arm->records.push_back(record);
-  }
-}
-
-Side read_side(const fs::path& path) {
-  Side side{.source = path.string(), .arms = {}, .left_out = {}};
-  if (fs::is_directory(path) && !fs::exists(path / "plan.json")) {
-    add_records(side, path);
-  } else if (fs::is_directory(path) || path.filename() == "study.json" || is_packed_study(path)) {
-    add_study(side, StudyPlace(path).folder());
-  } else if (const Json record = harness::read_any_json(path); harness::kind_of(record) == "baseline") {
-    side.arms.push_back(read_baseline(path));
-  } else {
-    harness::check_schema(record, "record", path.string());
-    add_record(side, label_of(record), record);
-  }
-  if (side.arms.empty()) {
-    throw std::invalid_argument(fmt::format("{}: no record of a run that is a number{}", path.string(),
-                                            side.left_out.empty() ? "" : ": " + side.left_out.front()));
-  }
-  return side;
-}
-
-Json compare_sides(const Side& base, const Side& head, const CompareOptions& options) {
-  std::vector<const Arm*> of_base, of_head;
-  for (const Arm& arm : base.arms) of_base.push_back(&arm);
-  for (const Arm& arm : head.arms) of_head.push_back(&arm);
+struct Matched {
   std::vector<Match> matches;
-  const auto same_recipe = [](const Arm& a, const Arm& b) {
-    return recipe_of(a.records.front()) == recipe_of(b.records.front());
+  std::vector<const Arm*> base, head;  // the others
+};
+
+// By recipe and size, then by recipe alone; where each side has one arm only, those two.
+Matched match(const Side& base, const Side& head) {
+  Matched result;
+  for (const Arm& arm : base.arms) result.base.push_back(&arm);
+  for (const Arm& arm : head.arms) result.head.push_back(&arm);
+  const auto match_where = [&](auto same) { match_by(same, result.base, result.head, result.matches); };
+  if (base.arms.size() == 1 && head.arms.size() == 1) {
+    match_where([](const Arm&, const Arm&) { return true; });
+    return result;
+  }
+  const auto same_work = [](const Arm& a, const Arm& b) {
+    return recipe_hash_of(a.records.front()) == recipe_hash_of(b.records.front());
   };
-  if (of_base.size() == 1 && of_head.size() == 1) {
-    match_by([](const Arm&, const Arm&) { return true; }, of_base, of_head, matches);
-  } else {
-    const auto same_work = [](const Arm& a, const Arm& b) {
-      return hash_of(a.records.front()) == hash_of(b.records.front());
-    };
-    match_by([&](const Arm& a, const Arm& b) { return same_work(a, b) && a.label == b.label; }, of_base, of_head,
-             matches);
-    match_by(same_work, of_base, of_head, matches);
-    match_by(same_recipe, of_base, of_head, matches);
-  }
-  if (matches.empty()) {
-    throw std::invalid_argument(
-        fmt::format("{} and {} have no recipe in common; two single records are compared whatever their recipes",
-                    base.source, head.source));
-  }
+  match_where([&](const Arm& a, const Arm& b) { return same_work(a, b) && a.label == b.label; });
+  match_where(same_work);
+  match_where([](const Arm& a, const Arm& b) { return recipe_of(a.records.front()) == recipe_of(b.records.front()); });
+  return result;
+}
+
+// In what the records' circumstances differ, within a match.
+std::vector<std::string> differing_circumstances(const std::vector<Match>& matches) {
   std::vector<std::string> differing;
   for (const auto& [a, b] : matches) {
+    const Json setting = setting_of(a->records.front());
     for (const Arm* arm : {a, b}) {
       for (const Json& record : arm->records) {
-        for (std::string& line : differences(setting_of(a->records.front()), setting_of(record))) {
+        for (std::string& line : differences(setting, setting_of(record))) {
           if (std::ranges::find(differing, line) == differing.end()) differing.push_back(std::move(line));
         }
       }
     }
   }
+  return differing;
+}
+
+}  // namespace
+
+Json compare_sides(const Side& base, const Side& head, const CompareOptions& options) {
+  const Matched matched = match(base, head);
+  if (matched.matches.empty()) {
+    throw std::invalid_argument(
+        fmt::format("{} and {} have no recipe in common; two single records are compared whatever their recipes",
+                    base.source, head.source));
+  }
+  const std::vector<std::string> differing = differing_circumstances(matched.matches);
   if (!differing.empty() && !options.force) {
     throw harness::Unfit(
         fmt::format("{} and {} were measured under different circumstances ({}); --force compares them "
@@ -305,11 +225,11 @@ Json compare_sides(const Side& base, const Side& head, const CompareOptions& opt
                     base.source, head.source, fmt::join(differing, "; ")));
   }
   Json warnings = Json::array(), entries = Json::array(), unmatched = Json::array();
-  for (const auto& [a, b] : matches) entries.push_back(entry(*a, *b, options));
+  for (const auto& [a, b] : matched.matches) entries.push_back(entry(*a, *b, options));
   const auto is_by_sessions = [](const Json& entry) { return !entry.at("sessions").is_null(); };
   if (!options.interleaved && !std::ranges::all_of(entries, is_by_sessions)) warnings.push_back(not_interleaved);
-  for (const Arm* arm : of_base) unmatched.push_back({{"side", "base"}, {"label", arm->label}});
-  for (const Arm* arm : of_head) unmatched.push_back({{"side", "head"}, {"label", arm->label}});
+  for (const Arm* arm : matched.base) unmatched.push_back({{"side", "base"}, {"label", arm->label}});
+  for (const Arm* arm : matched.head) unmatched.push_back({{"side", "head"}, {"label", arm->label}});
   return {{"kind", "comparison"},
           {"schema_version", 1},
           {"created", harness::utc_now()},

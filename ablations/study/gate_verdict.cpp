@@ -32,6 +32,9 @@ std::string short_name(const fs::path& program) {
   return (program.parent_path().filename() / program.filename()).string();
 }
 
+// Not against a stored baseline.
+bool is_side_by_side(const Plan& plan) { return plan.rungs.back().against.has_value(); }
+
 Measurements read_measurements(const Plan& plan, const fs::path& folder) {
   Measurements read;
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
@@ -81,7 +84,7 @@ Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry)
   if (!entry.at("sessions").is_null()) {
     return {{"floor", harness::noise_floor_of_sessions(base->sessions)}, {"source", "sessions"}};
   }
-  if (!plan.rungs.back().against) return nullptr;
+  if (!is_side_by_side(plan)) return nullptr;
   const fs::path file = noise_file(plan.gate->baselines, head->records.front());
   if (fs::exists(file) && other_circumstances(file, "noise", head->records.front()).empty()) {
     return {{"floor", floor_at(harness::read_json(file, "noise"), pairs)}, {"source", "calibration"}};
@@ -243,67 +246,79 @@ std::vector<KeptFile> floors_to_keep(const Plan& plan, const fs::path& folder, c
   return files;
 }
 
+// What is said so far: a verdict with its reasons, or none yet.
+struct Said {
+  std::string verdict;
+  Json reasons = Json::array();
+};
+
+// Whether there is anything to compare. Against a baseline, `measured` gets it for its base.
+Said said_before_comparing(const Plan& plan, Measurements& measured) {
+  const auto say = [](const std::string& verdict, const std::string& reason) {
+    return Said{.verdict = verdict, .reasons = Json::array({reason})};
+  };
+  if (!measured.base_faults.empty()) return say("UNFIT", "base " + measured.base_faults.front());
+  if (!measured.head_faults.empty()) {
+    return say(plan.gate->calibrates ? "UNFIT" : "FAILED", "head " + measured.head_faults.front());
+  }
+  if (is_side_by_side(plan)) return {};
+  for (const Arm& arm : measured.head.arms) {
+    const Json& record = arm.records.front();
+    const fs::path file = baseline_file(plan.gate->baselines, record);
+    if (!fs::exists(file)) continue;
+    // One of other circumstances is compared with by force; --save puts a new one in its place.
+    if (plan.gate->saves && !plan.gate->force && !other_circumstances(file, "baseline", record).empty()) continue;
+    measured.base.arms.push_back(read_baseline(file));
+  }
+  measured.base.source = fs::path(plan.gate->baselines).filename().string();
+  if (!measured.base.arms.empty()) return {};
+  if (plan.gate->saves) return {.verdict = "SAVED"};
+  return say("UNFIT", "there is no baseline in " + plan.gate->baselines);
+}
+
+// What a calibration makes of a verdict.
+Said said_of_itself(const Said& said) {
+  if (said.verdict == "UNFIT") return said;
+  if (said.verdict != "REGRESSION" && said.verdict != "IMPROVEMENT") return {.verdict = "CALIBRATED"};
+  Said unfit{.verdict = "UNFIT", .reasons = said.reasons};
+  unfit.reasons.push_back(
+      "the program differs from itself by more than the least effect: no noise floor is made of that");
+  return unfit;
+}
+
 }  // namespace
 
 Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool topped_up) {
   Measurements measured = read_measurements(plan, folder);
-  const bool side_by_side = plan.rungs.back().against.has_value();
-  Json reasons = Json::array(), warnings = Json::array(), noise = Json::array(), comparison;
-  std::string verdict;
-  if (!measured.base_faults.empty()) {
-    verdict = "UNFIT";
-    reasons.push_back("base " + measured.base_faults.front());
-  } else if (!measured.head_faults.empty()) {
-    verdict = plan.gate->calibrates ? "UNFIT" : "FAILED";
-    reasons.push_back("head " + measured.head_faults.front());
-  } else if (!side_by_side) {
-    for (const Arm& arm : measured.head.arms) {
-      const Json& record = arm.records.front();
-      const fs::path file = baseline_file(plan.gate->baselines, record);
-      if (!fs::exists(file)) continue;
-      // One of other circumstances is compared with by force; --save puts a new one in its place.
-      if (plan.gate->saves && !plan.gate->force && !other_circumstances(file, "baseline", record).empty()) continue;
-      measured.base.arms.push_back(read_baseline(file));
-    }
-    measured.base.source = fs::path(plan.gate->baselines).filename().string();
-    if (measured.base.arms.empty()) {
-      verdict = plan.gate->saves ? "SAVED" : "UNFIT";
-      if (!plan.gate->saves) reasons.push_back("there is no baseline in " + plan.gate->baselines);
-    }
-  }
-  if (verdict.empty()) {
+  Json warnings = Json::array(), noise = Json::array(), comparison;
+  Said said = said_before_comparing(plan, measured);
+  if (said.verdict.empty()) {
     comparison = compare_sides(measured.base, measured.head,
                                {.min_effect = plan.gate->min_effect,
                                 .force = plan.gate->force || plan.gate->calibrates,
                                 .interleaved = true});  // or the gate itself warns
-    verdict = judge(comparison, reasons);
+    said.verdict = judge(comparison, said.reasons);
     for (const Json& entry : comparison.at("entries")) {
       noise.push_back(noise_of(plan, measured, entry));
       if (!plan.gate->calibrates) warn(plan, measured, entry, noise.back(), warnings);
     }
     const auto knows_sessions = [](const Json& entry) { return !entry.at("sessions").is_null(); };
-    if (side_by_side ? is_blocked(plan) : !std::ranges::all_of(comparison.at("entries"), knows_sessions)) {
+    if (is_side_by_side(plan) ? is_blocked(plan) : !std::ranges::all_of(comparison.at("entries"), knows_sessions)) {
       warnings.push_back(not_interleaved);
     }
   }
   warn_of_disturbed(measured, warnings);
-  if (plan.gate->calibrates && (verdict == "REGRESSION" || verdict == "IMPROVEMENT")) {
-    verdict = "UNFIT";
-    reasons.push_back("the program differs from itself by more than the least effect: no noise floor is made of that");
-  } else if (plan.gate->calibrates && verdict != "UNFIT") {
-    verdict = "CALIBRATED";
-    reasons = Json::array();
-  }
+  if (plan.gate->calibrates) said = said_of_itself(said);
   Judgement judgement{.verdict = {{"kind", "gate"},
                                   {"schema_version", 1},
                                   {"created", harness::utc_now()},
-                                  {"verdict", verdict},
-                                  {"exit_status", exit_status(verdict)},
-                                  {"against", side_by_side ? "program" : "baseline"},
+                                  {"verdict", said.verdict},
+                                  {"exit_status", exit_status(said.verdict)},
+                                  {"against", is_side_by_side(plan) ? "program" : "baseline"},
                                   {"pairs", pairs},
                                   {"topped_up", topped_up},
                                   {"min_effect", plan.gate->min_effect},
-                                  {"reasons", reasons},
+                                  {"reasons", said.reasons},
                                   {"warnings", warnings},
                                   {"noise", noise},
                                   {"calibration", Json::array()},
@@ -311,9 +326,9 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
                                   {"added_to", Json::array()},
                                   {"comparison", comparison}},
                       .files = {}};
-  if (verdict == "CALIBRATED") {
+  if (said.verdict == "CALIBRATED") {
     judgement.files = floors_to_keep(plan, folder, measured, judgement.verdict);
-  } else if (verdict != "FAILED" && verdict != "UNFIT") {
+  } else if (said.verdict != "FAILED" && said.verdict != "UNFIT") {
     judgement.files = files_to_keep(plan, folder, measured.head, judgement.verdict);
   }
   return judgement;

@@ -3,6 +3,7 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/study/measured.h"
+#include "harness/json_file.h"
 
 #include <cstdint>
 #include <optional>

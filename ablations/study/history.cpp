@@ -1,6 +1,7 @@
 #include "ablations/study/history.h"
 
 #include "ablations/run/setting.h"
+#include "ablations/run/study_folder.h"
 #include "ablations/study/study_place.h"
 #include "harness/change_points.h"
 #include "harness/utc.h"
@@ -31,15 +32,14 @@ bool is_time(const std::string& text) {
 
 Json records_of(const Json& study) {
   Json records = Json::object();
-  const Json hashes = study.value("hashes", Json::object());
-  for (const auto& [file, sha256] : hashes.items()) {
+  for (const auto& [file, sha256] : study.at("hashes").items()) {
     if (file.starts_with("records/")) records[file] = sha256;
   }
   return records;
 }
 
 // Whether they hold the same measurements: a record in common. An id and a moment are no proof, for two machines may
-// begin in the same second; they are all there is in studies from before there were hashes.
+// begin in the same second; they are all there is in studies without records.
 bool are_of_one_study(const Json& study, const Json& other) {
   if (study.at("id") != other.at("id")) return false;
   const Json records = records_of(study), others = records_of(other);
@@ -52,12 +52,27 @@ bool are_of_one_study(const Json& study, const Json& other) {
 
 // Why the rung's time is not known, or not for good; empty where it is.
 std::string fault_of(const Json& study, const Json& rung) {
-  const std::string status = rung.at("status"), reason = rung.value("reason", "");
+  const std::string status = rung.at("status"), reason = rung.at("reason");
   if (status != "measured") return status + (reason.empty() ? "" : ": " + reason);
-  const auto missing = std::ranges::count_if(study.value("runs", Json::array()), [&](const Json& run) {
+  const auto missing = std::ranges::count_if(study.at("runs"), [&](const Json& run) {
     return run.at("rung") == rung.at("index") && run.at("status") == "missing";
   });
   return missing == 0 ? "" : fmt::format("{} of its runs {} missing", missing, missing == 1 ? "is" : "are");
+}
+
+std::optional<harness::Estimate> ms_per_step(const Json& rung) {
+  const Json& ms = rung.at("ms_per_step");
+  if (rung.at("status") != "measured" || ms.is_null()) return std::nullopt;
+  harness::Estimate estimate{.center = ms.at("median"), .interval = {}};
+  const Json &lo = ms.at("lo"), &hi = ms.at("hi");
+  if (!lo.is_null() && !hi.is_null()) estimate.interval = harness::Interval{lo.get<double>(), hi.get<double>()};
+  return estimate;
+}
+
+// A file may say anything.
+bool are_times(const harness::Estimate& ms) {
+  const auto& interval = ms.interval;
+  return ms.center >= 1e-6 && ms.center <= 1e12 && (!interval || (interval->lo >= 0 && interval->hi >= interval->lo));
 }
 
 bool are_of_one_file(const HistoryPoint& point, const HistoryPoint& other) {
@@ -108,12 +123,64 @@ std::string method(double min_effect) {
       100 * min_effect);
 }
 
+// What there is in a folder and below.
+struct Found {
+  std::vector<std::pair<std::string, Json>> studies;  // by name
+  Json skipped = Json::array();
+  std::vector<std::string> notes;
+  bool any_file = false;
+};
+
+// Of copies, and of shards and what they were merged into, the one with the most runs counts.
+void add_study(Found& found, const std::string& name, Json study) {
+  const auto runs = [](const Json& of) { return of.at("plan").at("runs_ok").get<double>(); };
+  const auto note = [&](const std::string& copy, const std::string& counted) {
+    found.notes.push_back(fmt::format("{}: the same study as {}, counted once", copy, counted));
+  };
+  const auto larger = std::ranges::find_if(found.studies, [&](const auto& other) {
+    return are_of_one_study(study, other.second) && runs(other.second) >= runs(study);
+  });
+  if (larger != found.studies.end()) {
+    note(name, larger->first);
+    return;
+  }
+  std::erase_if(found.studies, [&](const auto& other) {
+    if (!are_of_one_study(study, other.second)) return false;
+    note(other.first, name);
+    return true;
+  });
+  found.studies.emplace_back(name, std::move(study));
+}
+
+Found find_studies(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw std::invalid_argument(
+        fmt::format("{}: {}", folder.string(), fs::exists(folder) ? "not a folder" : "no such file or folder"));
+  }
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
+    const bool is_study = entry.path().filename() == study_file || is_packed_study(entry.path());
+    if (is_study && !entry.is_directory()) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  Found found;
+  found.any_file = !files.empty();
+  for (const fs::path& file : files) {
+    const std::string name = as_utf8(file.lexically_relative(folder).string());
+    try {
+      add_study(found, name, harness::read_json(file, "study"));
+    } catch (const std::exception& error) {
+      found.skipped.push_back({{"file", name}, {"reason", as_utf8(error.what())}});
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 void add_points(const Json& study, const std::string& file, std::vector<HistoryPoint>& points,
                 std::vector<std::string>& notes) {
-  const Json finished = study.value("finished", Json());
-  const std::string field = finished.is_null() ? "created" : "finished";
+  const std::string field = study.at("finished").is_null() ? "created" : "finished";
   const std::string time = study.at(field);
   if (!is_time(time)) {
     throw std::invalid_argument(
@@ -121,39 +188,34 @@ void add_points(const Json& study, const std::string& file, std::vector<HistoryP
   }
   const Json& environment = study.at("environment");
   const Json& planned = study.at("workload");
-  const Json plan{study.at("ladder").at("name"), study.value("mode", "cumulative"),
-                  study.value("swept", ""),      planned.at("model"),
-                  planned.at("batch"),           planned.at("context"),
-                  planned.at("accumulation")};
+  const Json plan{study.at("ladder").at("name"), study.at("mode"),      study.value("swept", ""),  planned.at("model"),
+                  planned.at("batch"),           planned.at("context"), planned.at("accumulation")};
   for (const Json& rung : study.at("rungs")) {
     const bool was_planned = rung.at("status") != "not_applicable" && rung.at("status") != "not_measured";
     if (rung.contains("peer") || !was_planned) continue;
     const std::string title = rung.at("title");
     Json workload = planned;
     if (rung.contains("workload")) workload.update(rung.at("workload"));  // in a sweep
-    const bool has_time = rung.at("status") == "measured" && !rung.at("ms_per_step").is_null();
-    const Json ms = has_time ? rung.at("ms_per_step") : Json{{"median", 0}, {"lo", nullptr}, {"hi", nullptr}};
+    const std::optional<harness::Estimate> ms = ms_per_step(rung);
+    if (ms && !are_times(*ms)) {
+      notes.push_back(fmt::format("{}: rung \"{}\" is left out: its ms_per_step are no times", file, title));
+      continue;
+    }
     // The environment has no schema; what is not what it should be is not known.
     const Json commit = environment.value("git_commit", Json()), dirty = environment.value("git_dirty", Json());
     HistoryPoint point{.study = study.at("id"),
                        .file = file,
                        .time = time,
                        .ladder = study.at("ladder").at("name"),
-                       .label = rung.value("label", rung.at("index") == 0 ? title : "+ " + title),
+                       .label = rung.at("label"),
                        .plan = plan.dump(),
                        .setting = setting_of(environment, workload, rung.at("recipe")),
                        .recipe_hash = "",
                        .git_commit = commit.is_string() ? commit : Json(),
                        .git_dirty = dirty.is_boolean() ? dirty : Json(),
                        .fault = fault_of(study, rung),
-                       .median = ms.at("median"),
-                       .lo = ms.at("lo").is_null() || ms.at("hi").is_null() ? 0 : ms.at("lo").get<double>(),
-                       .hi = ms.at("lo").is_null() || ms.at("hi").is_null() ? 0 : ms.at("hi").get<double>(),
+                       .ms_per_step = ms,
                        .disturbed = rung.contains("flags")};
-    if (has_time && (point.median < 1e-6 || point.median > 1e12 || point.lo < 0 || point.hi < point.lo)) {
-      notes.push_back(fmt::format("{}: rung \"{}\" is left out: its ms_per_step are no times", file, title));
-      continue;
-    }
     try {
       point.recipe_hash = recipe_hash(rung.at("recipe"), workload);
     } catch (const std::invalid_argument& error) {
@@ -187,8 +249,8 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points) {
     Line& line = lines[key];
     line.in_newest = line.in_newest || are_of_one_file(point, *newest.at(plan_on_device(point)));
     // Two rungs of one study may have the same recipe, in a factorial design for instance: the first time counts.
-    if (!line.last || !are_of_one_file(point, *line.last) || line.last->median == 0) line.last = point;
-    if (point.median == 0) continue;
+    if (!line.last || !are_of_one_file(point, *line.last) || !line.last->ms_per_step) line.last = point;
+    if (!point.ms_per_step) continue;
     auto series = std::ranges::find_if(line.series,
                                        [&](const Series& one) { return one.points.front().setting == point.setting; });
     if (series == line.series.end()) {
@@ -219,69 +281,34 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points) {
 }
 
 Json history_of(const fs::path& folder, double min_effect) {
-  if (!fs::is_directory(folder)) {
-    throw std::invalid_argument(
-        fmt::format("{}: {}", folder.string(), fs::exists(folder) ? "not a folder" : "no such file or folder"));
-  }
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
-    const bool is_study = entry.path().filename() == "study.json" || is_packed_study(entry.path());
-    if (is_study && !entry.is_directory()) files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  Json skipped = Json::array();
-  std::vector<std::string> notes;
-  std::vector<std::pair<std::string, Json>> studies;  // by name
-  for (const fs::path& file : files) {
-    const std::string name = as_utf8(file.lexically_relative(folder).string());
-    try {
-      Json study = harness::read_json(file, "study");
-      // Of copies, and of shards and what they were merged into, the one with the most runs counts.
-      const auto runs = [](const Json& of) { return of.at("plan").at("runs_ok").get<double>(); };
-      const auto larger = std::ranges::find_if(studies, [&](const auto& other) {
-        return are_of_one_study(study, other.second) && runs(other.second) >= runs(study);
-      });
-      if (larger != studies.end()) {
-        notes.push_back(fmt::format("{}: the same study as {}, counted once", name, larger->first));
-        continue;
-      }
-      std::erase_if(studies, [&](const auto& other) {
-        if (!are_of_one_study(study, other.second)) return false;
-        notes.push_back(fmt::format("{}: the same study as {}, counted once", other.first, name));
-        return true;
-      });
-      studies.emplace_back(name, std::move(study));
-    } catch (const std::exception& error) {
-      skipped.push_back({{"file", name}, {"reason", as_utf8(error.what())}});
-    }
-  }
+  Found found = find_studies(folder);
   std::vector<HistoryPoint> points;
   size_t read = 0;
-  for (const auto& [name, study] : studies) {
+  for (const auto& [name, study] : found.studies) {
     try {
-      add_points(study, name, points, notes);
+      add_points(study, name, points, found.notes);
       ++read;
     } catch (const std::invalid_argument& error) {
-      skipped.push_back({{"file", name}, {"reason", as_utf8(error.what())}});
+      found.skipped.push_back({{"file", name}, {"reason", as_utf8(error.what())}});
     }
   }
   const std::vector<Series> all = series_of(std::move(points));
   if (all.empty()) {
-    const std::string why = files.empty() ? "no study.json or NAME.study.json in it or below"
-                            : read == 0
-                                ? "none of its studies can be read: " + skipped.at(0).at("reason").get<std::string>()
-                                : "no study in it has a measured rung that can be used";
+    const std::string why =
+        !found.any_file ? "no study.json or NAME.study.json in it or below"
+        : read == 0     ? "none of its studies can be read: " + found.skipped.at(0).at("reason").get<std::string>()
+                        : "no study in it has a measured rung that can be used";
     throw std::invalid_argument(fmt::format("{}: {}; `ladder ablate` makes studies", folder.string(), why));
   }
-  for (const Series& one : all) add_note(one, notes);
+  for (const Series& one : all) add_note(one, found.notes);
   const Json series = series_json(all, min_effect);
   const auto count = [&](auto holds) { return std::ranges::count_if(series, holds); };
   const auto slower = count([](const Json& one) { return one.at("current") == true && one.at("verdict") == "slower"; });
   const auto missed = count([](const Json& one) { return !one.at("missed").is_null(); });
-  return {{"kind", "history"},  {"schema_version", 1},      {"created", harness::utc_now()},
-          {"studies", read},    {"min_effect", min_effect}, {"finding", finding(series, slower, missed)},
-          {"slower", slower},   {"missed", missed},         {"method", method(min_effect)},
-          {"skipped", skipped}, {"notes", notes},           {"series", series}};
+  return {{"kind", "history"},        {"schema_version", 1},      {"created", harness::utc_now()},
+          {"studies", read},          {"min_effect", min_effect}, {"finding", finding(series, slower, missed)},
+          {"slower", slower},         {"missed", missed},         {"method", method(min_effect)},
+          {"skipped", found.skipped}, {"notes", found.notes},     {"series", series}};
 }
 
 }  // namespace ablations

@@ -7,6 +7,7 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/study/measured.h"
+#include "harness/json_file.h"
 
 namespace ablations {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
+#include "harness/json_file.h"
 
 #include <filesystem>
 #include <map>

@@ -4,6 +4,7 @@
 #include "ablations/plan/plan.h"
 #include "ablations/study/attribution.h"
 #include "ablations/study/measured.h"
+#include "harness/json_file.h"
 #include "harness/stats.h"
 
 #include <string>

@@ -58,7 +58,6 @@ Json sealed(Json study, const fs::path& folder) {
 
 std::vector<Finding> changed_files(const Json& study, const std::map<std::string, std::string>& now) {
   std::vector<Finding> findings;
-  if (!study.contains("hashes")) return findings;
   const auto then = study.at("hashes").get<std::map<std::string, std::string>>();
   for (const auto& [name, hash] : then) {
     const auto found = now.find(name);
@@ -81,7 +80,7 @@ std::vector<Finding> edits_since(const Plan& plan, const fs::path& folder) {
   } catch (const std::exception&) {
     return {};
   }
-  const auto then = study.value("hashes", std::map<std::string, std::string>{}), now = hashes_of(folder);
+  const auto then = study.at("hashes").get<std::map<std::string, std::string>>(), now = hashes_of(folder);
   const auto name_of = [&](const fs::path& file) { return file.lexically_relative(folder).string(); };
   std::map<std::string, std::string> again;  // records that may be made again, and the name under which the first stays
   for (const PlannedRun& run : plan.runs) {

@@ -33,7 +33,7 @@ std::string own_sha256(harness::Json study);
 // The study with its `hashes` and its own `sha256`. Throws std::invalid_argument for a file that cannot be read.
 harness::Json sealed(harness::Json study, const std::filesystem::path& folder);
 
-// Files that are gone, new or changed since the study was sealed. None for a study without hashes.
+// Files that are gone, new or changed since the study was sealed.
 std::vector<Finding> changed_files(const harness::Json& study, const std::map<std::string, std::string>& now);
 
 // The same of a folder's study.json, without what going on with the study does: new files, and records in place of

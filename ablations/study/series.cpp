@@ -144,10 +144,12 @@ std::vector<SeriesVerdict> verdicts_of(std::span<const harness::Changes> family,
 
 namespace {
 
+double ms_of(const HistoryPoint& point) { return point.ms_per_step->center; }
+
 Json described(const Series& one, const harness::Changes& changes, const SeriesVerdict& verdict, double min_effect) {
   const std::vector<HistoryPoint>& points = one.points;
   const HistoryPoint& latest = points.back();
-  const auto best = std::ranges::min_element(points, {}, &HistoryPoint::median);
+  const auto best = std::ranges::min_element(points, {}, ms_of);
   Json series{{"device_slug", device_slug(latest.setting)},
               {"recipe_hash", latest.recipe_hash},
               {"label", latest.label},
@@ -160,8 +162,8 @@ Json described(const Series& one, const harness::Changes& changes, const SeriesV
               {"left_out", one.left_out},
               {"points", Json::array()},
               {"best", best - points.begin()},
-              {"against_first", latest.median / points.front().median},
-              {"against_best", latest.median / best->median},
+              {"against_first", ms_of(latest) / ms_of(points.front())},
+              {"against_best", ms_of(latest) / ms_of(*best)},
               {"steps", Json::array()},
               {"drift", nullptr},
               {"slowdown", nullptr},
@@ -174,15 +176,15 @@ Json described(const Series& one, const harness::Changes& changes, const SeriesV
   }
   for (size_t i = 0; i < points.size(); ++i) {
     const HistoryPoint& point = points[i];
-    const bool single = point.lo == 0;
+    const auto& interval = point.ms_per_step->interval;
     series["points"].push_back({{"study", point.study},
                                 {"file", point.file},
                                 {"time", point.time},
                                 {"git_commit", point.git_commit},
                                 {"git_dirty", point.git_dirty},
-                                {"median", point.median},
-                                {"lo", single ? Json() : Json(point.lo)},
-                                {"hi", single ? Json() : Json(point.hi)},
+                                {"median", ms_of(point)},
+                                {"lo", interval ? Json(interval->lo) : Json()},
+                                {"hi", interval ? Json(interval->hi) : Json()},
                                 {"level", std::exp(changes.level[i])},
                                 {"disturbed", point.disturbed}});
   }
@@ -212,7 +214,7 @@ Json series_json(const std::vector<Series>& all, double min_effect) {
     std::vector<harness::Changes> family;
     for (const size_t i : members) {
       std::vector<double> logarithms;
-      for (const HistoryPoint& point : all[i].points) logarithms.push_back(std::log(point.median));
+      for (const HistoryPoint& point : all[i].points) logarithms.push_back(std::log(ms_of(point)));
       family.push_back(harness::find_changes(logarithms, members.size()));
     }
     const std::vector<SeriesVerdict> verdicts = verdicts_of(family, min_effect);

@@ -3,6 +3,7 @@
 
 #include "harness/change_points.h"
 #include "harness/json_file.h"
+#include "harness/stats.h"
 
 #include <cstddef>
 #include <optional>
@@ -21,7 +22,7 @@ struct HistoryPoint {
   std::string recipe_hash;
   harness::Json git_commit, git_dirty;  // as in the environment; null where it does not say
   std::string fault;                    // "failed: exit 7", "2 of its runs are missing"; empty: measured in full
-  double median, lo, hi;                // ms per step; lo and hi are 0 where a single run has no interval; all: no time
+  std::optional<harness::Estimate> ms_per_step;  // none: it has no time
   bool disturbed;
 };
 

@@ -29,13 +29,10 @@ using harness::Json;
 
 namespace {
 
-enum class Missing { is_a_difference, is_older };
-
 // Everything in which `stored` is not `expected`, by JSON pointer. Numbers may differ by a share of `tolerance`.
 class Comparison {
  public:
-  Comparison(std::string file, Missing missing, double tolerance = 0)
-      : file_(std::move(file)), missing_(missing), tolerance_(tolerance) {}
+  explicit Comparison(std::string file, double tolerance = 0) : file_(std::move(file)), tolerance_(tolerance) {}
 
   void compare(const Json& stored, const Json& expected, const std::string& field) {
     if (stored.is_object() && expected.is_object()) {
@@ -43,7 +40,7 @@ class Comparison {
         const std::string inner = field + (Json::json_pointer() / key).to_string();
         if (stored.contains(key)) {
           compare(stored.at(key), value, inner);
-        } else if (missing_ == Missing::is_a_difference) {
+        } else {
           findings.push_back({file_, inner, "nothing", dumped(value)});
         }
       }
@@ -79,7 +76,6 @@ class Comparison {
   }
 
   std::string file_;
-  Missing missing_;
   double tolerance_;
 };
 
@@ -108,7 +104,7 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
              "a time and a count for each step, and timed steps"}};
   }
   // The peer's is Python's, which rounds in another order.
-  Comparison summary(name, Missing::is_a_difference, peer ? 1e-12 : 0);
+  Comparison summary(name, peer ? 1e-12 : 0);
   summary.compare(record.at("summary"),
                   summary_of(std::span(step_ms).subspan(warmup), workload.at("tokens_per_step").get<int64_t>()),
                   "/summary");
@@ -125,7 +121,7 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
         {name, has_device ? "/timing/device_ms" : "/timing/window_ms", dumped(whole_ms), dumped(steps_ms)});
   }
 
-  Comparison rest(name, Missing::is_older);
+  Comparison rest(name);
   RunOptions options = options_of(record, name);
   options.data = workload.at("data").at("source").get<std::string>();
   rest.compare(workload,
@@ -181,20 +177,15 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
 }
 
 std::vector<Finding> compare(const Json& study, const Recomputed& recomputed) {
-  const bool is_sealed = study.contains("sha256") || study.contains("hashes");
   std::vector<Finding> findings = changed_files(study, recomputed.hashes);
-  Comparison comparison(study_file, is_sealed ? Missing::is_a_difference : Missing::is_older);
+  Comparison comparison(study_file);
   Json stored = study;
   stored.erase("sha256");
   stored.erase("hashes");
   comparison.compare(stored, recomputed.study, "");
   append(findings, std::move(comparison.findings));
-  if (is_sealed) {
-    const std::string sha256 = own_sha256(study);
-    if (const Json given = study.value("sha256", Json()); given != sha256) {
-      findings.push_back({study_file, "/sha256", dumped(given), dumped(sha256)});
-    }
-    if (!study.contains("hashes")) findings.push_back({study_file, "/hashes", "nothing", "the hashes of its files"});
+  if (const std::string sha256 = own_sha256(study); study.at("sha256") != sha256) {
+    findings.push_back({study_file, "/sha256", dumped(study.at("sha256")), dumped(sha256)});
   }
   return findings;
 }
@@ -211,9 +202,8 @@ Verification verify_study(const fs::path& folder) {
   Json study;
   try {
     study = harness::parse_json(text, study_file);
-    verification.sealed = study.contains("sha256") || study.contains("hashes");
-    append(verification.findings, changed_files(study, hashes_of(folder)));
     harness::check_schema(study, "study", study_file);
+    append(verification.findings, changed_files(study, hashes_of(folder)));  // should nothing else be readable
     const Json commit = study.at("environment").value("git_commit", Json());
     if (commit != harness::environment().at("git_commit")) verification.made_by = dumped(commit);
     const Recomputed recomputed = recompute(folder, study);

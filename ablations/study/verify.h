@@ -25,13 +25,12 @@ struct Recomputed {
 // `stored`: the study.json, for the environment of a study that has no records.
 Recomputed recompute(const std::filesystem::path& folder, const harness::Json& stored);
 
-// Where study.json differs from what it must say. A study from before hashes may lack fields that are computed today.
+// Where study.json differs from what it must say.
 std::vector<Finding> compare(const harness::Json& study, const Recomputed& recomputed);
 
 struct Verification {
   std::vector<Finding> findings;
   std::vector<std::string> unchecked;  // in words
-  bool sealed = false;                 // study.json has hashes
   std::string made_by;                 // the program's commit, where it is another one than this
   size_t records = 0, files = 0, values = 0;
 };

@@ -40,7 +40,7 @@ def plan(tokens):
                 "ladder": {"name": "small", "title": "Small"},
                 "workload": {"model": "tiny", "batch": 2, "context": 32, "accumulation": 1, "seed": 1, "threads": 1,
                              "data": str(tokens), "vocabulary": "unused", "tokens": str(tokens)},
-                "warmup_steps": WARMUP, "timed_steps": TIMED, "repeats": 1, "order_seed": 1, "run_limit_s": 60, "reference": 0,
+                "warmup_steps": WARMUP, "timed_steps": TIMED, "repeats": 1, "order_seed": 1, "run_limit_s": 60, "mode": "cumulative", "reference": 0,
                 "rungs": [rung], "runs": [{"id": "r1-00-start", "rung": 0, "repeat": 0}]}
 
     return make

@@ -5,6 +5,7 @@
 #include "ablations/plan/plan.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
+#include "ablations/study/seal.h"
 #include "harness/environment.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ class PlantedStudy : public testing::Test {
   // What it comes to, of the schema.
   Json study() const {
     Json result = analyse(plan_, folder_);
-    harness::check_schema(result, "study", "the study");
+    harness::check_schema(sealed(result, folder_), "study", "the study");
     return result;
   }
 

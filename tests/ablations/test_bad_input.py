@@ -48,7 +48,7 @@ def plan_document(**workload) -> dict:
             "ladder": {"name": "small", "title": "Small"},
             "workload": {"model": "tiny", "batch": 1, "context": 16, "accumulation": 1, "seed": 1, "threads": 1,
                          "data": "good.bin", "vocabulary": "none.tiktoken", **workload},
-            "warmup_steps": 0, "timed_steps": 1, "repeats": 1, "order_seed": 1, "run_limit_s": 60, "reference": 0,
+            "warmup_steps": 0, "timed_steps": 1, "repeats": 1, "order_seed": 1, "run_limit_s": 60, "mode": "cumulative", "reference": 0,
             "rungs": [rung], "runs": [{"id": "r1-00-start", "rung": 0, "repeat": 0}]}
 
 

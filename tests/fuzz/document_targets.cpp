@@ -2,6 +2,7 @@
 // the program shows what it holds.
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/modes.h"
+#include "ablations/plan/plan_json.h"
 #include "ablations/profile/explain.h"
 #include "ablations/report/compare_table.h"
 #include "ablations/report/export.h"
@@ -14,6 +15,7 @@
 #include "ablations/study/baseline.h"
 #include "ablations/study/compare.h"
 #include "ablations/study/history.h"
+#include "ablations/study/seal.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "fuzz/input.h"
@@ -84,7 +86,7 @@ class Folder {
 
   void analyse(const Plan& plan, std::string_view record) const {
     record_.write(record);
-    const Json study = ablations::analyse(plan, folder_);
+    const Json study = ablations::sealed(ablations::analyse(plan, folder_), folder_);
     // As it is written: a number that JSON has no word for is null there.
     harness::check_schema(Json::parse(study.dump()), "study", "the study");
     check_shown(ablations::study_table(study));

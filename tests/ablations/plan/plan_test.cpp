@@ -1,6 +1,7 @@
 // The order of runs, and plans through JSON.
 #include "ablations/plan/plan.h"
 
+#include "ablations/plan/plan_json.h"
 #include "harness/utc.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,8 @@
 // One plan cut into shards, and what makes two plans the same.
 #include "ablations/plan/shard.h"
 
+#include "ablations/plan/plan_json.h"
+
 #include <gtest/gtest.h>
 
 #include <map>

@@ -2,6 +2,7 @@
 // copy; what is computed from them, and the timeline.
 #include "ablations/profile/trace_summary.h"
 
+#include "ablations/profile/chrome_trace.h"
 #include "ablations/profile/explain.h"
 
 #include <fmt/format.h>

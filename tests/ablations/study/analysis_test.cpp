@@ -1,6 +1,7 @@
 // The verdicts a study comes to from planted records.
 #include "ablations/study/analysis.h"
 
+#include "ablations/plan/plan_json.h"
 #include "ablations/report/table.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"

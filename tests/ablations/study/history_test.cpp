@@ -13,9 +13,13 @@ using namespace ablations;
 using harness::Json;
 
 Json rung(const char* label, double ms, const Json& recipe) {
-  return {{"index", 0},           {"title", label},
-          {"label", label},       {"recipe", recipe},
-          {"status", "measured"}, {"ms_per_step", {{"median", ms}, {"lo", ms * 0.99}, {"hi", ms * 1.01}}}};
+  return {{"index", 0},
+          {"title", label},
+          {"label", label},
+          {"recipe", recipe},
+          {"status", "measured"},
+          {"reason", ""},
+          {"ms_per_step", {{"median", ms}, {"lo", ms * 0.99}, {"hi", ms * 1.01}}}};
 }
 
 const Json float32{{"device", "cpu"}}, bf16{{"device", "cpu"}, {"autocast", "bf16"}};
@@ -26,6 +30,8 @@ Json study(int day, double ms, const Json& recipe = bf16) {
   return {{"id", fmt::format("night-{}", day)},
           {"created", "2026-01-01T00:00:00Z"},
           {"finished", time},
+          {"mode", "cumulative"},
+          {"runs", Json::array()},
           {"ladder", {{"name", "nightly"}}},
           {"workload", {{"model", "tiny"}, {"batch", 2}, {"context", 16}, {"accumulation", 1}}},
           {"environment",

@@ -1,0 +1,18 @@
+// A plan as the document that stands in its study's folder (results/schemas/plan.v1.json).
+#pragma once
+
+#include "ablations/plan/plan.h"
+#include "harness/json_file.h"
+
+#include <string>
+
+namespace ablations {
+
+// The field "ladder" of plans and studies.
+harness::Json ladder_json(const Plan& plan);
+
+harness::Json to_json(const Plan& plan);
+// Throws std::invalid_argument where the document contradicts itself; `where` begins the message.
+Plan plan_from_json(const harness::Json& json, const std::string& where);
+
+}  // namespace ablations
