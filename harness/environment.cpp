@@ -2,6 +2,7 @@
 
 #include "files/files.h"
 #include "files/sha256.h"
+#include "harness/cpu_limit.h"
 #include "version.h"
 
 #include <ATen/Parallel.h>
@@ -12,6 +13,7 @@
 #include <sched.h>
 #include <sys/utsname.h>
 #include <torch/headeronly/version.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -54,7 +56,10 @@ Cpu look_at_cpu() {
     break;
   }
   cpu_set_t allowed;
-  cpu.logical_cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  cpu.online_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  cpu.logical_cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : cpu.online_cores;
+  // Rounded down: one thread too many would have them all stopped in turn.
+  if (const auto limit = cpu_limit()) cpu.logical_cores = std::clamp(static_cast<int>(*limit), 1, cpu.logical_cores);
   return cpu;
 }
 
@@ -130,6 +135,7 @@ nlohmann::json environment() {
   return {
       {"cpu",
        {{"model", machine.cpu.model},
+        {"online_cores", machine.cpu.online_cores},
         {"logical_cores", machine.cpu.logical_cores},
         {"features", machine.cpu.features}}},
       {"gpu", gpu},
@@ -162,9 +168,9 @@ std::string program_version() {
 std::vector<std::string> disturbances() {
   std::vector<std::string> lines;
   const Machine& machine = this_machine();
-  if (const double load = load_average()[0]; load > 0.25 * machine.cpu.logical_cores) {
+  if (const double load = load_average()[0]; load > 0.25 * machine.cpu.online_cores) {
     lines.push_back(fmt::format("load average {:.2f} on {} cores: other work is running; stop it, or wait a minute",
-                                load, machine.cpu.logical_cores));
+                                load, machine.cpu.online_cores));
   }
   const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   if (!governor.empty() && governor != "performance") {

@@ -11,7 +11,8 @@ namespace harness {
 
 struct Cpu {
   std::string model;
-  int logical_cores = 0;              // that this process may use
+  int online_cores = 0;               // of the machine
+  int logical_cores = 0;              // that this process may use: its affinity and its control groups (cpu_limit.h)
   std::vector<std::string> features;  // of those that matter, as /proc/cpuinfo calls them
   [[nodiscard]] bool has(const std::string& feature) const;
 };

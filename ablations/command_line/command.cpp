@@ -122,7 +122,7 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
       0, most_steps);
   add_number(command, "--seed", flags.seed,
              "seed of the initial weights and of where in the text training starts (default 1)", 0, INT64_MAX);
-  add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core)", 1, 4096);
+  add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core it may use)", 1, 4096);
   add_text(command, "--data", flags.data,
            "a UTF-8 text, or a token file (.bin, llm.c's format) (default: Shakespeare's plays)", "FILE");
   add_text(command, "--vocab", flags.vocabulary,

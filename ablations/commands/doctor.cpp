@@ -68,7 +68,10 @@ int doctor(bool json, bool peaks) {
     print_notes(notes);
     return 0;
   }
-  fmt::print("CPU      {}, {} cores{}{}\n", machine.cpu.model, machine.cpu.logical_cores,
+  fmt::print("CPU      {}, {} cores{}{}{}\n", machine.cpu.model, machine.cpu.online_cores,
+             machine.cpu.logical_cores < machine.cpu.online_cores
+                 ? fmt::format(", of which this process may use {}", machine.cpu.logical_cores)
+                 : "",
              machine.cpu.features.empty() ? "" : ": ", fmt::join(machine.cpu.features, " "));
   if (machine.gpu) {
     fmt::print("GPU      {}, compute capability {:.1f}, {:.1f} GiB\n", machine.gpu->name,

@@ -25,7 +25,7 @@ struct RunOptions {
   int64_t positions = 0;  // of the model; 0: as many as it has
   int64_t warmup_steps = 5, timed_steps = 10;
   uint64_t seed = 1;
-  int64_t threads = 0;                     // 0: one for each core
+  int64_t threads = 0;                     // 0: one for each core it may use
   std::filesystem::path data, vocabulary;  // text or token file; needed for text only
   std::filesystem::path tokens;            // the token file made of data, which is then only named
   model::Recipe recipe;

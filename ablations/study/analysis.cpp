@@ -307,7 +307,8 @@ void warn_of_sittings(const Measured& measured, Json& warnings) {
 }
 
 void warn_of_load(const Json& environment, Json& warnings) {
-  const int64_t cores = environment.at("cpu").at("logical_cores");
+  const Json& cpu = environment.at("cpu");
+  const int64_t cores = cpu.contains("online_cores") ? cpu.at("online_cores") : cpu.at("logical_cores");
   const double load = environment.at("load_average").at(0);
   if (load <= 1.5 * static_cast<double>(cores)) return;
   warnings.push_back(
