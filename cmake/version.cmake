@@ -1,9 +1,13 @@
 # Writes version.h with the commit the program is built from; only when it changed, so that nothing is compiled in vain.
+# Sources that lie within another repository, an unpacked archive in somebody's home for instance, have no commit.
 cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND git -C ${SOURCE} rev-parse --show-prefix RESULT_VARIABLE status OUTPUT_VARIABLE prefix
+  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 execute_process(COMMAND git -C ${SOURCE} rev-parse HEAD OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 execute_process(COMMAND git -C ${SOURCE} status --porcelain --untracked-files=no OUTPUT_VARIABLE changes ERROR_QUIET)
-if(NOT commit)
+if(NOT status EQUAL 0 OR prefix OR NOT commit)
   set(commit unknown)
+  set(changes "")
 endif()
 if(changes)
   set(dirty 1)

@@ -172,10 +172,14 @@ def ensure_folder(folder, number, what, gigabytes, make):
             (folder / ".complete").touch()
 
 
+# What would have pip install elsewhere, or nothing. Its index and its proxy are the user's.
+NO_OTHER_PLACE = {"PIP_USER": "0", "PIP_TARGET": "", "PIP_PREFIX": "", "PIP_ROOT": "", "PIP_DRY_RUN": "0"}
+
+
 def run_step(command, lock, **more_environment):
     """Runs a step's program. It holds the lock too: a killed set-up's pip may outlive the set-up."""
     done = subprocess.run(command, stdout=sys.stderr, pass_fds=[lock.fileno()], check=False,
-                          env={**os.environ, "PIP_USER": "0", **more_environment})
+                          env={**os.environ, **NO_OTHER_PLACE, **more_environment})
     if done.returncode != 0:
         raise SetupError(f"`{' '.join(map(str, command))}` failed with status {done.returncode} (its words are "
                          "above); with the network or the package index back, run this again.")
@@ -189,12 +193,20 @@ def pip_install(lock, temporary, *arguments):
     shutil.rmtree(temporary)
 
 
+def check_installed(package):
+    """A pip.conf may say where to, too."""
+    if not package.is_dir():
+        raise SetupError(f"pip has installed nothing in {package.parent}: `python3 -m pip config list` shows a target, "
+                         "prefix or root; take it out, and run this again.")
+
+
 def make_environment(lock):
     folder = environment()
     # The base interpreter, so that an activated environment never becomes the parent of this one.
     run_step([getattr(sys, "_base_executable", sys.executable), "-m", "venv", folder], lock)
     pip_install(lock, folder / "tmp", "-r", REQUIREMENTS)
     site_packages = folder / "lib/python{}.{}/site-packages".format(*sys.version_info)
+    check_installed(site_packages / "torch")
     (folder / "site-packages").symlink_to(site_packages.relative_to(folder))
     link_cuda_libraries(site_packages / "nvidia/cu13")
 
@@ -215,6 +227,7 @@ def make_test_packages(lock):
     folder = test_packages()
     folder.mkdir()
     pip_install(lock, folder / "tmp", "--no-deps", "--target", folder, "-r", TEST_REQUIREMENTS)
+    check_installed(folder / "pytest")
 
 
 def check_python():

@@ -5,7 +5,9 @@
 #include "harness/unfit.h"
 
 #include <c10/util/Exception.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,13 +18,27 @@
 #include <string>
 #include <system_error>
 
+namespace {
+
+// Where the caller has closed 0, 1 or 2, the next file that is opened would get its number, and what is printed.
+void own_standard_descriptors() {
+  int fd = -1;
+  do fd = ::open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const auto fail = [](const char* message, int status) {
     std::fflush(stdout);
     fmt::print(stderr, "ladder: {}\n", files::shortened(files::printable(message), 1000));
     return status;
   };
+  own_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like a full disk, and no death
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, as some programs leave it to what they start, it hides how children end
   try {
     const int status = ablations::run_command_line(argc, argv);
     // What is still in the buffer may find the disk full.

@@ -71,6 +71,11 @@ def summarize(step_ms: list[float], tokens_per_step: int) -> dict:
             "tokens_per_s": 1e3 * tokens_per_step / median}
 
 
+def available_memory() -> str:
+    kilobytes = re.search(r"MemAvailable:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text())
+    return f"{int(kilobytes[1]) / 2**20:.2f} GiB of the host's memory were available" if kilobytes else "how much was there is not known"
+
+
 def peak_memory(device: torch.device) -> dict:
     if device.type == "cuda":
         return {"peak_bytes": torch.cuda.max_memory_allocated(), "peak_source": "CUDA caching allocator, allocated bytes",

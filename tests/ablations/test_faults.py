@@ -72,6 +72,21 @@ def calm(ladder, small, tmp_path_factory) -> pathlib.Path:
     return folder
 
 
+@pytest.mark.parametrize("caller", ["ignores_children", "closes_descriptors"])
+def test_what_a_caller_leaves_to_the_program(ladder, small, calm, tmp_path, caller) -> None:
+    def ignores_children() -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+    def closes_descriptors() -> None:
+        os.closerange(0, 3)
+
+    folder = tmp_path / "study"
+    ladder("ablate", "--ladder", small, *ARGUMENTS, "--out", folder, preexec_fn=locals()[caller])
+    assert_same(folder, calm)
+    logs, expected = ({log.name: log.read_text() for log in (at / "logs").iterdir()} for at in (folder, calm))
+    assert logs == expected, "what is for the runner only is in the log"
+
+
 @pytest.fixture
 def begun(ladder, small, tmp_path):
     """begun(FOLDER): a study there with its first run made and no more."""

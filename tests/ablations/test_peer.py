@@ -334,6 +334,17 @@ def test_out_of_memory(module, plan, monkeypatch, tmp_path) -> None:
     assert record["failure"] == {"kind": "out_of_memory", "message": "asked for 6.14 GiB; 1.25 GiB of 79.10 GiB were free"}
 
 
+@pytest.mark.parametrize(("work", "message"), [
+    (lambda: torch.empty(1 << 55), r"asked for 134217728.00 GiB more; \d+\.\d\d GiB of the host's memory were available"),
+    (lambda: bytearray(1 << 62), r"\d+\.\d\d GiB of the host's memory were available"),
+])
+def test_memory_that_the_host_does_not_have(module, plan, monkeypatch, tmp_path, work, message) -> None:
+    monkeypatch.setattr(module.Trainer, "step", lambda self: work())
+    assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", plan()), tmp_path / "record.json") == 0
+    failure = read_json(tmp_path / "record.json")["failure"]
+    assert failure["kind"] == "out_of_memory" and re.fullmatch(message, failure["message"])
+
+
 def test_an_error_ends_with_its_reason_and_leaves_no_record(module, plan, monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setattr(module.Trainer, "step", lambda self: 1 / 0)
     assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", plan()), tmp_path / "record.json") == 1

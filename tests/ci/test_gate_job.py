@@ -235,6 +235,13 @@ def test_two_commits_are_built_each_as_it_is(gate, repository, tmp_path) -> None
     assert gate("build", "main", "main.tar", script=script).returncode == 0
     assert gate("run", "main.tar", "main.tar", "tar").returncode == 1
     assert git(repository, "worktree", "list").count("\n") == 1
+    away = tmp_path / "away"  # another worktree, on a disk that is not there now
+    git(repository, "worktree", "add", "--detach", str(away))
+    away.rename(tmp_path / "unmounted")
+    assert gate("build", "main", "again.tar", script=script).returncode == 0
+    (tmp_path / "unmounted").rename(away)
+    assert git(away, "status", "--porcelain") == ""
+    git(repository, "worktree", "remove", str(away))
     program(repository / "ladder", "exit 0")
     (repository / "Makefile").write_text("bundle:\n\texit 4\n")
     git(repository, "commit", "-am", "does not build")

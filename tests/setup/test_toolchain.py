@@ -2,6 +2,7 @@
 
 Nothing is installed here: pip, apt-get and dpkg-query are small stand-ins.
 """
+import ast
 import fcntl
 import os
 import subprocess
@@ -263,12 +264,30 @@ def test_pip_environment_and_links_are_made_in_order(monkeypatch):
         else:
             assert variables["TMPDIR"] == str(toolchain.environment() / "tmp")
             (site_packages / "nvidia/cu13/lib/libcudart.so.13").touch()
+            (site_packages / "torch").mkdir()
     monkeypatch.setattr(toolchain, "run_step", run_step)
     toolchain.make_environment(None)
     assert "venv" in commands[0] and "--require-hashes" in commands[1] and len(commands) == 2
     assert commands[1][-2:] == ["-r", str(toolchain.REQUIREMENTS)]
     assert (toolchain.environment() / "site-packages/nvidia/cu13/lib/libcudart.so").is_symlink()
     assert not (toolchain.environment() / "tmp").exists()
+
+
+def test_what_pip_puts_elsewhere_is_not_taken_for_installed(monkeypatch):
+    monkeypatch.setattr(toolchain, "run_step", lambda *_command, **_variables: toolchain.environment().mkdir(parents=True, exist_ok=True))
+    with pytest.raises(toolchain.SetupError, match="pip has installed nothing in .*pip config list"):
+        toolchain.make_environment(None)
+
+
+def test_pip_is_not_sent_elsewhere_by_the_environment_and_keeps_its_index(monkeypatch, tmp_path):
+    for name, value in {"TARGET": "/x", "PREFIX": "/x", "ROOT": "/x", "DRY_RUN": "1", "INDEX_URL": "https://mirror"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    seen = tmp_path / "seen"
+    with seen.open("w") as lock:
+        toolchain.run_step([sys.executable, "-c", f"import os; open({str(seen)!r}, 'w').write(repr(dict(os.environ)))"], lock)
+    environment = ast.literal_eval(seen.read_text())
+    assert [environment[f"PIP_{name}"] for name in ("TARGET", "PREFIX", "ROOT", "DRY_RUN", "USER")] == ["", "", "", "0", "0"]
+    assert environment["PIP_INDEX_URL"] == "https://mirror"
 
 
 def test_print_env_does_nothing_else(tmp_path, capfd):

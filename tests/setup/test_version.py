@@ -1,0 +1,50 @@
+"""cmake/version.cmake: the commit that a program says it is built from."""
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "cmake" / "version.cmake"
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.org"]
+    return subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "file").write_text("one")
+    git(folder, "init", "-q")
+    git(folder, "add", "file")
+    git(folder, "commit", "-qm", "one")
+    return folder
+
+
+def version(source, output):
+    command = [shutil.which("cmake"), f"-DSOURCE={source}", f"-DOUTPUT={output}", "-DFLAGS=-O2", "-P", str(SCRIPT)]
+    subprocess.run(command, check=True, capture_output=True)
+    said = output.read_text()
+    return re.search(r'COMMIT "(.*)"', said)[1], int(re.search(r"DIRTY (\d)", said)[1])
+
+
+def test_a_repository_says_its_commit_and_whether_it_was_changed(repository, tmp_path):
+    commit = git(repository, "rev-parse", "HEAD")
+    assert version(repository, tmp_path / "version.h") == (commit, 0)
+    (repository / "file").write_text("two")
+    assert version(repository, tmp_path / "version.h") == (commit, 1)
+
+
+def test_sources_within_another_repository_have_no_commit(repository, tmp_path):
+    unpacked = repository / "unpacked"
+    unpacked.mkdir()
+    (repository / "file").write_text("two")
+    assert version(unpacked, tmp_path / "version.h") == ("unknown", 0)
+
+
+def test_sources_outside_of_git_have_no_commit(tmp_path):
+    assert version(tmp_path, tmp_path / "version.h") == ("unknown", 0)
