@@ -123,7 +123,7 @@ void Trainer::keep_loss(const Tensor& loss) {
   }
   // A captured step is told by the device where its loss belongs.
   if (recipe_.deterministic) {
-    // index_copy_ would sort its indices and check them, for which the host waits.
+    // index_copy_ would sort its indices and check them first.
     losses_.copy_(at::where(at::eq(step_numbers_, step_index_), loss.reshape({1}), losses_));
   } else {
     losses_.index_copy_(0, step_index_, loss.reshape({1}));
