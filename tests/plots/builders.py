@@ -50,7 +50,8 @@ def rung(index, name, ms, previous, first, runs=5):
         "tokens_per_s": {"median": 1024 / ms * 1000, "lo": None, "hi": None},
         "speedup_first": ratio(first), "speedup_previous": ratio(previous),
         "peak_memory_bytes": int((3.1 - 0.2 * (index % 7)) * 2**30), "page_faults_per_step": 12.0,
-        "guard": {"passed": True, "max_deviation": 0.0031, "tolerance": 0.02, "known_offset": 0.0, "steps": 20, "message": ""},
+        "guard": {"passed": True, "max_deviation": 0.0031, "tolerance": 0.02, "known_offset": 0.0, "steps": 20, "message": "",
+                  "guarded_by": 0, "repeat": 0},
         "proofs": [{"field": "attention", "passed": True, "expected": "the fused kernel", "observed": "1 launch per step"}],
     }
 
@@ -80,7 +81,7 @@ def make(ladder=LADDER, runs=5, device="cpu"):
         "headline": head, "rungs": rungs,
         "runs": [{"id": f"r{i}-{k}", "rung": i, "repeat": k, "position": i + k * len(rungs), "status": "ok", "reason": "",
                   "median_ms": ms, "record": f"records/r{i}-{k}.json"} for i, (_, ms) in enumerate(ladder) for k in range(runs)],
-        "warnings": [],
+        "warnings": [], "hashes": {"plan.json": "ab" * 32}, "sha256": "cd" * 32,
         "environment": {"cpu": {"model": "Example", "cores": 8}, "torch": "2.11.0", "flags": ["a", "b"],
                         **({"driver": "580.159.04", "driver_cuda": "13.0", "cuda": "13.0"} if device == "cuda" else {})},
     }
@@ -192,17 +193,17 @@ PARTS = [part_row("backward", "head", 5e11, 1e9, 12.0), part_row("forward", "gel
 
 
 def entry(label, ratio, verdict, half=0.008):
-    return {"label": label, "recipe_hash": "ab" * 6, "recipe": {}, "recipe_diff": {}, "pairs": 6, "base_runs": 6, "head_runs": 6, "base_ms": 500.0,
-            "head_ms": 500.0 * ratio, "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None,
-            "verdict": verdict, "slower_pairs": 3, "unequal_pairs": 6, "sign_test_p": 0.5, "loss": {"compared": False, "message": ""},
-            "memory": None, "flags": []}
+    return {"label": label, "recipe_hash": "ab" * 6, "recipe": {}, "recipe_diff": {}, "pairs": 6, "base_runs": 6, "head_runs": 6,
+            "sessions": None, "base_ms": 500.0, "head_ms": 500.0 * ratio,
+            "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None, "verdict": verdict, "slower_pairs": 3,
+            "unequal_pairs": 6, "sign_test_p": 0.5, "loss": {"compared": False, "message": ""}, "memory": None, "flags": []}
 
 
 def comparison_of(*entries):
     return valid({"kind": "comparison", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "min_effect": 0.02, "confidence": 0.95,
-                  "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"]},
-                  "head": {"source": "runs/new", "runs": 6, "programs": []}, "forced": [], "entries": list(entries),
-                  "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
+                  "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"], "left_out": []},
+                  "head": {"source": "runs/new", "runs": 6, "programs": [], "left_out": []}, "forced": [], "warnings": [],
+                  "entries": list(entries), "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
 
 
 def other_losses(entry):
@@ -221,7 +222,7 @@ def disturbed(entry):
 def gate_of(verdict, comparison, noise, reasons=()):
     return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "verdict": verdict, "exit_status": 1, "against": "program",
                   "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
-                  "calibration": [], "saved": [], "comparison": comparison})
+                  "calibration": [], "saved": [], "added_to": [], "comparison": comparison})
 
 
 ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REGRESSION"), entry("+ flash", 0.95, "IMPROVEMENT"),
@@ -231,7 +232,8 @@ ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REG
 def series_of(label, verdict, points=20, jump=1.0):
     middle = points // 2
     levels = [500.0 * (jump if i >= middle else 1) for i in range(points)]
-    return {"device_slug": "d", "recipe_hash": "ab" * 6, "label": label, "ladder": "gpt2", "current": True, "new_because": [], "left_out": 0,
+    return {"device_slug": "d", "recipe_hash": "ab" * 6, "label": label, "ladder": "gpt2", "current": True, "dropped": False, "missed": None,
+            "new_because": [], "left_out": 0,
             "setting": {"device": "AMD EPYC", "model": "gpt2-124m", "batch": 4, "context": 256, "accumulation": 1, "torch": "2.11", "threads": 2},
             "points": [{"study": f"s{i}", "file": f"f{i}", "time": "2026-01-02T03:04:05Z", "git_commit": None, "git_dirty": None,
                         "median": level, "lo": level - 5, "hi": level + 5, "level": level, "disturbed": i == 3}
@@ -241,8 +243,9 @@ def series_of(label, verdict, points=20, jump=1.0):
 
 
 def history_of(*series):
-    return valid({"kind": "history", "schema_version": 1, "created": "2026-02-02T03:04:05Z", "studies": 20, "finding": "1 of 2 rungs is slower",
-                  "slower": 1, "method": "a permutation test", "skipped": [], "notes": [], "series": list(series)})
+    return valid({"kind": "history", "schema_version": 1, "created": "2026-02-02T03:04:05Z", "studies": 20, "min_effect": 0.02,
+                  "finding": "1 of 2 rungs is slower", "slower": 1, "missed": 0, "method": "a permutation test",
+                  "skipped": [], "notes": [], "series": list(series)})
 
 
 def noise_of(*floors):
