@@ -1,5 +1,7 @@
 """Speed and memory over sizes: a sweep's study."""
 
+import math
+
 from charts import Chart, Missing
 from charts.rungs import interval, whiskers_said, with_interval
 from study import TITLE_LENGTH, about, has_number, measured, memory_unit, reason, runs_said, swept_value, warning_line
@@ -7,12 +9,12 @@ from theme import INK, NARROW, SERIES, SHAPES, arrow, axis, legend
 from words import UNKNOWN, clean, count, memory, shorten
 
 NAME, QUESTION = "sweep", "How do speed and memory change with size?"
-PANEL, BESIDE = 380, 8  # px; BESIDE: between the marks of two series at one size
+PANEL, BESIDE, MOST = 380, 8, 24  # px; BESIDE: between the marks of two series at one size, at most; MOST: series
 HEADS = {"batch": "batch size, sequences", "context": "context length, tokens", "accumulation": "gradient accumulation, micro-steps per step"}
 
 
 def rows(study):
-    """(points, what has no number): of both the data, of the latter also why."""
+    """(points, what has no number, how many series there are): of both the data of the first MOST series, of the latter also why."""
     what, unit = study["swept"], memory_unit(study)
     data, without = [], []
     for rung in study["rungs"]:
@@ -31,15 +33,34 @@ def rows(study):
                      "said rate": with_interval(f"{at}{series}: {count(rate['median'])} tokens/s", lo, hi, count),
                      "said memory": "" if rung["peak_memory_bytes"] is None else
                      f"{at}{series}: {memory(rung['peak_memory_bytes'], unit)} {unit[0]}"})
+    names = list(dict.fromkeys(d["series"] for d in [*data, *without]))
+    data, without = ([d for d in of if d["series"] in names[:MOST]] for of in (data, without))
     edge = top(data, "rate")
     for d in data:
         d["to"] = None if d["hi"] is None else min(d["hi"], edge)
-    return data, without
+    return data, without, len(names)
 
 
 def top(data, field):
     """So far up that every point is well inside; a wide interval may go on beyond the edge."""
     return 1.25 * max([d[field] for d in data if d[field] is not None], default=0.8)
+
+
+def looks(names):
+    """What each series looks like. A shape fewer than colours, and the ninth series does not look like the first."""
+    return {"color": [SERIES[i % len(SERIES)] for i in range(len(names))],
+            "shape": [SHAPES[i % (len(SERIES) - 1)] for i in range(len(names))]}
+
+
+def places(values, series, width):
+    """(the log axis' domain, the factor between the marks of two series at one size): the marks of a size stay within the panel and
+    apart from those of the next."""
+    steps = [math.log(b / a) for a, b in zip(values, values[1:])] or [1.0]
+    apart = min(BESIDE, 0.7 * width / series * min(steps) / (sum(steps) + min(steps)))
+    edge = 6 + apart * (series - 1) / 2  # px
+    whole = math.log(values[-1] / values[0])
+    margin = max(math.log(1.1), edge * whole / (width - 2 * edge))
+    return [values[0] / math.exp(margin), values[-1] * math.exp(margin)], math.exp(apart * (whole + 2 * margin) / width)
 
 
 def drawing(study, data, without, narrow):
@@ -48,27 +69,26 @@ def drawing(study, data, without, narrow):
     names = list(dict.fromkeys(d["series"] for d in [*data, *without]))
     values = sorted({r["workload"][what] for r in study["rungs"]})
     width = NARROW - 70 if narrow else PANEL
-    domain = [values[0] / 1.1, values[-1] * 1.1]
+    domain, factor = places(values, len(names), width)
 
-    def beside(points):  # so many px of a log axis are a factor
-        return [{**d, "at": d["value"] * (domain[1] / domain[0]) ** (BESIDE / width * (names.index(d["series"]) - (len(names) - 1) / 2))}
-                for d in points]
+    def beside(points):
+        return [{**d, "at": d["value"] * factor ** (names.index(d["series"]) - (len(names) - 1) / 2)} for d in points]
 
     x = {"field": "at", "type": "quantitative",
          "scale": {"type": "log", "base": 2, "domain": domain, "nice": False},
          "axis": axis(HEADS[what], values=values, format="d", grid=False)}
-    color = {"color": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": SERIES[:max(len(names), 1)]},
-                       "legend": legend(columns=1 if narrow else 2, labelLimit=290 if narrow else 330) if len(names) > 1 else None}}
-    style = {**color, "shape": {"field": "series", "type": "nominal", "scale": {"domain": names, "range": SHAPES}, "legend": None}}
+    shown = legend(columns=1 if narrow else 2, labelLimit=290 if narrow else 330) if len(names) > 1 else None
+    look = {channel: {"field": "series", "type": "nominal", "scale": {"domain": names, "range": kinds}, "legend": shown}
+            for channel, kinds in looks(names).items()}
 
     def panel(field, heading, form):
         y = {"field": field, "type": "quantitative", "scale": {"domain": [0, top(data, field)], "nice": False},
              "axis": axis(heading, format=form, tickCount=5)}
-        layers = [{"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"x": x, "y": y, **color}},
+        layers = [{"mark": {"type": "line", "strokeWidth": 2, "aria": False}, "encoding": {"x": x, "y": y, "color": look["color"]}},
                   {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-                   "encoding": {"x": x, "y": y, "description": {"field": f"said {field}", "type": "nominal"}, **style}},
+                   "encoding": {"x": x, "y": y, "description": {"field": f"said {field}", "type": "nominal"}, **look}},
                   {"data": {"values": beside(without)}, "mark": {"type": "text", "text": "×", "fontSize": 15, "baseline": "bottom"},
-                   "encoding": {"x": x, "y": {"datum": 0}, "description": {"field": "aria", "type": "nominal"}, "color": color["color"]}}]
+                   "encoding": {"x": x, "y": {"datum": 0}, "description": {"field": "aria", "type": "nominal"}, "color": look["color"]}}]
         if field == "rate":
             # Over the points, in the ink: an interval shorter than its point is high is seen in it.
             there = "datum.lo !== null"
@@ -98,9 +118,11 @@ def draw(part):
         return Missing("`ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash`, also of `context=` and `accumulation=`")
     if not measured(study):
         return Missing("`ladder ablate --sweep` measures it; no rung of this study has a number")
-    data, without = rows(study)
+    data, without, series = rows(study)
     lines = [*about(study), f"points: {runs_said(study)} · {whiskers_said(study, data)}"]
     if without:
         lines.append("×: no number: " + without[0]["aria"] + (f" (and {len(without) - 1} more)" if len(without) > 1 else ""))
+    if series > MOST:
+        lines.append(f"the first {MOST} of {series} series are drawn")
     return Chart(finding(study), lines + warning_line(study), drawing(study, data, without, False),
                  drawing(study, data, without, True))

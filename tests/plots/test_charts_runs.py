@@ -1,9 +1,8 @@
-"""The charts of runs, losses, worths, limits and sweeps: what they hold and say, not their pixels."""
+"""The charts of runs, losses, worths and limits: what they hold and say, not their pixels."""
 
 import json
 
-from builders import LADDER, NASTY, PARTS, entry, make, mixed, part_row, report_of, trace_of, without_number
-from builders import rung as one_rung
+from builders import LADDER, NASTY, PARTS, make, mixed, part_row, report_of, trace_of
 from drawings import data, draw, drawn, spoken, texts, values
 
 from charts import attribution
@@ -303,34 +302,3 @@ def test_roofline_has_the_operations_by_themselves_of_the_same_kind():
     assert any(line.startswith("hollow diamonds") for line in chart.lines)
     none = draw("roofline", report_of(make(), traces=[trace | {"recipe": {"autocast": "fp16"}}], micro=[micro]))
     assert not any("hollow" in line for line in none.lines)
-
-
-# ---- sweep
-
-def swept(runs=5):
-    study = make([], runs)
-    study.update(mode="sweep", swept="batch", headline=None)
-    for name, share in (("plain fp32", 1.0), (f"flash {NASTY}", 0.6)):
-        for batch in (1, 2, 4, 8):
-            rung = one_rung(len(study["rungs"]), name, 100.0 * share * batch, None, None, runs)
-            rung["label"] = name
-            rung["workload"] = {"batch": batch, "context": 256, "accumulation": 1, "tokens_per_step": 256 * batch}
-            rate = 2560.0 / share
-            rung["tokens_per_s"] = {"median": rate, "lo": rate * 0.97 if runs > 1 else None, "hi": rate * 1.03 if runs > 1 else None}
-            study["rungs"].append(rung)
-    without_number(study, 3, "failed", "CUDA out of memory")
-    study["rungs"][3]["out_of_memory"] = True
-    return study
-
-
-def test_sweep_has_intervals_and_marks_what_has_no_number():
-    chart = draw("sweep", {"study": swept()})
-    wide, _ = drawn(chart)
-    points = [row for row in data(chart.wide) if "rate" in row]
-    assert len(points) == 7 and (points[0]["rate"], points[0]["lo"], points[0]["hi"]) == (2560.0, 2560.0 * 0.97, 2560.0 * 1.03)
-    assert "B=1 plain fp32: 2.56K tokens/s (2.48K to 2.64K)" in spoken(wide)
-    assert "B=8 plain fp32: out of memory: CUDA out of memory" in spoken(wide)
-    assert any(line.startswith("×: no number: B=8 plain fp32") for line in chart.lines)
-    assert len({row["at"] for row in points if row["value"] == 2}) == 2  # beside each other, as are their whiskers
-    assert "points: a single run · no interval" in draw("sweep", {"study": swept(runs=1)}).lines
-    assert "`ladder ablate --sweep" in draw("sweep", part_of(make())).run
