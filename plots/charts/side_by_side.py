@@ -7,7 +7,7 @@ from charts import Chart, Missing
 from charts.gate import said_of
 from remarks import disturbed_words, left_out, losses_differ
 from study import STATUS_WORDS, VERDICT_WORDS, about, confidence, has_number, measured, own_rungs
-from theme import GREY, INK, NARROW, SLOWER_BAR, axis, legend
+from theme import GREY, INK, NARROW, SLOWER_BAR, arrow, axis, legend
 from words import between, clean, digits3, milliseconds, percent, shorten, times
 
 NAME, QUESTION = "side_by_side", "How do the two studies compare?"
@@ -75,8 +75,12 @@ def remarks_of(comparison):
             + line("Warning", [clean(warning) for warning in comparison.get("warnings", [])]))
 
 
-def drawing(data, names, narrow):
-    width, step, down = (NARROW - 8, 56, 12) if narrow else (WIDTH, 34, 0)
+def goes_on(mark):
+    return mark["to"] != mark["hi"]
+
+
+def marks_of(data, names):
+    """(a mark for each rung's time in each study, the end of their axis); takes the intervals out of the rows."""
     marks = []
     for i, row in enumerate(data):
         row["row"] = i
@@ -88,7 +92,14 @@ def drawing(data, names, narrow):
                               "aria": f"{row['label']}, {name}: {milliseconds(row[side])}{said}"
                               + (f", {row['word']}, {row['text']}" if row["text"] else "")})
     slowest = max([m["ms"] for m in marks], default=1)
-    end = min(max([m["hi"] or m["ms"] for m in marks], default=1), 1.5 * slowest)  # a wide interval may go on beyond the edge
+    end = min(max([m["hi"] or m["ms"] for m in marks], default=1), 1.5 * slowest)
+    for m in marks:  # a wide interval may go on beyond the edge
+        m["to"] = None if m["hi"] is None else min(m["hi"], end)
+    return marks, end
+
+
+def drawing(data, names, marks, end, narrow):
+    width, step, down = (NARROW - 8, 56, 12) if narrow else (WIDTH, 34, 0)
     y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0, "domain": [row["row"] for row in data]}}
     x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end * 1.03], "nice": False},
          "axis": axis("ms per step", format=",~f", tickCount=5, labelFlush=narrow, grid=not narrow)}
@@ -107,9 +118,12 @@ def drawing(data, names, narrow):
         texts = [text("label", -10, align="right", limit=LABEL_LIMIT), text("both", width + 142, align="right", limit=134),
                  text("text", width + TEXT_ROOM, align="right", color=GREY)]
         reason = text("reason", width + 146, align="left", color=GREY, fontStyle="italic", limit=TEXT_ROOM - 146)
-    whiskers = [{"data": {"values": [mark for mark in marks if mark["side"] == name and mark["lo"] is not None]},
-                 "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": down + beside, "clip": True, "aria": False},
-                 "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}} for name, beside in zip(names, (-5, 5))]
+    intervals = [([mark for mark in marks if mark["side"] == name and mark["lo"] is not None], down + beside)
+                 for name, beside in zip(names, (-5, 5))]
+    whiskers = [{"data": {"values": of}, "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": offset, "aria": False},
+                 "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "to"}}} for of, offset in intervals]
+    whiskers += [{"data": {"values": cut}, "mark": {**arrow("right"), "yOffset": offset}, "encoding": {"y": y, "x": {**x, "field": "to"}}}
+                 for of, offset in intervals if (cut := [mark for mark in of if goes_on(mark)])]
     points = [{"data": {"values": [mark for mark in marks if mark["side"] == name]},
                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "yOffset": down + beside},
                "encoding": {"y": y, "x": x, **look, "description": {"field": "aria", "type": "nominal"}}}
@@ -130,6 +144,7 @@ def draw(report):
     studies, comparison = [part["study"] for part in report["studies"]], report["comparison"]
     names = [named(study, side) for study, side in zip(studies, SIDES)]
     data, alone = of_comparison(comparison) if comparison else of_studies(studies)
+    marks, end = marks_of(data[:MOST], names)
     if comparison:
         last = comparison["entries"][-1]
         finding = (f"{shorten(last['label'].removeprefix('+ '), 30)}: {'its losses differ; ' if losses_differ(last) else ''}"
@@ -147,7 +162,8 @@ def draw(report):
         how = "the two have no recipe in common: each rung's own median, no ratio"
         intervals = [f"{confidence(study)} in the {which}" for which, study in zip(SIDES, studies)
                      if any(r["ms_per_step"]["lo"] is not None for r in measured(study))]
-        how += f" · lines: interval, {', '.join(intervals)}" if intervals else " · no interval"
+        arrows = ", arrow: it goes on" if any(goes_on(mark) for mark in marks) else ""
+        how += f" · lines: interval, {', '.join(intervals)}{arrows}" if intervals else " · no interval"
     lines = [f"{which}: " + " · ".join(about(study)) for which, study in zip(SIDES, studies)] + [how]
     if comparison and comparison["forced"]:
         lines.append("compared although these differ: " + shorten(", ".join(comparison["forced"]), 120))
@@ -157,4 +173,4 @@ def draw(report):
         lines.append("not compared: " + shorten("; ".join(alone[:6]), 140) + (f" (and {len(alone) - 6} more)" if len(alone) > 6 else ""))
     if len(data) > MOST:
         lines.append(f"the first {MOST} of {len(data)} rungs are drawn")
-    return Chart(finding, lines, drawing(data[:MOST], names, False), drawing(data[:MOST], names, True))
+    return Chart(finding, lines, *(drawing(data[:MOST], names, marks, end, narrow) for narrow in (False, True)))

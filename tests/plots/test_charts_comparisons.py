@@ -113,6 +113,29 @@ def test_side_by_side_without_a_common_recipe_has_no_ratio():
     drawn(draw("side_by_side", report_of(make([]), make([]))))
 
 
+def test_side_by_side_marks_an_interval_that_goes_on_beyond_the_edge():
+    def chart_of(hi):
+        first, second = make(), make(device="cuda")
+        first["rungs"][2]["ms_per_step"]["hi"] = second["rungs"][3]["ms_per_step"]["hi"] = hi
+        chart = draw("side_by_side", report_of(first, second))
+        drawn(chart)
+        return chart
+
+    chart = chart_of(40000.0)
+    assert any(line.endswith("in the second, arrow: it goes on") for line in chart.lines)
+    for drawing in (chart.wide, chart.narrow):
+        arrows = [layer for layer in drawing["layer"] if layer["mark"].get("shape") == "triangle-right"]
+        assert [[mark["row"] for mark in layer["data"]["values"]] for layer in arrows] == [[2], [3]]
+        end = arrows[0]["encoding"]["x"]["scale"]["domain"][1]
+        assert all(mark["to"] < end < mark["hi"] for layer in arrows for mark in layer["data"]["values"])
+        rules = [layer for layer in drawing["layer"] if layer["mark"]["type"] == "rule"]
+        assert [len(layer["data"]["values"]) for layer in rules] == [7, 7]
+        assert all(mark["to"] < end for layer in rules for mark in layer["data"]["values"])
+        assert rules[0]["encoding"]["x2"]["field"] == "to"
+    short = chart_of(1200.0)
+    assert "triangle-right" not in json.dumps([short.wide, short.narrow]) and "arrow" not in " ".join(short.lines)
+
+
 # ---- history
 
 def test_history_keeps_its_width_and_the_panels_with_a_change():
