@@ -5,6 +5,8 @@ hundredth of what is allowed is seen beside the limit. A void rung's line may le
 """
 
 import math
+from collections import Counter
+from itertools import accumulate
 
 from charts import Chart, Missing
 from charts.steps import thinned
@@ -34,6 +36,16 @@ def drawn_first(entries):
     return [e for e in entries if is_void(e[1])][:MOST_LINES // 2] + [e for e in entries if not is_void(e[1])][:MOST_LINES // 2]
 
 
+def stretches(line, losses, most):
+    """[(line's name, step, loss, whether it is alone)] of what is finite; a line that is not finite for a while goes on under another
+    name, or its ends would be joined."""
+    gaps = list(accumulate(int(loss is None) for loss in losses))
+    kept = thinned([(step, loss) for step, loss in enumerate(losses, 1) if loss is not None], most)
+    names = [f"{line}, {gaps[step - 1]}" for step, _ in kept]
+    count = Counter(names)
+    return [(name, step, loss, count[name] == 1) for name, (step, loss) in zip(names, kept)]
+
+
 def rows(entries):
     """(data, names, {name: (color, dash, width)}): a line's name is what the legend calls it."""
     shown = drawn_first(entries)
@@ -45,9 +57,9 @@ def rows(entries):
     for position, (name, rung, entry) in enumerate(shown):
         if entry["guarded_by"] not in done:
             done.add(entry["guarded_by"])
-            data += [{"line": f"reference {entry['guarded_by']}", "name": REFERENCE, "step": step, "loss": loss, "deviation": None,
+            data += [{"line": line, "name": REFERENCE, "step": step, "loss": loss, "deviation": None, "alone": alone,
                       "aria": "the reference's loss"}
-                     for step, loss in thinned([(i, x) for i, x in enumerate(entry["reference"], 1) if x is not None], most)]
+                     for line, step, loss, alone in stretches(f"reference {entry['guarded_by']}", entry["reference"], most)]
         if is_void(rung):
             called, style = f"void: {shorten(name, 34)}", (SLOWER_INK, [7, 3], 2.5)
         elif len(passing) > MOST_SERIES:
@@ -61,9 +73,8 @@ def rows(entries):
         guard = rung["guard"]
         said = f"{name}: largest deviation {nats(guard)}, {plain(guard['tolerance'])} allowed" + (", void" if is_void(rung) else "")
         for field in ("loss", "deviation"):
-            numbered = [(i, x) for i, x in enumerate(entry[field], 1) if x is not None]
-            data += [{"line": position, "name": called, "step": step, "loss": None, "deviation": None, "aria": said, field: x}
-                     for step, x in thinned(numbered, most)]
+            data += [{"line": line, "name": called, "step": step, "loss": None, "deviation": None, "alone": alone, "aria": said, field: x}
+                     for line, step, x, alone in stretches(position, entry[field], most)]
     return data, styles
 
 
@@ -99,10 +110,10 @@ def drawing(entries, narrow):
                 "encoding": {"x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, **look,
                              "description": {"field": "aria", "type": "nominal"}}}
 
-    def points(field, y):  # a line of a single step would not be seen
+    def points(field, y):  # a line of a single step is not seen
         look_of_points = {"color": {**look["color"], "legend": None}}
         return {"mark": {"type": "point", "filled": True, "size": 40, "opacity": 1, "clip": True, "aria": False},
-                "transform": [{"filter": f"datum.{field} !== null"}], "encoding": {"x": x, "y": y, **look_of_points}}
+                "transform": [{"filter": f"datum.{field} !== null && datum.alone"}], "encoding": {"x": x, "y": y, **look_of_points}}
 
     ten = 10 ** math.floor(math.log10(limit)) if limit > 0 else 1
     ticks = [t for t in (limit, *(t for t in (ten, ten / 10) if t < 0.6 * limit)) if t > 0]
@@ -123,7 +134,7 @@ def drawing(entries, narrow):
          "encoding": {"x": {"value": widths[1] - 4}, "y": {**deviation, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
     ]
     left, right = [lines("loss", loss)], [*allowed, lines("deviation", deviation)]
-    if steps == 1:
+    if any(row["alone"] for row in data):
         left.append(points("loss", loss))
         right.append(points("deviation", deviation))
     panels = [{"width": width, "height": HEIGHT, "layer": layer} for width, layer in zip(widths, (left, right))]
@@ -143,6 +154,15 @@ def title(entries):
     return f"{who} what the reference learns: at most {nats(guard)} off, {plain(guard['tolerance'])} allowed"
 
 
+def not_finite(entries):
+    """Why lines break, where some do."""
+    said = [f"{shorten(name, 40)}, {entry['loss'].count(None)} of {number_of(len(entry['loss']), 'step')}"
+            for name, _, entry in entries if None in entry["loss"]]
+    said += ["the reference"] if any(None in entry["reference"] for *_, entry in entries) else []
+    more = f" (and {len(said) - 3} more)" if len(said) > 3 else ""
+    return ["a line breaks where the loss is not finite: " + "; ".join(said[:3]) + more] if said else []
+
+
 def draw(part):
     study, entries = part["study"], guarded(part)
     if not entries:
@@ -159,6 +179,7 @@ def draw(part):
         first = f"void: {void[0][0]}: {shorten(void[0][1]['guard']['message'], 110)}"
         lines.append(first + (f" (and {len(void) - 1} more)" if len(void) > 1 else "")
                      + (" · it goes on beyond the edge" if beyond(entries, panel_edge(entries)) else ""))
+    lines += not_finite(drawn_first(entries))
     if len(drawn_first(entries)) < len(entries):
         lines.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
     return Chart(title(entries), lines + warning_line(study), drawing(entries, False), drawing(entries, True))

@@ -127,6 +127,38 @@ def test_losses_that_are_not_finite():
     chart = draw("losses", part)
     drawn(chart)
     assert chart.finding == "1 of 6 rungs is void: “vocab 50304”, its loss is not finite"
+    assert "a line breaks where the loss is not finite: + vocab 50304, 24 of 25 steps" in chart.lines
+    assert not any("finite" in line for line in draw("losses", part_of(make())).lines)
+
+
+def lines_of(chart, name, field):
+    """[the steps that are joined], of each line of that name in the panel of `field`; of one step alone there is a point."""
+    layers = next(layer for layer in values(chart.wide, "layer") if layer[-1]["encoding"]["y"]["field"] == field)
+    joining = next(layer for layer in layers if layer["mark"]["type"] == "line")["encoding"]["detail"]["field"]
+    rows = [row for row in data(chart.wide) if row.get("name") == name and row[field] is not None]
+    of = {key: [row["step"] for row in rows if row[joining] == key] for key in dict.fromkeys(row[joining] for row in rows)}
+    alone = {row["step"] for row in rows if row["alone"]}
+    assert alone == {steps[0] for steps in of.values() if len(steps) == 1}
+    assert not alone or layers[-1]["mark"]["type"] == "point"
+    return list(of.values())
+
+
+def test_a_line_breaks_where_losses_are_not_finite():
+    part = part_of(make())
+    entry = part["losses"][2]
+    for field in ("loss", "deviation"):
+        entry[field] = [None if 6 <= step <= 15 or step == 17 else x for step, x in enumerate(entry[field], 1)]
+    chart = draw("losses", part)
+    drawn(chart)
+    for field in ("loss", "deviation"):
+        assert lines_of(chart, "+ vocab 50304", field) == [[*range(1, 6)], [16], [*range(18, 26)]]
+        assert lines_of(chart, "+ bf16 autocast", field) == [[*range(1, 26)]]
+    assert "a line breaks where the loss is not finite: + vocab 50304, 11 of 25 steps" in chart.lines
+    for one in part["losses"]:
+        one["reference"] = [None if step == 4 else x for step, x in enumerate(one["reference"], 1)]
+    chart = draw("losses", part)
+    assert lines_of(chart, "the reference", "loss") == [[1, 2, 3], [*range(5, 26)]]
+    assert any(line.endswith("11 of 25 steps; the reference") for line in chart.lines)
 
 
 def test_losses_of_many_rungs_draw_the_void_ones():
