@@ -37,7 +37,8 @@ void define(CLI::App& app, Flags& flags) {
   app.add_option("-B,--batch", flags.B, "sequences (default: 1 on the CPU, 16 on a GPU)")->check(CLI::Range(1, 4096));
   app.add_option("-T,--context", flags.T, "tokens per sequence (default: 128 on the CPU, 1024 on a GPU)")
       ->check(CLI::Range(int64_t{1}, positions));
-  app.add_option("--threads", flags.threads, "CPU threads (default: one for each core it may use)")->check(CLI::Range(1, 4096));
+  app.add_option("--threads", flags.threads, "CPU threads (default: one for each core it may use)")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--out", flags.out, "a file for Google Benchmark's JSON")->take_last();
 }
 
