@@ -4,6 +4,7 @@ itself; none is larger than may be kept.
 """
 import contextlib
 import json
+import os
 import subprocess
 import threading
 import time
@@ -46,11 +47,18 @@ def terminate_all():
             process.kill()
 
 
+def ended(process, seconds):
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.poll() is not None
+
+
 def execute(command, limit, cwd, on_line=lambda line: None, stderr=subprocess.STDOUT):
-    """Runs a program; its exit status and its output. A process that not even SIGKILL ends is left behind."""
+    """Runs a program; its exit status and its output. A process that not even SIGKILL ends is left behind. The reader's end is
+    not the program's: on_line may have failed, or the program closed its output.
+    """
     process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
                                encoding="utf-8", errors="backslashreplace")
-    running.add(process)
     lines = []
 
     def read():
@@ -59,21 +67,24 @@ def execute(command, limit, cwd, on_line=lambda line: None, stderr=subprocess.ST
             on_line(line.rstrip("\n"))
 
     reader = threading.Thread(target=read, daemon=True)
-    reader.start()
+    end = time.monotonic() + limit
     try:
-        reader.join(limit)
+        running.add(process)
+        reader.start()
+        reader.join(limit)  # first: process.wait() wakes often, which a measurement would notice
+        ended(process, max(0.1, end - time.monotonic()))
     finally:  # an interrupt, too
-        if reader.is_alive():
+        if process.poll() is None:
             process.terminate()  # ladder then ends its own child and keeps what is measured
-            reader.join(10)
+            if not ended(process, 10):
+                process.kill()
+                ended(process, 10)
         if reader.is_alive():
-            process.kill()
             reader.join(5)
         running.discard(process)
-    try:
-        return process.wait(10), "".join(lines)
-    except subprocess.TimeoutExpired as stuck:
-        raise Fault(f"{Path(command[0]).name} cannot be ended; it ran past its limit of {limit:.0f} s") from stuck
+    if process.poll() is None:
+        raise Fault(f"{Path(command[0]).name} cannot be ended; it ran past its limit of {limit:.0f} s")
+    return process.returncode, "".join(lines)
 
 
 class Check:
@@ -82,21 +93,34 @@ class Check:
         self.began = time.time() - passed_s
         self.end = time.monotonic() + plan.seconds - passed_s
         self.outcomes = []
+        self.unwritten = set()
         self.log = open(folder / "check.log", "w", encoding="utf-8")
         self.log_room = LARGEST_FILE - 1000
 
     def left(self):
         return max(1.0, self.end - time.monotonic())
 
+    @contextlib.contextmanager
+    def noted(self, place, good):
+        """A reader that has gone or a full disk costs only what was to be written there, and is an outcome the first time."""
+        try:
+            yield
+        except OSError as fault:
+            if place not in self.unwritten:
+                self.unwritten.add(place)
+                self.outcomes.append(Outcome(place, "", good, f"not all could be written: {fault}", 0))
+
     def say(self, line):
-        print(line, flush=True)
+        with self.noted("standard output", good=True):  # the log has it
+            print(line, flush=True)
         self.log_room -= len(line.encode()) + 1
-        if self.log_room >= 0:
-            print(line, file=self.log, flush=True)
-        elif not self.log.closed:
-            print(f"the log is full, {LARGEST_FILE} bytes: the rest was only printed", file=self.log)
-            self.log.close()
-            self.outcomes.append(Outcome("check.log", "", False, f"more than {LARGEST_FILE} bytes were printed", 0))
+        with self.noted("check.log", good=False):
+            if self.log_room >= 0:
+                print(line, file=self.log, flush=True)
+            elif not self.log.closed:
+                self.outcomes.append(Outcome("check.log", "", False, f"more than {LARGEST_FILE} bytes were printed", 0))
+                with self.log:  # closed even where this line no longer fits on the disk
+                    print(f"the log is full, {LARGEST_FILE} bytes: the rest was only printed", file=self.log)
 
     def run(self, command, shown, limit, cwd):
         """Runs a program, shows and keeps what it prints; its exit status and its output."""
@@ -118,7 +142,8 @@ class Check:
             words.append("interrupted")
         self.outcomes.append(Outcome(name, shown, good, "; ".join(words), time.monotonic() - start))
         self.say(f"== {name}: {'ok' if good else 'FAILED'}{': ' if words else ''}{'; '.join(words)}")
-        self.write_readme()
+        with self.noted("README.md", good=False):
+            self.write_readme()
         if interrupted:
             raise KeyboardInterrupt
 
@@ -139,14 +164,24 @@ class Check:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
         lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records; `ladder verify NAME.study.json` computes "
                   "it again; `ladder compare` and `ladder history` read it, too."]
-        (self.folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_whole(self.folder / "README.md", ("\n".join(lines) + "\n").encode())
+
+
+def write_whole(path, content):
+    """The file of that name stays until the new one is written, which a full disk may prevent."""
+    unfinished = path.with_name(path.name + ".tmp")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def keep(path, text):
     content = text.encode()
     if len(content) > LARGEST_FILE:
         raise Fault(f"{path.name} would have {len(content)} bytes, and at most {LARGEST_FILE} are kept")
-    path.write_bytes(content)
+    write_whole(path, content)
 
 
 def one_line(file, place=None):

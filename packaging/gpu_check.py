@@ -7,6 +7,7 @@ analysed all the same.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -215,10 +216,16 @@ def micro(check, limit, cwd):
 
 def environment_here():
     limit = 150  # the first start on a machine may read gigabytes of libraries
-    status, output = execute([HOME / "bin" / "ladder", "doctor", "--json"], limit, None, stderr=None)
+    try:
+        status, output = execute([HOME / "bin" / "ladder", "doctor", "--json"], limit, None, stderr=None)
+    except OSError as fault:
+        raise Fault(f"ladder doctor cannot start: {fault}") from fault
     if status != 0:
         raise Fault(f"ladder doctor: {ending(status, limit)}")
-    return json.loads(output)["environment"]
+    try:
+        return json.loads(output)["environment"]
+    except (ValueError, KeyError) as fault:
+        raise Fault("ladder doctor --json does not print the environment") from fault
 
 
 def in_words(environment):
@@ -241,7 +248,8 @@ def main():
     start = time.monotonic()
     parser = argparse.ArgumentParser(prog="gpu-check", description="Device tests, the ladder at B=16 and B=64, and "
                                      "leave-one-out on one GPU, in under nine minutes. Exit status: 0 all went well, 1 a step "
-                                     "failed, 2 wrong usage, 3 no CUDA device.")
+                                     "failed or files cannot be written, 2 wrong usage, 3 no CUDA device or `ladder doctor` "
+                                     "does not work here, 130 interrupted (SIGINT, SIGTERM or SIGHUP).")
     everything = ", ".join(name for name, _ in steps_of(FULL))
     parser.add_argument("folder", metavar="FOLDER", nargs="?", type=Path, help="default: ./gpu-check-<device>-<date>")
     kind = parser.add_mutually_exclusive_group()
@@ -303,13 +311,30 @@ def main():
     return 0 if all(outcome.good for outcome in check.outcomes) else 1
 
 
+def interrupt_once(number, frame):
+    signal.signal(number, signal.SIG_IGN)  # a shell that ends and the kernel both send SIGHUP: the second must not cost the records
+    raise KeyboardInterrupt
+
+
+def exit_status():
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return 130
+    except (Fault, OSError) as fault:  # steps keep theirs: a Fault is the environment's
+        with contextlib.suppress(OSError):
+            print(f"gpu-check: {fault}", file=sys.stderr)
+        return 3 if isinstance(fault, Fault) else 1
+
+
 if __name__ == "__main__":
     sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is measured is kept
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, interrupt_once)
+    status = exit_status()
     try:
-        sys.exit(main())
-    except (Fault, OSError) as fault:
-        print(f"gpu-check: {fault}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        sys.stdout.flush()
+    except OSError:  # Python would try again at its end, and make the status 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)

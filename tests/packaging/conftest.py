@@ -53,3 +53,19 @@ def elsewhere(tmp_path):
     environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path / "home"), "OMP_WAIT_POLICY": "PASSIVE",
                    "XDG_CACHE_HOME": str(tmp_path / "home" / "cache"), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"}
     return {"environment": environment, "cwd": tmp_path / "cwd"}
+
+
+@pytest.fixture
+def gpu_check(monkeypatch):
+    monkeypatch.setenv("LADDER_HOME", "/nowhere")
+    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
+    import gpu_check as module
+
+    return module
+
+
+@pytest.fixture
+def evidence(gpu_check):
+    import evidence as module
+
+    return module

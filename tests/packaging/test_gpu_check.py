@@ -95,22 +95,6 @@ def test_gpu_check_goes_on_after_a_failure_and_says_so(bundle, elsewhere, tmp_pa
     assert log.count("Skipped\nno CUDA device (") == tests and "[       OK ]" not in log
 
 
-@pytest.fixture
-def gpu_check(monkeypatch):
-    monkeypatch.setenv("LADDER_HOME", "/nowhere")
-    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
-    import gpu_check as module
-
-    return module
-
-
-@pytest.fixture
-def evidence(gpu_check):
-    import evidence as module
-
-    return module
-
-
 def made_up_study(folder, record):
     for name in ("records", "logs"):
         (folder / name).mkdir(parents=True)
@@ -191,7 +175,7 @@ def test_an_interrupt_keeps_what_is_measured(gpu_check, tmp_path, monkeypatch) -
     monkeypatch.setattr(gpu_check, "HOME", tmp_path)
     (out := tmp_path / "out").mkdir()
     made_up_study(tmp_path / "b16", {"id": "r1", "status": "ok"})
-    script(tmp_path / "bin" / "ladder", "kill -INT $PPID; exec sleep 1000")
+    script(tmp_path / "bin" / "ladder", "sleep 0.3; kill -INT $PPID; exec sleep 1000")
     check = gpu_check.Check(out, gpu_check.QUICK, "A check", "a machine")
     with pytest.raises(KeyboardInterrupt):
         gpu_check.study(check, gpu_check.QUICK.studies[0], 1.0, 0, tmp_path)
