@@ -1,9 +1,10 @@
-"""report.html: one file that works from a disk, without a network.
+"""report.html and gate.html: one file each, that works from a disk, without a network.
 
 Every chart stands in it twice, drawn wide and narrow, and the page's width chooses; a rule for each of theme's colours makes
 the same drawing dark. Every value is escaped on its way out; the page forbids itself to load anything.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -63,8 +64,13 @@ def file(name):
     return markupsafe.Markup((HERE / name).read_text(encoding="utf-8"))
 
 
-def render(shown):
-    """shown: view.view's dict. The page's text."""
+def as_text(value):
+    """A recipe's or an environment's."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def render(template, shown):
+    """The text of a page of report.html.j2 with view.view's dict, or of gate.html.j2 with gate_view.view's."""
     import jinja2
     import markupsafe
 
@@ -90,6 +96,6 @@ def render(shown):
         commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
         energy=words.energy, memory=words.memory, percent=words.percent, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
-    environment.globals.update(of=words_of, remarks=remarks, part_interval=part_interval, drawings=drawings, file=file,
+    environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings, file=file,
                                dark_colours=lambda: markupsafe.Markup(dark_colours()), number_of=words.number_of)
-    return environment.get_template("report.html.j2").render(**shown)
+    return environment.get_template(template).render(**shown)

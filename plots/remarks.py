@@ -1,11 +1,13 @@
 """What is to be said of a comparison (results/schemas/comparison.v1.json) beside its times, in the words of the terminal's table.
 
 A report's comparison has the first study as base: what the document says of base and head is said of the first and the second.
+A gate's keeps these names.
 """
 
 from words import clean, number_of
 
 SIDES = {"base": "first", "head": "second"}
+OWN_NAMES = {"base": "base", "head": "head"}
 
 
 def losses_differ(entry):
@@ -22,21 +24,21 @@ def loss_words(loss):
     return f"losses at most {loss['max_deviation']:.2g} nats apart, {loss['tolerance']:g} allowed"
 
 
-def of_sides(flag):
-    """'base r1-02-bf16 throttled: ...', with the side as a reader of two studies knows it."""
+def of_sides(flag, names=SIDES):
+    """'base r1-02-bf16 throttled: ...', with the side as its reader knows it."""
     side, _, rest = clean(flag).partition(" ")
-    return f"{SIDES.get(side, side)} {rest}".strip()
+    return f"{names.get(side, side)} {rest}".strip()
 
 
-def disturbed_words(entry):
+def disturbed_words(entry, names=SIDES):
     """'2 of the runs were disturbed: ...', or nothing."""
     runs = len(entry["flags"])  # one line for each such run
-    return f"{runs} of the runs {'was' if runs == 1 else 'were'} disturbed: {of_sides(entry['flags'][0])}" if runs else ""
+    return f"{runs} of the runs {'was' if runs == 1 else 'were'} disturbed: {of_sides(entry['flags'][0], names)}" if runs else ""
 
 
-def of_entry(entry):
+def of_entry(entry, names=SIDES):
     """[(how bad: "bad", "warn" or "", in words)]"""
-    said = [("bad" if losses_differ(entry) else "", loss_words(entry["loss"])), ("warn", disturbed_words(entry))]
+    said = [("bad" if losses_differ(entry) else "", loss_words(entry["loss"])), ("warn", disturbed_words(entry, names))]
     return [(mood, words) for mood, words in said if words]
 
 

@@ -1,9 +1,9 @@
 """python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a history or a gate's verdict (results/schemas).
 
-Of a report: report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data; of a
-history or a gate one picture: history.svg, history.png and history.vl.json, or gate.svg, ... Prints what it wrote. Where vl-convert is not installed the
-pictures are left out, and one line says so. Exit status 2 with one line on stderr: wrong usage, unreadable input, a folder
-that cannot be written; 3: Jinja2 is not installed.
+Of a report: report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data; of a gate the same
+without Markdown: gate.html and its charts; of a history one picture: history.svg, history.png and history.vl.json. Prints what it
+wrote. Where vl-convert is not installed the page and the pictures are left out, and one line says so. Exit status 2 with one line
+on stderr: wrong usage, unreadable input, a folder that cannot be written; 3: Jinja2 is not installed.
 """
 
 import argparse
@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 
 import documents
+import gate_view
 import markdown
 import page
 import theme
 import view
 import words
-from charts import gate, history
+from charts import history
 from documents import Refused
 
 
@@ -35,18 +36,20 @@ def pictures(name, specification):
 
 def draw(document):
     """{file name: bytes} of everything that is written; None for what is not, and must not stay from another document."""
-    one_picture = {"history": history.of_history, "gate": gate.of_gate}
-    if (kind := document["kind"]) in one_picture:
-        chart = one_picture[kind](document)
-        return pictures(kind, theme.framed(chart.wide, chart.finding, chart.lines))
-    shown = view.view(document)
-    files = {f"charts/{name}{end}": None for name in view.chart_names() for end in (".svg", ".png", ".vl.json")}
+    if document["kind"] == "history":
+        chart = history.of_history(document)
+        return pictures("history", theme.framed(chart.wide, chart.finding, chart.lines))
+    is_gate = document["kind"] == "gate"
+    shown = gate_view.view(document) if is_gate else view.view(document)
+    files = {f"charts/{name}{end}": None for name in (gate_view if is_gate else view).chart_names() for end in (".svg", ".png", ".vl.json")}
     can_draw = True
-    for one in view.all_charts(shown):
+    for one in shown["charts"] if is_gate else view.all_charts(shown):
         drawn = pictures(f"charts/{one.name}", one.specification())
         can_draw = can_draw and all(drawn.values())
         files |= drawn
-    return {"report.html": page.render(shown).encode() if can_draw else None,
+    if is_gate:
+        return {"gate.html": page.render("gate.html.j2", shown).encode() if can_draw else None, **files}
+    return {"report.html": page.render("report.html.j2", shown).encode() if can_draw else None,
             "report.md": markdown.render(shown | {"has_pictures": can_draw}).encode(), **files}
 
 

@@ -2,7 +2,7 @@
 
 import shlex
 
-from words import clean, digits3, milliseconds, number_of, shorten, times
+from words import clean, digits3, milliseconds, number_of, shorten, times, unit_of
 
 STATUS_WORDS = {
     "not_applicable": "not applicable",
@@ -32,8 +32,7 @@ def measured(study):
 
 def memory_unit(study):
     """(name, bytes): one unit for the whole column, so that its figures can be compared down the page."""
-    known = [r["peak_memory_bytes"] for r in own_rungs(study) if r["status"] == "measured" and r["peak_memory_bytes"] is not None]
-    return ("MiB", 2**20) if known and max(known) < 2**30 else ("GiB", 2**30)
+    return unit_of([r["peak_memory_bytes"] for r in own_rungs(study) if r["status"] == "measured" and r["peak_memory_bytes"] is not None])
 
 
 MEMORY_PARTS = {"weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer state",

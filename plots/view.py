@@ -50,6 +50,13 @@ def flatten(value, name=""):
     return [pair for key, inner in value.items() for pair in flatten(inner, f"{name}.{key}" if name else str(key))]
 
 
+def environment(study):
+    """[(dotted name, value)] of all that the numbers depend on."""
+    data = study["workload"]["data"]
+    return [*flatten(study["environment"]), ("data", f"{data['source']}, {data['tokens']:,} tokens, sha256 {data['sha256']}"),
+            ("seed", study["workload"]["seed"]), ("study", f"{study['id']}, made {study['created']}")]
+
+
 def proofs_of(rung):
     """Those of the fields that the rung changes; all of them where one failed, or where it changes none."""
     own = [p for p in rung["proofs"] if p["field"] in rung["recipe_diff"]]
@@ -65,7 +72,6 @@ def part_view(report, part, suffix, name):
     splits = [(r, of.memory_parts(r), r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     return {
         "trust": trust.cards(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
-        "shown": lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False),
         "again": of.ablate_command(study),
         "study": study, "name": name, "suffix": suffix,
         "fastest": of.fastest_words(study), "words": words, "first": first, "last": last, "confidence": of.confidence(study),
@@ -73,7 +79,7 @@ def part_view(report, part, suffix, name):
         "rungs": of.own_rungs(study), "mode": study["mode"], "heads": HEADS.get(study["mode"], ("", "vs first")),
         "worths": of.worths(study), "worth_words": of.worth_words(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),
-        "environment": flatten(study["environment"]), "splits": splits,
+        "environment": environment(study), "splits": splits,
         "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for *_, m in splits),
         "mfus": mfus, "no_mfu": no_mfu,
         "mfu_of": lambda r: f"{100 * r['mfu']['value']:.1f} %" if (r.get("mfu") or {}).get("value") is not None else "—",

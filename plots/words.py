@@ -102,8 +102,13 @@ def rate(x, unit):
     return f"{text} {unit}" if text[-1].isdigit() else f"{text[:-1]} {text[-1]}{unit}"
 
 
+def unit_of(sizes):
+    """(name, bytes): the unit for all of these bytes, so that their figures can be compared."""
+    return ("MiB", 2**20) if sizes and max(sizes) < 2**30 else ("GiB", 2**30)
+
+
 def memory(x, unit):
-    """x bytes in a unit of study.memory_unit()."""
+    """x bytes in a unit of unit_of()."""
     name, size = unit
     smallest, decimals = (0.05, 1) if name == "GiB" else (0.5, 0)
     if 0 < x / size < smallest:

@@ -22,17 +22,19 @@ void add_report(CommandLine& line) {
            "of it is drawn.\n"
            "Measures nothing, so that a study can be drawn wherever its folder is copied to: every number is computed "
            "again from the records. What lies in a study's folder with/ is shown beside it. Two studies are compared "
-           "rung by rung, whatever they were measured on, and the page names what "
-           "differs.",
+           "rung by rung, whatever they were measured on, and the page names what differs. A gate has a page of its "
+           "own, "
+           "gate.html, drawn again from its gate.json.",
        .examples = {{"ladder report study", "Draws the study in the folder study, there."},
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
                     {"ladder report study --with gate.json --with history.json",
                      "The same page with a gate's verdict and a history."},
-                    {"ladder report report.json", "Draws again what another machine has put together."}}});
+                    {"ladder report report.json", "Draws again what another machine has put together."},
+                    {"ladder report gates/GATE", "Draws a gate's page again."}}});
   command.heading("Arguments");
   command
       .add_option("study", flags->studies,
-                  "one study or two: a folder, NAME.study.json with NAME.records.jsonl, or a report.json")
+                  "one study or two: a folder, NAME.study.json with NAME.records.jsonl; or a report.json, or a gate")
       ->type_name("PATH")
       ->required()
       ->expected(1, 2);

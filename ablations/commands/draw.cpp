@@ -2,6 +2,7 @@
 
 #include "ablations/commands/defaults.h"
 #include "ablations/report/export.h"
+#include "ablations/report/gate_table.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
 #include "ablations/text/style.h"
@@ -68,6 +69,16 @@ int show_study(const Json& study, bool json) {
     }
   }
   return 0;
+}
+
+Drawn show_gate(const Json& verdict, const fs::path& file, const fs::path& out) {
+  Drawn drawn = draw("page", file, out);
+  for (const fs::path& beside : {file.parent_path() / "summary.md", file}) {
+    if (fs::exists(beside)) drawn.files.insert(0, printable(beside.string()) + "\n");
+  }
+  fmt::print("{}\nFiles:\n{}", gate_table(verdict, standard_output()), drawn.files);
+  std::fflush(stdout);
+  return drawn;
 }
 
 Drawn draw_report(const Json& report, const fs::path& out) {

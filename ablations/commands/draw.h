@@ -17,11 +17,14 @@ struct Drawn {
   std::string files;    // the names of what was written, a line each
 };
 
-// Draws `document`, a report or a history as `what` says, into `out` by plots/render.py.
+// Draws `document`, a report, a history or a gate as `what` says, into `out` by plots/render.py.
 Drawn draw(std::string_view what, const std::filesystem::path& document, const std::filesystem::path& out);
 
 // Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
 int show_study(const harness::Json& study, bool json);
+
+// Draws the verdict in `file` into `out`, and prints it as a table with the names of its files.
+Drawn show_gate(const harness::Json& verdict, const std::filesystem::path& file, const std::filesystem::path& out);
 
 // What is to be said about a report, on standard error.
 void show_notes(const harness::Json& report);

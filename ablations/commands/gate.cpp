@@ -1,10 +1,10 @@
 // Did the program become slower? Two programs, or a program and what was stored of an earlier one, on the same recipes:
 // interleaved runs in fresh processes, one verdict, an exit status that a merge can hang on.
 //
-//   FOLDER/plan.json, records/, logs/   as a study's (ablations/run/study_folder.h): "base-NAME" and "head-NAME"
-//   FOLDER/gate.json                    the verdict (results/schemas/gate.v1.json)
-//   FOLDER/unsaved.json                 what it saves as baselines, until it has
-//   FOLDER/summary.md, gate.svg, ...    the same for people
+//   FOLDER/plan.json, records/, logs/      as a study's (ablations/run/study_folder.h): "base-NAME" and "head-NAME"
+//   FOLDER/gate.json                       the verdict (results/schemas/gate.v1.json)
+//   FOLDER/unsaved.json                    what it saves as baselines, until it has
+//   FOLDER/summary.md, gate.html, charts/  the same for people
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/request.h"
@@ -243,17 +243,14 @@ std::vector<std::string> earlier_failures(const fs::path& folder) {
   return lines;
 }
 
-// As JSON, or as a table with its files and picture. A picture that cannot be drawn changes no exit status.
+// As JSON, or as a table with its files and page. A page that cannot be drawn changes no exit status.
 int show(const Json& verdict, const fs::path& out, bool json) {
   if (json) {
     fmt::print("{}\n", harness::ascii_text(verdict));
+    std::fflush(stdout);
   } else {
-    const std::string picture = verdict.at("comparison").is_null() ? "" : draw("picture", out / "gate.json", out).files;
-    fmt::print("{}\nFiles:\n{}\n{}\n{}", gate_table(verdict, standard_output()),
-               files::printable((out / "gate.json").string()), files::printable((out / "summary.md").string()),
-               picture);
+    (void)show_gate(verdict, out / "gate.json", out);
   }
-  std::fflush(stdout);
   tell_github(verdict);
   return verdict.at("exit_status");
 }

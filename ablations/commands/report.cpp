@@ -1,4 +1,4 @@
-// `ladder report`: a study, or two beside each other, as a page, Markdown and charts.
+// `ladder report`: a study, or two beside each other, or a gate, as a page and charts.
 #include "ablations/report/report.h"
 
 #include "ablations/commands/commands.h"
@@ -32,17 +32,23 @@ void check_folder(const fs::path& out) {
   }
 }
 
-bool is_report(const fs::path& path) {
+bool is_document(const fs::path& path, const char* kind) {
   if (!fs::is_regular_file(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
-  return harness::kind_of(harness::read_any_json(path)) == "report";
+  return harness::kind_of(harness::read_any_json(path)) == kind;
+}
+
+// A gate's verdict, named by itself or by its folder; empty: the path is of something else.
+fs::path verdict_file(const fs::path& path) {
+  if (fs::is_directory(path)) return fs::exists(path / "gate.json") ? path / "gate.json" : fs::path();
+  return is_document(path, "gate") ? path : fs::path();
 }
 
 StudyFiles read_study(const StudyPlace& place) {
   const Plan plan = open_study(place.folder());
   if (plan.gate) {
-    throw std::invalid_argument(fmt::format(
-        "{}: is a gate, not a study, and drawn in gate.svg; ladder report STUDY --with {} shows it beside a study",
-        place.folder().string(), (place.folder() / "gate.json").string()));
+    throw std::invalid_argument(
+        fmt::format("{}: is a gate that has no verdict yet; ladder gate --resume --out {} goes on with it",
+                    place.folder().string(), place.folder().string()));
   }
   StudyFiles study = computed_study(plan, place.folder());
   study.source = place.name();
@@ -76,13 +82,27 @@ void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out
   }
 }
 
-int draw_again(const fs::path& file, const ReportFlags& flags) {
-  const fs::path out = flags.out.empty() ? fs::absolute(file).parent_path() : fs::path(flags.out);
+// Where a document is drawn that stands for itself.
+fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const char* what, const char* instead) {
   if (flags.studies.size() > 1 || !flags.with.empty() || flags.published) {
-    throw std::invalid_argument(fmt::format(
-        "{}: a report is drawn as it is, by itself; name the studies to put something beside it", file.string()));
+    throw std::invalid_argument(fmt::format("{}: a {} is drawn as it is, by itself; {}", file.string(), what, instead));
   }
+  const fs::path out = flags.out.empty() ? fs::absolute(file).parent_path() : fs::path(flags.out);
   check_folder(out);
+  return out;
+}
+
+int draw_gate(const fs::path& file, const ReportFlags& flags) {
+  const fs::path out =
+      place_of_drawing(file, flags, "gate", "ladder report STUDY --with GATE.json shows it beside a study");
+  const Json verdict = harness::read_json(file, "gate");
+  fs::create_directories(out);
+  const Drawn drawn = show_gate(verdict, file, out);
+  return drawn.exit_status != 0 ? drawn.exit_status : verdict.at("exit_status").get<int>();
+}
+
+int draw_again(const fs::path& file, const ReportFlags& flags) {
+  const fs::path out = place_of_drawing(file, flags, "report", "name the studies to put something beside it");
   const Json report = read_report(file);
   const Drawn drawn = draw_report(report, out);
   int status = 0;
@@ -100,7 +120,10 @@ int report(const ReportFlags& flags) {
         "ladder report: {} studies are named; one, or two beside each other, are shown", flags.studies.size()));
   }
   const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
-  if (const auto made = std::ranges::find_if(paths, is_report); made != paths.end()) return draw_again(*made, flags);
+  for (const fs::path& path : paths) {
+    if (is_document(path, "report")) return draw_again(path, flags);
+    if (const fs::path verdict = verdict_file(path); !verdict.empty()) return draw_gate(verdict, flags);
+  }
   if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {
     throw std::invalid_argument(
         fmt::format("{}: named twice; two different studies are shown beside each other", paths[0].string()));

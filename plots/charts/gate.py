@@ -7,7 +7,7 @@ lie beyond it to be found slower or faster in 95 % of studies. The noise floor c
 from charts import Chart, Missing
 from remarks import losses_differ
 from study import VERDICT_WORDS
-from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
+from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, axis
 from words import between, clean, milliseconds, number_of, percent, shorten, times
 
 NAME, QUESTION = "gate", "Has the change made training slower?"
@@ -88,7 +88,7 @@ def drawing(data, narrow):
     ]
     if narrow:
         verdict, ratio = text("word", width, align="right", dy=-11, fontWeight="bold"), None
-        layers += [text("label", 0, align="left", dy=-11, limit=width - 100), verdict]
+        layers += [text("label", 0, align="left", dy=-11, limit=ROOM * (width - 100)), verdict]
     else:
         verdict = text("word", width + 14, align="left", fontWeight="bold")
         ratio = text("text", width + TEXT_ROOM, align="right", color=GREY)
@@ -98,6 +98,12 @@ def drawing(data, narrow):
         if layer:
             layer["transform"] = numbers
     return {"width": width, "height": step * max(len(data), 1), "data": {"values": data}, "layer": layers}
+
+
+def devices_of(gate):
+    """The names of what was measured on: one, unless differing circumstances were compared by force."""
+    measured = [*(gate["comparison"]["entries"] if gate["comparison"] else []), *gate["calibration"]]
+    return list(dict.fromkeys(clean(str(one["setting"]["device"])) for one in measured if one["setting"].get("device") is not None))
 
 
 def title(gate):
@@ -130,7 +136,7 @@ def draw(report):
         return Missing("`ladder gate --help` tells how two programs, or a program and a baseline, are compared; then "
                        "`ladder report STUDY --with FOLDER/gate.json`, of the gate's folder")
     gate, (data, all_rows) = gates[-1], rows(gates)
-    devices = list(dict.fromkeys(str(c["setting"]["device"]) for g in gates for c in g["calibration"] if "device" in c["setting"]))
+    devices = list(dict.fromkeys(device for g in gates for device in devices_of(g)))
     lines = [" · ".join([*(shorten(d, 70) for d in devices[:2]), clean(gate["created"])[:10], f"against a {gate['against']}",
                          number_of(gate["pairs"], "pair") + " of runs"])]
     if gate["comparison"]:

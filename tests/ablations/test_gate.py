@@ -38,7 +38,11 @@ def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
     verdict = verdict_of(out)
     assert verdict["verdict"] == "REGRESSION" and verdict["exit_status"] == 1
     (entry,) = verdict["comparison"]["entries"]
-    assert entry["lo"] > 1.05
+    assert entry["lo"] > 1.05 and entry["setting"]["batch"] == 1
+    for side in ("base", "head"):  # each pair's times, in the order in which they were made
+        ran = [json.loads(file.read_text()) for file in sorted((out / "records").glob(f"*-{side}-*.json"), key=lambda f: int(f.name.split("-")[0][1:]))
+               if ".flagged." not in file.name]
+        assert entry[f"{side}_runs_ms"] == [record["summary"]["median_ms"] for record in ran] and len(ran) == entry["pairs"]
     assert entry["loss"]["identical"]  # slower, and otherwise the same
     assert "REGRESSION" in done.stdout and "REGRESSION" in (out / "summary.md").read_text()
     assert max(map(len, done.stdout.splitlines())) <= 80 or str(out) in done.stdout
@@ -78,6 +82,9 @@ def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
     # A second time into the folder, or as a study, is refused; there is nothing left to resume.
     assert ladder("gate", "--base", program, *SMALL, "--out", out).returncode == 2
     assert "is a gate" in ladder("ablate", "--resume", "--out", out).stderr
+    drawn = ladder("report", out, "--out", tmp_path / "drawn")
+    assert drawn.returncode == done.returncode and f"\n{verdict['verdict']}" in drawn.stdout, drawn.stderr
+    assert ladder("report", out / "gate.json", "--with", out / "gate.json").returncode == 2
     records = {file.name: file.read_bytes() for file in (out / "records").iterdir()}
     again = ladder("gate", "--resume", "--out", out, timeout=600)
     assert {file.name: file.read_bytes() for file in (out / "records").iterdir()} == records

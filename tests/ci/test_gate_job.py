@@ -160,7 +160,7 @@ def test_the_job_with_two_equal_programs(gate, downloaded, real) -> None:
     assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), done.stdout + done.stderr
     assert done.returncode == verdict["exit_status"] == (3 if verdict["verdict"] == "INCONCLUSIVE" else 0)
     assert (temp / "summary.md").read_text().startswith(f"## ladder gate: {verdict['verdict']}")
-    assert uploaded(temp) >= {"doctor.txt", "doctor.json", "gate/gate.json", "gate/summary.md", "gate/plan.json"}
+    assert uploaded(temp) >= {"doctor.txt", "doctor.json", "gate/gate.json", "gate/gate.html", "gate/summary.md", "gate/plan.json"}
     records = [name for name in uploaded(temp) if name.startswith("gate/records/") and ".flagged." not in name]
     assert len(records) == 12  # besides those that were made again, on a busy machine
 

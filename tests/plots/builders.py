@@ -192,11 +192,16 @@ PARTS = [part_row("backward", "head", 5e11, 1e9, 12.0), part_row("forward", "gel
          part_row("data", "copy", 0, 0, 0.5), part_row("update", "adamw", 0, 5e9, None)]
 
 
+SETTING = {"device": "AMD EPYC", "threads": 2, "cuda": None, "torch": "2.11", "model": "gpt2-124m", "batch": 4, "context": 256, "accumulation": 1,
+           "positions": 1024, "dtype": "float32"}
+
+
 def entry(label, ratio, verdict, half=0.008):
-    return {"label": label, "recipe_hash": "ab" * 6, "recipe": {}, "recipe_diff": {}, "pairs": 6, "base_runs": 6, "head_runs": 6,
-            "sessions": None, "base_ms": 500.0, "head_ms": 500.0 * ratio,
+    runs = [500.0 + i for i in (3, -2, 0, 1, -1, 2)]
+    return {"label": label, "recipe_hash": "ab" * 6, "recipe": {"device": "cpu"}, "recipe_diff": {}, "setting": SETTING, "pairs": 6,
+            "base_runs": 6, "head_runs": 6, "sessions": None, "base_runs_ms": runs, "head_runs_ms": [ms * ratio for ms in reversed(runs)], "base_ms": 500.0, "head_ms": 500.0 * ratio,
             "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None, "verdict": verdict, "slower_pairs": 3,
-            "unequal_pairs": 6, "sign_test_p": 0.5, "loss": {"compared": False, "message": ""}, "memory": None, "flags": []}
+            "sign_test_p": 0.5, "loss": {"compared": False, "message": ""}, "memory": None, "flags": []}
 
 
 def comparison_of(*entries):

@@ -6,7 +6,9 @@ from builders import (ENTRIES, NASTY, comparison_of, disturbed, entry, gate_of, 
                       other_losses, report_of, series_of, without_number)
 from drawings import data, draw, drawn, spoken
 
+import charts
 import theme
+from charts import pairs
 
 
 # ---- gates and two studies
@@ -36,6 +38,31 @@ def test_gate_verdicts_in_its_title():
     assert title("FAILED", None, [], [f"killed {NASTY}"]).startswith("Failed: killed <script>")
     assert title("SAVED", None, []) == "Saved: there was no baseline, now there is"
     assert "`ladder gate" in draw("gate", report_of(make())).run
+
+
+def test_pairs_show_each_pair_in_order_and_where_it_lies():
+    runs = {"base_runs_ms": [500.0, 500.0, 500.0, 500.0], "head_runs_ms": [500.0, 505.0, 520.0, 480.0], "pairs": 4, "slower_pairs": 2}
+    chart = pairs.of_gate(gate_of("SAME", comparison_of(entry("+ flash", 1.0, "SAME") | runs), [None]))
+    wide, _ = drawn(chart)
+    marks = [row for row in data(chart.wide) if "pair" in row]
+    assert [(row["pair"], row["ratio"]) for row in marks] == [(1, 1.0), (2, 1.01), (3, 1.04), (4, 0.96)]
+    assert [row["ink"] for row in marks] == [theme.BAR, theme.BAR, theme.SLOWER_INK, theme.FASTER_INK]
+    assert chart.finding == "Head took longer in 2 of 4 pairs" and "pair 3: 1.04×, 500 ms → 520 ms" in spoken(wide)
+    assert {"from": 1 / 1.02, "to": 1.02} in data(chart.wide) and not any("baseline" in line for line in chart.lines)
+
+
+def test_pairs_name_the_clearest_rung_and_say_what_is_left_out():
+    clear = entry("+ flash", 1.05, "REGRESSION") | {"slower_pairs": 6, "sign_test_p": 0.03}
+    many = gate_of("REGRESSION", comparison_of(*[entry(f"{i}{NASTY}", 1.0, "SAME") for i in range(30)], clear), [None] * 31)
+    chart = pairs.of_gate(many | {"against": "baseline"})
+    drawn(chart)
+    assert chart.finding == "Head took longer in 6 of 6 pairs of flash"
+    assert "the first 24 of 31 rungs are drawn" in chart.lines and any(line.startswith("base's runs are the baseline's") for line in chart.lines)
+    long = entry("+ flash", 1.0, "SAME") | {"base_runs_ms": [500.0] * 600, "head_runs_ms": [500.0] * 600, "pairs": 600}
+    chart = pairs.of_gate(gate_of("SAME", comparison_of(long), [None]))
+    drawn(chart)
+    assert "the first 500 pairs are drawn" in chart.lines and len([row for row in data(chart.wide) if "pair" in row]) == 500
+    assert not isinstance(pairs.of_gate(gate_of("FAILED", None, [], ["x"])), charts.Chart)
 
 
 def test_gate_names_what_no_longer_learns_the_same():

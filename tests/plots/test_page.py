@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, SCRIPT, comparison_of, disturbed, gate_of, history_of, make, mixed,
-                      other_losses, recorded, report_of, series_of, trace_of, valid, with_peers, without_number)
+from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, SCRIPT, comparison_of, disturbed, entry, gate_of, history_of, make, mixed,
+                      noise_of, other_losses, recorded, report_of, series_of, trace_of, valid, with_peers, without_number)
 from test_modes import factorial, sweep, worth
 
 from charts.attribution import CALLED
@@ -29,7 +29,7 @@ def page_of(document, folder):
     source.write_text(json.dumps(valid(document)))
     done = subprocess.run([sys.executable, str(SCRIPT), str(source), str(folder / "out")], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
-    return folder / "out" / "report.html"
+    return folder / "out" / f"{document['kind']}.html"
 
 
 def long_names():
@@ -51,6 +51,20 @@ def doubtful():
     comparison["base"]["left_out"] = comparison["warnings"] = ["r2-01-tf32: killed by signal 9 " + "x" * 500]
     gate = gate_of("REGRESSION", comparison, [None] * 4)
     return report_of(make(), make(device="cuda"), comparison=comparison, gates=[gate])
+
+
+def gate():
+    comparison = comparison_of(ENTRIES[0], disturbed(ENTRIES[1]), other_losses(ENTRIES[2]), entry("noisy", 1.3, "INCONCLUSIVE", 0.5))
+    comparison["forced"] = ["torch: 2.10 against 2.11"]
+    made = gate_of("REGRESSION", comparison, [{"floor": 0.013, "source": "calibration"}] * 3 + [None], ["+ bf16 autocast: 1.045 of base's time"])
+    return made | {"warnings": ["+ flash: the losses are no longer the same to the bit"], "calibration": [noise_of((6, 0.013), (12, 0.009))]}
+
+
+def long_gate():
+    entries = [entry(f"{name} {i}", 1.0 + 0.01 * i, "SAME") for i in range(20) for name in ("a name of some length " * 50, "W" * 300)]
+    outlier = entries[0] | {"head_runs_ms": [*entries[0]["base_runs_ms"][:5], 50000.0], "loss": other_losses(entries[0])["loss"]}
+    made = gate_of("REGRESSION", comparison_of(outlier, *entries[1:]), [None] * len(entries), ["reason " * 200])
+    return made | {"against": "baseline", "warnings": ["warned " * 400] * 3}
 
 
 def nothing():
@@ -83,6 +97,8 @@ DOCUMENTS = {
     "two doubtful studies": doubtful,
     "nothing in common": lambda: report_of(make(LADDER[:3]), make(LADDER[4:], device="cuda")),
     "everything beside": beside,
+    "gate": gate,
+    "a gate's long names": long_gate,
 }
 
 
@@ -206,7 +222,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["every status", "two doubtful studies"])
+@pytest.mark.parametrize("name", ["every status", "two doubtful studies", "gate"])
 def test_every_text_stands_out_in_light_and_in_dark(pages, opened, name, scheme):
     page = opened(pages(name), scheme=scheme)
     contrast = page.evaluate(CONTRAST)
@@ -245,6 +261,41 @@ def test_sections_and_contents(pages, opened):
         assert words in text, words
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids))
+
+
+def test_a_gate_says_what_it_found_and_how_far_to_trust_it(pages, opened):
+    page = opened(pages("gate"))
+    links = page.locator("nav a")
+    assert [links.nth(i).get_attribute("href") for i in range(links.count())] == ["#verdict", "#trust", "#pairs", "#noise", "#how", "#circumstances"]
+    assert all(page.locator(links.nth(i).get_attribute("href")).count() == 1 for i in range(links.count()))
+    message = "step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
+    assert page.inner_text(".headline") == f"No longer learns the same: flash: {message}"
+    text = page.inner_text("main")
+    for words in ("REGRESSION, exit status 1.", "1 warning", f"LOSSES DIFFER: {message}", "2 of the runs were disturbed: base r1-02-flash throttled",
+                  "2 of 48", "Warning: + flash: the losses", "Head took longer in 3 of 6 pairs of float32", "AMD EPYC", "compared by --force: torch: 2.10"):
+        assert words in text, words
+    assert page.locator("#noise ~ div td").all_inner_texts()[:4] == ["6", "1.3 %", "12", "0.9 %"]
+    page.locator("#pairs-wide").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#tooltip") == "pair 1: 0.999×, 503 ms → 503 ms"
+
+
+@pytest.mark.parametrize("verdict, said", [("FAILED", "Failed: head run r1-01: killed"), ("SAVED", "Saved: there was no baseline, now there is")])
+def test_a_gate_without_a_comparison_has_a_page_all_the_same(tmp_path, opened, verdict, said):
+    reasons = ["head run r1-01: killed"] if verdict == "FAILED" else []
+    page = opened(page_of(gate_of(verdict, None, [], reasons), tmp_path))
+    assert page.inner_text(".headline") == said and page.locator("table, figure").count() == 0
+    assert page.locator("main li").first.inner_text() == (reasons[0] if reasons else page.locator("#how ~ ul li").first.inner_text())
+
+
+def test_markup_in_a_gate_stays_text(tmp_path, opened):
+    hostile = entry(EVIL, 1.05, "REGRESSION") | {"flags": [f"base {EVIL}"], "recipe": {EVIL: EVIL}, "setting": {"device": EVIL, EVIL: EVIL}}
+    comparison = comparison_of(hostile) | {"forced": [EVIL], "method": EVIL}
+    comparison["base"] = comparison["head"] = {"source": EVIL, "runs": 6, "programs": [EVIL], "left_out": []}
+    document = gate_of("REGRESSION", comparison, [None], [EVIL]) | {"warnings": [EVIL], "calibration": [noise_of((6, 0.01)) | {"label": EVIL}]}
+    page = opened(page_of(document, tmp_path))
+    assert page.locator("img").count() == 0 and page.locator("script").count() == 1
+    assert page.inner_text("main").count("alert(2)") >= 8
 
 
 def test_keyboard_and_tooltips(pages, opened):

@@ -13,7 +13,7 @@ def compared(comparison):
     shown = view.view(valid(report_of(make(), make(device="cuda"), comparison=valid(comparison))))
     report = markdown.render(shown | {"has_pictures": False})
     lines = report.split("| verdict | remarks |\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
-    return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines], report, page.render(shown)
+    return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines], report, page.render("report.html.j2", shown)
 
 
 def test_a_comparison_with_other_losses_or_of_disturbed_runs_says_so():

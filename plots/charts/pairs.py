@@ -1,0 +1,72 @@
+"""Each pair of a gate's runs by itself, in the order in which they were made: drift, outliers and two speeds show here.
+
+The surprising thing: the axis is logarithmic and does not reach to 0; it always holds the band of changes too small to matter.
+"""
+
+from charts import Chart, Missing
+from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, WHOLE, axis
+from words import between, milliseconds, number_of, percent, plain, shorten, times
+
+NAME, QUESTION = "pairs", "Do the pairs agree?"
+WIDTH, HEIGHT, MOST_PANELS, MOST_PAIRS = 800, 120, 24, 500
+
+
+def points(entry, most):
+    """Of each pair: its ratio, and whether that is beyond what matters, up or down."""
+    runs = list(zip(entry["base_runs_ms"], entry["head_runs_ms"]))[:MOST_PAIRS]
+    return [{"pair": i + 1, "ratio": head / base, "ink": SLOWER_INK if head / base > most else FASTER_INK if head / base * most < 1 else BAR,
+             "aria": f"pair {i + 1}: {times(head / base)}, {milliseconds(base)} → {milliseconds(head)}"} for i, (base, head) in enumerate(runs)]
+
+
+def agreement(entry):
+    return f"head took longer in {entry['slower_pairs']} of {number_of(entry['pairs'], 'pair')}"
+
+
+def panel(entry, most, narrow):
+    data = points(entry, most)
+    ends = [most, 1 / most, entry["ratio"], *(point["ratio"] for point in data)]
+    low, high = min(ends) / 1.004, max(ends) * 1.004
+    every = -(-len(data) // (6 if narrow else 16))
+    x = {"field": "pair", "type": "quantitative", "scale": {"domain": [0.4, len(data) + 0.6], "nice": False},
+         "axis": axis("pair", values=[point["pair"] for point in data[::every]], labelExpr=WHOLE, grid=False, labelFlush=False)}
+    y = {"type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
+         "axis": axis("head / base", format=".3~f", tickCount=4, grid=False)}
+    layers = [
+        {"mark": {"type": "rect", "color": GRID, "aria": False}, "data": {"values": [{"from": 1 / most, "to": most}]},
+         "encoding": {"y": {**y, "field": "from"}, "y2": {"field": "to"}}},
+        {"mark": {"type": "rule", "color": GREY, "aria": False}, "data": {"values": [{"one": 1}]}, "encoding": {"y": {**y, "field": "one"}}},
+        {"mark": {"type": "rule", "color": INK, "strokeWidth": 1.5, "strokeDash": [5, 3], "aria": False},
+         "data": {"values": [{"center": entry["ratio"]}]}, "encoding": {"y": {**y, "field": "center"}}},
+        {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+         "encoding": {"x": x, "y": {**y, "field": "ratio"}, "color": {"field": "ink", "type": "nominal", "scale": None},
+                      "description": {"field": "aria", "type": "nominal"}}},
+    ]
+    width = NARROW - 60 if narrow else WIDTH
+    interval = "" if entry["lo"] is None or entry["hi"] is None else f" ({between(entry['lo'], entry['hi'], times)})"
+    said = [f"{times(entry['ratio'])}{interval}", agreement(entry), f"sign test p = {plain(entry['sign_test_p'])}"]
+    return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers,
+            "title": {"text": shorten(entry["label"], 40 if narrow else 90), "subtitle": said if narrow else " · ".join(said), "anchor": "start",
+                      "frame": "group", "fontSize": 14, "color": INK, "subtitleFontSize": 12, "subtitleColor": INK, "subtitleLineHeight": 16,
+                      "subtitlePadding": 4, "limit": ROOM * width, "offset": 10}}
+
+
+def of_gate(gate):
+    if gate["comparison"] is None:
+        return Missing("a gate that came to a comparison")
+    entries, most = gate["comparison"]["entries"], 1 + gate["min_effect"]
+    lines = ["points: head's time over base's in each pair of runs, in the order made · dashes: their centre · "
+             f"grey: ±{percent(gate['min_effect'])}, too small to matter"]
+    if gate["against"] == "baseline":
+        lines.append("base's runs are the baseline's, made at another time: that the machine may run at another pace since is in every point")
+    if len(entries) > MOST_PANELS:
+        lines.append(f"the first {MOST_PANELS} of {len(entries)} rungs are drawn")
+    if any(entry["pairs"] > MOST_PAIRS for entry in entries):
+        lines.append(f"the first {MOST_PAIRS} pairs are drawn")
+    clearest = min(entries, key=lambda entry: entry["sign_test_p"])
+    finding = agreement(clearest).capitalize() + (f" of {shorten(clearest['label'].removeprefix('+ '), 60)}" if len(entries) > 1 else "")
+
+    def drawing(narrow):
+        return {"vconcat": [panel(entry, most, narrow) for entry in entries[:MOST_PANELS]],
+                "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
+
+    return Chart(finding[0].upper() + finding[1:], lines, drawing(False), drawing(True))
