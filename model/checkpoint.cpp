@@ -28,13 +28,28 @@ bool is_redundant(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name == "lm_head.weight";
 }
 
+// GPT-2's head is its token embedding: a file in which they differ is of another model.
+void check_tied(const std::map<std::string, Tensor>& tensors, const std::filesystem::path& file) {
+  const auto head = tensors.find("lm_head.weight"), embedding = tensors.find("wte.weight");
+  if (head == tensors.end() || embedding == tensors.end()) return;
+  if (head->second.scalar_type() == embedding->second.scalar_type() && at::equal(head->second, embedding->second))
+    return;
+  throw std::invalid_argument(
+      fmt::format("{}: \"lm_head.weight\" is not \"wte.weight\"; GPT-2 has one tensor for both", file.string()));
+}
+
 }  // namespace
 
 void load_weights(GPT2& model, const std::filesystem::path& file) {
   std::map<std::string, Tensor> tensors;
   for (auto& [name, tensor] : read_safetensors(file)) {
-    tensors[name.starts_with(prefix) ? name.substr(prefix.size()) : name] = tensor;
+    if (!tensors.emplace(name.starts_with(prefix) ? name.substr(prefix.size()) : name, tensor).second) {
+      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is there with and without \"{}\" before it",
+                                              file.string(),
+                                              name.starts_with(prefix) ? name.substr(prefix.size()) : name, prefix));
+    }
   }
+  check_tied(tensors, file);
   const at::NoGradGuard no_grad;
   for (const Parameter& parameter : model.parameters()) {
     const auto found = tensors.find(parameter.name);

@@ -96,8 +96,9 @@ int ablate(const AblateFlags& flags) {
                plan.warmup_steps + plan.timed_steps, printable(out.string()), plan.order_seed);
   }
   if (plan.shard && runs.empty()) {
-    fmt::print("shard {}/{} has nothing to do: the plan has {} repeat{}\n", plan.shard->index, plan.shard->count,
-               plan.repeats, plan.repeats == 1 ? "" : "s");
+    fmt::print(flags.json ? stderr : stdout, "shard {}/{} has nothing to do: the plan has {} repeat{}\n",
+               plan.shard->index, plan.shard->count, plan.repeats, plan.repeats == 1 ? "" : "s");
+    if (flags.json) (void)show_study(computed_study(plan, out).study, true);
     return 0;
   }
   // Not by its name: a build may put another program there while the study runs.

@@ -3,6 +3,7 @@
 
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
+#include "ablations/commands/request.h"
 #include "ablations/report/compare_table.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/seal.h"
@@ -24,13 +25,6 @@ using files::printable;
 using harness::Json;
 
 namespace {
-
-// Before anything is computed for it.
-void check_folder(const fs::path& out) {
-  if (fs::exists(out) && !fs::is_directory(out)) {
-    throw std::invalid_argument(fmt::format("--out {}: is not a folder", out.string()));
-  }
-}
 
 bool is_document(const fs::path& path, const char* kind) {
   if (!fs::is_regular_file(path) || path.extension() != ".json" || path.filename() == "study.json") return false;

@@ -305,10 +305,25 @@ void check_can_write(const char* flag, const fs::path& file) {
   if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
 }
 
+void check_folder(const fs::path& out) {
+  if (fs::exists(out) && !fs::is_directory(out)) {
+    throw std::invalid_argument(fmt::format("--out {}: is not a folder", out.string()));
+  }
+}
+
 void check_not_same(const char* flag, const fs::path& written, const char* of, const fs::path& read) {
-  if (fs::exists(written) && fs::exists(read) && fs::equivalent(written, read)) {
+  std::error_code no_file;  // a recipe may be no file but its text
+  if (fs::equivalent(written, read, no_file)) {
     throw std::invalid_argument(fmt::format("{} {}: is the file that {} names", flag, written.string(), of));
   }
+}
+
+void check_not_read(const char* flag, const fs::path& written, const RunFlags& flags) {
+  check_not_same(flag, written, "--data", flags.workload.data);
+  check_not_same(flag, written, "--vocab", flags.workload.vocabulary);
+  check_not_same(flag, written, "--recipe", flags.recipe);
+  check_not_same(flag, written, "--from", flags.from);
+  check_not_same(flag, written, "--plan", flags.plan);
 }
 
 }  // namespace ablations

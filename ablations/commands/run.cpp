@@ -74,7 +74,7 @@ void print_proofs(const Json& proofs) {
 
 int run(const RunFlags& flags) {
   if (flags.report_steps) harness::die_with_parent();
-  check_not_same("--record", flags.record, "--from", flags.from);
+  check_not_read("--record", flags.record, flags);
   const RunOptions options = run_options(flags);
   if (!flags.record.empty()) check_can_write("--record", flags.record);
   const Json original = flags.from.empty() ? Json() : harness::read_json(flags.from, "record");

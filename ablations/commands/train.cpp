@@ -32,7 +32,10 @@ int train(const TrainFlags& flags) {
   if (workload.steps == 0) workload.steps = 50;
   const int64_t steps = workload.steps;
   const RunOptions options = run_options(run_flags);
-  if (!flags.save.empty()) check_can_write("--save", flags.save);
+  if (!flags.save.empty()) {
+    check_can_write("--save", flags.save);
+    check_not_read("--save", flags.save, run_flags);
+  }
   prepare_process(options);
   const model::TokenStream tokens = tokens_of(options);
   model::Trainer trainer(
@@ -69,9 +72,10 @@ int train(const TrainFlags& flags) {
 
 int tokenize(const TokenizeFlags& flags) {
   check_can_write("--out", flags.out);
-  check_not_same("--out", flags.out, "--data", flags.data);
   const std::filesystem::path vocabulary =
       flags.vocabulary.empty() ? default_vocabulary() : std::filesystem::path(flags.vocabulary);
+  check_not_same("--out", flags.out, "--data", flags.data);
+  check_not_same("--out", flags.out, "--vocab", vocabulary);
   const auto stream = model::tokens_of_text(flags.data, vocabulary, harness::cache_folder() / "tokens");
   model::write_tokens(flags.out, stream.tokens);
   fmt::print("{}: {} tokens\n", files::printable(flags.out), stream.tokens.size());

@@ -73,14 +73,19 @@ std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine
   return asked;
 }
 
-// The base with these of the ladder's optimizations on, in the ladder's order; or why one of them cannot be had.
+// The base with these of the ladder's optimizations on, in the ladder's order; or why one of them cannot be had. One
+// that changes nothing beside the others is not on.
 Rung with(const Rung& base, const Ladder& ladder, const std::vector<std::string>& names, const Machine& machine) {
   Rung rung = base;
   rung.optimization.clear();
   for (const std::string& name : ladder.rungs) {
     if (std::ranges::find(names, name) == names.end()) continue;
+    const model::Recipe before = rung.recipe;
     const std::string reason = put_on(rung, name, machine);
-    if (reason.empty()) continue;
+    if (reason.empty()) {
+      if (rung.recipe == before) rung.applied.pop_back();
+      continue;
+    }
     rung.status = Rung::Status::not_applicable;
     rung.reason = fmt::format("\"{}\": {}", name, reason);
     return rung;
@@ -167,6 +172,9 @@ std::vector<Rung> factorial(const Ladder& ladder, const Rung& base, const std::v
     if (rung.status == Rung::Status::not_applicable) {
       refuse(fmt::format("--mode factorial: the subset {} cannot be had: {}", fmt::join(names, ","), rung.reason));
     }
+    rung.applied =
+        base.applied;  // the whole subset: all orders are averaged over, also those in which one changes nothing
+    rung.applied.insert(rung.applied.end(), names.begin(), names.end());
     if (names.size() == 1) rung.optimization = names.front();
     rung.title = fmt::format("{}", fmt::join(titles, " + "));
     rung.name = fmt::format("{}", fmt::join(names, "-"));

@@ -143,15 +143,25 @@ std::vector<double> timed_ms(const Json& run) {
   return {all.begin() + static_cast<std::ptrdiff_t>(warmup), all.end()};
 }
 
+// What a rung is called wherever it is measured: by the optimization that it adds; where it leaves one out, or has
+// several, by its title.
+std::string name_of(const Json& study, const Json& rung) {
+  const Json& rungs = study.at("rungs");
+  if (rung.contains("peer")) {
+    const Json& twin = rungs.at(rung.at("against").get<size_t>());
+    return fmt::format("{}-{}", name_of(study, twin), rung.at("peer").get<std::string>());
+  }
+  const bool has_title = rung.at("optimization").is_null() || study.at("mode") == "leave-one-out";
+  if (!has_title) return rung.at("optimization");
+  return rung.at("recipe") == rungs.at(0).at("recipe") ? "start" : rung.at("title");
+}
+
 // One of each: what identifies it among the study's, in the letters of a benchmark's name.
 std::vector<std::string> names_of(const Json& study, const std::string& prefix) {
   std::vector<std::string> names;
   std::set<std::string> taken;
   for (const Json& rung : study.at("rungs")) {
-    std::string name = rung.contains("peer")               ? rung.at("peer").get<std::string>()
-                       : rung.at("optimization").is_null() ? rung.at("title").get<std::string>()
-                                                           : rung.at("optimization").get<std::string>();
-    if (rung.at("optimization").is_null() && !rung.contains("peer") && rung.at("index") == 0) name = "start";
+    std::string name = name_of(study, rung);
     for (char& c : name) c = c == ' ' || c == '/' ? '_' : c;
     name = files::printable(name).insert(0, prefix);
     if (study.contains("swept")) {

@@ -7,6 +7,7 @@
 #include "files/printable.h"
 #include "harness/process.h"
 #include "harness/resources.h"
+#include "harness/utc.h"
 
 #include <fmt/format.h>
 
@@ -70,9 +71,9 @@ class ChildFile {
 
 // The child's record, or one that says why there is none.
 Json result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan,
-                   const PlannedRun& run) {
+                   const PlannedRun& run, const std::string& started) {
   const auto failed = [&](const char* kind, const std::string& message) {
-    return failed_record(run.id, kind, message, child.seconds);
+    return failed_record(run.id, kind, message, started, child.seconds);
   };
   switch (child.end) {
     case ChildResult::End::timed_out:
@@ -162,6 +163,7 @@ std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const
   const ChildFile written(folder / "records" / (run.id + ".child.tmp"));
   const fs::path log = folder / "logs" / (run.id + ".log");
   PeerWatch watch(plan.rungs[run.rung]);
+  const std::string started = harness::utc_now();
   const ChildResult child = harness::run_child({.argv = command_of(plan, run, programs, folder, written.path()),
                                                 .log = log,
                                                 .limit_s = plan.run_limit_s,
@@ -170,7 +172,7 @@ std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const
                                                   if (!watch.take(line)) on_line(line);
                                                 }});
   if (child.end == ChildResult::End::interrupted) return std::nullopt;
-  Json record = result_record(child, written.path(), log, plan, run);
+  Json record = result_record(child, written.path(), log, plan, run, started);
   watch.complete(record);
   return record;
 }

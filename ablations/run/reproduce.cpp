@@ -112,8 +112,11 @@ Reproduction compare_losses(const Json& record, const Json& again) {
   const bool cuda = harness::field_or_null(recipe, "device") == "cuda";
   const Json& environment = record.at("environment");
   const Json& here = again.at("environment");
-  reproduction.excuses = differences(setting_of(environment, record.at("workload"), recipe),
-                                     setting_of(here, again.at("workload"), recipe));
+  Json setting = setting_of(environment, record.at("workload"), recipe);
+  // A record that does not say had the model's own.
+  if (setting.at("positions").is_null())
+    setting["positions"] = harness::field_or_null(again.at("workload"), "positions");
+  reproduction.excuses = differences(setting, setting_of(here, again.at("workload"), recipe));
   if (!cuda) {
     std::ranges::move(instruction_differences(environment, here), std::back_inserter(reproduction.excuses));
   } else if (harness::field_or_null(recipe, "deterministic") != true) {

@@ -105,8 +105,9 @@ Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step) {
 
 Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();
+  const std::string started = harness::utc_now();
   const auto out_of_memory = [&](const std::string& message) {
-    return failed_record(options.id, "out_of_memory", message,
+    return failed_record(options.id, "out_of_memory", message, started,
                          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   };
   RefusedAllocation refused;
@@ -132,11 +133,12 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
   }
 }
 
-Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message, double seconds) {
+Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message,
+                   const std::string& started, double seconds) {
   return {{"kind", "record"},
           {"schema_version", 1},
           {"id", id},
-          {"started", harness::utc_now()},
+          {"started", started},
           {"duration_s", seconds},
           {"status", "failed"},
           {"failure", {{"kind", failure_kind}, {"message", message}}}};

@@ -22,7 +22,8 @@ harness::Json execute_run(const RunOptions& options, const std::function<void(in
 harness::Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
 
 // A record for a run that left none. failure_kind: "signal", "timeout", "exit", "rubbish", "spawn", "out_of_memory".
+// It began at `started` (UTC, ISO 8601) and took `seconds`.
 harness::Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message,
-                            double seconds);
+                            const std::string& started, double seconds);
 
 }  // namespace ablations

@@ -315,6 +315,13 @@ void warn_of_load(const Json& environment, Json& warnings) {
       fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load, cores));
 }
 
+std::string created_of(const Plan& plan, const Measured& measured, const Json& earlier) {
+  if (!plan.created.empty()) return plan.created;
+  if (!measured.first_started.empty()) return measured.first_started;
+  const Json created = harness::field_or_null(earlier, "created");
+  return created.is_string() ? created.get<std::string>() : harness::utc_now();
+}
+
 }  // namespace
 
 Json planned_workload(const Plan& plan) {
@@ -328,10 +335,11 @@ Json planned_workload(const Plan& plan) {
                        /*sha256=*/"", /*tokens=*/0);
 }
 
-Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_without_records) {
+Json analyse(const Plan& plan, const fs::path& folder, const Json& earlier) {
   const Measured measured = read_records(plan, folder);
   const Json workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload;
-  Json environment = measured.environment.is_null() ? environment_without_records : measured.environment;
+  Json environment =
+      measured.environment.is_null() ? harness::field_or_null(earlier, "environment") : measured.environment;
   if (environment.is_null()) {
     environment = harness::environment();
     environment["threads"] = plan.threads;  // of the runs, not of this process
@@ -354,7 +362,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& environment_w
   Json study{{"kind", "study"},
              {"schema_version", 1},
              {"id", plan.id},
-             {"created", plan.created.empty() ? measured.first_started : plan.created},
+             {"created", created_of(plan, measured, earlier)},
              {"finished", is_missing_runs ? Json() : Json(measured.last_started)},
              {"mode", name_of(plan.mode)},
              {"ladder", ladder_json(plan)},

@@ -9,9 +9,10 @@
 namespace ablations {
 
 // Reads the records that are there and computes the study (results/schemas/study.v1.json). Missing runs are counted,
-// not invented. The environment is the records'; where there is none yet, `environment`, and where that is null, this
-// process's. Throws std::invalid_argument for a record that cannot be read.
-harness::Json analyse(const Plan& plan, const std::filesystem::path& folder, const harness::Json& environment = {});
+// not invented. The environment is the records'; where there is none yet, that of `earlier`, a study of the same
+// folder, and where that is null, this process's; so, too, when a shard was made. Throws std::invalid_argument for a
+// record that cannot be read.
+harness::Json analyse(const Plan& plan, const std::filesystem::path& folder, const harness::Json& earlier = {});
 
 // The "workload" of runs that have not been made yet: without the tokens' hash and number.
 harness::Json planned_workload(const Plan& plan);

@@ -129,7 +129,6 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
     }
     measured.runs.push_back(entry);
   }
-  if (measured.first_started.empty()) measured.first_started = harness::utc_now();
   return measured;
 }
 

@@ -49,7 +49,7 @@ struct Measured {
   // For each repeat when its runs began (UTC) and how long they took in s: failed ones and those made again, too.
   std::map<int64_t, std::map<std::string, double>> made;
   int64_t runs_ok = 0;
-  std::string first_started;  // of the earliest record, now without one: a shard's plan does not hold when it was made
+  std::string first_started;  // of the earliest record; empty without one
   std::string last_started;
 };
 

@@ -176,7 +176,7 @@ std::vector<const Source*> pointers(const std::vector<Source>& sources) {
 std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs::path>& shards, bool group_by_device) {
   std::vector<Source> sources;
   std::list<harness::FolderLock> locks;
-  const auto add = [&](const fs::path& folder) {
+  const auto add = [&](const fs::path& folder, const fs::path& into) {
     for (const Source& known : sources) {
       if (fs::exists(folder) && fs::equivalent(known.folder, folder)) {
         throw std::invalid_argument(fmt::format(
@@ -185,8 +185,8 @@ std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs
     }
     if (fs::exists(folder / "plan.json")) locks.emplace_back(folder);  // first: no run may end while it is read
     sources.push_back(read_source(folder));
-    if (sources.back().plan.shard && fs::exists(out) && fs::equivalent(out, folder)) {
-      throw std::invalid_argument(fmt::format("{}: holds a shard; merge into another folder", out.string()));
+    if (sources.back().plan.shard && fs::exists(into) && fs::equivalent(into, folder)) {
+      throw std::invalid_argument(fmt::format("{}: holds a shard; merge into another folder", into.string()));
     }
   };
   if (fs::exists(out / "plan.json")) {
@@ -194,9 +194,9 @@ std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs
       throw std::invalid_argument(fmt::format(
           "{}: holds one study; --group-by-device makes one folder for each device in another", out.string()));
     }
-    add(out);
+    add(out, out);
   }
-  for (const fs::path& shard : shards) add(shard);
+  for (const fs::path& shard : shards) add(shard, out);
 
   std::vector<Prepared> prepared;
   auto groups = group_by_device ? by_device(sources) : std::map<std::string, std::vector<Source>>{};
@@ -204,8 +204,8 @@ std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs
   for (auto& [device, parts] : groups) {
     const fs::path folder = out / device;
     if (fs::exists(folder / "plan.json")) {
-      locks.emplace_back(folder);
-      parts.insert(parts.begin(), read_source(folder));
+      add(folder, folder);
+      parts.insert(parts.begin(), sources.back());
     }
     prepared.push_back(prepare(folder, pointers(parts)));
   }

@@ -75,6 +75,9 @@ Json planned_rung(const Plan& plan, size_t index) {
     json["summary"] = "The recipe of the rung it stands for, run by PyTorch.";
   } else if (rung.name == "full") {
     json["summary"] = "Every optimization of the ladder that applies on this machine.";
+  } else if (plan.mode == Mode::factorial && index != plan.reference &&
+             rung.recipe == plan.rungs[plan.reference].recipe) {
+    json["summary"] = "Without the others it changes nothing: the recipe is the reference's, and the ratio is noise.";
   } else if (optimization == nullptr && !rung.applied.empty() && index != plan.reference) {
     json["summary"] = "Several optimizations at once.";
   }

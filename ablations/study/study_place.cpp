@@ -64,6 +64,10 @@ void unpack(const fs::path& lines, const fs::path& folder) {
             fmt::format("{}: a document of kind {}; {} are kept so", where, kind.dump(), fmt::join(kinds, ", ")));
       }
       harness::check_schema(document, kind.get<std::string>(), where);
+      if (fs::exists(folder / place)) {  // one of the two would count, and nobody would see the other
+        throw std::invalid_argument(
+            fmt::format("{}: the file {} stands there twice", where, files::in_quotes(place.string())));
+      }
       fs::create_directories((folder / place).parent_path());
       harness::write_json(folder / place, document, kind.get<std::string>());
     }

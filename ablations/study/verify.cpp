@@ -172,7 +172,7 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
                     other_programs));
   }
   // There and back, so that numbers have the types that JSON gives them.
-  result.study = Json::parse(dumped(analyse(plan, folder, stored.value("environment", Json()))));
+  result.study = Json::parse(dumped(analyse(plan, folder, stored)));
   return result;
 }
 

@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 using namespace ablations;
 using harness::Json;
 
+inline constexpr const char* begun = "2026-01-01T00:00:00Z";
+
 class PlantedStudy : public testing::Test {
  protected:
   fs::path folder_ = fs::temp_directory_path() / ("planted-study-" + std::to_string(::getpid()));

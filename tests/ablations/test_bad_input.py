@@ -256,6 +256,22 @@ def test_places_that_cannot_be_written(assert_refused, command, target, says) ->
     assert_refused([*WRITERS[command], target], says)
 
 
+@pytest.mark.parametrize("arguments", [
+    ["tokenize", "--data", "good.txt", "--vocab", "read", "--out", "read"],
+    ["train", "--model", "tiny", "-T", "16", "--data", "read", "--save", "read"],
+    ["train", "--model", "tiny", "-T", "16", "--recipe", "read", "--save", "link"],
+    ["run", "--model", "tiny", "-T", "16", "--recipe", "read", "--record", "read"],
+    ["run", "--model", "tiny", "-T", "16", "--data", "read", "--record", "link"],
+], ids=lambda arguments: " ".join(arguments[:1] + arguments[-4:]))
+def test_what_is_read_is_not_written_over(assert_refused, files, arguments) -> None:
+    (files / "read").write_text('{"attention": "flash"}' if "--recipe" in arguments else "text " * 100)
+    (files / "link").symlink_to("read")
+    before = (files / "read").read_bytes()
+    assert_refused(arguments, "is the file that --")
+    assert (files / "read").read_bytes() == before
+    (files / "link").unlink()
+
+
 def test_a_study_keeps_its_plan(assert_refused, files) -> None:
     (files / "finished" / "records").mkdir(parents=True)
     assert_refused(["profile", "--diff", "flash", "--ladder", "tiny", "--out", "finished"], "finished: is a study's folder")

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 from conftest import ROOT, child_of, ladder_document, read_json, wait_for, write_json
@@ -137,6 +138,12 @@ def test_a_shard_with_nothing_to_do_says_so(measure, ladder, shards, tmp_path) -
     assert done.returncode == 0 and done.stdout == "shard 5/6 has nothing to do: the plan has 4 repeats\n"
     assert plan_without_shard(tmp_path / "none") == plan_without_shard(shards[0])
     assert ladder("merge", tmp_path / "merged", tmp_path / "none", shards[0]).returncode == 0
+    done = measure("5/6", tmp_path / "none", "--json")
+    assert done.returncode == 0 and "has nothing to do" in done.stderr and json.loads(done.stdout)["plan"]["runs_ok"] == 0
+    assert ladder("report", tmp_path / "none").returncode == 0
+    time.sleep(1.1)  # times are whole seconds
+    done = ladder("verify", tmp_path / "none")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_study_is_not_gone_on_with_on_another_machine(copies, ladder) -> None:
@@ -275,6 +282,18 @@ def test_one_study_for_each_device(copies, ladder, tmp_path) -> None:
         assert f"{merged / name}: 4 of 8 runs are missing, of the repeats {', '.join(str(i + 1) for i in range(4) if i not in theirs)}" in done.stderr
         assert read_json(merged / name / "study.json")["device"]["name"].startswith("Example") == (0 not in theirs)
         assert "shard" not in read_json(merged / name / "plan.json")
+
+
+def test_one_study_for_each_device_is_not_merged_into_a_shard(copies, ladder, tmp_path) -> None:
+    of_another_device(copies[1])
+    device = "example-2j-cpu-1-threads"
+    shard = pathlib.Path(shutil.copytree(copies[1], tmp_path / "merged" / device))
+    before = {file: file.read_bytes() for file in shard.rglob("*.json")}
+    done = ladder("merge", tmp_path / "merged", copies[1], "--group-by-device")
+    assert done.returncode == 2 and "holds a shard; merge into another folder" in done.stderr, done.stderr
+    done = ladder("merge", tmp_path / "merged", shard, copies[0], "--group-by-device")
+    assert done.returncode == 2 and "named twice, or the folder to merge into" in done.stderr, done.stderr
+    assert {file: file.read_bytes() for file in shard.rglob("*.json")} == before
 
 
 def test_two_runners_on_one_device(start, ladder, small, tmp_path) -> None:

@@ -208,6 +208,9 @@ def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
     table = done.stdout.split("the same work in PyTorch")[1]
     assert re.search(r"\+ keep host memory +PyTorch eager +!? +[\d.]+ +\?[\d.]+x\n", table) and "out of memory: run r1-06" in table
     assert narrow(done.stdout)
+    names = [entry["name"].split("/")[1] for entry in read_json(folder / "benchmark.json")["benchmarks"]]
+    assert {"start", "memory", "flash", "start-pytorch-eager", "memory-pytorch-eager", "flash-pytorch-eager"} >= set(names)
+    assert {"memory", "memory-pytorch-eager"} <= set(names) or study["rungs"][1]["status"] != "measured"
     report = (folder / "report.md").read_text()
     assert "## The same work in PyTorch" in report and "| \\+ PyTorch" not in report
     refused = ladder("run", "--plan", folder / "plan.json", "--run", ids[4])

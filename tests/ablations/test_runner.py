@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import (assert_complete, child_of, is_alive, is_first_of_two, kibibytes, ladder_document, losses,
@@ -172,14 +173,24 @@ def test_children_that_are_killed_or_starved(small, start, ladder, tmp_path) -> 
     assert_complete(folder)
 
 
+def utc(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
 def test_children_that_never_end(small, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     document = ladder_document(rungs=["flash"])
-    done = ladder("ablate", "--ladder", write_json(small, document), "--steps", "100000", "--repeats", "1", "--limit", "1",
+    began = utc(time.time())
+    done = ladder("ablate", "--ladder", write_json(small, document), "--steps", "100000", "--repeats", "1", "--limit", "3",
                   "--out", folder)
     assert done.returncode == 1
+
+    def ended(record: dict) -> str:  # less how long it took, and a second for the fractions that are cut off
+        return utc((folder / "records" / f"{record['id']}.json").stat().st_mtime - record["duration_s"] + 1)
+
     for record in records(folder).values():
-        assert record["failure"] == {"kind": "timeout", "message": "ran past its limit of 1 s and was killed"}
+        assert record["failure"] == {"kind": "timeout", "message": "ran past its limit of 3 s and was killed"}
+        assert began <= record["started"] <= ended(record), "when it began, not when it ended"
     study = read_json(folder / "study.json")
     assert [rung["status"] for rung in study["rungs"]] == ["failed", "failed"] and study["headline"] is None
     assert "0 of 2 runs" in done.stdout and (folder / "report.md").exists()

@@ -72,6 +72,14 @@ TEST_F(Checkpoint, NamesWhatDoesNotFit) {
   with_buffers["lm_head.weight"] = tensors["transformer.wte.weight"];
   write_safetensors(file_, with_buffers);
   EXPECT_EQ(refusal(gpt2), "accepted");
+  auto other_head = tensors;
+  other_head["lm_head.weight"] = tensors["transformer.wte.weight"] * 2;
+  write_safetensors(file_, other_head);
+  EXPECT_NE(refusal(gpt2).find("\"lm_head.weight\" is not \"wte.weight\""), std::string::npos);
+  auto twice = tensors;
+  twice["ln_f.bias"] = at::ones({32});
+  write_safetensors(file_, twice);
+  EXPECT_NE(refusal(gpt2).find("\"ln_f.bias\" is there with and without \"transformer.\""), std::string::npos);
 }
 
 }  // namespace

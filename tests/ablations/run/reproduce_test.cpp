@@ -125,6 +125,16 @@ TEST(Reproduce, LossesAreTheSameToTheBitOrNot) {
   }
 }
 
+TEST(Reproduce, PositionsThatARecordDoesNotStateExcuseNothing) {
+  Json older = record(), again = record();
+  again["timing"]["loss"] = {10.5, 9.0, 8.0};
+  again["workload"]["positions"] = 64;
+  older["workload"].erase("positions");
+  EXPECT_TRUE(compare_losses(older, again).excuses.empty());
+  older["workload"]["positions"] = 128;
+  EXPECT_EQ(compare_losses(older, again).excuses.size(), 1U);
+}
+
 TEST(Reproduce, AGpuRepeatsOnlyDeterministicRecipes) {
   Json gpu = record();
   gpu["recipe"]["device"] = "cuda";
