@@ -125,12 +125,12 @@ def test_a_sweep_is_lines_of_speed_and_memory(tmp_path):
 
 def test_a_rung_of_a_sweep_is_named_with_its_size_and_no_size_stands_for_all():
     shown = view.view(report_of(sweep()))
-    html, report = page.render(shown), markdown.render(shown | {"has_pictures": False})
+    html, report = page.render("report.html.j2", shown), markdown.render(shown | {"has_pictures": False})
     assert "B=16fused" not in html and html.count(">B=16 fused AdamW</a>") == 2 and "<td>B=16 fused AdamW</td><td>PyTorch eager</td>" in html
     assert "T=256, 1,024 tokens" not in html + report and "parameters · T=256</p>" in html and "124,439,808 parameters; T=256.\n" in report
     steps = next(one.chart for one in shown["parts"][0]["charts"] if one.name == "steps")
     assert {"B=16 fused AdamW", "B=32 fused AdamW"} <= set(values(steps.wide, "text"))
-    assert "B=4 T=256, 1,024 tokens per step" in page.render(view.view(report_of(make())))
+    assert "B=4 T=256, 1,024 tokens per step" in page.render("report.html.j2", view.view(report_of(make())))
 
 
 def test_an_interval_beyond_the_edge_is_said(tmp_path):
@@ -149,7 +149,7 @@ def test_a_sweep_without_any_number():
         without_number(study, i, "failed", "killed")
     shown = view.view(report_of(valid(study)))
     assert shown["headline"] == "No valid speedup: no rung has a number (failed)" and shown["parts"][0]["lead"] is None
-    assert "sweep" not in [one.name for one in view.all_charts(shown)] and shown["headline"] in page.render(shown)
+    assert "sweep" not in [one.name for one in view.all_charts(shown)] and shown["headline"] in page.render("report.html.j2", shown)
 
 
 def test_a_peer_is_no_rung_of_the_ladder(tmp_path):

@@ -339,7 +339,7 @@ def test_what_is_not_clear_is_neither_large_nor_bold():
     study["rungs"][-1]["speedup_first"] = study["headline"]["speedup"] = ratio
     study["rungs"][0]["speedup_first"] = {"ratio": 1.0, "lo": 1.0, "hi": 1.0, "pairs": 5}
     shown = view.view(valid(report_of(study)))
-    html, report = page.render(shown), markdown.render(shown | {"has_pictures": False})
+    html, report = page.render("report.html.j2", shown), markdown.render(shown | {"has_pictures": False})
     said = "measured 2.05×, 95 % confidence interval 0.23× – 18.4×, 4 pairs of runs"
     assert f'<p class="headline">No clear change <small>{said}</small></p>' in html and f"**No clear change** ({said}):" in report
     assert html.count('<strong class="unclear">2.05×</strong>') == 1 and html.count("<strong>1.00×</strong>") == 1
@@ -407,7 +407,7 @@ def test_page_and_markdown_call_disturbed_runs_of_pytorch_so():
     shown = view.view(report_of(study))
     assert [row[1] for row in table(markdown.render(shown | {"has_pictures": False}), "Above 1× ours is faster.")] == [
         "PyTorch eager", "PyTorch compile (disturbed)"]
-    html = page.render(shown)
+    html = page.render("report.html.j2", shown)
     assert '<td>PyTorch compile <span class="warn">(disturbed)</span></td>' in html and "<td>PyTorch eager</td>" in html
 
 
@@ -415,7 +415,7 @@ def test_page_and_markdown_call_a_runs_repeat_the_same():
     failed = mixed()
     assert failed["runs"][20]["repeat"] == 0
     assert "| r4-0 | 4 | 1 | failed |" in markdown_of(failed)
-    assert '<td>r4-0</td><td class="n">4</td><td class="n">1</td><td>failed</td>' in page.render(view.view(report_of(failed)))
+    assert '<td>r4-0</td><td class="n">4</td><td class="n">1</td><td>failed</td>' in page.render("report.html.j2", view.view(report_of(failed)))
 
 
 def test_verdicts_are_called_the_same_everywhere():
@@ -428,7 +428,7 @@ def test_verdicts_are_called_the_same_everywhere():
     assert [[row["word"] for row in drawing["data"]["values"]] for drawing in drawings] == [said, said]
     rows = table(markdown.render(shown | {"has_pictures": False}), "Above 1 the second study takes longer.")
     assert [row[4] for row in rows] == said
-    assert [f"<td>{word}</td><td></td></tr>" in page.render(shown) for word in said] == [True] * 4
+    assert [f"<td>{word}</td><td></td></tr>" in page.render("report.html.j2", shown) for word in said] == [True] * 4
 
 
 def test_commands_stay_code_in_a_sentence():
@@ -445,7 +445,7 @@ def test_no_two_columns_of_one_speedup(mode, heads):
             r["workload"] = {"batch": 4, "context": 256, "accumulation": 1, "tokens_per_step": 1024}
     without_number(study, 2, "failed", "exit status 3")
     shown = view.view(valid(report_of(study)))
-    report, html = markdown.render(shown | {"has_pictures": False}), page.render(shown)
+    report, html = markdown.render(shown | {"has_pictures": False}), page.render("report.html.j2", shown)
     head = next(line for line in report.splitlines() if line.startswith("| rung | ms per step"))
     assert [cell.strip() for cell in head.split("|")[3:-3]] == heads
     assert all(len(row) == 4 + len(heads) for row in table(report, "## The ladder" if mode == "cumulative" else "## The rungs"))
