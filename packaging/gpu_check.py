@@ -46,14 +46,15 @@ class Plan(NamedTuple):
 
 
 # Weights are what one repeat of each takes, about: none is made twice before the others are made once. max-autotune
-# compiles for minutes: it is left to `ladder ablate --with-peer pytorch`.
+# compiles for minutes: it is left to `ladder ablate --with-peer pytorch`. The two rungs after fused_adamw do what PyTorch by
+# itself does not: what it compiles is compared with what has the same numerics.
 FULL = Plan(495, 80, 10, 150, [
     Study("b16", 6, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 20 --explain --with-peer pytorch "
-          "--peer-modes compile", repeat_s=130, traces_s=70),
+          "--peer-modes compile --peer-rung fused_adamw", repeat_s=130, traces_s=70),
     Study("b64", 3.5, "--ladder gpt2 -B 64 --repeats 3 --warmup 4 --steps 5", repeat_s=80),
     Study("leave-one-out", 2.5, "--ladder gpt2 -B 16 --repeats 3 --warmup 6 --steps 15 --mode leave-one-out", repeat_s=50),
     Study("peers", 6, "--ladder gpt2 -B 16 --repeats 2 --warmup 6 --steps 15 --with-peer pytorch "
-          "--peer-modes eager,compile,cuda-graphs", asked_for=True),
+          "--peer-modes eager,compile,cuda-graphs --peer-rung fused_adamw --peer-rung residual16", asked_for=True),
 ], ["--trace --roofline --rung residual16 --ladder gpt2 --warmup 5 --steps 3",
     *(f"--counters --rung {rung} --ladder gpt2 --warmup 5" for rung in ("residual16", "graph", "gpu"))],
     micro="--benchmark_filter=/cuda --benchmark_min_time=0.05")

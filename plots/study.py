@@ -226,6 +226,17 @@ def ladder_flag(study):
     return ["--ladder", study["ladder"].get("file", study["ladder"]["name"])]
 
 
+def peer_rungs(study):
+    """The names of the rungs that have a peer of each mode, where that is not the last of them alone."""
+    def is_chosen(own):
+        modes = [study["rungs"][p["rung"]]["peer"] for p in own.get("peers", [])]
+        return any(mode != "pytorch-eager" for mode in modes) or (modes and own["recipe"].get("execution", "eager") != "eager")
+
+    own = [r for r in own_rungs(study) if r["status"] not in ("not_applicable", "not_measured")]
+    chosen = [r["index"] for r in own if is_chosen(r)]
+    return [] if chosen in ([], [own[-1]["index"]]) else [r["optimization"] or "start" for r in own if r["index"] in chosen]
+
+
 def ablate_command(study):
     """`ladder ablate` with all that makes it the same study on the same machine."""
     words = ["ladder", "ablate", *ladder_flag(study)]
@@ -239,6 +250,8 @@ def ablate_command(study):
         words += ["--factors", ",".join(dict.fromkeys(w["optimization"] for w in study["attribution"]))]
     if modes := dict.fromkeys(r["peer"].removeprefix("pytorch-") for r in study["rungs"] if "peer" in r):
         words += ["--with-peer", "pytorch", "--peer-modes", ",".join(modes)]
+        if study["mode"] == "cumulative":
+            words += [word for name in peer_rungs(study) for word in ("--peer-rung", name)]
     return joined([*words, *workload_flags(study), "--repeats", study["plan"]["repeats"], "--order-seed", study["plan"]["order_seed"]])
 
 

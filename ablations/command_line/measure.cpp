@@ -72,7 +72,13 @@ void add_ablate(CommandLine& line) {
                         "pytorch: the same work in plain PyTorch, interleaved with ours", "PEER");
   auto* peer_modes = add_text(command, "--peer-modes", flags->design.peer_modes,
                               "eager,compile,max-autotune,cuda-graphs (default: what the device has)", "A,B,...");
-  command.values[rung] = rung_names();
+  auto* peer_rung = command
+                        .add_option("--peer-rung", flags->design.peer_rungs,
+                                    "a rung beside which PyTorch runs in each of these modes, repeatable (default: the "
+                                    "last)")
+                        ->type_name("NAME")
+                        ->allow_extra_args(false);
+  command.values[rung] = command.values[peer_rung] = rung_names();
   command.values[factors] = rung_names();
   command.values[sweep] = {"batch=", "context=", "accumulation="};
   command.values[peer] = {"pytorch"};

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <stdexcept>
 
 namespace ablations {
@@ -222,17 +223,34 @@ std::vector<Rung> sweep(const Ladder& ladder, const std::vector<Rung>& ladder_ru
   return rungs;
 }
 
+// The rungs that have a twin of each mode: those that are named, else the last planned one of each size.
+std::set<size_t> with_every_peer(const std::vector<Rung>& rungs, const std::vector<std::string>& names,
+                                 const std::string& ladder) {
+  std::set<size_t> chosen;
+  for (const std::string& name : names) {
+    const size_t rung = find_rung(rungs, name, "--peer-rung", ladder);
+    if (rungs[rung].status != Rung::Status::planned) {
+      refuse(fmt::format("--peer-rung {}: it is not measured: {}", name, rungs[rung].reason));
+    }
+    if (!chosen.insert(rung).second) refuse(fmt::format("--peer-rung {}: it stands twice", name));
+  }
+  for (size_t i = 0; i < rungs.size() && names.empty(); ++i) {
+    if (rungs[i].status != Rung::Status::planned) continue;
+    std::erase_if(chosen, [&](size_t before) { return rungs[before].shape == rungs[i].shape; });
+    chosen.insert(i);
+  }
+  return chosen;
+}
+
 // Twins of what is planned: the same recipe and size, run by PyTorch.
-void add_peers(std::vector<Rung>& rungs, const std::vector<std::string>& peer_modes) {
+void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string& ladder) {
   const size_t own = rungs.size();
+  const std::set<size_t> chosen = with_every_peer(rungs, design.peer_rungs, ladder);
   for (size_t i = 0; i < own; ++i) {
     if (rungs[i].status != Rung::Status::planned) continue;
-    // The last one planned of those of its size.
-    const bool last = std::none_of(
-        rungs.begin() + static_cast<std::ptrdiff_t>(i) + 1, rungs.begin() + static_cast<std::ptrdiff_t>(own),
-        [&](const Rung& other) { return other.status == Rung::Status::planned && other.shape == rungs[i].shape; });
-    for (const std::string& mode : peer_modes) {
-      if (!last && (mode != "eager" || rungs[i].recipe.execution != model::Execution::eager)) continue;
+    for (const std::string& mode : design.peer_modes) {
+      const bool is_eager = mode == "eager" && rungs[i].recipe.execution == model::Execution::eager;
+      if (!is_eager && !chosen.contains(i)) continue;
       Rung peer = rungs[i];
       peer.peer = "pytorch-" + mode;
       peer.title = peer_title(peer.peer);
@@ -279,6 +297,10 @@ Design design_of(const DesignFlags& flags, const Machine& machine) {
   if (!flags.factors.empty()) design.factors = list_of(flags.factors, "--factors " + flags.factors);
   if (!flags.sweep.empty()) read_sweep(flags.sweep, design);
   design.rungs = flags.rungs;
+  if (!flags.peer_rungs.empty() && (flags.peer.empty() || design.mode != Mode::cumulative)) {
+    refuse("--peer-rung is for --with-peer in the mode cumulative");
+  }
+  design.peer_rungs = flags.peer_rungs;
   design.peer_modes = read_peer_modes(flags, machine);
   return design;
 }
@@ -313,7 +335,7 @@ std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Sha
       rungs = sweep(ladder, rungs, design, shape);
       break;
   }
-  add_peers(rungs, design.peer_modes);
+  add_peers(rungs, design, ladder.name);
   return rungs;
 }
 

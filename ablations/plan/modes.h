@@ -24,7 +24,7 @@ constexpr size_t most_factors = 6;  // of a factorial: 64 subsets
 // As they stand on the command line; empty: not given.
 struct DesignFlags {
   std::string mode, factors, sweep, peer, peer_modes;
-  std::vector<std::string> rungs;
+  std::vector<std::string> rungs, peer_rungs;
 };
 
 struct Design {
@@ -34,6 +34,7 @@ struct Design {
   std::vector<int64_t> values;          // sweep
   std::vector<std::string> rungs;       // sweep: of the ladder, the first guards the others; empty: its last
   std::vector<std::string> peer_modes;  // "eager", "compile", ...; empty: no peer
+  std::vector<std::string> peer_rungs;  // cumulative: those that have a twin of each mode; empty: the last
 };
 
 // Throws std::invalid_argument that names the flag, its value and what is allowed.

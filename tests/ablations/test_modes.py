@@ -217,6 +217,19 @@ def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
     assert refused.returncode == 2 and "is for PyTorch" in refused.stderr
 
 
+def test_pytorch_compiles_beside_the_rungs_that_are_named(small, home, ladder, tmp_path) -> None:
+    document = write_json(small, ladder_document(rungs=["memory", "flash"]))
+    peers = ["ablate", "--ladder", document, *SMALL, "--with-peer", "pytorch", "--peer-modes", "compile"]
+    done = ladder(*peers, "--peer-rung", "memory", "--out", tmp_path / "study")
+    study = study_of(tmp_path / "study")
+    assert [(rung["peer"], rung["against"]) for rung in study["rungs"] if "peer" in rung] == [("pytorch-compile", 1)], done.stderr
+    assert "--peer-modes compile --peer-rung memory " in (tmp_path / "study" / "report.md").read_text()
+    for flags, says in ((["--peer-rung", "warp"], "--peer-rung warp: ladder"), (["--peer-rung", "flash", "--peer-rung", "flash"], "stands twice"),
+                        (["--peer-rung", "flash", "--mode", "factorial"], "")):
+        done = ladder(*peers, *flags, "--out", tmp_path / "no")
+        assert done.returncode == 2 and says in done.stderr and not (tmp_path / "no").exists(), done.stderr
+
+
 def test_a_peer_that_is_not_there_is_refused(small, home, environment, ladder, tmp_path, monkeypatch) -> None:
     arguments = ["ablate", "--ladder", small, "--with-peer", "pytorch", "--out", tmp_path / "study"]
     monkeypatch.setitem(environment, "LADDER_PYTHON", "/nowhere/python")

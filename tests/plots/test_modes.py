@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from builders import make, report_of, rung, valid, without_number
+from builders import LADDER, make, report_of, rung, valid, without_number
 from drawings import values
 from test_render import EVIL, rendered
 
@@ -121,6 +121,23 @@ def test_a_sweep_is_lines_of_speed_and_memory(tmp_path):
     assert rows[3].startswith("| B=16 fused AdamW | PyTorch eager | 20.0") and "**2.00×** (1.90× – 2.10×)" in rows[3]
     assert ("ladder ablate --ladder gpt2 --sweep batch=16,32,64 --rung start --rung fused --with-peer pytorch --peer-modes eager "
             "--model gpt2-124m -T 256 ") in report
+
+
+def test_the_command_names_the_rungs_beside_which_pytorch_compiles():
+    def command(*twins):
+        study = make()
+        for against, peer, execution in twins:
+            study["rungs"][against]["recipe"]["execution"] = execution
+            twin = dict(study["rungs"][against], index=len(study["rungs"]), peer=peer, against=against)
+            study["rungs"].append(twin)
+            study["rungs"][against].setdefault("peers", []).append({"peer": peer, "rung": twin["index"], "ratio": 1.0, "lo": 0.9, "hi": 1.1})
+        return words_of.ablate_command(study)
+
+    last, names = len(LADDER) - 1, [r["optimization"] for r in make()["rungs"]]
+    assert "--peer-rung" not in command((0, "pytorch-eager", "eager"), (last, "pytorch-eager", "graph"), (last, "pytorch-compile", "graph"))
+    assert f"--peer-modes compile --peer-rung {names[2]} --model" in command((2, "pytorch-compile", "graph"))
+    assert f" --peer-rung {names[2]} --peer-rung {names[last]} " in command((2, "pytorch-eager", "graph"), (last, "pytorch-compile", "graph"))
+    assert "--peer-rung" not in command((0, "pytorch-eager", "eager"), (2, "pytorch-eager", "eager"))
 
 
 def test_a_rung_of_a_sweep_is_named_with_its_size_and_no_size_stands_for_all():

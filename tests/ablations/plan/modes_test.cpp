@@ -167,6 +167,12 @@ TEST(Peers, EagerRungsHaveAnEagerTwinAndTheLastHasAll) {
                                              "residual16-pytorch-max-autotune", "residual16-pytorch-cuda-graphs"}));
   EXPECT_EQ(rungs.back().title, "PyTorch CUDA graphs");
   EXPECT_EQ(made("gpt2-cpu", {.peer = "pytorch", .peer_modes = "compile"}, cpu).size(), 8U);
+  const auto chosen =
+      made("gpt2", {.peer = "pytorch", .peer_modes = "eager,compile", .peer_rungs = {"flash", "gpu"}}, hopper);
+  twins.clear();
+  for (size_t i = 10; i < chosen.size(); ++i) twins.push_back(name_of(chosen[i]));
+  EXPECT_EQ(twins, (std::vector<std::string>{"gpu-pytorch-eager", "gpu-pytorch-compile", "tf32-pytorch-eager",
+                                             "bf16-pytorch-eager", "flash-pytorch-eager", "flash-pytorch-compile"}));
   const auto swept = made("gpt2-cpu", {.sweep = "batch=1,2", .peer = "pytorch"}, cpu);
   ASSERT_EQ(swept.size(), 6U);  // eager and compile at each size
   EXPECT_EQ(swept[5].reference, 1U);
@@ -198,6 +204,9 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   says({.sweep = "batch=1", .rungs = {"bf16", "bf16"}}, "--rung bf16: it stands twice");
   says({.peer = "jax"}, "--with-peer jax is not allowed; pytorch is");
   says({.mode = "factorial", .peer = "pytorch"}, "--with-peer is for the modes cumulative and sweep");
+  says({.peer_rungs = {"flash"}}, "--peer-rung is for --with-peer");
+  says({.sweep = "batch=1", .peer = "pytorch", .peer_rungs = {"flash"}},
+       "--peer-rung is for --with-peer in the mode cumulative");
   says({.peer_modes = "eager"}, "--peer-modes needs --with-peer");
   says({.peer = "pytorch", .peer_modes = "cuda-graphs"},
        "cuda-graphs is for a CUDA device; eager, compile are available here");
