@@ -184,7 +184,7 @@ def chart(study, listed, method, lines):
 def draw(part):
     study = part["study"]
     if study["mode"] not in WORTHS:
-        return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial` says what each optimization is worth in another "
-                       "order than the ladder's")
+        return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial --factors A,B,C` says what each optimization is worth in "
+                       "another order than the ladder's")
     listed, (head, how) = entries(study), WORTHS[study["mode"]]
     return chart(study, listed, METHODS[study["mode"]], about(study) + [f"{head}. {how}"])
