@@ -25,7 +25,8 @@ def agreement(entry):
 def panel(entry, most, narrow):
     data = points(entry, most)
     ends = [most, 1 / most, entry["ratio"], *(point["ratio"] for point in data)]
-    low, high = min(ends) / 1.004, max(ends) * 1.004
+    margin = (max(ends) / min(ends)) ** 0.08
+    low, high = min(ends) / margin, max(ends) * margin
     every = -(-len(data) // (6 if narrow else 16))
     x = {"field": "pair", "type": "quantitative", "scale": {"domain": [0.4, len(data) + 0.6], "nice": False},
          "axis": axis("pair", values=[point["pair"] for point in data[::every]], labelExpr=WHOLE, grid=False, labelFlush=False)}
