@@ -81,7 +81,7 @@ fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const 
   if (flags.studies.size() > 1 || !flags.with.empty() || flags.published) {
     throw std::invalid_argument(fmt::format("{}: a {} is drawn as it is, by itself; {}", file.string(), what, instead));
   }
-  const fs::path out = flags.out.empty() ? fs::absolute(file).parent_path() : fs::path(flags.out);
+  fs::path out = flags.out.empty() ? fs::absolute(file).parent_path() : fs::path(flags.out);
   check_folder(out);
   return out;
 }
