@@ -168,7 +168,8 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
   }
   if (other_programs > 0) {
     result.unchecked.push_back(
-        fmt::format("the proofs of {} records were not computed again from what was observed: another version of the program made them",
+        fmt::format("the proofs of {} records were not computed again from what was observed: another version of the "
+                    "program made them",
                     other_programs));
   }
   // There and back, so that numbers have the types that JSON gives them.
