@@ -54,7 +54,19 @@ void InputFile::read(void* bytes, size_t count) {
   }
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
+std::filesystem::path followed(std::filesystem::path path) {
+  constexpr int most_links = 40;  // Linux's own limit
+  for (int i = 0; i < most_links && std::filesystem::is_symlink(path); ++i) {
+    path = path.parent_path() / std::filesystem::read_symlink(path);  // an absolute one takes the whole place
+  }
+  return path;
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(followed(path)), temporary_(path_) {
+  if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_)) {
+    errno = std::filesystem::is_directory(path_) ? EISDIR : EINVAL;  // a rename would put a file where /dev/null was
+    throw_errno(path.string() + " is no file to be replaced");
+  }
   std::random_device random;
   temporary_ += fmt::format(".{:08x}{:08x}.tmp", random(), random());
   descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

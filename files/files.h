@@ -32,8 +32,12 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
+// Where a link leads, also where nothing is there yet; any other path as it is.
+[[nodiscard]] std::filesystem::path followed(std::filesystem::path path);
+
 // A file that stands at `path` complete or not at all: written beside it under another name, then fsync and rename.
-// Everything here throws std::system_error naming the file.
+// Where `path` is a link, the file is that to which it leads; a device, a pipe or a folder is not replaced. Everything
+// here throws std::system_error naming the file.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);

@@ -13,7 +13,7 @@ MEANING = {
     "SAME": "Every interval lies within the least effect.",
     "INCONCLUSIVE": "An interval reaches across a bound of what matters: these runs cannot tell. More pairs may.",
     "FAILED": "The head has no number: a run of it failed, was not proven, or its loss was not finite.",
-    "UNFIT": "There is nothing to judge by: the base has no number, or the machine is not fit for this.",
+    "UNFIT": "There is nothing to judge by: the base has no number, the machine is not fit for this, or a program differs from itself.",
     "SAVED": "There was no baseline to compare with. These runs are one now.",
     "CALIBRATED": "The program was run against itself. How far its equal runs are apart is the noise floor.",
 }
@@ -47,6 +47,9 @@ def cards(gate):
     compared = [entry["loss"] for entry in entries if entry["loss"]["compared"]]
     if any(not loss["passed"] for loss in compared):
         card("Losses", "differ", "bad", "head no longer learns what base learns")
+    elif compared and len(compared) < len(entries):
+        left_out = next(entry for entry in entries if not entry["loss"]["compared"])
+        card("Losses", f"{len(compared)} of {len(entries)} compared", "warn", clean(f"{left_out['label']}: {left_out['loss']['message']}"))
     elif compared:
         identical = all(loss["identical"] for loss in compared)
         card("Losses", "identical" if identical else "within tolerance", "good" if identical else "",

@@ -71,7 +71,7 @@ def main(arguments=None):
             raise Refused(f"{e}: the report needs it; type: {sys.executable} -m pip install jinja2", status=3) from e
         try:
             files = draw(document)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError,
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError,
                 jinja2.TemplateError) as e:
             raise Refused(f"{options.document}: does not follow results/schemas/{document['kind']}.v1.json: "
                           f"{type(e).__name__}: {e}") from e

@@ -71,12 +71,21 @@ int show_study(const Json& study, bool json) {
   return 0;
 }
 
-Drawn show_gate(const Json& verdict, const fs::path& file, const fs::path& out) {
-  Drawn drawn = draw("page", file, out);
+Drawn show_gate(const Json& verdict, const fs::path& file, const fs::path& out, bool json) {
+  Drawn drawn;
+  try {
+    drawn = draw("page", file, out);
+  } catch (const std::exception& error) {  // the verdict counts all the same
+    fmt::print(stderr, "ladder: the page was not drawn: {}\n", printable(error.what()));
+  }
   for (const fs::path& beside : {file.parent_path() / "summary.md", file}) {
     if (fs::exists(beside)) drawn.files.insert(0, printable(beside.string()) + "\n");
   }
-  fmt::print("{}\nFiles:\n{}", gate_table(verdict, standard_output()), drawn.files);
+  if (json) {
+    fmt::print("{}\n", harness::ascii_text(verdict));
+  } else {
+    fmt::print("{}\nFiles:\n{}", gate_table(verdict, standard_output()), drawn.files);
+  }
   std::fflush(stdout);
   return drawn;
 }

@@ -23,8 +23,9 @@ Drawn draw(std::string_view what, const std::filesystem::path& document, const s
 // Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
 int show_study(const harness::Json& study, bool json);
 
-// Draws the verdict in `file` into `out`, and prints it as a table with the names of its files.
-Drawn show_gate(const harness::Json& verdict, const std::filesystem::path& file, const std::filesystem::path& out);
+// Draws the verdict in `file` into `out`, and prints it as a table with the names of its files, or as JSON.
+Drawn show_gate(const harness::Json& verdict, const std::filesystem::path& file, const std::filesystem::path& out,
+                bool json);
 
 // What is to be said about a report, on standard error.
 void show_notes(const harness::Json& report);

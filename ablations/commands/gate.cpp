@@ -202,6 +202,7 @@ void write_and_save(const Judgement& judged, const fs::path& folder) {
     unsaved["files"].push_back({{"path", file.path.string()}, {"kind", file.kind}, {"document", file.document}});
   }
   if (!judged.files.empty()) files::write_file(folder / unsaved_file, harness::ascii_text(unsaved));
+  for (const char* old : {"gate.html", "charts"}) fs::remove_all(folder / old);  // of an earlier verdict
   harness::write_json(folder / "gate.json", judged.verdict, "gate");
   save(judged.files);
   fs::remove(folder / unsaved_file);
@@ -245,12 +246,7 @@ std::vector<std::string> earlier_failures(const fs::path& folder) {
 
 // As JSON, or as a table with its files and page. A page that cannot be drawn changes no exit status.
 int show(const Json& verdict, const fs::path& out, bool json) {
-  if (json) {
-    fmt::print("{}\n", harness::ascii_text(verdict));
-    std::fflush(stdout);
-  } else {
-    (void)show_gate(verdict, out / "gate.json", out);
-  }
+  (void)show_gate(verdict, out / "gate.json", out, json);
   tell_github(verdict);
   return verdict.at("exit_status");
 }

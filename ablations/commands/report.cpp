@@ -89,9 +89,9 @@ fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const 
 int draw_gate(const fs::path& file, const ReportFlags& flags) {
   const fs::path out =
       place_of_drawing(file, flags, "gate", "ladder report STUDY --with GATE.json shows it beside a study");
-  const Json verdict = harness::read_json(file, "gate");
+  const Json verdict = read_gate(file);
   fs::create_directories(out);
-  const Drawn drawn = show_gate(verdict, file, out);
+  const Drawn drawn = show_gate(verdict, file, out, false);
   return drawn.exit_status != 0 ? drawn.exit_status : verdict.at("exit_status").get<int>();
 }
 

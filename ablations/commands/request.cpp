@@ -297,12 +297,15 @@ RunOptions run_options(const RunFlags& run) {
 }
 
 void check_can_write(const char* flag, const fs::path& file) {
-  const fs::path folder = fs::absolute(file).parent_path();
+  const fs::path folder = fs::absolute(files::followed(file)).parent_path();
   if (!fs::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0) {
     throw std::invalid_argument(
         fmt::format("{} {}: the folder {} cannot be written", flag, file.string(), folder.string()));
   }
   if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
+  if (fs::exists(file) && !fs::is_regular_file(file)) {
+    throw std::invalid_argument(fmt::format("{} {}: a device or a pipe; a file is needed", flag, file.string()));
+  }
 }
 
 void check_folder(const fs::path& out) {

@@ -47,6 +47,10 @@ void Table::ReportRuns(const std::vector<Run>& runs) {
     }
     std::string name = run.benchmark_name();
     if (const size_t end = name.find("/manual_time"); end != std::string::npos) name.erase(end, 12);
+    if (run.run_type == Run::RT_Aggregate && run.aggregate_unit == benchmark::kPercentage) {
+      fmt::print("{:<44}{:>11.2f} %\n", name, 100 * run.real_accumulated_time);  // of its mean, and no time
+      continue;
+    }
     const double seconds = run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
     const auto share = run.counters.find("share_of_step");
     fmt::print("{:<44}{:>13}", name, in_time_units(seconds));

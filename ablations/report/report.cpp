@@ -172,6 +172,15 @@ Json micro_from(const Json& document, const fs::path& file, std::vector<std::str
   return micro;
 }
 
+void check_parts(const Json& gate, const std::string& where) {
+  if (const Json& comparison = gate.at("comparison"); !comparison.is_null()) {
+    harness::check_schema(comparison, "comparison", where + ": field [comparison]");
+  }
+  for (const Json& noise : gate.at("calibration")) {
+    harness::check_schema(noise, "noise", where + ": field [calibration]");
+  }
+}
+
 void add_file(const fs::path& file, Json& report, std::vector<std::string>& notes) {
   static const std::map<std::string, const char*> places{
       {"gate", "gates"}, {"history", "histories"}, {"noise", "noise"}, {"trace", "traces"}};
@@ -179,6 +188,7 @@ void add_file(const fs::path& file, Json& report, std::vector<std::string>& note
   const Json kind = harness::kind_of(document);
   if (kind.is_string() && places.contains(kind)) {
     harness::check_schema(document, kind.get<std::string>(), file.string());
+    if (kind == "gate") check_parts(document, file.string());
     report[places.at(kind)].push_back(document);
     if (kind == "trace" && !document.contains("roofline")) {
       notes.push_back(
@@ -274,6 +284,12 @@ Json read_report(const fs::path& file) {
   return report;
 }
 
+Json read_gate(const fs::path& file) {
+  Json gate = harness::read_json(file, "gate");
+  check_parts(gate, file.string());
+  return gate;
+}
+
 void check_report(const Json& report, const std::string& where) {
   harness::check_schema(report, "report", where);
   const auto check_each = [&](const char* list, const char* kind) {
@@ -304,6 +320,7 @@ void check_report(const Json& report, const std::string& where) {
     harness::check_schema(comparison, "comparison", where + ": field [comparison]");
   }
   check_each("gates", "gate");
+  for (const Json& gate : report.at("gates")) check_parts(gate, where + ": field [gates]");
   check_each("histories", "history");
   check_each("noise", "noise");
   check_each("traces", "trace");

@@ -20,6 +20,9 @@ harness::Json report_document(const std::vector<StudyFiles>& studies,
 // A report.json made before, and every document in it checked.
 harness::Json read_report(const std::filesystem::path& file);
 
+// A gate.json, and the comparison and noise floors in it checked.
+harness::Json read_gate(const std::filesystem::path& file);
+
 // Throws std::invalid_argument for a report, or a document in it, that does not follow its schema or contradicts
 // itself; `where` begins the message.
 void check_report(const harness::Json& report, const std::string& where);

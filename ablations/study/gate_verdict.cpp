@@ -73,12 +73,21 @@ const Arm* find_arm(const Side& side, const std::string& label) {
   return found == side.arms.end() ? nullptr : &*found;
 }
 
+// A baseline's label is that of the ladder it was measured in; the recipe may have another one in head's.
+const Arm* find_base(const Side& base, const Arm& head) {
+  if (const Arm* found = find_arm(base, head.label)) return found;
+  const std::string recipe = recipe_hash_of(head.records.front());
+  const auto found =
+      std::ranges::find_if(base.arms, [&](const Arm& arm) { return recipe_hash_of(arm.records.front()) == recipe; });
+  return found == base.arms.end() ? nullptr : &*found;
+}
+
 // What equal programs would have shown: published by --calibrate under these circumstances, else from these pairs' own
 // spread. Against a baseline that is the spread of its sessions, and of too few there is none: in one session, as of a
 // calibration, nothing shows how far two are apart.
 Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry) {
-  const Arm* base = find_arm(measured.base, entry.at("label"));
   const Arm* head = find_arm(measured.head, entry.at("label"));
+  const Arm* base = head == nullptr ? nullptr : find_base(measured.base, *head);
   const auto pairs = entry.at("pairs").get<int64_t>();
   if (base == nullptr || head == nullptr) return nullptr;
   if (!entry.at("sessions").is_null()) {
@@ -86,7 +95,8 @@ Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry)
   }
   if (!is_side_by_side(plan)) return nullptr;
   const fs::path file = noise_file(plan.gate->baselines, head->records.front());
-  if (fs::exists(file) && other_circumstances(file, "noise", head->records.front()).empty()) {
+  const bool is_older = plan.gate->calibrates;  // what this very calibration replaces
+  if (!is_older && fs::exists(file) && other_circumstances(file, "noise", head->records.front()).empty()) {
     return {{"floor", floor_at(harness::read_json(file, "noise"), pairs)}, {"source", "calibration"}};
   }
   const auto differences = log_ratios(*base, *head, std::log(entry.at("ratio").get<double>()));
@@ -136,8 +146,8 @@ bool repeats_itself(const Json& recipe) { return recipe.at("device") == "cpu" ||
 
 void warn(const Plan& plan, const Measurements& measured, const Json& entry, const Json& noise, Json& warnings) {
   const std::string label = entry.at("label");
-  const Arm* base = find_arm(measured.base, label);
   const Arm* head = find_arm(measured.head, label);
+  const Arm* base = head == nullptr ? nullptr : find_base(measured.base, *head);
   if (base != nullptr && !base->sessions.empty() && entry.at("sessions").is_null()) {
     warnings.push_back(fmt::format(
         "{}: the baseline knows {} session{}, so not how far this machine's sessions are apart, which is taken for the "

@@ -121,8 +121,15 @@ def title(gate):
         return f"Faster: {shorten(best['label'].removeprefix('+ '), 40)}, {times(best['ratio'])} the time of base"
     if gate["verdict"] == "SAME":
         return f"No change that matters: {number_of(len(entries), 'rung')} within {percent(gate['min_effect'])} of base"
-    reason = shorten((gate["reasons"] or [NO_RATIO.get(gate["verdict"], "")])[0], 110)
-    return f"{gate['verdict'].capitalize()}: {reason}"
+    return f"{gate['verdict'].capitalize()}: {shorten(deciding_reason(gate, entries), 110)}"
+
+
+def deciding_reason(gate, entries):
+    """Of a gate's reasons, one for each rung that is not the same, that which its verdict is about."""
+    reasons = gate["reasons"] or [NO_RATIO.get(gate["verdict"], "")]
+    unclear = [f"{e['label']}: " for e in entries if e["verdict"] == "INCONCLUSIVE"]
+    about = [reason for reason in reasons if any(reason.startswith(label) for label in unclear)]
+    return about[0] if gate["verdict"] == "INCONCLUSIVE" and about else reasons[-1] if gate["verdict"] == "UNFIT" else reasons[0]
 
 
 def side(name, side):

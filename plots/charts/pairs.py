@@ -22,6 +22,11 @@ def agreement(entry):
     return f"head took longer in {entry['slower_pairs']} of {number_of(entry['pairs'], 'pair')}"
 
 
+def by_sessions(entry):
+    """Whether the ratio is that to the mean of a baseline's sessions, of which the pairs know one."""
+    return entry["sessions"] is not None
+
+
 def panel(entry, most, narrow):
     data = points(entry, most)
     ends = [most, 1 / most, entry["ratio"], *(point["ratio"] for point in data)]
@@ -44,7 +49,9 @@ def panel(entry, most, narrow):
     ]
     width = NARROW - 60 if narrow else WIDTH
     interval = "" if entry["lo"] is None or entry["hi"] is None else f" ({between(entry['lo'], entry['hi'], times)})"
-    said = [f"{times(entry['ratio'])}{interval}", agreement(entry), f"sign test p = {plain(entry['sign_test_p'])}"]
+    to = f" to the mean of {entry['sessions']} sessions" if by_sessions(entry) else ""
+    said = [f"{times(entry['ratio'])}{interval}{to}", agreement(entry) + (" with the baseline's own runs" if to else ""),
+            f"sign test p = {plain(entry['sign_test_p'])}"]
     return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers,
             "title": {"text": shorten(entry["label"], 40 if narrow else 90), "subtitle": said if narrow else " · ".join(said), "anchor": "start",
                       "frame": "group", "fontSize": 14, "color": INK, "subtitleFontSize": 12, "subtitleColor": INK, "subtitleLineHeight": 16,
@@ -55,7 +62,8 @@ def of_gate(gate):
     if gate["comparison"] is None:
         return Missing("a gate that came to a comparison")
     entries, most = gate["comparison"]["entries"], 1 + gate["min_effect"]
-    lines = ["points: head's time over base's in each pair of runs, in the order made · dashes: their centre · "
+    dashes = "head's median over the mean of the baseline's sessions" if any(map(by_sessions, entries)) else "their centre"
+    lines = [f"points: head's time over base's in each pair of runs, in the order made · dashes: {dashes} · "
              f"grey: ±{percent(gate['min_effect'])}, too small to matter"]
     if gate["against"] == "baseline":
         lines.append("base's runs are the baseline's, made at another time: that the machine may run at another pace since is in every point")

@@ -256,6 +256,16 @@ def test_places_that_cannot_be_written(assert_refused, command, target, says) ->
     assert_refused([*WRITERS[command], target], says)
 
 
+def test_a_device_is_not_replaced_and_a_link_is_followed(assert_refused, ladder, files, tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert_refused(["tokenize", "--data", "good.txt", "--out", tmp_path / "pipe"], "a device or a pipe; a file is needed")
+    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "link").symlink_to("target")
+    for _ in range(2):  # once there is no target, once there is one
+        done = ladder("tokenize", "--data", files / "good.txt", "--out", tmp_path / "link")
+        assert done.returncode == 0 and (tmp_path / "link").is_symlink() and (tmp_path / "target").stat().st_size > 1000, done.stderr
+
+
 @pytest.mark.parametrize("arguments", [
     ["tokenize", "--data", "good.txt", "--vocab", "read", "--out", "read"],
     ["train", "--model", "tiny", "-T", "16", "--data", "read", "--save", "read"],

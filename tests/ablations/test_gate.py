@@ -85,6 +85,18 @@ def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
     drawn = ladder("report", out, "--out", tmp_path / "drawn")
     assert drawn.returncode == done.returncode and f"\n{verdict['verdict']}" in drawn.stdout, drawn.stderr
     assert ladder("report", out / "gate.json", "--with", out / "gate.json").returncode == 2
+    for part in ({"comparison": {}}, {"calibration": [{}]}):
+        (tmp_path / "edited.json").write_text(json.dumps(verdict | part))
+        edited = ladder("report", tmp_path / "edited.json", "--out", tmp_path / "drawn")
+        assert edited.returncode == 2 and f"field [{next(iter(part))}]" in edited.stderr, edited.stderr
+    # A page that cannot be drawn takes nothing from the verdict.
+    (out / "gate.html").write_text("an earlier verdict's")
+    (out / "drawing.log").mkdir()
+    shown = ladder("gate", "--resume", "--out", out, timeout=600)
+    assert shown.returncode == done.returncode and verdict["verdict"] in shown.stdout and "was not drawn: " in shown.stderr
+    (out / "drawing.log").rmdir()
+    shown = ladder("gate", "--resume", "--json", "--out", out, timeout=600)
+    assert json.loads(shown.stdout) == verdict_of(out) and (out / "gate.html").read_text().startswith("<!doctype html>")
     records = {file.name: file.read_bytes() for file in (out / "records").iterdir()}
     again = ladder("gate", "--resume", "--out", out, timeout=600)
     assert {file.name: file.read_bytes() for file in (out / "records").iterdir()} == records

@@ -8,7 +8,7 @@ from drawings import data, draw, drawn, spoken
 
 import charts
 import theme
-from charts import pairs
+from charts import gate, pairs
 
 
 # ---- gates and two studies
@@ -63,6 +63,21 @@ def test_pairs_name_the_clearest_rung_and_say_what_is_left_out():
     drawn(chart)
     assert "the first 500 pairs are drawn" in chart.lines and len([row for row in data(chart.wide) if "pair" in row]) == 500
     assert not isinstance(pairs.of_gate(gate_of("FAILED", None, [], ["x"])), charts.Chart)
+
+
+def test_pairs_beside_sessions_say_of_what_the_ratio_is():
+    chart = pairs.of_gate(gate_of("REGRESSION", comparison_of(entry("+ flash", 1.05, "REGRESSION") | {"sessions": 4}), [None]))
+    wide, _ = drawn(chart)
+    assert "dashes: head's median over the mean of the baseline's sessions" in chart.lines[0] and "their centre" not in chart.lines[0]
+    assert "to the mean of 4 sessions · head took longer in 3 of 6 pairs with the baseline's own runs" in wide
+
+
+def test_gates_title_tells_the_reason_that_decides():
+    reasons = ["+ flash: 0.800 of base's time [0.790-0.810]", "noisy: 1.020 of base's time [0.900-1.150]"]
+    entries = comparison_of(entry("+ flash", 0.8, "IMPROVEMENT"), entry("noisy", 1.02, "INCONCLUSIVE", 0.1))
+    assert gate.title(gate_of("INCONCLUSIVE", entries, [None] * 2, reasons)) == f"Inconclusive: {reasons[1]}"
+    itself = "the program differs from itself by more than the least effect"
+    assert gate.title(gate_of("UNFIT", entries, [None] * 2, [reasons[0], itself])) == f"Unfit: {itself}"
 
 
 def test_gate_names_what_no_longer_learns_the_same():

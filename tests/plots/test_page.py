@@ -288,6 +288,14 @@ def test_a_gate_without_a_comparison_has_a_page_all_the_same(tmp_path, opened, v
     assert page.locator("main li").first.inner_text() == (reasons[0] if reasons else page.locator("#how ~ ul li").first.inner_text())
 
 
+def test_losses_that_were_not_all_compared_are_not_called_identical(tmp_path, opened):
+    same = entry("+ bf16", 1.0, "SAME") | {"loss": {"compared": True, "identical": True, "passed": True, "max_deviation": 0.0, "tolerance": 0.01,
+                                                  "message": ""}}
+    other = entry("+ flash", 1.0, "SAME") | {"loss": {"compared": False, "message": "losses are not compared: another seed"}}
+    text = opened(page_of(gate_of("SAME", comparison_of(same, other), [None] * 2), tmp_path)).inner_text("#trust + dl")
+    assert "1 of 2 compared" in text and "+ flash: losses are not compared: another seed" in text and "identical" not in text
+
+
 def test_markup_in_a_gate_stays_text(tmp_path, opened):
     hostile = entry(EVIL, 1.05, "REGRESSION") | {"flags": [f"base {EVIL}"], "recipe": {EVIL: EVIL}, "setting": {"device": EVIL, EVIL: EVIL}}
     comparison = comparison_of(hostile) | {"forced": [EVIL], "method": EVIL}
