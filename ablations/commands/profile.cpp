@@ -48,6 +48,7 @@ std::string title_of(const ProfileFlags& flags) {
 }
 
 void write_files(const fs::path& folder, const std::string& name, const TracedRun& traced) {
+  fs::create_directories(folder);
   harness::write_json(folder / (name + ".trace.json"), traced.document, "trace");
   files::write_file(folder / (name + ".timeline.json"), traced.timeline);
 }
@@ -68,11 +69,9 @@ int trace(const ProfileFlags& flags) {
   const RunOptions options = run_options(flags.run);
   const auto [name, title] = named(flags);
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : fs::path(flags.out);
-  check_folder(folder);
+  check_can_make(folder);
   Occupied devices;
   if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
-  fs::create_directories(folder);
-  check_can_write("--out", folder / (name + ".trace.json"));
   std::optional<Limits> limits;
   if (flags.roofline) {
     // First, because tracing leaves a process slower; with the memory that the step will have.

@@ -314,6 +314,15 @@ void check_folder(const fs::path& out) {
   }
 }
 
+void check_can_make(const fs::path& out) {
+  check_folder(out);
+  fs::path there = fs::absolute(out);
+  while (!fs::exists(there) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there) || ::access(there.c_str(), W_OK) != 0) {
+    throw std::invalid_argument(fmt::format("--out {}: the folder {} cannot be written", out.string(), there.string()));
+  }
+}
+
 void check_not_same(const char* flag, const fs::path& written, const char* of, const fs::path& read) {
   std::error_code no_file;  // a recipe may be no file but its text
   if (fs::equivalent(written, read, no_file)) {

@@ -27,6 +27,8 @@ void check_can_write(const char* flag, const std::filesystem::path& file);
 
 // Before anything is computed for it. Throws std::invalid_argument where --out names a file.
 void check_folder(const std::filesystem::path& out);
+// The same without making it, also where it lies where nothing can be written.
+void check_can_make(const std::filesystem::path& out);
 
 // That what a command writes does not take the place of what it reads.
 void check_not_same(const char* flag, const std::filesystem::path& written, const char* of,
