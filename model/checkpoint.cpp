@@ -43,11 +43,10 @@ void check_tied(const std::map<std::string, Tensor>& tensors, const std::filesys
 void load_weights(GPT2& model, const std::filesystem::path& file) {
   std::map<std::string, Tensor> tensors;
   for (auto& [name, tensor] : read_safetensors(file)) {
-    if (!tensors.emplace(name.starts_with(prefix) ? name.substr(prefix.size()) : name, tensor).second) {
-      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is there with and without \"{}\" before it",
-                                              file.string(),
-                                              name.starts_with(prefix) ? name.substr(prefix.size()) : name, prefix));
-    }
+    const std::string own = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+    if (tensors.emplace(own, tensor).second) continue;
+    throw std::invalid_argument(
+        fmt::format("{}: tensor \"{}\" is there with and without \"{}\" before it", file.string(), own, prefix));
   }
   check_tied(tensors, file);
   const at::NoGradGuard no_grad;

@@ -92,3 +92,8 @@ def view(gate):
 def chart_names():
     """Of every chart that a gate may have."""
     return [verdict_chart.NAME, pairs_chart.NAME]
+
+
+def all_charts(shown):
+    """shown: view's dict."""
+    return shown["charts"]

@@ -39,18 +39,19 @@ def draw(document):
     if document["kind"] == "history":
         chart = history.of_history(document)
         return pictures("history", theme.framed(chart.wide, chart.finding, chart.lines))
-    is_gate = document["kind"] == "gate"
-    shown = gate_view.view(document) if is_gate else view.view(document)
-    files = {f"charts/{name}{end}": None for name in (gate_view if is_gate else view).chart_names() for end in (".svg", ".png", ".vl.json")}
+    of_kind = {"report": view, "gate": gate_view}[document["kind"]]
+    shown = of_kind.view(document)
+    files = {f"charts/{name}{end}": None for name in of_kind.chart_names() for end in (".svg", ".png", ".vl.json")}
     can_draw = True
-    for one in shown["charts"] if is_gate else view.all_charts(shown):
+    for one in of_kind.all_charts(shown):
         drawn = pictures(f"charts/{one.name}", one.specification())
         can_draw = can_draw and all(drawn.values())
         files |= drawn
-    if is_gate:
-        return {"gate.html": page.render("gate.html.j2", shown).encode() if can_draw else None, **files}
-    return {"report.html": page.render("report.html.j2", shown).encode() if can_draw else None,
-            "report.md": markdown.render(shown | {"has_pictures": can_draw}).encode(), **files}
+    name = f"{document['kind']}.html"
+    files = {name: page.render(f"{name}.j2", shown).encode() if can_draw else None, **files}
+    if document["kind"] == "report":
+        files["report.md"] = markdown.render(shown | {"has_pictures": can_draw}).encode()
+    return files
 
 
 class Parser(argparse.ArgumentParser):

@@ -3,7 +3,6 @@
 Computes nothing: which rungs, tables and charts there are, and where they go.
 """
 
-import json
 from typing import NamedTuple, Optional
 
 import charts

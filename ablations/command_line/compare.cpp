@@ -47,9 +47,8 @@ void add_gate(CommandLine& line) {
            "Runs two programs in turn in fresh processes, or one against a stored baseline of this device, and ends "
            "with one verdict. Exit status: 0 the same or faster; 1 slower, other losses, or a head that fails; 3 "
            "inconclusive, or base failed.\n"
-           "Leaves a folder with the records, gate.json, summary.md, a page, gate.html, and its charts; with --save "
-           "also "
-           "a baseline. docs/power.md says how small a slowdown it finds and how often it is wrong.",
+           "Leaves a folder with the records, gate.json, summary.md, a page, gate.html, and its charts; "
+           "with --save also a baseline. docs/power.md says how small a slowdown it finds and how often it is wrong.",
        .examples = {{"ladder gate --base old/bundle --head new/bundle", "Two bundles side by side."},
                     {"ladder gate --calibrate --save", "What this machine can show: its noise floor."},
                     {"ladder gate --save", "Makes a baseline of this device; the next time, compares with it."}}});

@@ -23,8 +23,7 @@ void add_report(CommandLine& line) {
            "Measures nothing, so that a study can be drawn wherever its folder is copied to: every number is computed "
            "again from the records. What lies in a study's folder with/ is shown beside it. Two studies are compared "
            "rung by rung, whatever they were measured on, and the page names what differs. A gate has a page of its "
-           "own, "
-           "gate.html, drawn again from its gate.json.",
+           "own, gate.html, drawn again from its gate.json.",
        .examples = {{"ladder report study", "Draws the study in the folder study, there."},
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
                     {"ladder report study --with gate.json --with history.json",

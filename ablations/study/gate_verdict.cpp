@@ -95,8 +95,8 @@ Json noise_of(const Plan& plan, const Measurements& measured, const Json& entry)
   }
   if (!is_side_by_side(plan)) return nullptr;
   const fs::path file = noise_file(plan.gate->baselines, head->records.front());
-  const bool is_older = plan.gate->calibrates;  // what this very calibration replaces
-  if (!is_older && fs::exists(file) && other_circumstances(file, "noise", head->records.front()).empty()) {
+  // Of a calibration its own pairs tell: the file is what it replaces.
+  if (!plan.gate->calibrates && fs::exists(file) && other_circumstances(file, "noise", head->records.front()).empty()) {
     return {{"floor", floor_at(harness::read_json(file, "noise"), pairs)}, {"source", "calibration"}};
   }
   const auto differences = log_ratios(*base, *head, std::log(entry.at("ratio").get<double>()));
