@@ -1,6 +1,8 @@
 // A peer's process, watched from outside.
 #include "ablations/run/peer_watch.h"
 
+#include "harness/processor_time.h"
+
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -8,6 +10,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -33,21 +36,24 @@ Json record_of_peer() {
           {"environment", {{"threads", 1}}}};
 }
 
-// A process that is busy on the first core that there is, beside its like.
+// A process that is busy on the first core that there is, beside its like. It stays there and has run when this returns:
+// the kernel tells nothing of one that has not, and on a busy machine a new process waits its turn.
 pid_t spin() {
   const pid_t process = ::fork();
-  if (process != 0) return process;
-  ::alarm(10);
+  if (process == 0) {
+    ::alarm(10);
+    for (volatile int forever = 1; forever != 0;) {
+    }
+  }
   cpu_set_t allowed, one;
   ::sched_getaffinity(0, sizeof allowed, &allowed);
   int core = 0;
   while (!CPU_ISSET(core, &allowed)) ++core;
   CPU_ZERO(&one);
   CPU_SET(core, &one);
-  ::sched_setaffinity(0, sizeof one, &one);
-  for (volatile int forever = 1; forever != 0;) {
-  }
-  ::_exit(0);
+  if (process < 0 || ::sched_setaffinity(process, sizeof one, &one) != 0) throw std::runtime_error("no rival");
+  while (!harness::processor_time(process)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return process;
 }
 
 TEST(PeerWatch, SeesThatTheProcessorWasBusyWithSomethingElse) {
