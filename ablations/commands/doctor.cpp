@@ -2,6 +2,7 @@
 #include "ablations/commands/defaults.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/profile/rates.h"
+#include "ablations/run/occupy.h"
 #include "ablations/text/style.h"
 #include "ablations/text/text.h"
 #include "harness/environment.h"
@@ -14,6 +15,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,14 @@ std::string monitor_text(const harness::Machine& machine) {
   return fmt::format("NVML: {}", fmt::join(seen, ", "));
 }
 
+// Where nobody else measures meanwhile.
+Rates rates_of(const harness::Machine& machine) {
+  std::set<model::Device> devices{model::Device::cpu};
+  if (machine.gpu) devices.insert(model::Device::cuda);
+  const Occupied held = occupy(devices, "ladder doctor --peaks", fs::current_path(), true);
+  return measure_rates();
+}
+
 }  // namespace
 
 int doctor(bool json, bool peaks) {
@@ -59,12 +69,12 @@ int doctor(bool json, bool peaks) {
   const auto notes = harness::disturbances();
   if (json) {
     Json found{{"environment", environment}, {"notes", notes}};
-    if (peaks) found["peaks"] = to_json(measure_rates());
+    if (peaks) found["peaks"] = to_json(rates_of(machine));
     fmt::print("{}\n", harness::ascii_text(found));
     return 0;
   }
   if (peaks) {
-    fmt::print("{}\n", rates_text(measure_rates()));
+    fmt::print("{}\n", rates_text(rates_of(machine)));
     print_notes(notes);
     return 0;
   }

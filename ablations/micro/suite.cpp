@@ -8,9 +8,12 @@
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -72,6 +75,7 @@ void Suite::add(const std::string& name, model::Device device, std::function<voi
     const harness::Machine& machine = harness::this_machine();
     if (device == model::Device::cuda && !machine.gpu) return state.SkipWithError(machine.no_gpu_reason.c_str());
     try {
+      hold(device);
       body(state);
     } catch (const c10::Error& error) {
       ++faults_;
@@ -81,6 +85,13 @@ void Suite::add(const std::string& name, model::Device device, std::function<voi
       state.SkipWithError(error.what());
     }
   })->UseManualTime();
+}
+
+void Suite::hold(model::Device device) {
+  if (held_.contains(device)) return;
+  held_.try_emplace(
+      device, harness::lock_name(device == model::Device::cuda), fmt::format("micro (pid {})", ::getpid()),
+      [](const std::string& taken) { fmt::print(stderr, "micro: {}; waiting for its end\n", taken); });
 }
 
 void time_calls(benchmark::State& state, model::Device device, const std::function<void()>& prepare,

@@ -5,11 +5,13 @@
 // is not in them.
 #pragma once
 
+#include "harness/locks.h"
 #include "model/recipe.h"
 
 #include <benchmark/benchmark.h>
 
 #include <functional>
+#include <map>
 #include <string>
 
 namespace micro {
@@ -27,15 +29,19 @@ class Suite {
   Suite& operator=(const Suite&) = delete;
 
   // Registers `name`/cpu or `name`/cuda. Without such a device it is skipped and says why; a body that throws is
-  // skipped with its message and counted, and the next one runs all the same.
+  // skipped with its message and counted, and the next one runs all the same. The first on a device waits until nobody
+  // else measures there, and keeps it (harness::DeviceLock).
   void add(const std::string& name, model::Device device, std::function<void(benchmark::State&)> body);
 
   [[nodiscard]] Sizes sizes(model::Device device) const { return device == model::Device::cpu ? on_cpu_ : on_cuda_; }
   [[nodiscard]] int faults() const { return faults_; }
 
  private:
+  void hold(model::Device device);
+
   Sizes on_cpu_, on_cuda_;
   int faults_ = 0;
+  std::map<model::Device, harness::DeviceLock> held_;
 };
 
 // Times `work` alone, `calls` times in a row for each preparation. On a GPU the host gets a head start that lets it

@@ -308,13 +308,15 @@ def test_two_runners_on_one_device(start, ladder, small, tmp_path) -> None:
                             r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; begin when it has ended, or pass --wait\n", second.stderr)
     assert not (tmp_path / "second").exists() and not (tmp_path / "profiles").exists()
 
-    waiting = start("run", "--model", "tiny", *SIZES, "--steps", "2", "--json", "--wait")
-    told = waiting.stderr.readline()
-    assert told.startswith("device cpu is in use by ladder ablate (pid ") and told.endswith("; waiting for its end\n")
-    assert waiting.poll() is None
+    waiting = [start("run", "--model", "tiny", *SIZES, "--steps", "2", "--json", "--wait"), start("doctor", "--peaks", "--json")]
+    for one in waiting:
+        told = one.stderr.readline()
+        assert told.startswith("device cpu is in use by ladder ablate (pid ") and told.endswith("; waiting for its end\n")
+        assert one.poll() is None
     os.kill(first.pid, signal.SIGKILL)  # its lock goes with it, whatever its file says
-    stdout, stderr = waiting.communicate(timeout=120)
-    assert waiting.returncode == 0 and json.loads(stdout)["status"] == "ok", stderr
+    for one, found in zip(waiting, ("status", "peaks"), strict=True):
+        stdout, stderr = one.communicate(timeout=120)
+        assert one.returncode == 0 and json.loads(stdout)[found], stderr
     assert ladder("run", "--model", "tiny", *SIZES, "--steps", "2").returncode == 0
 
 

@@ -3,6 +3,7 @@
 MICRO names the program. Times are looked at only for what they must be whatever the machine: there, and above zero.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -170,6 +171,24 @@ def test_what_needs_a_gpu_is_skipped_and_says_why(micro, measured):
         assert result["error_occurred"] and re.search("CUDA|device|driver", result["error_message"])
     done = micro(*QUICK, "--benchmark_filter=linear_c_fc/.*cuda")
     assert f"8 skipped: {results['nvtx/range/cuda']['error_message']}\n" in done.stdout
+
+
+def test_the_first_on_a_device_waits_for_whoever_measures_there(tmp_path):
+    program = os.environ.get("MICRO") or pytest.skip("MICRO is not set")
+    with (tmp_path / "gpt2-ladder-cpu.lock").open("w+") as lock:
+        lock.write("somebody\n")
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with subprocess.Popen([program, *map(str, QUICK), "--benchmark_filter=batch_loader/next/cpu"], cwd=tmp_path, text=True,
+                              env={**os.environ, "LADDER_LOCK_DIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+            told = iter(waiting.stderr.readline, "")
+            assert "micro: device cpu is in use by somebody; waiting for its end\n" in told
+            assert waiting.poll() is None
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            shown, errors = waiting.communicate(timeout=300)
+    assert waiting.returncode == 0 and "batch_loader/next/cpu" in shown, errors
+    assert (tmp_path / "gpt2-ladder-cpu.lock").read_text().startswith(f"micro (pid {waiting.pid}) since ")
 
 
 def test_one_that_fails_costs_its_own_number_only(micro, tmp_path):
