@@ -89,9 +89,9 @@ void Suite::add(const std::string& name, model::Device device, std::function<voi
 
 void Suite::hold(model::Device device) {
   if (held_.contains(device)) return;
-  held_.try_emplace(
-      device, harness::lock_name(device == model::Device::cuda), fmt::format("micro (pid {})", ::getpid()),
-      [](const std::string& taken) { fmt::print(stderr, "micro: {}; waiting for its end\n", taken); });
+  held_.try_emplace(device, harness::lock_name(device == model::Device::cuda),
+                    fmt::format("micro (pid {})", ::getpid()),
+                    [](const std::string& taken) { fmt::print(stderr, "micro: {}; waiting for its end\n", taken); });
 }
 
 void time_calls(benchmark::State& state, model::Device device, const std::function<void()>& prepare,

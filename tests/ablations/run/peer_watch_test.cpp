@@ -36,8 +36,8 @@ Json record_of_peer() {
           {"environment", {{"threads", 1}}}};
 }
 
-// A process that is busy on the first core that there is, beside its like. It stays there and has run when this returns:
-// the kernel tells nothing of one that has not, and on a busy machine a new process waits its turn.
+// A process that is busy on the first core that there is, beside its like. It stays there and has run when this
+// returns: the kernel tells nothing of one that has not, and on a busy machine a new process waits its turn.
 pid_t spin() {
   const pid_t process = ::fork();
   if (process == 0) {
