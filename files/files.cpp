@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,6 +94,19 @@ void AtomicFile::commit() {
   if (close(std::exchange(descriptor_, -1)) != 0) throw_errno("cannot write " + temporary_.string());
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) throw_errno("cannot write " + path_.string());
   temporary_.clear();
+}
+
+TemporaryFolder::TemporaryFolder(const std::string& prefix) {
+  std::string path = (std::filesystem::temp_directory_path() / (prefix + "-XXXXXX")).string();
+  if (::mkdtemp(path.data()) == nullptr) throw_errno(path);
+  path_ = path;
+}
+
+TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {

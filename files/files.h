@@ -54,6 +54,23 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// An empty folder in the system's temporary one ($TMPDIR, else /tmp), gone with its owner: PREFIX-xxxxxx, new whatever
+// a process that was killed has left there. Throws std::system_error.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& prefix);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  TemporaryFolder(TemporaryFolder&& other) noexcept;
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;  // empty once moved from
+};
+
 // All bytes of a regular file; throws std::invalid_argument if it cannot be read or has more than `limit` bytes.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, uint64_t limit = UINT64_MAX);
 

@@ -53,6 +53,18 @@ std::string monitor_text(const harness::Machine& machine) {
   return fmt::format("NVML: {}", fmt::join(seen, ", "));
 }
 
+// Who may read the GPU's counters, as the driver was loaded.
+const char* counters_text(const harness::Machine& machine) {
+  std::ifstream driver("/proc/driver/nvidia/params");
+  const std::string parameters(std::istreambuf_iterator<char>(driver), {});
+  if (parameters.find("RmProfilingAdminOnly: 0") != std::string::npos) return "permitted for everybody";
+  if (!parameters.empty()) {
+    return "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
+  }
+  if (!machine.gpu) return "no NVIDIA driver is loaded";
+  return "not known: no /proc/driver/nvidia/params here, as in some containers; `ladder profile --counters` tells";
+}
+
 // Where nobody else measures meanwhile.
 Rates rates_of(const harness::Machine& machine) {
   std::set<model::Device> devices{model::Device::cpu};
@@ -94,14 +106,7 @@ int doctor(bool json, bool peaks) {
              environment.at("driver_cuda").is_null() ? "none" : environment.at("driver_cuda").get<std::string>(),
              environment.at("onednn").get<std::string>());
   const Look& look = standard_output();
-  std::ifstream driver("/proc/driver/nvidia/params");
-  const std::string parameters(std::istreambuf_iterator<char>(driver), {});
-  const char* const restricted =
-      parameters.empty() ? "no NVIDIA driver is loaded"
-      : parameters.find("RmProfilingAdminOnly: 0") != std::string::npos
-          ? "permitted for everybody"
-          : "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
-  fmt::print("counters {}\n", restricted);
+  fmt::print("counters {}\n", counters_text(machine));
   fmt::print("monitor  {}\n", monitor_text(machine));
   fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
                                   ? harness::cache_folder().string() + "/data"

@@ -7,15 +7,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <set>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
-#include <utility>
 
 namespace ablations {
 
@@ -26,12 +22,6 @@ namespace {
 
 constexpr std::string_view packed_ending = ".study.json";
 constexpr size_t largest_file = size_t{64} << 20;
-
-fs::path new_folder() {
-  std::string path = (fs::temp_directory_path() / "ladder-study-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path);
-  return path;
-}
 
 // Below the folder, also where links lead elsewhere: the folder is new.
 fs::path place_of(const Json& line, const std::string& where) {
@@ -111,29 +101,12 @@ StudyPlace::StudyPlace(const fs::path& path) : folder_(path), name_(last_part(pa
   }
   const std::string name = path.filename().string();
   const fs::path lines = path.parent_path() / (name.substr(0, name.size() - packed_ending.size()) + ".records.jsonl");
-  temporary_ = new_folder();
-  try {
-    files::write_file(temporary_ / "study.json", files::read_file(path, largest_file));
-    unpack(lines, temporary_);
-    if (!fs::exists(temporary_ / "plan.json")) {
-      throw std::invalid_argument(
-          fmt::format("{}: holds no plan.json, without which there is no study", lines.string()));
-    }
-  } catch (...) {
-    fs::remove_all(temporary_);
-    throw;
+  folder_ = unpacked_.emplace("ladder-study").path();
+  files::write_file(folder_ / "study.json", files::read_file(path, largest_file));
+  unpack(lines, folder_);
+  if (!fs::exists(folder_ / "plan.json")) {
+    throw std::invalid_argument(fmt::format("{}: holds no plan.json, without which there is no study", lines.string()));
   }
-  folder_ = temporary_;
-}
-
-StudyPlace::StudyPlace(StudyPlace&& other) noexcept
-    : folder_(std::move(other.folder_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      name_(std::move(other.name_)) {}
-
-StudyPlace::~StudyPlace() {
-  std::error_code ignored;
-  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
 }
 
 }  // namespace ablations

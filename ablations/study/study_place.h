@@ -3,7 +3,10 @@
 // other file of it on a line of its own: {"file": "records/ID.json", "document": {...}}.
 #pragma once
 
+#include "files/files.h"
+
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace ablations {
@@ -14,19 +17,15 @@ class StudyPlace {
   // they were. Throws std::invalid_argument for a path that is not there or no study's, for a file that cannot be read,
   // and for lines of files outside the folder.
   explicit StudyPlace(const std::filesystem::path& path);
-  ~StudyPlace();
-  StudyPlace(const StudyPlace&) = delete;
-  StudyPlace& operator=(const StudyPlace&) = delete;
-  StudyPlace(StudyPlace&& other) noexcept;
-  StudyPlace& operator=(StudyPlace&&) = delete;
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  [[nodiscard]] bool is_packed() const { return !temporary_.empty(); }
+  [[nodiscard]] bool is_packed() const { return unpacked_.has_value(); }
   // The last part of the path it was found under, printable.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
-  std::filesystem::path folder_, temporary_;
+  std::optional<files::TemporaryFolder> unpacked_;
+  std::filesystem::path folder_;
   std::string name_;
 };
 

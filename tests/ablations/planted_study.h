@@ -6,6 +6,7 @@
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/study/seal.h"
+#include "files/files.h"
 #include "harness/environment.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ inline constexpr const char* begun = "2026-01-01T00:00:00Z";
 
 class PlantedStudy : public testing::Test {
  protected:
-  fs::path folder_ = fs::temp_directory_path() / ("planted-study-" + std::to_string(::getpid()));
+  const files::TemporaryFolder temporary_{"planted-study"};
+  const fs::path folder_ = temporary_.path();
   Plan plan_;
 
   void SetUp() override {
@@ -56,7 +58,6 @@ class PlantedStudy : public testing::Test {
                                (1.0 + 0.1 * static_cast<double>(run.repeat))));
     }
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   // What it comes to, of the schema.
   Json study() const {

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT, assert_perfetto_reads, read_json, write_json
+from conftest import ROOT, assert_perfetto_reads, needs_waiting_times, read_json, write_json
 
 GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw", "in_place_loss", "residual16"]
 FP16 = [rung.replace("bf16", "fp16") for rung in GPT2]
@@ -106,6 +106,7 @@ def test_timed_steps_that_want_more_memory_are_named(run) -> None:
 
 
 def test_the_processor_is_watched_beside_a_gpu(ladder, device, tmp_path) -> None:
+    needs_waiting_times()
     core = min(os.sched_getaffinity(0))
 
     def stay() -> None:
@@ -152,6 +153,12 @@ def test_too_little_memory_is_said_with_what_was_asked_and_what_was_there(run) -
     said = r"asked for [\d.]+ GiB more; of 20\.00 GiB on the device [\d.]+ were free"
     assert re.search(said, record["failure"]["message"]), record["failure"]
     assert run("flash", "-B", "16", "--warmup", "4", "--steps", "1", GIB="20")["status"] == "ok"
+
+
+def test_doctor_never_says_that_it_has_no_driver(ladder, device) -> None:
+    done = ladder("doctor", variables=device)
+    assert done.returncode == 0, done.stderr
+    assert "GPU      fake CUDA device" in done.stdout and "counters" in done.stdout and "no NVIDIA driver" not in done.stdout
 
 
 def test_an_error_of_the_device_is_a_line_without_pytorchs_advice(ladder, device) -> None:
@@ -204,7 +211,7 @@ def test_the_runner_watches_the_gpu_of_pytorchs_runs(ladder, watched, tmp_path) 
     write_json(tmp_path / "one.json", {**read_json(ROOT / "ladders" / "gpt2.json"), "name": "one", "rungs": ["gpu"]})
     energy = " ".join(str(1000000 + 25000 * asked) for asked in range(20))
     done = ladder("ablate", "--ladder", tmp_path / "one.json", *TINY[:-1], "30", "--repeats", "1", "--with-peer", "pytorch",
-                  "--peer-modes", "eager", "--out", tmp_path / "study", variables=watched(energy=energy, reasons="8"), timeout=300)
+                  "--peer-modes", "eager", "--out", tmp_path / "study", variables=watched(energy=energy, reasons="8"))
     peers = [read_json(file) for file in (tmp_path / "study" / "records").glob("*pytorch*.json")]
     assert len(peers) == 2, done.stderr  # the first was throttled, and so was the second
     for record in peers:
@@ -369,7 +376,7 @@ def test_a_micro_benchmark_times_the_device_and_not_the_launching(device, enviro
 
 def test_a_study_of_the_fake_device_has_no_number(ladder, device, tmp_path) -> None:
     done = ladder("ablate", "--ladder", "tiny", "--repeats", "2", "--steps", "3", "--out", tmp_path / "study",
-                  variables=device, timeout=300)
+                  variables=device)
     assert done.returncode == 1, done.stderr
     rungs = [rung for rung in read_json(tmp_path / "study" / "study.json")["rungs"] if rung["recipe"]["device"] == "cuda"]
     planned = [rung for rung in rungs if rung["status"] != "not_applicable"]

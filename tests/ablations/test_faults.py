@@ -15,7 +15,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import child_of, ladder_document, read_json, write_json
+from conftest import HANGS_AFTER_S, child_of, ladder_document, read_json, write_json
 
 KILLS = 50
 RUNS = 4  # of a study here
@@ -133,7 +133,7 @@ def test_killed_at_random_times(program, environment, ladder, small, calm, tmp_p
             os.kill(victim, signal.SIGKILL)
             kills[whom] += 1
             killed = whom == "runner"
-        words = runner.communicate(timeout=60)[1]
+        words = runner.communicate(timeout=HANGS_AFTER_S)[1]
         assert runner.returncode in (-signal.SIGKILL, 0, 1), words
         assert "terminate" not in words and "holds" not in words
         records(folders[-1])  # each is whole
@@ -243,8 +243,7 @@ def test_a_clock_that_runs_backwards(ladder, preload, small, calm, tmp_path) -> 
 
 def test_a_limit_holds_though_the_clock_runs_backwards(ladder, preload, small, tmp_path) -> None:
     preload(FAULT_CLOCK="1")
-    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--repeats", "1", "--steps", "100000", "--limit", "1", "--out", tmp_path / "study",
-                  timeout=60)
+    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--repeats", "1", "--steps", "100000", "--limit", "1", "--out", tmp_path / "study")
     assert done.returncode == 1, done.stderr
     for record in records(tmp_path / "study").values():
         assert record["failure"]["kind"] == "timeout" and record["duration_s"] > 0

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import ROOT, child_of, ladder_document, read_json, wait_for, write_json
+from conftest import HANGS_AFTER_S, ROOT, child_of, ladder_document, read_json, wait_for, write_json
 
 PLAN = {"repeats": 4, "warmup_steps": 1, "timed_steps": 3}
 SIZES = ["--threads", "1", "-B", "1", "-T", "16"]
@@ -315,7 +315,7 @@ def test_two_runners_on_one_device(start, ladder, small, tmp_path) -> None:
         assert one.poll() is None
     os.kill(first.pid, signal.SIGKILL)  # its lock goes with it, whatever its file says
     for one, found in zip(waiting, ("status", "peaks"), strict=True):
-        stdout, stderr = one.communicate(timeout=120)
+        stdout, stderr = one.communicate(timeout=HANGS_AFTER_S)
         assert one.returncode == 0 and json.loads(stdout)[found], stderr
     assert ladder("run", "--model", "tiny", *SIZES, "--steps", "2").returncode == 0
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import ladder_document, write_json
+from conftest import ladder_document, records, run_ids, write_json
 from gates import LARGE_EFFECT, SMALL, editing, script, verdict_of
 
 
@@ -33,7 +33,7 @@ def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
     out = tmp_path / "gate"
     # By a real clock: what a busy machine adds must not hide 30 %, with twice as many pairs where it first does.
     done = ladder("gate", "--base", at_pace(1), "--head", at_pace(1.3), *SMALL, "--min-effect", 5, "--pairs", 8, "--top-up", 12,
-                  "--out", out, timeout=800)
+                  "--out", out)
     assert done.returncode == 1, done.stdout + done.stderr
     verdict = verdict_of(out)
     assert verdict["verdict"] == "REGRESSION" and verdict["exit_status"] == 1
@@ -53,7 +53,7 @@ def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
 
 def test_a_speedup_ends_with_exit_status_0_and_a_new_baseline(ladder, at_pace, tmp_path) -> None:
     out = tmp_path / "gate"
-    done = ladder("gate", "--base", at_pace(1.0), "--head", at_pace(0.6), *SMALL, *LARGE_EFFECT, "--pairs", 6, "--out", out, timeout=800)
+    done = ladder("gate", "--base", at_pace(1.0), "--head", at_pace(0.6), *SMALL, *LARGE_EFFECT, "--pairs", 6, "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
     verdict = verdict_of(out)
     assert verdict["verdict"] == "IMPROVEMENT"
@@ -67,7 +67,7 @@ def test_a_speedup_ends_with_exit_status_0_and_a_new_baseline(ladder, at_pace, t
 
 def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
     out = tmp_path / "gate"
-    done = ladder("gate", "--base", program, *SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 2, "--out", out, timeout=600)
+    done = ladder("gate", "--base", program, *SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 2, "--out", out)
     verdict = verdict_of(out)
     assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), verdict["reasons"]
     assert done.returncode == (3 if verdict["verdict"] == "INCONCLUSIVE" else 0), done.stdout + done.stderr
@@ -92,13 +92,13 @@ def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
     # A page that cannot be drawn takes nothing from the verdict.
     (out / "gate.html").write_text("an earlier verdict's")
     (out / "drawing.log").mkdir()
-    shown = ladder("gate", "--resume", "--out", out, timeout=600)
+    shown = ladder("gate", "--resume", "--out", out)
     assert shown.returncode == done.returncode and verdict["verdict"] in shown.stdout and "was not drawn: " in shown.stderr
     (out / "drawing.log").rmdir()
-    shown = ladder("gate", "--resume", "--json", "--out", out, timeout=600)
+    shown = ladder("gate", "--resume", "--json", "--out", out)
     assert json.loads(shown.stdout) == verdict_of(out) and (out / "gate.html").read_text().startswith("<!doctype html>")
     records = {file.name: file.read_bytes() for file in (out / "records").iterdir()}
-    again = ladder("gate", "--resume", "--out", out, timeout=600)
+    again = ladder("gate", "--resume", "--out", out)
     assert {file.name: file.read_bytes() for file in (out / "records").iterdir()} == records
     assert again.returncode == done.returncode
 
@@ -121,13 +121,13 @@ def test_several_recipes_in_balanced_order(ladder, program, tmp_path, blocked) -
 def test_a_head_that_fails_is_blamed_and_a_base_that_fails_is_not(ladder, program, tmp_path) -> None:
     failing = script(tmp_path / "fails", 'echo "cannot open shop" >&2\nexit 7\n')
     common = (*SMALL, "--pairs", 6, "--top-up", 0)
-    head = ladder("gate", "--base", program, "--head", failing, *common, "--out", tmp_path / "h", timeout=600)
+    head = ladder("gate", "--base", program, "--head", failing, *common, "--out", tmp_path / "h")
     assert head.returncode == 1
     assert verdict_of(tmp_path / "h")["verdict"] == "FAILED"
     assert "cannot open shop" in " ".join(head.stdout.split())
     # The first pair has decided it.
-    assert "runs that are not made: 10\n" in head.stderr and len(list((tmp_path / "h" / "records").iterdir())) == 2
-    base = ladder("gate", "--base", failing, "--head", program, *common, "--out", tmp_path / "b", timeout=600)
+    assert "runs that are not made: 10\n" in head.stderr and len(records(tmp_path / "h")) == 2
+    base = ladder("gate", "--base", failing, "--head", program, *common, "--out", tmp_path / "b")
     assert base.returncode == 3
     assert verdict_of(tmp_path / "b")["verdict"] == "UNFIT"
 
@@ -135,7 +135,7 @@ def test_a_head_that_fails_is_blamed_and_a_base_that_fails_is_not(ladder, progra
 def test_a_head_that_proves_less_fails(ladder, program, tmp_path) -> None:
     """The proofs are the head's own: one that it no longer makes must not pass for one that passed."""
     proves_less = editing(tmp_path / "proves-less", program, 'record["proofs"].pop()')
-    done = ladder("gate", "--base", program, "--head", proves_less, *SMALL, "--pairs", 6, "--top-up", 0, "--out", tmp_path / "gate", timeout=600)
+    done = ladder("gate", "--base", program, "--head", proves_less, *SMALL, "--pairs", 6, "--top-up", 0, "--out", tmp_path / "gate")
     assert done.returncode == 1 and verdict_of(tmp_path / "gate")["verdict"] == "FAILED"
     assert "its record has no proof of " in " ".join(done.stdout.split())
 
@@ -148,7 +148,7 @@ record["timing"]["loss"] = [loss + {shift} for loss in record["timing"]["loss"]]
 """)
         out = tmp_path / f"gate-{shift}"
         done = ladder("gate", "--base", program, "--head", moved, *SMALL, *LARGE_EFFECT, "--rung", "bf16", "--pairs", 6, "--top-up", 0,
-                      "--out", out, timeout=600)
+                      "--out", out)
         verdict = verdict_of(out)
         (entry,) = verdict["comparison"]["entries"]
         assert entry["loss"]["passed"] == (status is None), entry
@@ -164,7 +164,7 @@ echo '{"kind":"record","schema_version":1,"id":"x","started":"2026-01-01T00:00:0
 "failure":{"kind":"exit","message":""}}' > "$2"
 """)
     for side, other, verdict, status in (("--base", "--head", "UNFIT", 3), ("--head", "--base", "FAILED", 1)):
-        done = ladder("gate", side, silent, other, program, *SMALL, "--pairs", 6, "--top-up", 0, "--out", tmp_path / verdict, timeout=600)
+        done = ladder("gate", side, silent, other, program, *SMALL, "--pairs", 6, "--top-up", 0, "--out", tmp_path / verdict)
         assert (done.returncode, verdict_of(tmp_path / verdict)["verdict"]) == (status, verdict), done.stdout + done.stderr
 
 
@@ -175,10 +175,10 @@ esac
 exec {shlex.quote(program)} "$@"
 """)
     out = tmp_path / "gate"
-    done = ladder("gate", "--base", program, "--head", once, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out, timeout=600)
+    done = ladder("gate", "--base", program, "--head", once, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
     assert done.returncode == 1 and verdict_of(out)["verdict"] == "FAILED"
     for _ in range(2):
-        ladder("gate", "--resume", "--out", out, timeout=600)
+        ladder("gate", "--resume", "--out", out)
         verdict = verdict_of(out)
         assert verdict["verdict"] != "FAILED" and verdict["comparison"]["entries"][0]["pairs"] == 6
         (warning,) = [warning for warning in verdict["warnings"] if warning.startswith("went on after FAILED: head run r1-01-head-")]
@@ -189,12 +189,12 @@ def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, program, tm
     out = tmp_path / "gate"
     head = editing(tmp_path / "head", program, "")
     command = ("gate", "--base", program, "--head", head, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
-    first = ladder(*command, timeout=600)
+    first = ladder(*command)
     assert verdict_of(out)["comparison"]["entries"][0]["pairs"] == 6, first.stderr
-    lost = next((out / "records").glob("r3-*-head-*.json"))
+    lost = next(out / "records" / f"{run}.json" for run in run_ids(out) if run.startswith("r3-") and "-head-" in run)
     lost.unlink()
     editing(tmp_path / "head", program, 'record["environment"]["git_commit"] = "1" * 40')
-    again = ladder("gate", "--resume", "--out", out, timeout=600)
+    again = ladder("gate", "--resume", "--out", out)
     assert again.returncode == 3 and "does not belong to run" in again.stderr and "git_commit" in again.stderr
     assert not lost.exists()  # what the other program measured is not kept
 
@@ -204,7 +204,7 @@ def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, program, tmp
     common = (*SMALL, "--pairs", 6, "--top-up", 0)
     for side, other, verdict, status in (("--base", "--head", "UNFIT", 3), ("--head", "--base", "FAILED", 1)):
         out = tmp_path / verdict
-        done = ladder("gate", side, diverges, other, program, *common, "--out", out, timeout=600)
+        done = ladder("gate", side, diverges, other, program, *common, "--out", out)
         assert (done.returncode, verdict_of(out)["verdict"]) == (status, verdict), done.stdout + done.stderr
         assert "the loss of step 1 is not finite" in " ".join(done.stdout.split())
 
@@ -213,7 +213,7 @@ def test_a_program_that_crashes_after_its_work_has_done_it(ladder, program, tmp_
     """Libraries that are torn down crash; the record is whole by then."""
     crashing = script(tmp_path / "crashes", f'"{program}" "$@"\nkill -SEGV $$\n')
     out = tmp_path / "gate"
-    done = ladder("gate", "--base", program, "--head", crashing, *SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 0, "--out", out, timeout=600)
+    done = ladder("gate", "--base", program, "--head", crashing, *SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 0, "--out", out)
     verdict = verdict_of(out)
     assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), done.stdout + done.stderr
     assert verdict["comparison"]["entries"][0]["head_runs"] == 6

@@ -11,7 +11,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
 
 import jsonschema
 import pytest
@@ -22,9 +21,16 @@ SEEDS = ROOT / "tests" / "fuzz" / "seeds"
 
 
 @pytest.fixture
-def report(ladder, tmp_path):
+def unpacked(tmp_path) -> pathlib.Path:
+    """Where `report` puts what it unpacks."""
+    (tmp_path / "unpacked").mkdir()
+    return tmp_path / "unpacked"
+
+
+@pytest.fixture
+def report(ladder, unpacked, tmp_path):
     def run(*arguments):
-        return ladder("report", *arguments, cwd=tmp_path, variables={"LADDER_PYTHON": "/bin/true"})
+        return ladder("report", *arguments, cwd=tmp_path, variables={"LADDER_PYTHON": "/bin/true", "TMPDIR": str(unpacked)})
 
     return run
 
@@ -148,7 +154,7 @@ def test_a_report_is_drawn_again(measured, report, tmp_path) -> None:
     refused(report(write_json(tmp_path / "old.json", {**document, "schema_version": 2})), "old.json", '"schema_version" is 2')
 
 
-def test_a_study_in_two_files(measured, report, tmp_path) -> None:
+def test_a_study_in_two_files(measured, report, unpacked, tmp_path) -> None:
     shutil.copy(measured / "study.json", tmp_path / "gpu.study.json")
     files = [measured / "plan.json", *sorted((measured / "records").glob("*.json"))]
     lines = [json.dumps({"file": str(path.relative_to(measured)), "document": read_json(path)}) for path in files]
@@ -174,7 +180,7 @@ def test_a_study_in_two_files(measured, report, tmp_path) -> None:
         refused(report("gpu.study.json"), "gpu.records.jsonl: line 1")
     (tmp_path / "gpu.records.jsonl").unlink()
     refused(report("gpu.study.json"), "gpu.records.jsonl")
-    assert not list(pathlib.Path(tempfile.gettempdir()).glob("ladder-study-*"))
+    assert not list(unpacked.iterdir())
 
 
 def test_what_is_kept_with_a_study_is_shown_beside_it(measured, report, tmp_path) -> None:

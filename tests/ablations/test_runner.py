@@ -15,8 +15,8 @@ import sys
 import time
 
 import pytest
-from conftest import (assert_complete, child_of, is_alive, is_first_of_two, kibibytes, ladder_document, losses,
-                      read_json, records, run_ids, snapshot, validator, wait_for, write_json)
+from conftest import (HANGS_AFTER_S, assert_complete, child_of, is_alive, is_first_of_two, kibibytes, ladder_document, losses,
+                      needs_waiting_times, read_json, records, run_ids, snapshot, validator, wait_for, write_json)
 
 START_FIRST = "3"  # an order seed for which the start is the first run of three rungs
 
@@ -74,7 +74,7 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
         wait_for(lambda: (folder / "records").exists() and len(measured()) >= runs, f"{runs} records")
         child = wait_for(lambda: child_of(runner.pid), "a child")
         runner.send_signal(signal_number)
-        words = runner.communicate(timeout=60)[1]
+        words = runner.communicate(timeout=HANGS_AFTER_S)[1]
         wait_for(lambda: not is_alive(child), "the end of the child", 20)
         return runner.returncode, words
 
@@ -137,7 +137,7 @@ def test_the_program_may_be_built_anew_meanwhile(small, program, environment, tm
 
 def test_children_that_are_killed_or_starved(small, start, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
-    runner = start("ablate", "--ladder", small, "--repeats", "1", "--steps", "30", "--threads", "1", "--order-seed",
+    runner = start("ablate", "--ladder", small, "--repeats", "1", "--steps", "300", "--threads", "1", "--order-seed",
                    START_FIRST, "--out", folder)
     wait_for(lambda: (folder / "plan.json").exists(), "the plan")
     order = run_ids(folder)
@@ -147,7 +147,7 @@ def test_children_that_are_killed_or_starved(small, start, ladder, tmp_path) -> 
     wait_for(lambda: kibibytes(starved, "VmRSS") > 300000, "memory")
     limit = (kibibytes(starved, "VmSize") << 10) + (16 << 20)
     resource.prlimit(starved, resource.RLIMIT_AS, (limit, limit))
-    stdout, stderr = runner.communicate(timeout=120)
+    stdout, stderr = runner.communicate(timeout=HANGS_AFTER_S)
 
     assert runner.returncode == 1, stderr
     result = records(folder)
@@ -198,6 +198,7 @@ def test_children_that_never_end(small, ladder, tmp_path) -> None:
 
 @pytest.mark.parametrize("budget", [[], ["--budget-s", "600"]], ids=["at-once", "after-the-others"])
 def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path, budget) -> None:
+    needs_waiting_times()
     folder, core = tmp_path / "study", min(os.sched_getaffinity(0))
 
     def stay() -> None:
@@ -262,9 +263,9 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path, budge
 def test_an_interrupt_while_rungs_are_traced(small, start, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     runner = start("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--explain", "--out", folder)
-    wait_for(lambda: list((folder / "logs").glob("*.trace.log")), "a trace", 120)
+    wait_for(lambda: list((folder / "logs").glob("*.trace.log")), "a trace")
     runner.send_signal(signal.SIGINT)
-    words = runner.communicate(timeout=60)[1]
+    words = runner.communicate(timeout=HANGS_AFTER_S)[1]
     assert runner.returncode == 130 and f"go on with: ladder ablate --resume --explain --out {folder}\n" in words
     assert "LADDER_PYTHON" not in words and not (folder / "report.md").exists()
     assert [rung["status"] for rung in read_json(folder / "study.json")["rungs"]].count("measured") == 3

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import ladder_document, read_json, write_json
+from conftest import ladder_document, read_json, run_ids, write_json
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 BLOCKS = " ▏▎▍▌▋▊▉█"
@@ -103,7 +103,7 @@ def test_when_there_is_no_colour(study, on_a_terminal, variables, has_colour) ->
 def test_what_failed_is_red(study, ladder, on_a_terminal, tmp_path) -> None:
     folder = tmp_path / "study"
     shutil.copytree(study, folder, ignore=shutil.ignore_patterns("study.json"))  # which would bear witness to what is edited
-    record_file = next((folder / "records").glob("r1-03*.json"))
+    record_file = folder / "records" / next(f"{run}.json" for run in run_ids(folder) if run.startswith("r1-03"))
     record = read_json(record_file)
     record["proofs"][0] |= {"passed": False}
     write_json(record_file, record)

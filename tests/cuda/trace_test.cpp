@@ -26,6 +26,7 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
   const TrainerOptions options{.B = 2, .T = 128, .max_steps = 12};
   Recipe recipe{.device = Device::cuda, .optimizer = Optimizer::fused};
   Trainer eager(small(), recipe, options, text());
+  eager.synchronize();  // the next trainer's stream, which both run on from now, knows nothing of this one's
   recipe.execution = Execution::graph;
   Trainer replayed(small(), recipe, options, text());
   for (int i = 0; i < 5; ++i) {

@@ -5,13 +5,13 @@
 #include "ablations/run/proof.h"
 #include "ablations/run/run.h"
 #include "ablations/study/guard.h"
+#include "files/files.h"
 #include "harness/clock.h"
 #include "tests/cuda/device.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -238,17 +238,15 @@ TEST(Clock, LeavesOutNothingBetweenTwoSteps) {
 
 TEST(Memory, ThatIsNotThereIsReported) {
   if (rehearsal()) GTEST_SKIP() << "the host's memory is not to be filled";
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("ladder-device-test-{}", ::getpid());
-  std::filesystem::create_directory(folder);
+  const files::TemporaryFolder temporary("ladder-device-test");
   const std::vector<uint16_t> tokens(1100000, 7);
-  write_tokens(folder / "tokens.bin", tokens);
+  write_tokens(temporary.path() / "tokens.bin", tokens);
   RunOptions options;
   options.B = 1024;
   options.T = 1024;  // a float32 attention matrix of one layer: 48 GiB
-  options.data = folder / "tokens.bin";
+  options.data = temporary.path() / "tokens.bin";
   options.recipe = on_device({});
   const harness::Json record = execute_run(options, [](int64_t) {});
-  std::filesystem::remove_all(folder);
   EXPECT_EQ(record.at("status"), "failed");
   EXPECT_EQ(record.at("failure").at("kind"), "out_of_memory");
   EXPECT_NE(record.at("failure").at("message").get<std::string>().find("GiB on the device"), std::string::npos);

@@ -70,19 +70,13 @@ Json seed(const std::string& name) {
 // A study's folder whose records are `record`, whatever that is when it is read.
 class Folder {
  public:
-  Folder() : folder_(fs::temp_directory_path() / fmt::format("ladder-fuzz-{}-{}", ::getpid(), ++made)) {
+  Folder() {
     fs::create_directories(folder_ / "records");
     const Plan plan = ablations::plan_from_json(seed("plan/valid.json"), "plan");
     for (const auto& run : plan.runs) {
       fs::create_symlink(record_.path(), ablations::record_file(folder_, run.id));
     }
   }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  Folder(const Folder&) = delete;  // one owner
-  Folder& operator=(const Folder&) = delete;
 
   void analyse(const Plan& plan, std::string_view record) const {
     record_.write(record);
@@ -94,26 +88,18 @@ class Folder {
   }
 
  private:
-  inline static int made = 0;
-  fs::path folder_;
+  const files::TemporaryFolder temporary_{"ladder-fuzz"};
+  const fs::path folder_ = temporary_.path();
   MemoryFile record_;
 };
 
 // A folder with nothing but a study.json.
 class StoredStudy {
  public:
-  StoredStudy() {
-    fs::create_directories(path);
-    fs::create_symlink(study.path(), path / "study.json");
-  }
-  ~StoredStudy() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  StoredStudy(const StoredStudy&) = delete;  // one owner
-  StoredStudy& operator=(const StoredStudy&) = delete;
+  StoredStudy() { fs::create_symlink(study.path(), path / "study.json"); }
 
-  const fs::path path = fs::temp_directory_path() / fmt::format("ladder-fuzz-study-{}", ::getpid());
+  const files::TemporaryFolder temporary{"ladder-fuzz-study"};
+  const fs::path path = temporary.path();
   const MemoryFile study;
 };
 

@@ -6,7 +6,6 @@
 #include "model/data.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -31,8 +30,8 @@ TEST(DamagedVocabularies, Ranks) { damage_and_read(fuzz::rank_file()); }
 TEST(DamagedVocabularies, Merges) { damage_and_read(fuzz::merge_list()); }
 
 TEST(DamagedVocabularies, CachedTokensAreMadeAnew) {
-  const fs::path folder = fs::path(testing::TempDir()) / ("vocabularies_test." + std::to_string(getpid()));
-  fs::create_directories(folder);
+  const files::TemporaryFolder temporary("vocabularies-test");
+  const fs::path folder = temporary.path();
   const fs::path vocabulary = folder / "vocabulary", text = folder / "text", cache = folder / "cache";
   std::ofstream(vocabulary, std::ios::binary) << fuzz::rank_file();
   std::ofstream(text) << "some text in a file";
@@ -44,7 +43,6 @@ TEST(DamagedVocabularies, CachedTokensAreMadeAnew) {
     std::ofstream(cached, std::ios::binary) << fuzz::damaged_bytes(good, random);
     ASSERT_EQ(model::tokens_of_text(text, vocabulary, cache).tokens, right) << "round " << round;
   }
-  fs::remove_all(folder);
 }
 
 }  // namespace

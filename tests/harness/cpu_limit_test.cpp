@@ -1,6 +1,8 @@
 // Limits of control groups, in folders that look like /proc and /sys of hosts and containers.
 #include "harness/cpu_limit.h"
 
+#include "files/files.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,8 +17,8 @@ using harness::cpu_limit;
 
 class CpuLimit : public testing::Test {
  protected:
-  fs::path root_ = fs::temp_directory_path() / ("cpu-limit-test-" + std::to_string(::getpid()));
-  void TearDown() override { fs::remove_all(root_); }
+  const files::TemporaryFolder temporary_{"cpu-limit-test"};
+  const fs::path root_ = temporary_.path();
 
   void write(const std::string& file, const std::string& text) const {
     const fs::path path = root_ / file;

@@ -4,7 +4,6 @@
 #include "files/files.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -17,9 +16,8 @@ using harness::Json;
 
 class JsonFile : public testing::Test {
  protected:
-  fs::path folder_ = fs::temp_directory_path() / ("json-test-" + std::to_string(::getpid()));
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
+  const files::TemporaryFolder temporary_{"json-test"};
+  const fs::path folder_ = temporary_.path();
 
   std::string refusal(const std::string& content, std::string_view kind = "ladder") {
     const fs::path file = folder_ / "document.json";

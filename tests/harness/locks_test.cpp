@@ -1,6 +1,7 @@
 // Locks between processes, and what is left of them when a process is killed.
 #include "harness/locks.h"
 
+#include "files/files.h"
 #include "harness/unfit.h"
 
 #include <fcntl.h>
@@ -41,15 +42,10 @@ std::string taken_by(const std::string& device) {
 
 class Locks : public testing::Test {
  protected:
-  fs::path folder_ = fs::temp_directory_path() / ("locks-test-" + std::to_string(::getpid()));
-  void SetUp() override {
-    fs::create_directories(folder_);
-    ::setenv("LADDER_LOCK_DIR", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    ::unsetenv("LADDER_LOCK_DIR");
-    fs::remove_all(folder_);
-  }
+  const files::TemporaryFolder temporary_{"locks-test"};
+  const fs::path folder_ = temporary_.path();
+  void SetUp() override { ::setenv("LADDER_LOCK_DIR", folder_.c_str(), 1); }
+  void TearDown() override { ::unsetenv("LADDER_LOCK_DIR"); }
   [[nodiscard]] fs::path file(const std::string& device) const { return folder_ / ("gpt2-ladder-" + device + ".lock"); }
 
   // A process that holds the device's lock until it is killed.

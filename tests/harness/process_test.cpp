@@ -1,6 +1,8 @@
 // Children that end well, badly, too late, or not at all.
 #include "harness/process.h"
 
+#include "files/files.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,9 +22,8 @@ using namespace std::chrono_literals;
 
 class Process : public testing::Test {
  protected:
-  fs::path folder_ = fs::temp_directory_path() / ("process-test-" + std::to_string(::getpid()));
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
+  const files::TemporaryFolder temporary_{"process-test"};
+  const fs::path folder_ = temporary_.path();
 
   ChildResult shell(const std::string& script, double limit_s = 20) {
     return harness::run_child({.argv = {"/bin/sh", "-c", script},

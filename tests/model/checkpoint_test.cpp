@@ -1,12 +1,12 @@
 // Weights in and out, under Hugging Face's names.
 #include "model/checkpoint.h"
 
+#include "files/files.h"
 #include "model/gpt2.h"
 #include "model/safetensors.h"
 #include "tests/model/parameter.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <stdexcept>
@@ -18,9 +18,8 @@ using namespace model;
 
 class Checkpoint : public testing::Test {
  protected:
-  std::filesystem::path file_ =
-      std::filesystem::temp_directory_path() / ("checkpoint-test-" + std::to_string(::getpid()) + ".safetensors");
-  void TearDown() override { std::filesystem::remove(file_); }
+  const files::TemporaryFolder temporary_{"checkpoint-test"};
+  const std::filesystem::path file_ = temporary_.path() / "weights.safetensors";
 
   std::string refusal(GPT2& gpt2) const {
     try {

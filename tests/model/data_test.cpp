@@ -24,9 +24,6 @@ namespace fs = std::filesystem;
 
 class DataTest : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path file(const std::string& name, const std::string& contents) const {
     std::ofstream(folder_ / name, std::ios::binary) << contents;
     return folder_ / name;
@@ -43,7 +40,8 @@ class DataTest : public testing::Test {
     return "accepted";
   }
 
-  const fs::path folder_ = fs::path(testing::TempDir()) / ("data_test." + std::to_string(getpid()));
+  const files::TemporaryFolder temporary_{"data-test"};
+  const fs::path folder_ = temporary_.path();
 };
 
 std::string token_file(int32_t magic, int32_t version, int32_t count, const std::string& tokens) {

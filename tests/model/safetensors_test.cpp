@@ -6,7 +6,6 @@
 #include "model/data.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -27,9 +26,6 @@ std::string with_length(uint64_t length, const std::string& rest) {
 
 class SafetensorsTest : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string refusal_of_bytes(const std::string& bytes) const {
     std::ofstream(file_, std::ios::binary) << bytes;
     try {
@@ -53,7 +49,8 @@ class SafetensorsTest : public testing::Test {
     return refusal(R"({"t":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", data);
   }
 
-  const fs::path folder_ = fs::path(testing::TempDir()) / ("safetensors_test." + std::to_string(getpid()));
+  const files::TemporaryFolder temporary_{"safetensors-test"};
+  const fs::path folder_ = temporary_.path();
   const fs::path file_ = folder_ / "file.safetensors";
 };
 

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -32,8 +31,6 @@ class TokenizerTest : public testing::Test {
     if (variable("LADDER_TEST_VOCAB").empty()) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
   }
 
-  void TearDown() override { std::filesystem::remove(scratch_); }
-
   static const model::Tokenizer& tokenizer() {
     static const model::Tokenizer loaded = model::Tokenizer::load(variable("LADDER_TEST_VOCAB"));
     return loaded;
@@ -50,8 +47,8 @@ class TokenizerTest : public testing::Test {
     return "accepted";
   }
 
-  const std::filesystem::path scratch_ =
-      std::filesystem::path(testing::TempDir()) / ("tokenizer_test." + std::to_string(getpid()));
+  const files::TemporaryFolder temporary_{"tokenizer-test"};
+  const std::filesystem::path scratch_ = temporary_.path() / "scratch";
 };
 
 TEST_F(TokenizerTest, GivesTheIdsOfOpenAisEncoder) {

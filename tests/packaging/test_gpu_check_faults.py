@@ -85,10 +85,10 @@ def test_a_program_outlives_neither_its_reader_nor_its_output(evidence, tmp_path
         raise RuntimeError("on_line fails")
 
     begin = time.monotonic()
-    assert evidence.execute(["sh", "-c", "echo a; exec sleep 1000"], 1, tmp_path, fails) == (-signal.SIGTERM, "a\n")
+    assert evidence.execute(["sh", "-c", "echo a; exec sleep 1000"], 5, tmp_path, fails) == (-signal.SIGTERM, "a\n")
     assert evidence.execute(["sh", "-c", "exec >&- 2>&-; sleep 0.5; exit 7"], 60, tmp_path) == (7, "")
-    assert evidence.execute(["sh", "-c", "trap '' TERM; exec >&- 2>&-; while :; do sleep 0.1; done"], 1, tmp_path) == (-signal.SIGKILL, "")
-    assert time.monotonic() - begin < 40 and not evidence.running
+    assert evidence.execute(["sh", "-c", "trap '' TERM; exec >&- 2>&-; while :; do sleep 0.1; done"], 5, tmp_path) == (-signal.SIGKILL, "")
+    assert time.monotonic() - begin < 300 and not evidence.running
 
 
 def test_what_was_kept_stays_where_the_disk_is_full(gpu_check, evidence, tmp_path) -> None:
@@ -110,7 +110,7 @@ def test_a_reader_that_leaves_changes_no_exit_status(started, tmp_path) -> None:
     os.close(reading)
     done = started("seq 30000", stdout=writing)
     os.close(writing)
-    assert done.communicate(timeout=60)[1] == "" and done.returncode == 0
+    assert done.communicate(timeout=600)[1] == "" and done.returncode == 0
     assert "\n30000\n" in (tmp_path / "out" / "check.log").read_text()
     assert "| standard output | ok: not all could be written" in (tmp_path / "out" / "README.md").read_text()
 
@@ -124,7 +124,7 @@ def test_what_ends_a_session_is_an_interrupt(started, tmp_path, number) -> None:
     if number == signal.SIGHUP:
         time.sleep(0.3)
         check.send_signal(number)  # a shell sends it, and then the kernel
-    check.communicate(timeout=60)
+    check.communicate(timeout=600)
     assert check.returncode == 130 and (tmp_path / "ended").exists()  # it waited for its program
     assert "| doctor | **FAILED**: interrupted | " in (tmp_path / "out" / "README.md").read_text()
 
@@ -138,13 +138,13 @@ def test_nohup_is_heeded(tmp_path, started) -> None:
     while check.stdout.readline() != "begun\n":
         assert check.poll() is None
     check.send_signal(signal.SIGHUP)
-    check.communicate(timeout=60)
+    check.communicate(timeout=600)
     assert check.returncode == 0
 
 
 def exit_status_and_words(tmp_path, *arguments):
     done = subprocess.run([sys.executable, ROOT / "packaging" / "gpu_check.py", *arguments], cwd=tmp_path, capture_output=True, text=True,
-                          env={**os.environ, "LADDER_HOME": str(tmp_path), "COLUMNS": "1000"}, check=False, timeout=60)
+                          env={**os.environ, "LADDER_HOME": str(tmp_path), "COLUMNS": "1000"}, check=False, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 

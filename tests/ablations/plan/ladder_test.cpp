@@ -1,12 +1,12 @@
 // Ladder files and the rungs they make on machines with and without a GPU.
 #include "ablations/plan/ladder.h"
 
+#include "files/files.h"
 #include "harness/json_file.h"
 #include "harness/unfit.h"
 #include "tests/ablations/machines.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -22,8 +22,8 @@ using machines::hopper;
 
 class LadderFile : public testing::Test {
  protected:
-  fs::path file_ = fs::temp_directory_path() / ("ladder-test-" + std::to_string(::getpid()) + ".json");
-  void TearDown() override { fs::remove(file_); }
+  const files::TemporaryFolder temporary_{"ladder-test"};
+  const fs::path file_ = temporary_.path() / "ladder.json";
 
   // A ladder of these rungs with some fields changed; null removes one.
   static std::string document(const std::vector<std::string>& rungs, const Json& changes) {

@@ -28,14 +28,14 @@ using harness::Json;
 
 class Verify : public testing::Test {
  protected:
-  fs::path home_ = fs::temp_directory_path() / fmt::format("verify-test-{}", ::getpid());
-  fs::path folder_ = home_ / "study";
+  const files::TemporaryFolder temporary_{"verify-test"};
+  const fs::path home_ = temporary_.path();
+  const fs::path folder_ = home_ / "study";
 
   // Two rungs and one that does not apply, two runs each.
   void SetUp() override {
     const char* program = std::getenv("LADDER");
     if (program == nullptr) GTEST_SKIP() << "LADDER does not name the program";
-    fs::create_directories(home_);
     std::vector<uint16_t> tokens;
     for (int i = 0; i < 4000; ++i) tokens.push_back(static_cast<uint16_t>(i * 31 % 50257));
     model::write_tokens(home_ / "tokens.bin", tokens);
@@ -57,7 +57,6 @@ class Verify : public testing::Test {
                             .environment = {"CUDA_VISIBLE_DEVICES=", "LADDER_LOCK_DIR=" + home_.string()}});
     ASSERT_TRUE(child.succeeded()) << child.describe(200) << "\n" << files::read_file(log);
   }
-  void TearDown() override { fs::remove_all(home_); }
 
   [[nodiscard]] Json study() const { return harness::read_json(folder_ / "study.json", "study"); }
 
