@@ -2,6 +2,7 @@
 
 import remarks
 from charts import Chart, gate as verdict_chart, pairs as pairs_chart
+from charts.gate import entries_of
 from view import Drawn, flatten
 from words import clean, number_of, percent, shorten, unit_of
 
@@ -17,10 +18,6 @@ MEANING = {
     "SAVED": "There was no baseline to compare with. These runs are one now.",
     "CALIBRATED": "The program was run against itself. How far its equal runs are apart is the noise floor.",
 }
-
-
-def entries_of(gate):
-    return gate["comparison"]["entries"] if gate["comparison"] else []
 
 
 def program(side):

@@ -12,6 +12,7 @@ import remarks
 import study as words_of
 import theme
 import words
+from letters import fitted
 from words import clean
 
 HERE = Path(__file__).resolve().parent
@@ -37,6 +38,7 @@ def inline(svg, name, label):
     # Two decimals are enough for a place on a screen, and what Vega does not show is not needed.
     svg = re.sub(r' (?:d|transform)="[^"]*"', lambda m: re.sub(r"(\.\d\d)\d+", r"\1", m[0]), svg)
     svg = re.sub(r'<path class="(?:foreground|background)" aria-hidden="true" d="[^"]*"(?: display="none")?/>', "", svg)
+    svg = fitted(svg)
     svg = re.sub(r'\b(id="|url\(#)([\w-]+)', lambda m: f"{m[1]}{name}-{m[2]}", svg)
     head = f'<svg id="{name}" tabindex="0" role="group" aria-label="{markupsafe.escape(clean(label))}" '
     return markupsafe.Markup(re.sub(r"^\s*<svg ", lambda _: head, svg, count=1))
@@ -50,12 +52,6 @@ def drawings(one):
                    f"{one.chart.finding} Arrow keys go through the values." if one.chart.finding.endswith(".")
                    else f"{one.chart.finding}. Arrow keys go through the values.")
             for narrow in (False, True)]
-
-
-def dark_colours():
-    """The rules that give a drawing dark colours."""
-    return "\n".join(f'    .drawing [{attribute}="{light}"] {{ {attribute}: {dark}; }}'
-                     for light, dark in theme.DARK.items() for attribute in ("fill", "stroke"))
 
 
 def file(name):
@@ -85,7 +81,7 @@ def render(template, shown):
     def part_interval(part):
         if part["first"] is None:
             return ""
-        ratio = part["study"]["headline"]["speedup"]
+        ratio = part["speedup"]
         pairs = words.number_of(ratio["pairs"], "pair") + " of runs"
         measured = f"measured {words.times(ratio['ratio'])}, " if words_of.unclear(ratio) else ""
         said = (pairs if words_of.no_interval(ratio) else
@@ -97,5 +93,5 @@ def render(template, shown):
         energy=words.energy, memory=words.memory, percent=words.percent, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
     environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings, file=file,
-                               dark_colours=lambda: markupsafe.Markup(dark_colours()), number_of=words.number_of)
+                               dark_colours=lambda: markupsafe.Markup(theme.dark_rules(".drawing ")), number_of=words.number_of)
     return environment.get_template(template).render(**shown)

@@ -15,36 +15,23 @@ import documents
 import gate_view
 import markdown
 import page
-import theme
+import picture
 import view
 import words
 from charts import history
 from documents import Refused
 
 
-def pictures(name, specification):
-    """{file name: bytes}; None for a picture that cannot be drawn here."""
-    try:
-        import vl_convert
-    except ImportError:
-        vl_convert = None
-    text = json.dumps(specification, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    svg = vl_convert and vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]).encode()
-    png = vl_convert and vl_convert.vegalite_to_png(specification, scale=2, allowed_base_urls=[])
-    return {f"{name}.svg": svg, f"{name}.png": png, f"{name}.vl.json": text.encode()}
-
-
 def draw(document):
     """{file name: bytes} of everything that is written; None for what is not, and must not stay from another document."""
     if document["kind"] == "history":
-        chart = history.of_history(document)
-        return pictures("history", theme.framed(chart.wide, chart.finding, chart.lines))
+        return picture.files("history", history.of_history(document))
     of_kind = {"report": view, "gate": gate_view}[document["kind"]]
     shown = of_kind.view(document)
     files = {f"charts/{name}{end}": None for name in of_kind.chart_names() for end in (".svg", ".png", ".vl.json")}
     can_draw = True
     for one in of_kind.all_charts(shown):
-        drawn = pictures(f"charts/{one.name}", one.specification())
+        drawn = picture.files(f"charts/{one.name}", one.chart)
         can_draw = can_draw and all(drawn.values())
         files |= drawn
     name = f"{document['kind']}.html"

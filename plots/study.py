@@ -1,6 +1,8 @@
 """What a study (results/schemas/study.v1.json) says, in words: labels, reasons, its finding. Every number stands in it."""
 
+import re
 import shlex
+from typing import Any, NamedTuple, Optional
 
 from words import clean, digits3, milliseconds, number_of, shorten, times, unit_of
 
@@ -85,6 +87,11 @@ def slower(ratio):
     return ratio["hi"] is not None and ratio["hi"] < 1
 
 
+def faster(ratio):
+    """The other way round."""
+    return ratio["lo"] is not None and ratio["lo"] > 1
+
+
 def swept_value(study, rung):
     what = study.get("swept")
     return f"{LETTERS[what]}={rung['workload'][what]} " if what else ""
@@ -101,8 +108,25 @@ def peers(study):
     return [(own, p, rungs[p["rung"]]) for own in study["rungs"] for p in own.get("peers", [])]
 
 
-def finding(study):
-    """(words, from, to): ('2.61× faster', first rung, last rung); without a headline ('No valid speedup: why', None, None)."""
+class Headline(NamedTuple):
+    words: str                         # '2.61× faster', or 'No valid speedup: why' where there is none
+    first: Optional[dict[str, Any]]    # the reference rung
+    last: Optional[dict[str, Any]]     # the rung that the words are about
+    speedup: Optional[dict[str, Any]]
+    end: Optional[dict[str, Any]]      # the ladder's last rung, where an earlier one is the fastest; its speedup is its speedup_first
+
+
+def speedup_words(ratio):
+    speedup = times(ratio["ratio"])
+    if why := no_interval(ratio):
+        return f"{speedup}, {why}"
+    if unclear(ratio):
+        return "No clear change"
+    return f"{speedup} faster" if ratio["ratio"] >= 1 else f"Slower, {speedup} the speed"
+
+
+def headline(study):
+    """What the study comes to. The only place that reads the study's own headline."""
     rungs = {r["index"]: r for r in study["rungs"]}
     head = study["headline"]
     if head is None or head["first"] == head["last"]:
@@ -114,40 +138,30 @@ def finding(study):
             why = f"only “{clean(numbers[0]['title'])}” has a number"
         else:
             why = "no rung could be compared with the reference rung"
-        return f"No valid speedup: {why}", None, None
-    ratio = head["speedup"]
-    speedup = times(ratio["ratio"])
-    if why := no_interval(ratio):
-        words = f"{speedup}, {why}"
-    elif unclear(ratio):
-        words = "No clear change"
-    else:
-        words = f"{speedup} faster" if ratio["ratio"] >= 1 else f"Slower, {speedup} the speed"
-    return words, rungs[head["first"]], rungs[head["last"]]
-
-
-def fastest(study):
-    """The rung before the ladder's last one that is clearly faster than that; None: there is none."""
-    index = (study["headline"] or {}).get("fastest")
-    return next((rung for rung in study["rungs"] if rung["index"] == index), None)
+        return Headline(f"No valid speedup: {why}", None, None, None, None)
+    first, last = rungs[head["first"]], rungs[head["last"]]
+    best = rungs.get(head.get("fastest"))
+    if best is not None and best["speedup_first"] is not None:
+        return Headline(speedup_words(best["speedup_first"]), first, best, best["speedup_first"], last)
+    return Headline(speedup_words(head["speedup"]), first, last, head["speedup"], None)
 
 
 def title(study):
-    words, first, last = finding(study)
-    if first is None:
-        return shorten(words, TITLE_LENGTH)
-    best = fastest(study)
-    return (f"{words}: {digits3(first['ms_per_step']['median'])} → {milliseconds(last['ms_per_step']['median'])} per step"
-            + (f"; {times(best['speedup_first']['ratio'])} at “{shorten(best['title'], 30)}”" if best else ""))
+    head = headline(study)
+    if head.first is None:
+        return shorten(head.words, TITLE_LENGTH)
+    at = f" at “{shorten(head.last['title'], 30)}”" if head.end else ""
+    return f"{head.words}{at}, {digits3(head.first['ms_per_step']['median'])} → {milliseconds(head.last['ms_per_step']['median'])} per step"
 
 
 def fastest_words(study):
     """What to do where the ladder's last rung is not its fastest; empty where it is."""
-    best = fastest(study)
-    if best is None:
+    head = headline(study)
+    if head.end is None:
         return ""
-    return (f"Faster than the last rung: {clean(best['label'])}, {times(best['speedup_first']['ratio'])}; what comes after it costs "
-            "more than it brings here. `ladder ablate --mode leave-one-out` says what each is worth.")
+    return (f"The fastest rung is not the last: {clean(head.last['label'])}. What comes after it costs more than it brings here: "
+            f"{clean(head.end['label'])} ends at {times(head.end['speedup_first']['ratio'])}. `ladder ablate --mode leave-one-out` says what "
+            "each is worth.")
 
 
 def sizes(study):
@@ -164,20 +178,47 @@ def sizes_and_tokens(study):
     return sizes(study) + ("" if "swept" in study else f", {number_of(study['workload']['tokens_per_step'], 'token')} per step")
 
 
+class About(NamedTuple):
+    """What a chart is of."""
+    subject: str   # before its title in a picture that stands alone
+    source: str    # at its foot: what was measured, where and when
+    warnings: str  # by name, there too; empty without any
+
+
+def machine(device):
+    """'an AMD EPYC (2 threads)', 'an NVIDIA H100': without what makers put into a name for the law and the shelf."""
+    name = re.sub(r"\((?:R|TM|C)\)|\b(?:CPU|Processor|\d+-Core)\b|@.*", " ", re.sub(r", \d+ threads?$", "", clean(device["name"])), flags=re.I)
+    name = shorten(name, 40) or clean(device["name"])
+    said_as_letters = name.split(" ")[0].isupper() and name[0] in "AEFHILMNORSX"
+    threads = re.search(r", (\d+ threads?)$", device["name"])
+    return f"{'an' if said_as_letters or name[0].upper() in 'AEIO' else 'a'} {name}" + (f" ({threads[1]})" if threads else "")
+
+
+def training(model, device):
+    """'Training GPT-2 124M on an AMD EPYC (2 threads)'"""
+    size = re.fullmatch(r"gpt2-(\d+)m", model)
+    name = f"GPT-2 {size[1]}M" if size else f"the {shorten(model, 30)} model"
+    return f"Training {name} on {machine(device)}"
+
+
+def cpu_figures(device):
+    return ["CPU figures, not comparable with a GPU's"] if device["kind"] == "cpu" else []
+
+
 def about(study):
-    """Two lines for every chart's subtitle: what was measured, and where and when."""
-    device, plan = study["device"], study["plan"]
-    return [
-        " · ".join([shorten(study["ladder"]["title"], 70), shorten(study["workload"]["model"], 40), sizes(study)]),
-        " · ".join([shorten(device["name"], 70), clean(study["created"])[:10]]
-                   + (["CPU figures, not comparable with a GPU's"] if device["kind"] == "cpu" else [])
-                   + ([] if study["finished"] else [f"unfinished: {plan['runs_ok']} of {plan['runs_planned']} runs"])),
-    ]
+    device, plan, model = study["device"], study["plan"], study["workload"]["model"]
+    source = [shorten(study["ladder"]["title"], 70), f"{shorten(model, 40)}, {sizes(study)}", shorten(device["name"], 70),
+              clean(study["created"])[:10], *cpu_figures(device)]
+    if not study["finished"]:
+        source.append(f"unfinished: {plan['runs_ok']} of {plan['runs_planned']} runs")
+    return About(training(model, device), " · ".join(source), warnings_by_name(study))
 
 
-def warning_line(study):
-    """For a chart's subtitle; the page says them once, whole."""
-    return [f"{number_of(len(study['warnings']), 'warning')}: see the top of the report"] if study["warnings"] else []
+def warnings_by_name(study):
+    """'Warnings: 1 of 42 runs was disturbed; repeat 2 was interrupted for 7.1 hours': each without what it goes on to explain."""
+    names = [shorten(text if text.startswith("rung ") else text.partition(": ")[0], 90) for text in map(clean, study["warnings"])]
+    more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"Warning{'' if len(names) == 1 else 's'}: {'; '.join(names[:3])}{more}" if names else ""
 
 
 def runs_said(study):

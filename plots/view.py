@@ -6,6 +6,7 @@ Computes nothing: which rungs, tables and charts there are, and where they go.
 from typing import NamedTuple, Optional
 
 import charts
+import picture
 import study as of
 import theme
 import trust
@@ -21,7 +22,7 @@ class Drawn(NamedTuple):
 
     def specification(self):
         """As a file of its own."""
-        return theme.framed(self.chart.wide, self.chart.finding, self.chart.lines)
+        return picture.specification(self.chart)
 
     def bare(self, narrow):
         """As the page shows it."""
@@ -64,7 +65,7 @@ def proofs_of(rung):
 
 def part_view(report, part, suffix, name):
     study = part["study"]
-    words, first, last = of.finding(study)
+    head = of.headline(study)
     mfus, no_mfu = of.mfus(study)
     pictures = drawn(charts.OF_STUDY, part | {"published": report["published"]}, suffix)
     lead = next((one for one in pictures[:len(charts.LEADING)] if one.chart), None)
@@ -72,9 +73,10 @@ def part_view(report, part, suffix, name):
     return {
         "trust": trust.cards(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
         "again": of.ablate_command(study),
-        "study": study, "name": name, "suffix": suffix,
-        "fastest": of.fastest_words(study), "words": words, "first": first, "last": last, "confidence": of.confidence(study),
-        "headline": words if first else lead.chart.finding if lead else of.title(study),
+        "study": study, "name": name, "suffix": suffix, "about": of.about(study),
+        "fastest": of.fastest_words(study), "words": head.words, "first": head.first, "last": head.last, "speedup": head.speedup,
+        "confidence": of.confidence(study),
+        "headline": head.words if head.first else lead.chart.finding if lead else of.title(study),
         "rungs": of.own_rungs(study), "mode": study["mode"], "heads": HEADS.get(study["mode"], ("", "vs first")),
         "worths": of.worths(study), "worth_words": of.worth_words(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),

@@ -8,11 +8,15 @@ where there is nothing to draw, a Missing. draw() computes no statistic: times, 
 import importlib
 from typing import Any, NamedTuple
 
+from study import About
+
 
 class Chart(NamedTuple):
     finding: str            # the title: what is seen
-    lines: list[str]        # the conditions: what, where, when; how to read marks and whiskers
-    wide: dict[str, Any]    # Vega-Lite without frame (theme.bare and theme.framed complete it), theme.WIDE px at most
+    lines: list[str]        # two at most: how to read marks and whiskers
+    notes: list[str]        # below the drawing: how it was counted, what is left out
+    about: About            # what it is of
+    wide: dict[str, Any]    # Vega-Lite without frame (theme.bare completes it), theme.WIDE px at most
     narrow: dict[str, Any]  # the same for theme.NARROW px
 
 

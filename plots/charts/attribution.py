@@ -5,15 +5,16 @@ The surprising thing: worths are drawn on a logarithmic axis from 1, where twice
 """
 
 from charts import Chart, Missing
-from study import METHODS, WORTHS, about, confidence, no_interval, own_rungs, slower, unclear, warning_line
-from theme import BAR, GREY, INK, NARROW, PARTS, ROOM, SLOWER_BAR, arrow, axis, legend, text_width
+from letters import text_width
+from study import METHODS, WORTHS, about, confidence, no_interval, own_rungs, slower, unclear
+from theme import BAR, GREY, INK, NARROW, PALE_BAR, PARTS, SLOWER_BAR, TEAL, arrow, axis, legend
 from words import between, clean, number_of, shorten, times
 
 NAME, QUESTION = "attribution", "What is each optimization worth?"
 WIDTH, LABEL_LIMIT, RATIO, SIZE = 626, 220, 58, 12  # px; WIDTH: with the texts on the right; RATIO: of them; SIZE: of an interval's
 CALLED = {"cumulative": "in the ladder's order", "shapley": "averaged over all orders (Shapley)",
           "leave_one_out": "on top of all others (leave-one-out)", "one_at_a_time": "alone (one-at-a-time)"}
-COLORS = dict(zip(CALLED, [INK, BAR, SLOWER_BAR, PARTS[2]]))
+COLORS = dict(zip(CALLED, [INK, BAR, TEAL, PARTS[2]]))
 SHAPES = dict(zip(CALLED, ["circle", "square", "triangle-up", "diamond"]))
 
 
@@ -45,7 +46,7 @@ def rows(listed, first_method):
             said = between(worth["lo"], worth["hi"], times) if interval else ""
             lines.append({"group": group, "method": CALLED[worth["method"]], "ratio": worth["ratio"],
                           "lo": worth["lo"] if interval else None, "hi": worth["hi"] if interval else None,
-                          "slower": slower(worth), "text": text, "interval": said,
+                          "slower": slower(worth), "unclear": number and unclear(worth), "text": text, "interval": said,
                           "reason": "" if number else shorten(f"no number: {clean(worth['reason'])}", 120),
                           "aria": f"{shorten(worth['title'], 80)}, {CALLED[worth['method']]}: {text}"
                                   + (f", {said}" if interval else "")})
@@ -81,7 +82,7 @@ def drawing(listed, first_method, narrow):
         d["from"], d["to"] = (None, None) if d["lo"] is None else (max(d["lo"], least), min(d["hi"], most))
     ends = [v for d in lines for v in (d["ratio"], d["from"], d["to"]) if v is not None]
     width = NARROW - 8 if narrow else WIDTH
-    plot = width - RATIO - 12 - max((text_width(d["interval"], SIZE) for d in lines), default=0) / ROOM
+    plot = width - RATIO - 12 - max((text_width(d["interval"], SIZE) for d in lines), default=0)
     y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
     x = {"field": "ratio", "type": "quantitative",
          "scale": {"type": "log", "domain": [min([0.95, *ends]) / 1.05, max([1.05, *ends]) * 1.05], "range": [0, plot], "nice": False},
@@ -97,7 +98,7 @@ def drawing(listed, first_method, narrow):
 
     if len(methods) == 1:
         marks = [numbers({"type": "bar", "height": 18}, x2={"datum": 1},
-                         color={"condition": {"test": "datum.slower", "value": SLOWER_BAR}, "value": BAR})]
+                         color={"condition": [{"test": "datum.slower", "value": SLOWER_BAR}, {"test": "datum.unclear", "value": PALE_BAR}], "value": BAR})]
     else:
         def scale(of):
             return {"field": "method", "type": "nominal", "sort": None, "legend": legend(columns=1 if narrow else 2, columnPadding=60, symbolSize=90),
@@ -164,7 +165,7 @@ def finding(listed, method):
     return told
 
 
-def chart(study, listed, method, lines):
+def chart(study, listed, method, notes, of):
     several = len({w["method"] for w in listed}) > 1
     intervals = any(w["lo"] is not None for w in listed)
     repeats = max([w["repeats"] for w in listed], default=0)
@@ -172,13 +173,12 @@ def chart(study, listed, method, lines):
     cut = any((d["from"], d["to"]) != (d["lo"], d["hi"]) for d in wide["data"]["values"])
     marks = [f"{'marks' if several else 'bars'}: "
              + ("a single run, no interval" if repeats == 1 and not intervals else number_of(repeats, "repeat")),
-             f"whiskers: {confidence(study)} interval{', arrow: it goes on' if cut else ''}; where it includes 1, no clear difference"
+             f"whiskers: {confidence(study)} interval{', arrow: it goes on' if cut else ''}; {'' if several else 'pale '}where it includes 1, no clear difference"
              if intervals else
              "no interval" if repeats != 1 else ""]
     if any(w["ratio"] is not None and w["ratio"] < 1 for w in listed):
         marks.append("below 1: it costs time" + ("" if several or not any(slower(w) for w in listed) else ", orange where that is clear"))
-    return Chart(finding(listed, method), lines + [" · ".join(mark for mark in marks if mark)] + warning_line(study),
-                 wide, drawing(listed, method, True))
+    return Chart(finding(listed, method), [" · ".join(mark for mark in marks if mark)], notes, of, wide, drawing(listed, method, True))
 
 
 def draw(part):
@@ -187,4 +187,4 @@ def draw(part):
         return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial --factors A,B,C` says what each optimization is worth in "
                        "another order than the ladder's")
     listed, (head, how) = entries(study), WORTHS[study["mode"]]
-    return chart(study, listed, METHODS[study["mode"]], about(study) + [f"{head}. {how}"])
+    return chart(study, listed, METHODS[study["mode"]], [f"{head}. {how}"], about(study))

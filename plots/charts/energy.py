@@ -2,7 +2,7 @@
 
 from charts import Chart, Missing
 from charts.rungs import Rows, change, disturbed, row
-from study import TITLE_LENGTH, about, has_number, own_rungs, swept_value, warning_line
+from study import TITLE_LENGTH, about, has_number, own_rungs, swept_value
 from theme import BAR
 from words import clean, digits3, shorten
 
@@ -64,5 +64,5 @@ def draw(part):
         return Missing("`ladder ablate` records it where the GPU's driver counts energy; no run of this study has it")
     unit = unit_of(study)
     data = rows(study, unit)
-    lines = [*about(study), "bars: energy of the whole GPU, not of the machine, median over the runs that have it; no interval"]
-    return Chart(finding(study, unit), lines + warning_line(study), drawing(data, unit[0], False), drawing(data, unit[0], True))
+    lines = ["bars: energy of the whole GPU, not of the machine, median over the runs that have it; no interval"]
+    return Chart(finding(study, unit), lines, [], about(study), drawing(data, unit[0], False), drawing(data, unit[0], True))

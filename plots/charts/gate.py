@@ -6,8 +6,8 @@ lie beyond it to be found slower or faster in 95 % of studies. The noise floor c
 
 from charts import Chart, Missing
 from remarks import losses_differ
-from study import VERDICT_WORDS
-from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, axis
+from study import VERDICT_WORDS, About, training
+from theme import BAD_INK, BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
 from words import between, clean, milliseconds, number_of, percent, shorten, times
 
 NAME, QUESTION = "gate", "Has the change made training slower?"
@@ -38,7 +38,7 @@ def rows(gates):
             name, text = shorten(day + clean(entry["label"]), 60), said_of(entry["ratio"], entry["lo"], entry["hi"])
             word, said, ink = VERDICT_WORDS[entry["verdict"]], VERDICT_WORDS[entry["verdict"]], COLORS[entry["verdict"]]
             if losses_differ(entry):  # a regression, whatever its time
-                word, ink = "losses differ", SLOWER_INK
+                word, ink = "losses differ", BAD_INK
                 said = f"{word} ({shorten(entry['loss']['message'], 100)}), {said}"
             out.append({"label": name, "ratio": entry["ratio"],
                         "lo": entry["lo"] if interval else None, "hi": entry["hi"] if interval else None,
@@ -88,7 +88,7 @@ def drawing(data, narrow):
     ]
     if narrow:
         verdict, ratio = text("word", width, align="right", dy=-11, fontWeight="bold"), None
-        layers += [text("label", 0, align="left", dy=-11, limit=ROOM * (width - 100)), verdict]
+        layers += [text("label", 0, align="left", dy=-11, limit=width - 100), verdict]
     else:
         verdict = text("word", width + 14, align="left", fontWeight="bold")
         ratio = text("text", width + TEXT_ROOM, align="right", color=GREY)
@@ -100,14 +100,18 @@ def drawing(data, narrow):
     return {"width": width, "height": step * max(len(data), 1), "data": {"values": data}, "layer": layers}
 
 
+def entries_of(gate):
+    return gate["comparison"]["entries"] if gate["comparison"] else []
+
+
 def devices_of(gate):
     """The names of what was measured on: one, unless differing circumstances were compared by force."""
-    measured = [*(gate["comparison"]["entries"] if gate["comparison"] else []), *gate["calibration"]]
+    measured = [*entries_of(gate), *gate["calibration"]]
     return list(dict.fromkeys(clean(str(one["setting"]["device"])) for one in measured if one["setting"].get("device") is not None))
 
 
 def title(gate):
-    entries = gate["comparison"]["entries"] if gate["comparison"] else []
+    entries = entries_of(gate)
     slower, others = [e for e in entries if e["verdict"] == "REGRESSION"], [e for e in entries if losses_differ(e)]
     if gate["verdict"] == "REGRESSION" and others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
@@ -137,6 +141,15 @@ def side(name, side):
     return f"{name}: {shorten(side['source'].rsplit('/', 1)[-1], 50)}" + (f" (program {programs})" if programs else "")
 
 
+def about(gate, source):
+    """`source`: what the foot says, in parts."""
+    models, devices = {e["setting"].get("model") for e in entries_of(gate)}, devices_of(gate)
+    subject = training(clean(str(models.pop())), {"name": devices[0]}) if len(models) == len(devices) == 1 else ""
+    said = [shorten(warning, 90) for warning in gate["warnings"]]
+    more = f"; and {len(said) - 2} more" if len(said) > 2 else ""
+    return About(subject, " · ".join(source), f"Warning{'' if len(said) == 1 else 's'}: {'; '.join(said[:2])}{more}" if said else "")
+
+
 def draw(report):
     gates = report["gates"]
     if not gates:
@@ -144,10 +157,10 @@ def draw(report):
                        "`ladder report STUDY --with FOLDER/gate.json`, of the gate's folder")
     gate, (data, all_rows) = gates[-1], rows(gates)
     devices = list(dict.fromkeys(device for g in gates for device in devices_of(g)))
-    lines = [" · ".join([*(shorten(d, 70) for d in devices[:2]), clean(gate["created"])[:10], f"against a {gate['against']}",
-                         number_of(gate["pairs"], "pair") + " of runs"])]
+    source = [*(shorten(d, 70) for d in devices[:2]), clean(gate["created"])[:10], f"against a {gate['against']}",
+              number_of(gate["pairs"], "pair") + " of runs"]
     if gate["comparison"]:
-        lines.append(f"{side('base', gate['comparison']['base'])} · {side('head', gate['comparison']['head'])}")
+        source += [side(name, gate["comparison"][name]) for name in ("base", "head")]
     marks = [f"grey lines: ±{percent(gate['min_effect'])}, the smallest change that matters"]
     if any(row["lo"] is not None for row in data):
         marks.append(f"whiskers: {percent(gate['comparison']['confidence']) if gate['comparison'] else '95 %'} confidence interval")
@@ -155,12 +168,8 @@ def draw(report):
         marks.append("no interval")
     if any(row["floor_lo"] is not None for row in data):
         marks.append("grey background: noise floor on top; 95 % of studies find what lies beyond")
-    lines.append(" · ".join(marks))
-    if gate["warnings"]:
-        lines.append("Warning: " + shorten(gate["warnings"][0], 110))
-    if all_rows > len(data):
-        lines.append(f"the first {len(data)} of {all_rows} entries are drawn")
-    return Chart(title(gate), lines, drawing(data, False), drawing(data, True))
+    notes = [f"the first {len(data)} of {all_rows} entries are drawn"] if all_rows > len(data) else []
+    return Chart(title(gate), [" · ".join(marks[:2]), *marks[2:]], notes, about(gate, source), drawing(data, False), drawing(data, True))
 
 
 def of_gate(gate):

@@ -5,7 +5,8 @@ spans a tenth of the time at least, so that noise does not look like a change ei
 """
 
 from charts import Chart, Missing
-from theme import BAR, FASTER_INK, INK, NARROW, PARTS, SLOWER_INK, axis
+from study import About
+from theme import BAR, DOUBT_INK, FASTER_INK, INK, NARROW, PARTS, SLOWER_INK, axis
 from words import clean, milliseconds, number_of, shorten, wrap
 
 NAME, QUESTION = "history", "Has it become slower over time?"
@@ -58,7 +59,7 @@ def panel(series, narrow):
          "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}},
         {"mark": {"type": "point", "filled": True, "size": 36, "opacity": 1},
          "encoding": {"x": x, "y": y, "description": {"field": "aria", "type": "nominal"},
-                      "color": {"condition": {"test": "datum.disturbed", "value": SLOWER_INK}, "value": BAR},
+                      "color": {"condition": {"test": "datum.disturbed", "value": DOUBT_INK}, "value": BAR},
                       "shape": {"condition": {"test": "datum.disturbed", "value": "triangle-up"}, "value": "circle"}}},
     ]
     if series["verdict"] != "too_few":
@@ -82,13 +83,12 @@ def panel(series, narrow):
 
 def of_history(history):
     count = history["studies"]
-    lines = [f"{count} {'study' if count == 1 else 'studies'} until {clean(history['created'])[:10]} · points: each study's median, with its "
-             "interval, which may go on beyond the edge · line: the estimated level"]
+    lines = ["points: each study's median, with its interval, which may go on beyond the edge · line: the estimated level"]
     on_cpu = ["threads" in s["setting"] for s in history["series"]]
-    lines.append("the time axes do not begin at 0" + (" · CPU figures, not comparable with a GPU's" if all(on_cpu) else
-                                                      " · panels of a CPU are CPU figures, not comparable with a GPU's"
-                                                      if any(on_cpu) else ""))
-    lines += clean(history["method"]).rstrip(".").split(". ")  # each sentence by itself, for three lines are the most of one
+    cpu = "CPU figures, not comparable with a GPU's"
+    source = " · ".join([f"{count} {'study' if count == 1 else 'studies'} until {clean(history['created'])[:10]}",
+                         *([cpu] if all(on_cpu) else [f"panels of a CPU are {cpu}"] if any(on_cpu) else [])])
+    notes = ["The time axes do not begin at 0.", clean(history["method"])]
     # A change is never left out for want of room before what did not change.
     def unimportance(series):
         return series["verdict"] not in COLORS, not (series["steps"] or series["drift"])
@@ -96,15 +96,15 @@ def of_history(history):
     kept = sorted(range(len(history["series"])), key=lambda i: unimportance(history["series"][i]))[:MOST_PANELS]
     shown = [history["series"][i] for i in sorted(kept)]
     if any(p["disturbed"] for s in shown for p in s["points"]):
-        lines.append("triangles: disturbed runs")
+        lines.append("purple triangles: disturbed runs")
     if len(shown) < len(history["series"]):
-        lines.append(f"{len(shown)} of {number_of(len(history['series']), 'panel')} are drawn, those with a change first")
+        notes.append(f"{len(shown)} of {number_of(len(history['series']), 'panel')} are drawn, those with a change first")
 
     def drawing(narrow):
         return {"vconcat": [panel(s, narrow) for s in shown],
                 "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
-    return Chart(clean(history["finding"]), lines, drawing(False), drawing(True))
+    return Chart(clean(history["finding"]), lines, notes, About("", source, ""), drawing(False), drawing(True))
 
 
 def draw(report):

@@ -1,12 +1,12 @@
-"""One row per rung, in the study's order: its time, the speedup over the rung before it, the speedup so far.
+"""One row per rung, in the study's order: its time, what it saved or cost against the rung before it, the speedup so far.
 
-Published figures stand below the bars as hollow diamonds: nothing that was measured here looks like them.
+Saved and lost time is coloured only where the interval of the ratio says so; it reaches to where the bar before it ended. Published figures stand below the bars as hollow diamonds: nothing that was measured here looks like them.
 """
 
 from charts import Chart, Missing
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import about, has_number, memory_unit, own_rungs, runs_said, slower, title, unclear, warning_line
-from theme import BAR, GREY, INK, PAPER, SLOWER_BAR, SLOWER_INK
+from study import about, faster, has_number, memory_unit, own_rungs, runs_said, slower, title, unclear
+from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK
 from words import count, memory, milliseconds, shorten, times
 
 NAME, QUESTION = "ladder", "What did each optimization bring?"
@@ -22,10 +22,10 @@ def compared(what, ratio):
 def rows(study):
     """The chart's data: one flat object per rung, numbers as they stand, texts ready to be drawn."""
     unit = memory_unit(study)
-    out = []
+    out, before = [], None
     for position, rung in enumerate(own_rungs(study)):
         d = row(study, rung, position, runs=rung["runs_ok"], slower=False, step_ink=INK, total_ink=INK, ms=None, lo=None, hi=None, time="",
-                step="—", total="—", tokens="—", memory="—")
+                change="", before=None, kept=None, step="—", total="—", tokens="—", memory="—")
         out.append(d)
         if not has_number(rung):
             continue
@@ -36,6 +36,9 @@ def rows(study):
         if step is not None:
             d["step"] = times(step["ratio"])
             d["slower"] = slower(step)
+            d["change"] = "unclear" if unclear(step) else "saved" if faster(step) and (before or 0) > d["ms"] else \
+                "lost" if d["slower"] and before is not None and before < d["ms"] else ""
+            d["before"] = before if d["change"] in ("saved", "lost") else None
             d["step_ink"] = GREY if unclear(step) else SLOWER_INK if d["slower"] else INK
             if d["slower"]:
                 d["time"] += " · slower"
@@ -44,6 +47,8 @@ def rows(study):
             d["total"] = times(total["ratio"])
             d["total_ink"] = GREY if unclear(total) else INK
             said.append(compared("so far", total))
+        d["kept"] = before if d["change"] == "lost" else d["ms"]
+        before = d["ms"]
         d["time"] += disturbed(rung)
         if rung["tokens_per_s"] is not None:
             d["tokens"] = count(rung["tokens_per_s"]["median"])
@@ -51,6 +56,8 @@ def rows(study):
             d["memory"] = memory(rung["peak_memory_bytes"], unit)
         d["aria"] = ", ".join(said) + disturbed(rung)
     place_ends(out, "ms")
+    for d in out:
+        d["end"] = d["end"] and max(d["end"], d["before"] or 0)
     return out
 
 
@@ -78,24 +85,29 @@ def published(part):
     return marks, [f"◊ published elsewhere, not measured here: {'; '.join(named[:2])}{more}"] if marks else []
 
 
+COLOURS = {"saved": "green: time that a rung saves against the one before", "lost": "orange: time that it costs",
+           "unclear": "pale, grey ×: no clear change"}
+
+
 def lines(study, data):
-    out = about(study)
+    seen = [words for change, words in COLOURS.items() if any(d["change"] == change for d in data)]
     bars = [d for d in data if d["ms"] is not None]
-    if bars:
-        said = [f"bars: {runs_said(study)}", whiskers_said(study, data)]
-        if any(d["slower"] for d in data):
-            said.append("orange: slower than the previous rung")
-        if any(GREY in (d["step_ink"], d["total_ink"]) for d in bars):
-            said.append("grey ×: no clear change")
-        out.append(" · ".join(said))
-    return out
+    if not bars:
+        return []
+    if COLOURS["unclear"] not in seen and any(GREY in (d["step_ink"], d["total_ink"]) for d in bars):
+        seen.append("grey ×: no clear change")
+    return [" · ".join(said) for said in (seen, [f"bars: {runs_said(study)}", whiskers_said(study, data)]) if said]
 
 
 def drawing(data, marks, unit_name, narrow):
     rows_ = Rows(data, BAR_WIDTH, narrow)
     x = rows_.x("ms", "ms per step", rows_.domain("time", [m["published_ms"] for m in marks]), format=",~f")
-    color = {"condition": {"test": "datum.slower", "value": SLOWER_BAR}, "value": BAR}
-    layers = [rows_.blank(), rows_.bars(x, color), *rows_.whiskers(x), rows_.at_end(x, "time")]
+    color = {"condition": {"test": "datum.change === 'unclear'", "value": PALE_BAR}, "value": BAR}
+    bars = rows_.bars({**x, "field": "kept"}, color)
+    between = {"mark": {"type": "bar", "height": rows_.bar, "yOffset": rows_.down, "aria": False}, "transform": [{"filter": "datum.before !== null"}],
+               "encoding": {"y": rows_.y, "x": x, "x2": {"field": "before"},
+                            "color": {"condition": {"test": "datum.change === 'lost'", "value": SLOWER_BAR}, "value": SAVED}}}
+    layers = [rows_.blank(), bars, between, *rows_.whiskers(x), rows_.at_end(x, "time")]
     if marks:
         below = rows_.down + rows_.bar / 2 + 4
         layers.append({"data": {"values": marks},
@@ -119,5 +131,5 @@ def draw(part):
     if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
     data, (marks, sources), unit_name = rows(study), published(part), memory_unit(study)[0]
-    return Chart(title(study), lines(study, data) + sources + warning_line(study),
+    return Chart(title(study), lines(study, data), sources, about(study),
                  drawing(data, marks, unit_name, False), drawing(data, marks, unit_name, True))

@@ -1,7 +1,7 @@
-"""Losses of all rungs over the reference's, and their deviation from it with what the guard allows.
+"""How far each rung's losses are from the reference's, step by step, and what the guard allows.
 
-The surprising thing: the deviations' axis is logarithmic in both directions from 0 (symlog), so that a deviation of a
-hundredth of what is allowed is seen beside the limit. A void rung's line may leave the panel.
+The surprising thing: the axis is logarithmic in both directions from 0 (symlog), so that a deviation of a hundredth of what is
+allowed is seen beside the limit. A void rung's line may leave the panel.
 """
 
 import math
@@ -9,15 +9,15 @@ from collections import Counter
 from itertools import accumulate
 
 from charts import Chart, Missing
-from charts.steps import thinned
-from study import about, label, own_rungs, warning_line
-from theme import BAR, DASHES, GREY, GRID, INK, NARROW, SERIES, SLOWER_INK, TEXT, WHOLE, axis, legend
+from letters import cut
+from study import about, label, own_rungs
+from theme import BAD_INK, GREY, GRID, INK, NARROW, SERIES, SMALL, TEXT, WHOLE, axis
 from words import number_of, plain, shorten
 
 NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
-HEIGHT, WIDTHS = 260, (252, 540)  # px: the losses coincide where all is well, their deviations tell more
-MOST_SERIES, MOST_LINES, MOST_POINTS = 6, 40, 3600
-REFERENCE = "the reference"
+WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 196, 250, 112, 260, 16  # px
+MOST_SERIES, MOST_LINES, MOST_POINTS = 8, 40, 3600
+THE_OTHERS = "the other rungs"
 
 
 def guarded(part):
@@ -27,13 +27,38 @@ def guarded(part):
             if rung["index"] in of and rung.get("guard")]
 
 
+# What a guard's verdict is about, and how much of it is allowed.
+def deviation_of(guard):
+    return guard["max_deviation"]
+
+
+def allowed_by(guard):
+    return guard["tolerance"]
+
+
 def is_void(rung):
     return not rung["guard"]["passed"]
+
+
+def nats(guard):
+    return "not finite" if deviation_of(guard) is None else f"{plain(deviation_of(guard))} nats"
 
 
 def drawn_first(entries):
     """Those that are drawn: void ones before the others, in the study's order."""
     return [e for e in entries if is_void(e[1])][:MOST_LINES // 2] + [e for e in entries if not is_void(e[1])][:MOST_LINES // 2]
+
+
+def thinned(numbered, most):
+    """Of [(step's number, value)] all, or of each stretch of equal length the least and the most, so that none of these is lost."""
+    if len(numbered) <= most:
+        return numbered
+    length = -(-2 * len(numbered) // most)
+    out = []
+    for begin in range(0, len(numbered), length):
+        stretch = numbered[begin:begin + length]
+        out += sorted({min(stretch, key=lambda p: p[1]), max(stretch, key=lambda p: p[1])})
+    return out
 
 
 def stretches(line, losses, most):
@@ -47,139 +72,143 @@ def stretches(line, losses, most):
 
 
 def rows(entries):
-    """(data, names, {name: (color, dash, width)}): a line's name is what the legend calls it."""
+    """(the lines' points, the lines from above to below: [{name, ink, width, last}]); the passing rungs after the first few look and are called alike."""
     shown = drawn_first(entries)
     most = max(12, MOST_POINTS // (len(shown) + 1))
-    passing = [e for e in shown if not is_void(e[1])]
-    styles = {REFERENCE: (INK, [], 4)}
-    data, done = [], set()
-    colors = [SERIES[0], *SERIES[2:6], GREY]
+    passing = [entry for entry in shown if not is_void(entry[1])]
+    apart = passing if len(passing) <= MOST_SERIES else passing[:MOST_SERIES - 1]
+    inks = [*SERIES[:6], INK, GREY]
+    data, lines = [], []
     for position, (name, rung, entry) in enumerate(shown):
-        if entry["guarded_by"] not in done:
-            done.add(entry["guarded_by"])
-            data += [{"line": line, "name": REFERENCE, "step": step, "loss": loss, "deviation": None, "alone": alone,
-                      "aria": "the reference's loss"}
-                     for line, step, loss, alone in stretches(f"reference {entry['guarded_by']}", entry["reference"], most)]
         if is_void(rung):
-            called, style = f"void: {shorten(name, 34)}", (SLOWER_INK, [7, 3], 2.5)
-        elif len(passing) > MOST_SERIES:
-            called, style = "rungs that pass", (BAR, [], 1)
+            called, ink, width = f"void: {name}", BAD_INK, 2.5
+        elif any(rung is own for _, own, _ in apart):
+            called, ink, width = name, inks[len([line for line in lines if line["ink"] != BAD_INK])], 2
         else:
-            at = [e[1]["index"] for e in passing].index(rung["index"])
-            called, style = shorten(name, 40), (colors[at], DASHES[at + 1], 2)
-            if called in styles:
-                called = f"{called} (rung {rung['index']})"
-        styles[called] = style
-        guard = rung["guard"]
-        said = f"{name}: largest deviation {nats(guard)}, {plain(guard['tolerance'])} allowed" + (", void" if is_void(rung) else "")
-        for field in ("loss", "deviation"):
-            data += [{"line": line, "name": called, "step": step, "loss": None, "deviation": None, "alone": alone, "aria": said, field: x}
-                     for line, step, x, alone in stretches(position, entry[field], most)]
-    return data, styles
-
-
-def nats(guard):
-    return "not finite" if guard["max_deviation"] is None else f"{plain(guard['max_deviation'])} nats"
+            called, ink, width = THE_OTHERS, GREY, 1
+        finite = [x for x in entry["deviation"] if x is not None]
+        if finite and called not in [line["name"] for line in lines]:
+            lines.append({"name": called, "ink": ink, "width": width, "last": finite[-1]})
+        said = f"{name}: largest deviation {nats(rung['guard'])}, {plain(allowed_by(rung['guard']))} allowed" + (", void" if is_void(rung) else "")
+        data += [{"line": line, "name": called, "step": step, "deviation": x, "alone": alone, "ink": ink, "width": width, "aria": said}
+                 for line, step, x, alone in stretches(position, entry["deviation"], most)]
+    return data, sorted(lines, key=lambda line: -line["last"])
 
 
 def beyond(entries, edge):
-    """Some line leaves the panel of deviations."""
+    """Some line leaves the panel."""
     return any(x is not None and abs(x) > edge for _, _, entry in entries for x in entry["deviation"])
 
 
 def panel_edge(entries):
-    return max(rung["guard"]["tolerance"] for _, rung, _ in entries) * (6 if any(is_void(rung) for _, rung, _ in entries) else 2)
+    return max(allowed_by(rung["guard"]) for _, rung, _ in entries) * (6 if any(is_void(rung) for _, rung, _ in entries) else 2)
+
+
+def spread(wanted, height):
+    """The places of labels, at least LINE px apart, each as near as that allows to the one that it wants."""
+    order, at = sorted(range(len(wanted)), key=lambda i: wanted[i]), {}
+    groups = []  # [sum of (wanted - LINE * position), labels, the first one's position]
+    for position, i in enumerate(order):
+        groups.append([wanted[i] - LINE * position, 1, position])
+        while len(groups) > 1 and groups[-2][0] / groups[-2][1] > groups[-1][0] / groups[-1][1]:
+            total, count, _ = groups.pop()
+            groups[-1][0] += total
+            groups[-1][1] += count
+    for total, count, first in groups:
+        for position in range(first, first + count):
+            least, most = LINE * position, height - LINE * (len(order) - 1 - position)
+            at[order[position]] = min(max(total / count + LINE * position, least), most)
+    return [at[i] for i in range(len(wanted))]
 
 
 def drawing(entries, narrow):
-    data, styles = rows(entries)
-    names, steps = list(styles), max([row["step"] for row in data], default=1)
-    tolerances = sorted({rung["guard"]["tolerance"] for _, rung, _ in entries})
-    edge, limit = panel_edge(entries), tolerances[-1]
-    widths = (NARROW - 76,) * 2 if narrow else WIDTHS
-    shown = legend(columns=1 if narrow else 3, symbolType="stroke", symbolSize=500, labelLimit=290, columnPadding=40)
-    scale = {"color": [s[0] for s in styles.values()], "strokeDash": [s[1] for s in styles.values()],
-             "strokeWidth": [s[2] for s in styles.values()]}
-    look = {channel: {"field": "name", "type": "nominal", "sort": None, "scale": {"domain": names, "range": values},
-                      "legend": shown} for channel, values in scale.items()}
-    x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, max(steps, 2) + 0.5], "nice": False},
+    data, lines = rows(entries)
+    steps = max([row["step"] for row in data], default=1)
+    tolerances = sorted({allowed_by(rung["guard"]) for _, rung, _ in entries})
+    edge, limit = panel_edge(entries) or 1, tolerances[-1]
+    width, room = (NARROW_WIDTH, NARROW_NAMES) if narrow else (WIDTH, NAMES)
+    height = max(LEAST_HEIGHT, LINE * (len(lines) + 1))
+    constant = (limit or 1) / 100
+
+    def down(x):
+        """px from the panel's top."""
+        def symlog(x):
+            return math.copysign(math.log1p(abs(x) / constant), x)
+        return height / 2 * (1 - symlog(min(max(x, -edge), edge)) / symlog(edge))
+
+    last = [down(line["last"]) for line in lines]
+    labels = [{**line, "text": cut(line["name"], room - 26, SMALL + 1), "from": at, "to": to} for line, at, to in
+              zip(lines, last, spread(last, height))]
+    x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, max(steps, 2)], "range": [0, width], "nice": False},
          "axis": axis("step", grid=False, tickCount=6, labelExpr=WHOLE)}
-
-    def lines(field, y):
-        return {"mark": {"type": "line", "clip": True}, "transform": [{"filter": f"datum.{field} !== null"}],
-                "encoding": {"x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, **look,
-                             "description": {"field": "aria", "type": "nominal"}}}
-
-    def points(field, y):  # a line of a single step is not seen
-        look_of_points = {"color": {**look["color"], "legend": None}}
-        return {"mark": {"type": "point", "filled": True, "size": 40, "opacity": 1, "clip": True, "aria": False},
-                "transform": [{"filter": f"datum.{field} !== null && datum.alone"}], "encoding": {"x": x, "y": y, **look_of_points}}
-
     ten = 10 ** math.floor(math.log10(limit)) if limit > 0 else 1
-    ticks = [t for t in (limit, *(t for t in (ten, ten / 10) if t < 0.6 * limit)) if t > 0]
-    loss = {"field": "loss", "type": "quantitative", "scale": {"zero": False}, "axis": axis("loss, nats per token", tickCount=5)}
-    deviation = {"field": "deviation", "type": "quantitative",
-                 "scale": {"type": "symlog", "constant": (limit or 1) / 100, "domain": [-(edge or 1), edge or 1], "nice": False},
-                 "axis": axis("deviation, nats", values=[-t for t in ticks] + [0] + ticks[::-1], format="~g", titlePadding=18)}
-    allowed = [
-        {"data": {"values": [{"lo": -limit, "hi": limit}]}, "mark": {"type": "rect", "color": GRID, "aria": False},
-         "encoding": {"y": {**deviation, "field": "lo"}, "y2": {"field": "hi"}}},
-        {"data": {"values": [{"at": sign * t} for t in tolerances[:3] for sign in (-1, 1)]},
-         "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK, "aria": False}, "encoding": {"y": {**deviation, "field": "at"}}},
-        {"data": {"values": [{"at": 0}]}, "mark": {"type": "rule", "strokeWidth": 2, "color": INK, "aria": False},
-         "encoding": {"y": {**deviation, "field": "at"}}},
-        {"data": {"values": [{"at": -t, "text": f"allowed{'' if t == limit else ' for some'}: ±{plain(t)} nats"}
-                             for t in tolerances[:3] if t == limit or 0.1 < t / limit < 0.6]},
-         "mark": {"type": "text", "align": "right", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
-         "encoding": {"x": {"value": widths[1] - 4}, "y": {**deviation, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
-    ]
-    left, right = [lines("loss", loss)], [*allowed, lines("deviation", deviation)]
-    if any(row["alone"] for row in data):
-        left.append(points("loss", loss))
-        right.append(points("deviation", deviation))
-    panels = [{"width": width, "height": HEIGHT, "layer": layer} for width, layer in zip(widths, (left, right))]
-    return {"data": {"values": data}, "vconcat" if narrow else "hconcat": panels, "spacing": 24}
+    ticks = [t for t in (limit, *(t for t in (ten, ten / 10) if t < 0.4 * limit)) if t > 0]
+    y = {"field": "deviation", "type": "quantitative",
+         "scale": {"type": "symlog", "constant": constant, "domain": [-edge, edge], "nice": False},
+         "axis": axis("loss minus the reference's, nats", values=[-t for t in ticks] + [0] + ticks[::-1], labelExpr="datum.value ? format(datum.value, '+~g') : '0'", grid=False)}
+    px = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
+    ink = {"field": "ink", "type": "nominal", "scale": None}
+    panel = [
+        {"data": {"values": [{"lo": -t, "hi": t}]}, "mark": {"type": "rect", "color": GRID, "opacity": 0.6, "aria": False},
+         "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}} for t in tolerances[-3:]]
+    panel += [
+        {"data": {"values": [{"at": 0}]}, "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False},
+         "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "at"}}},
+        {"data": {"values": [{"at": t, "text": f"±{plain(t)} nats allowed" + ("" if len(tolerances) == 1 or t == limit else " for some rungs")}
+                             for t in tolerances[-3:] if t == limit or 0.1 < t / limit < 0.6]},
+         "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
+         "encoding": {"x": {"value": 6}, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
+        {"mark": {"type": "line", "clip": True}, "encoding": {
+            "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": ink, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
+            "description": {"field": "aria", "type": "nominal"}}}]
+    if any(row["alone"] for row in data):  # a line of a single step is not seen
+        panel.append({"mark": {"type": "point", "filled": True, "size": 40, "opacity": 1, "clip": True, "aria": False},
+                      "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": ink}})
+    names = [
+        {"mark": {"type": "rule", "strokeWidth": 1.5, "aria": False}, "encoding": {
+            "x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
+        {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": SMALL + 1, "color": INK, "aria": False},
+         "encoding": {"x": {"value": 22}, "y": {**px, "field": "to"}, "text": {"field": "text", "type": "nominal"}}}]
+    return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
+        {"width": width, "height": height, "data": {"values": data}, "layer": panel},
+        {"width": room, "height": height, "data": {"values": labels}, "layer": names}]}
 
 
 def title(entries):
     void = [(name, rung["guard"]) for name, rung, _ in entries if is_void(rung)]
     if void:
-        name, guard = max(void, key=lambda v: (v[1]["max_deviation"] is None, v[1]["max_deviation"] or 0))
-        what = "its loss is not finite" if guard["max_deviation"] is None else \
-            f"off the reference by {nats(guard)}, {plain(guard['tolerance'])} allowed"
+        name, guard = max(void, key=lambda v: (deviation_of(v[1]) is None, deviation_of(v[1]) or 0))
+        what = "its loss is not finite" if deviation_of(guard) is None else \
+            f"off the reference by {nats(guard)}, {plain(allowed_by(guard))} allowed"
         count = f"{len(void)} of {number_of(len(entries), 'rung')} {'is' if len(void) == 1 else 'are'} void"
-        return f"{count}: “{shorten(name.removeprefix('+ '), 40)}”, {what}"
-    guard = max((rung["guard"] for _, rung, _ in entries), key=lambda g: g["max_deviation"] or 0)
+        return f"{count}, “{shorten(name.removeprefix('+ '), 40)}”: {what}"
+    guard = max((rung["guard"] for _, rung, _ in entries), key=lambda g: deviation_of(g) or 0)
     who = f"“{shorten(entries[0][0].removeprefix('+ '), 40)}” learns" if len(entries) == 1 else f"All {len(entries)} rungs learn"
-    return f"{who} what the reference learns: at most {nats(guard)} off, {plain(guard['tolerance'])} allowed"
+    return f"{who} what the reference learns, at most {nats(guard)} off ({plain(allowed_by(guard))} allowed)"
 
 
 def not_finite(entries):
     """Why lines break, where some do."""
-    said = [f"{shorten(name, 40)}, {entry['loss'].count(None)} of {number_of(len(entry['loss']), 'step')}"
-            for name, _, entry in entries if None in entry["loss"]]
-    said += ["the reference"] if any(None in entry["reference"] for *_, entry in entries) else []
+    said = [f"{shorten(name, 40)}, {entry['deviation'].count(None)} of {number_of(len(entry['deviation']), 'step')}"
+            for name, _, entry in entries if None in entry["deviation"]]
     more = f" (and {len(said) - 3} more)" if len(said) > 3 else ""
-    return ["a line breaks where the loss is not finite: " + "; ".join(said[:3]) + more] if said else []
+    return ["a line breaks where a loss is not finite: " + "; ".join(said[:3]) + more] if said else []
 
 
 def draw(part):
-    study, entries = part["study"], guarded(part)
+    entries = guarded(part)
     if not entries:
         return Missing("`ladder report STUDY` with the study's whole folder: the losses stand in its records, and a ladder of two "
                        "measured rungs at least has something to compare")
-    lines = about(study)
-    lines.append("first: training loss of each rung's run that deviates most · second: its deviation from the reference, on a log "
-                 "scale both ways from 0")
-    lines.append("grey background: what the guard allows")
+    lines = ["lines: training loss minus the reference's at each step, of each rung's run that deviates most · grey: what the guard allows",
+             "log scale both ways from 0" + (", which a line leaves" if beyond(entries, panel_edge(entries)) else "")]
+    notes = []
     if any(rung["guard"]["known_offset"] for _, rung, _ in entries):
-        lines[-1] += ", on top of the offset that a padded vocabulary is known to add to the loss"
+        notes.append("A padded vocabulary is known to add an offset to the loss, which the guard allows on top.")
     void = [(name, rung) for name, rung, _ in entries if is_void(rung)]
     if void:
-        first = f"void: {void[0][0]}: {shorten(void[0][1]['guard']['message'], 110)}"
-        lines.append(first + (f" (and {len(void) - 1} more)" if len(void) > 1 else "")
-                     + (" · it goes on beyond the edge" if beyond(entries, panel_edge(entries)) else ""))
-    lines += not_finite(drawn_first(entries))
+        notes.append(f"void: {void[0][0]}: {shorten(void[0][1]['guard']['message'], 110)}" + (f" (and {len(void) - 1} more)" if len(void) > 1 else ""))
+    notes += not_finite(drawn_first(entries))
     if len(drawn_first(entries)) < len(entries):
-        lines.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
-    return Chart(title(entries), lines + warning_line(study), drawing(entries, False), drawing(entries, True))
+        notes.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
+    return Chart(title(entries), lines, notes, about(part["study"]), drawing(entries, False), drawing(entries, True))

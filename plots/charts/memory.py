@@ -6,7 +6,7 @@ beyond it: the peak is an outline around the stack, and "other" is what they lea
 
 from charts import Chart, Missing
 from charts.rungs import BARS, Rows, change, row
-from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, own_rungs, warning_line
+from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, own_rungs
 from theme import BAR, GREY, INK, PARTS
 from words import memory, shorten
 
@@ -58,7 +58,7 @@ def finding(study):
     if first is not None:
         words = "Peak memory " + span(first["peak_memory_bytes"], last["peak_memory_bytes"])
         before, after = split(first), split(last)
-        name = max(after, key=after.get, default="")
+        name = max((part for part in after if part != "other"), key=after.get, default="")
         return words + (f"; largest part: {name}, {span(before[name], after[name])}" if name in before else "")
     peaks = [r["peak_memory_bytes"] for r in own_rungs(study) if known(r)]
     least = f"{memory(min(peaks), unit)} to " if min(peaks) < max(peaks) else ""
@@ -66,14 +66,15 @@ def finding(study):
 
 
 def explained(study, data, parts):
+    """(lines, notes)"""
     sources = {(r.get("memory") or {}).get("peak_source") for r in own_rungs(study) if known(r)} - {None}
     source = f" ({shorten(min(sources), 60)})" if sources else ""
     if not parts:
-        return [f"bars: peak{source}, the maximum of all runs; no interval"]
+        return [f"bars: peak{source}, the maximum of all runs; no interval"], []
     reserved = "; grey tick: peak reserved by the allocator" if any(d["reserved"] is not None for d in data) else ""
-    return [f"outline: peak{source}, the maximum of all runs{reserved}",
-            "parts: counted one by one in the first run · activations: what one micro-step's forward pass leaves for backward · other: "
-            "the rest of the peak (libraries, temporaries)"]
+    return [f"outline: peak{source}, the maximum of all runs{reserved}"], [
+        "Parts are counted one by one in the first run. Activations: what one micro-step's forward pass leaves for backward. Other: the "
+        "rest of the peak (libraries, temporaries)."]
 
 
 def drawing(data, parts, unit_name, narrow):
@@ -108,5 +109,4 @@ def draw(part):
     if not any(known(r) for r in own_rungs(study)):
         return Missing("`ladder ablate` measures it; no rung of this study has a number")
     (data, parts), unit_name = rows(study), memory_unit(study)[0]
-    lines = [*about(study), *explained(study, data, parts), *warning_line(study)]
-    return Chart(finding(study), lines, drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))
+    return Chart(finding(study), *explained(study, data, parts), about(study), drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))

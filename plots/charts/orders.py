@@ -21,6 +21,6 @@ def draw(report):
         return Missing("two studies of one device, model, batch and context; these two differ in that")
     listed = [worth for study in studies for worth in attribution.entries(study) if worth["method"] in attribution.CALLED]
     first = {(worth["optimization"], worth["method"]): worth for worth in reversed(listed)}
-    lines = about(studies[0]) + [f"{clean(studies[1]['ladder']['title'])}, {modes[1]}: {clean(studies[1]['created'])[:10]} · "
-                                 f"sorted by what it is worth {attribution.CALLED[METHODS[modes[1]]]}"]
-    return attribution.chart(studies[1], [w for w in listed if first[w["optimization"], w["method"]] is w], METHODS[modes[1]], lines)
+    notes = [f"{clean(studies[1]['ladder']['title'])}, {modes[1]}: {clean(studies[1]['created'])[:10]} · sorted by what it is worth "
+             f"{attribution.CALLED[METHODS[modes[1]]]}"]
+    return attribution.chart(studies[1], [w for w in listed if first[w["optimization"], w["method"]] is w], METHODS[modes[1]], notes, about(studies[0]))

@@ -4,8 +4,9 @@ The surprising thing: the axis is logarithmic and does not reach to 0; it always
 """
 
 from charts import Chart, Missing
-from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, ROOM, SLOWER_INK, WHOLE, axis
-from words import between, milliseconds, number_of, percent, plain, shorten, times
+from charts.gate import about, devices_of
+from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, WHOLE, axis
+from words import between, clean, milliseconds, number_of, percent, plain, shorten, times
 
 NAME, QUESTION = "pairs", "Do the pairs agree?"
 WIDTH, HEIGHT, MOST_PANELS, MOST_PAIRS = 800, 120, 24, 500
@@ -55,7 +56,7 @@ def panel(entry, most, narrow):
     return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers,
             "title": {"text": shorten(entry["label"], 40 if narrow else 90), "subtitle": said if narrow else " · ".join(said), "anchor": "start",
                       "frame": "group", "fontSize": 14, "color": INK, "subtitleFontSize": 12, "subtitleColor": INK, "subtitleLineHeight": 16,
-                      "subtitlePadding": 4, "limit": ROOM * width, "offset": 10}}
+                      "subtitlePadding": 4, "limit": width, "offset": 10}}
 
 
 def of_gate(gate):
@@ -63,14 +64,15 @@ def of_gate(gate):
         return Missing("a gate that came to a comparison")
     entries, most = gate["comparison"]["entries"], 1 + gate["min_effect"]
     dashes = "head's median over the mean of the baseline's sessions" if any(map(by_sessions, entries)) else "their centre"
-    lines = [f"points: head's time over base's in each pair of runs, in the order made · dashes: {dashes} · "
-             f"grey: ±{percent(gate['min_effect'])}, too small to matter"]
+    lines = ["points: head's time over base's in each pair of runs, in the order made",
+             f"dashes: {dashes} · grey: ±{percent(gate['min_effect'])}, too small to matter · green: less time, orange: more"]
+    notes = []
     if gate["against"] == "baseline":
-        lines.append("base's runs are the baseline's, made at another time: that the machine may run at another pace since is in every point")
+        notes.append("base's runs are the baseline's, made at another time: that the machine may run at another pace since is in every point")
     if len(entries) > MOST_PANELS:
-        lines.append(f"the first {MOST_PANELS} of {len(entries)} rungs are drawn")
+        notes.append(f"the first {MOST_PANELS} of {len(entries)} rungs are drawn")
     if any(entry["pairs"] > MOST_PAIRS for entry in entries):
-        lines.append(f"the first {MOST_PAIRS} pairs are drawn")
+        notes.append(f"the first {MOST_PAIRS} pairs are drawn")
     clearest = min(entries, key=lambda entry: entry["sign_test_p"])
     finding = agreement(clearest).capitalize() + (f" of {shorten(clearest['label'].removeprefix('+ '), 60)}" if len(entries) > 1 else "")
 
@@ -78,4 +80,5 @@ def of_gate(gate):
         return {"vconcat": [panel(entry, most, narrow) for entry in entries[:MOST_PANELS]],
                 "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
-    return Chart(finding[0].upper() + finding[1:], lines, drawing(False), drawing(True))
+    of = about(gate, [*(shorten(device, 70) for device in devices_of(gate)[:2]), clean(gate["created"])[:10], f"against a {gate['against']}"])
+    return Chart(finding[0].upper() + finding[1:], lines, notes, of, drawing(False), drawing(True))

@@ -6,7 +6,7 @@ the same time count twice; idle time is what the busy time leaves of a step, on 
 
 from charts import Chart, Missing
 from charts.rungs import Rows, change, disturbed, row
-from study import about, has_number, own_rungs, warning_line
+from study import about, has_number, own_rungs
 from theme import GREY, PARTS
 from words import digits3, milliseconds, shorten
 
@@ -88,6 +88,6 @@ def draw(part):
     of = "of a step without tracing" if any(on_gpu) else "of the traced step"
     if any(on_gpu) and not all(on_gpu):
         of += ", on a CPU of the traced one"
-    lines = [*about(study), "bars: median step under tracing, overlapping operations count twice; one trace, no interval",
+    lines = ["bars: median step under tracing, overlapping operations count twice; one trace, no interval",
              f"idle, busy: {of}" + (" · launch-bound: of the traced time, waiting for the host's next call" if any(on_gpu) else "")]
-    return Chart(finding(study), lines + warning_line(study), drawing(data, parts, False), drawing(data, parts, True))
+    return Chart(finding(study), lines, [], about(study), drawing(data, parts, False), drawing(data, parts, True))

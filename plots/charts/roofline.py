@@ -4,15 +4,19 @@ The surprising thing: only matrix products have FLOPs (model/costs.h), and so on
 other parts stand in the second panel only: their measured time against the time at the limit, a mark on the bar.
 """
 
+import itertools
 import math
 
 from charts import Chart, Missing
-from theme import BAR, GREY, INK, NARROW, PARTS, SHAPES, SLOWER_BAR, axis, legend
+from charts.phases import COLORS
+from letters import text_width
+from study import About, cpu_figures, training
+from theme import GREY, INK, NARROW, PAPER, SHAPES, SMALL, axis, legend
 from words import clean, digits3, milliseconds, number_of, rate, shorten, times
 
 NAME, QUESTION = "roofline", "How far is each part from the device's limits?"
 WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, LABEL, MOST_BY_ITSELF = 370, 300, 290, 24, 14, 160, 60  # px, numbers of things
-COLORS = [BAR, SLOWER_BAR, PARTS[2], INK, GREY]  # of phases, with a shape each
+AWAY = [11, 19, 28, 38, 49, 61, 74, 88, 103]  # px from a point to its label, the nearest first
 
 
 def name_of(part):
@@ -20,7 +24,7 @@ def name_of(part):
 
 
 def rows(roofline):
-    """(points under the roofs, the parts with most time): numbers as they stand. A point's row: its bar's, or None."""
+    """(points under the roofs, the parts with most time): numbers as they stand."""
     points, bars = [], []
     for part in sorted(roofline["parts"], key=lambda p: -(p["measured_ms"] or 0)):
         if part["measured_ms"] is None:
@@ -28,8 +32,8 @@ def rows(roofline):
         name = name_of(part)
         far = "" if part["distance"] is None else f", {times(part['distance'])} its ideal of {milliseconds(part['limit_ms'])}"
         bound = f", bound by {part['bound_by']}" if part["bound_by"] != "none" else ""
-        row = {"part": name, "phase": shorten(part["phase"], 20), "ms": part["measured_ms"], "limit": part["limit_ms"] or None,
-               "row": len(bars) if len(bars) < MOST_ROWS else None,
+        row = {"part": name, "label": shorten(part["part"], 24), "phase": shorten(part["phase"], 20), "ink": COLORS.get(part["phase"], GREY),
+               "ms": part["measured_ms"], "limit": part["limit_ms"] or None, "row": len(bars) if len(bars) < MOST_ROWS else None,
                "aria": f"{name}: {milliseconds(part['measured_ms'])} per step{far}{bound}"}
         if part.get("flops_per_byte") and part.get("flops_per_s"):
             points.append({**row, "x": part["flops_per_byte"], "y": part["flops_per_s"],
@@ -47,18 +51,54 @@ def edges(limits, points):
     return [min(x) / 3, max(x) * 4], [min([limits["flops_per_s"] / 6, *(v / 2.5 for v in y)]), max([limits["flops_per_s"], *y]) * 2]
 
 
-def numbered(points, bars, of_x, of_y, width):
-    """Gives the points that have a bar and no other point near them, and their bars, a number."""
-    def px(value, ends, length):
-        return length * math.log(value / ends[0]) / math.log(ends[1] / ends[0])
+def place(value, ends, length):
+    """px along an axis of `ends`."""
+    return length * math.log(value / ends[0]) / math.log(ends[1] / ends[0])
 
-    at, names = [(px(p["x"], of_x, width), px(p["y"], of_y, HEIGHT)) for p in points], {}
-    for i, (x, y) in enumerate(at):
-        apart = all(abs(x - u) > 34 or abs(y - v) > 16 for j, (u, v) in enumerate(at) if j != i)
-        if apart and points[i]["row"] is not None:
-            names[points[i]["row"]] = str(len(names) + 1)
-    return ([{**p, "number": names.get(p["row"], "")} for p in points],
-            [{**b, "part": f"{names[b['row']]} {b['part']}" if b["row"] in names else b["part"]} for b in bars])
+
+def labels(limits, points, of_x, of_y, width, taken):
+    """[{text, x, y, and the ends of a line to its point}] of the parts that have a bar: as near to its point as there is room beside
+    the other labels, the points, the roofs and what is `taken`; a point without room has none. Places in the axes' units."""
+    def back(px, ends, length):
+        return ends[0] * (ends[1] / ends[0]) ** (px / length)
+
+    def roof(x):
+        return HEIGHT - place(min(limits["flops_per_s"], limits["bytes_per_s"] * back(x, of_x, width)), of_y, HEIGHT)
+
+    at = [(place(p["x"], of_x, width), HEIGHT - place(p["y"], of_y, HEIGHT)) for p in points]
+    taken = [*taken, *((x - 8, x + 8, y - 8, y + 8) for x, y in at)]
+    out = []
+
+    def free(box):
+        left, right, top, bottom = box
+        inside = left >= 0 and right <= width and top >= 0 and bottom <= HEIGHT
+        below_roof = all(not top - 3 <= roof(x) <= bottom + 3 for x in (left, (left + right) / 2, right))
+        return inside and below_roof and not any(left < r and l < right and top < b and t < bottom for l, r, t, b in taken)
+
+    for point, (x, y) in zip(points, at):
+        if point["row"] is None:
+            continue
+        wide = text_width(point["label"], SMALL)
+        for away, turn in itertools.product(AWAY, range(16)):
+            middle, sign = y + away * math.sin(turn * math.pi / 8), math.cos(turn * math.pi / 8)
+            left = x + away * sign - (0 if sign > 0.3 else wide if sign < -0.3 else wide / 2)
+            box = left, left + wide, middle - 7, middle + 7
+            if free(box):
+                taken.append(box)
+                end = min(max(x, left), left + wide), min(max(y, middle - 5), middle + 5)
+                out.append({"text": point["label"], "x": back(left, of_x, width), "y": back(HEIGHT - middle, of_y, HEIGHT),
+                            "from_x": point["x"], "from_y": point["y"], "to_x": back(end[0], of_x, width),
+                            "to_y": back(HEIGHT - end[1], of_y, HEIGHT), "away": away > AWAY[0]})
+                break
+    return out
+
+
+def ticks(ends):
+    """Those of a logarithmic axis: powers of ten, and where these are few 2 and 5 times such."""
+    tens = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
+    every = [m * 10.0 ** n for n in tens for m in (1, 2, 5) if ends[0] <= m * 10.0 ** n <= ends[1]]
+    whole = [t for t in every if math.isclose(math.log10(t) % 1, 0, abs_tol=1e-9)]
+    return whole if len(whole) > 2 else every
 
 
 def by_itself(report, trace):
@@ -78,34 +118,65 @@ def by_itself(report, trace):
     return out[:MOST_BY_ITSELF]
 
 
+def roof_names(limits, ends, width):
+    """[(text, x, y, turned by)]: each along its roof, a short one above the panel."""
+    of_x, of_y = ends
+    ridge, top = limits["flops_per_byte"], limits["flops_per_s"]
+    speed, flow = rate(top, "FLOP/s"), rate(limits["bytes_per_s"], "B/s")
+    end = place(ridge, of_x, width), place(top, of_y, HEIGHT)
+    steepness = HEIGHT / math.log(of_y[1] / of_y[0]) * math.log(of_x[1] / of_x[0]) / width  # px up for each px to the right
+    start = max(0.0, end[0] - end[1] / steepness), max(0.0, end[1] - end[0] * steepness)
+    flat, slope = width - end[0], math.hypot(end[0] - start[0], end[1] - start[1])
+    if flat < 110 or slope < 90:
+        return [{"text": f"roofs: {flow} and {speed}", "x": width, "y": -6, "turn": 0, "align": "right"}]
+    return [{"text": speed, "x": width - 6, "y": HEIGHT - end[1] - 6, "turn": 0, "align": "right"},
+            {"text": flow, "x": (start[0] + end[0]) / 2 - 4, "y": HEIGHT - (start[1] + end[1]) / 2 - 8,
+             "turn": -math.degrees(math.atan(steepness)), "align": "center"}]
+
+
+def box_of(name):
+    """(left, right, top, bottom) around a roof's name."""
+    wide, turn = text_width(name["text"], 12), math.radians(-name["turn"])
+    if name["align"] == "right":
+        return name["x"] - wide, name["x"], name["y"] - 15, name["y"]
+    across, up = wide / 2 * math.cos(turn) + 8, wide / 2 * math.sin(turn) + 8
+    return name["x"] - across - 6, name["x"] + across - 6, name["y"] - up - 6, name["y"] + up - 6
+
+
 def roofs(limits, points, alone, ends, width):
     """The panel of points."""
     (x_from, x_to), (low, high) = ends
     ridge, top = limits["flops_per_byte"], limits["flops_per_s"]
     x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "domain": [x_from, x_to], "nice": False},
-         "axis": axis("arithmetic intensity, FLOP per byte", format="~g", tickCount=4)}
+         "axis": axis("arithmetic intensity, FLOP per byte", format="~g", values=ticks(ends[0]))}
     y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
-         "axis": axis("FLOP/s", format="~s", tickCount=4)}
+         "axis": axis("FLOP/s", format="~s", values=ticks(ends[1]))}
     line = [{"x": x_from, "y": x_from * limits["bytes_per_s"]}, {"x": ridge, "y": top}, {"x": x_to, "y": top}]
     phases = list(dict.fromkeys(p["phase"] for p in points))
     look = {channel: {"field": "phase", "type": "nominal", "sort": None, "legend": legend(columns=3, symbolSize=90),
-                      "scale": {"domain": phases, "range": [kinds[i % len(kinds)] for i in range(len(phases))]}}
-            for channel, kinds in (("color", COLORS), ("shape", SHAPES))}
+                      "scale": {"domain": phases, "range": [kinds(i, phase) for i, phase in enumerate(phases)]}}
+            for channel, kinds in (("color", lambda i, phase: COLORS.get(phase, GREY)), ("shape", lambda i, phase: SHAPES[i % len(SHAPES)]))}
     size = {"field": "ms", "type": "quantitative", "legend": None,
-            "scale": {"domain": [0, max(p["ms"] for p in points)], "range": [30, 260]}}
+            "scale": {"domain": [0, max(p["ms"] for p in points)], "range": [30, 200]}}
+    roofs_named = roof_names(limits, ends, width)
+    named = labels(limits, points, *ends, width, [box_of(name) for name in roofs_named])
     return {"width": width, "height": HEIGHT, "data": {"values": points}, "layer": [
         {"data": {"values": line}, "mark": {"type": "line", "strokeWidth": 2, "color": INK, "clip": True, "aria": False},
          "encoding": {"x": x, "y": y}},
-        {"data": {"values": [{"text": f"roofs: {rate(limits['bytes_per_s'], 'B/s')} and {rate(top, 'FLOP/s')}"}]},
-         "mark": {"type": "text", "align": "right", "baseline": "bottom", "fontSize": 12, "color": INK, "aria": False},
-         "encoding": {"x": {"value": width}, "y": {"value": -5}, "text": {"field": "text", "type": "nominal"}}},
+        *({"data": {"values": [name]},
+           "mark": {"type": "text", "align": name["align"], "baseline": "bottom", "fontSize": 12, "color": INK, "angle": name["turn"] % 360,
+                    "aria": False},
+           "encoding": {"x": {"value": name["x"]}, "y": {"value": name["y"]}, "text": {"field": "text", "type": "nominal"}}}
+          for name in roofs_named),
+        {"data": {"values": [label for label in named if label["away"]]}, "mark": {"type": "rule", "color": GREY, "strokeWidth": 0.8, "aria": False},
+         "encoding": {"x": {**x, "field": "from_x"}, "y": {**y, "field": "from_y"}, "x2": {"field": "to_x"}, "y2": {"field": "to_y"}}},
         *([{"data": {"values": alone},
             "mark": {"type": "point", "filled": False, "shape": "diamond", "size": 40, "color": GREY, "strokeWidth": 1.5, "opacity": 1},
             "encoding": {"x": x, "y": y, "description": {"field": "aria", "type": "nominal"}}}] if alone else []),
-        {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": "white", "strokeWidth": 0.5},
+        {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": PAPER, "strokeWidth": 0.5},
          "encoding": {"x": x, "y": y, **look, "size": size, "description": {"field": "aria", "type": "nominal"}}},
-        {"mark": {"type": "text", "align": "left", "dx": 12, "fontSize": 11, "fontWeight": "bold", "color": INK, "aria": False},
-         "encoding": {"x": x, "y": y, "text": {"field": "number", "type": "nominal"}}}]}
+        {"data": {"values": named}, "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": SMALL, "color": INK, "aria": False},
+         "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}}]}
 
 
 def times_panel(bars, width, narrow):
@@ -120,8 +191,9 @@ def times_panel(bars, width, narrow):
                 "encoding": {"y": y, "x": channel, "text": {"field": field, "type": "nominal"}}}
 
     return {"width": width, "height": (40 if narrow else ROW) * len(bars), "data": {"values": bars}, "layer": [
-        {"mark": {"type": "bar", "height": 14, "color": BAR, "yOffset": down},
-         "encoding": {"y": y, "x": x, "description": {"field": "aria", "type": "nominal"}}},
+        {"mark": {"type": "bar", "height": 14, "yOffset": down},
+         "encoding": {"y": y, "x": x, "color": {"field": "ink", "type": "nominal", "scale": None},
+                      "description": {"field": "aria", "type": "nominal"}}},
         {"mark": {"type": "tick", "orient": "vertical", "size": 20, "thickness": 3, "color": INK, "opacity": 1, "yOffset": down,
                   "aria": False},
          "transform": limited, "encoding": {"y": y, "x": {**x, "field": "limit"}}},
@@ -134,11 +206,16 @@ def times_panel(bars, width, narrow):
 def drawing(limits, points, alone, bars, narrow):
     panels = []
     if points:
-        width, ends = NARROW - 66 if narrow else WIDTH, edges(limits, points + alone)
-        points, bars = numbered(points, bars, *ends, width)
-        panels.append(roofs(limits, points, alone, ends, width))
+        panels.append(roofs(limits, points, alone, edges(limits, points + alone), NARROW - 66 if narrow else WIDTH))
     panels.append(times_panel(bars, NARROW - (66 if points else 16) if narrow else BARS, narrow))
     return {"vconcat" if narrow else "hconcat": panels, "spacing": 26, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
+
+
+def about(trace):
+    work, device = trace["workload"], trace["device"]
+    sizes = [f"B={work['batch']} T={work['context']}"] if "batch" in work and "context" in work else []
+    source = " · ".join([shorten(trace["title"], 80), *sizes, shorten(device["name"], 70), clean(trace["created"])[:10], *cpu_figures(device)])
+    return About(training(work["model"], device) if "model" in work else "", source, "")
 
 
 def draw(report):
@@ -148,30 +225,26 @@ def draw(report):
                        + "`ladder profile --trace --roofline --rung RUNG --out DIR`, then "
                          "`ladder report STUDY --with DIR/RUNG.trace.json`")
     trace = traces[-1]
-    roofline, work, device = trace["roofline"], trace["workload"], trace["device"]
+    roofline = trace["roofline"]
     points, bars = rows(roofline)
     whole = [p for p in roofline["parts"] if p["ms_above"] is not None]
     worst = max(whole, key=lambda p: p["ms_above"])
-    finding = f"Most to gain: {name_of(worst)}, {milliseconds(worst['measured_ms'])} per step"
+    name = name_of(worst)
+    finding = f"{name[0].upper()}{name[1:]} has most to gain, {milliseconds(worst['measured_ms'])} per step"
     if worst["distance"] is not None:
-        finding += f", {milliseconds(worst['limit_ms'])} ideal"
-    sizes = f" · B={work['batch']} T={work['context']}" if "batch" in work and "context" in work else ""
-    lines = [shorten(trace["title"], 80) + sizes,
-             f"{shorten(device['name'], 70)} · {clean(trace['created'])[:10]}" + (" · CPU figures, not comparable with a GPU's"
-                                                                                  if device["kind"] == "cpu" else ""),
-             f"limits: {shorten(roofline['limits']['source'], 120)}"]
-    lines.append(("first: matrix products under the device's two roofs, with their bars' numbers where they stand apart · second: "
-                  if points else "") + "measured time; black: ideal, the least that the limits and the work allow; ×: measured / ideal")
+        finding += f" against {milliseconds(worst['limit_ms'])} ideal"
+    alone = by_itself(report, trace) if points else []
+    lines = ["first: matrix products under the device's two roofs" + ("; hollow diamonds: single operations (micro benchmarks)" if alone else "")] \
+        if points else []
+    lines.append(("second: " if points else "") + "measured time; black: ideal, the least that the limits and the work allow; ×: measured / ideal")
+    notes = [f"limits: {shorten(roofline['limits']['source'], 120)}"]
     above = [name_of(p) for p in roofline["parts"] if p["distance"] is not None and p["measured_ms"] and p["distance"] < 1]
     if above:
         more = f" and {len(above) - 3} more" if len(above) > 3 else ""
-        lines.append(f"faster than ideal, so the measured roof is too low for {'it' if len(above) == 1 else 'them'}: "
+        notes.append(f"faster than ideal, so the measured roof is too low for {'it' if len(above) == 1 else 'them'}: "
                      f"{', '.join(above[:3])}{more}")
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
-    lines.append(f"median of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
+    notes.append(f"median of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
                  + (f" · {left_out} smaller parts are left out of the second" if left_out > 0 else ""))
-    alone = by_itself(report, trace) if points else []
-    if alone:
-        lines.append("hollow diamonds: single operations (micro benchmarks) of the same data type")
-    return Chart(finding, lines, drawing(roofline["limits"], points, alone, bars, False),
+    return Chart(finding, lines, notes, about(trace), drawing(roofline["limits"], points, alone, bars, False),
                  drawing(roofline["limits"], points, alone, bars, True))

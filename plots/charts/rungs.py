@@ -4,8 +4,9 @@ One layered view, not columns side by side: the text columns share the bars' y s
 narrow drawing the names stand above the bars.
 """
 
-from study import confidence, finding, has_number, label, reason
-from theme import GREY, INK, NARROW, PAPER, ROOM, SMALL, TEXT, arrow, axis, legend, text_width
+from letters import text_width
+from study import confidence, has_number, headline, label, reason
+from theme import GREY, INK, NARROW, PAPER, SMALL, TEXT, arrow, axis, legend
 from words import between, shorten
 
 LABEL_LIMIT = 220  # px
@@ -41,9 +42,9 @@ def whiskers_said(study, data):
 
 
 def change(study, has=lambda rung: True):
-    """(first, last) rung of the study's finding, where both have what the chart shows; otherwise (None, None)."""
-    _, first, last = finding(study)
-    return (first, last) if first is not None and has(first) and has(last) else (None, None)
+    """(first, last) rung of the study's headline, where both have what the chart shows; otherwise (None, None)."""
+    head = headline(study)
+    return (head.first, head.last) if head.first is not None and has(head.first) and has(head.last) else (None, None)
 
 
 def place_ends(data, field):
@@ -73,7 +74,7 @@ class Rows:
 
     def domain(self, text="text", others=()):
         """[0, end] of the axis: far enough that the text at each bar's end stays inside the plotting area."""
-        room = {len(d[text]): max(self.width - 12 - text_width(d[text], bold=True), self.width / 8) for d in self.data}
+        room = {len(d[text]): max(self.width - 12 - text_width(d[text], TEXT, bold=True), self.width / 8) for d in self.data}
         ends = [d["end"] * self.width / room[len(d[text])] for d in self.data if d["end"]]
         return [0, max([*ends, *(1.05 * x for x in others)], default=0) or 1]
 
@@ -135,9 +136,9 @@ class Rows:
 
     def names(self, free=None):
         """Names and reasons; `free`: the px that columns leave to the names of a narrow drawing."""
-        reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=int(ROOM * self.reach), dy=self.down)
+        reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=self.reach, dy=self.down)
         if self.narrow:
-            return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=int(ROOM * (free or self.width))), reasons]
+            return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=free or self.width), reasons]
         return [self.text("rung", {"value": -10}, align="right", limit=LABEL_LIMIT), reasons]
 
     def column(self, field, head, right, ink=None, **mark):

@@ -6,13 +6,13 @@ The surprising thing: the two studies may come from two devices, and then the ra
 from charts import Chart, Missing
 from charts.gate import said_of
 from remarks import disturbed_words, left_out, losses_differ
-from study import STATUS_WORDS, VERDICT_WORDS, about, confidence, has_number, measured, own_rungs
-from theme import GREY, INK, NARROW, SLOWER_BAR, arrow, axis, legend
+from study import STATUS_WORDS, VERDICT_WORDS, About, about, confidence, has_number, measured, own_rungs
+from theme import BAR, GREY, INK, NARROW, arrow, axis, legend
 from words import between, clean, digits3, milliseconds, percent, shorten, times
 
 NAME, QUESTION = "side_by_side", "How do the two studies compare?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 220, 336, 60  # px; MOST: rungs
-SIDES, COLORS, SHAPES = ["first", "second"], [INK, SLOWER_BAR], ["circle", "diamond"]
+SIDES, COLORS, SHAPES = ["first", "second"], [INK, BAR], ["circle", "diamond"]
 
 
 def of_comparison(comparison):
@@ -164,13 +164,16 @@ def draw(report):
                      if any(r["ms_per_step"]["lo"] is not None for r in measured(study))]
         arrows = ", arrow: it goes on" if any(goes_on(mark) for mark in marks) else ""
         how += f" · lines: interval, {', '.join(intervals)}{arrows}" if intervals else " · no interval"
-    lines = [f"{which}: " + " · ".join(about(study)) for which, study in zip(SIDES, studies)] + [how]
+    of = [about(study) for study in studies]
+    notes = []
     if comparison and comparison["forced"]:
-        lines.append("compared although these differ: " + shorten(", ".join(comparison["forced"]), 120))
+        notes.append("compared although these differ: " + shorten(", ".join(comparison["forced"]), 120))
     if comparison:
-        lines += remarks_of(comparison)
+        notes += remarks_of(comparison)
     if alone:
-        lines.append("not compared: " + shorten("; ".join(alone[:6]), 140) + (f" (and {len(alone) - 6} more)" if len(alone) > 6 else ""))
+        notes.append("not compared: " + shorten("; ".join(alone[:6]), 140) + (f" (and {len(alone) - 6} more)" if len(alone) > 6 else ""))
     if len(data) > MOST:
-        lines.append(f"the first {MOST} of {len(data)} rungs are drawn")
-    return Chart(finding, lines, *(drawing(data[:MOST], names, marks, end, narrow) for narrow in (False, True)))
+        notes.append(f"the first {MOST} of {len(data)} rungs are drawn")
+    both = About(of[0].subject if of[0].subject == of[1].subject else "", "", "; ".join(filter(None, (one.warnings for one in of))))
+    notes += [f"{which}: {one.source}" for which, one in zip(SIDES, of)]
+    return Chart(finding, [how], notes, both, *(drawing(data[:MOST], names, marks, end, narrow) for narrow in (False, True)))

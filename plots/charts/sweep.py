@@ -4,7 +4,7 @@ import math
 
 from charts import Chart, Missing
 from charts.rungs import interval, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, measured, memory_unit, reason, runs_said, swept_value, warning_line
+from study import TITLE_LENGTH, about, has_number, measured, memory_unit, reason, runs_said, swept_value
 from theme import INK, NARROW, SERIES, SHAPES, arrow, axis, legend
 from words import UNKNOWN, clean, count, memory, shorten
 
@@ -119,10 +119,10 @@ def draw(part):
     if not measured(study):
         return Missing("`ladder ablate --sweep` measures it; no rung of this study has a number")
     data, without, series = rows(study)
-    lines = [*about(study), f"points: {runs_said(study)} · {whiskers_said(study, data)}"]
+    lines, notes = [f"points: {runs_said(study)} · {whiskers_said(study, data)}"], []
     if without:
         lines.append("×: no number: " + without[0]["aria"] + (f" (and {len(without) - 1} more)" if len(without) > 1 else ""))
     if series > MOST:
-        lines.append(f"the first {MOST} of {series} series are drawn")
-    return Chart(finding(study), lines + warning_line(study), drawing(study, data, without, False),
+        notes.append(f"the first {MOST} of {series} series are drawn")
+    return Chart(finding(study), lines, notes, about(study), drawing(study, data, without, False),
                  drawing(study, data, without, True))

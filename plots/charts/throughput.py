@@ -5,7 +5,7 @@ The surprising thing: MFU may fall where the speed rises, because another number
 
 from charts import Chart, Missing
 from charts.rungs import BARS, Rows, change, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, measured, mfus, own_rungs, runs_said, swept_value, warning_line
+from study import TITLE_LENGTH, about, has_number, measured, mfus, own_rungs, runs_said, swept_value
 from theme import BAR, GREY, INK, PARTS, axis
 from words import clean, count, percent, shorten
 
@@ -113,5 +113,5 @@ def draw(part):
     if not any(speed(r) for r in own_rungs(study)):
         return Missing("`ladder ablate` measures it; no rung of this study has a number")
     data = rows(study)
-    lines = [*about(study), f"bars: {runs_said(study)} · {whiskers_said(study, data)}", *about_mfu(study), *warning_line(study)]
-    return Chart(finding(study), lines, drawing(data, False), drawing(data, True))
+    lines = [f"bars: {runs_said(study)} · {whiskers_said(study, data)}"]
+    return Chart(finding(study), lines, about_mfu(study), about(study), drawing(data, False), drawing(data, True))

@@ -8,9 +8,11 @@ from itertools import combinations
 import pytest
 
 import charts
+import picture
 import theme
+from letters import text_width
 
-COLORS = {theme.INK, theme.GREY, theme.GRID, theme.BAR, theme.SLOWER_BAR, theme.SLOWER_INK, theme.FASTER_INK, *theme.PARTS, *theme.SERIES}
+COLORS = set(theme.DARK) - {"black", "#000", "#888", "#ddd"}  # these are Vega's own
 
 
 def values(node, key):
@@ -41,6 +43,7 @@ def texts(svg):
         for dx, dy in re.findall(r"translate\(([-\d.e]+),\s*([-\d.e]+)\)", node.get("transform", "")):
             x, y = x + float(dx), y + float(dy)
         if node.tag.endswith("}text") and node.text and node.get("opacity") != "0":  # 0: an axis label that found no room
+            x, y = x + float(node.get("x", 0)), y + float(node.get("y", 0))
             width = 0.42 * float(node.get("font-size", "10px").removesuffix("px")) * len(node.text)
             if "rotate(" in node.get("transform", ""):  # an axis' title, upwards: as wide as its letters are high
                 width /= len(node.text)
@@ -56,7 +59,12 @@ def texts(svg):
 def drawn(chart):
     """Checks a chart; returns its two pictures as SVG, wide and narrow."""
     assert isinstance(chart, charts.Chart), chart
-    assert len(chart.finding) <= 170 and all(line.isprintable() and len(line) <= 300 for line in [chart.finding, *chart.lines])
+    about = chart.about
+    for line in [chart.finding, *chart.lines, *chart.notes, about.subject, about.source, about.warnings]:
+        assert line.isprintable() and len(line) <= 700, line
+    assert len(chart.finding) <= 170 and len(chart.lines) <= 2
+    assert all(text_width(line, 13) <= theme.WIDE for line in chart.lines if len(line) < 150), chart.lines
+    assert not re.search("see the|top of the", " ".join([*chart.lines, *chart.notes, about.warnings]))  # a picture stands alone
     convert = pytest.importorskip("vl_convert").vegalite_to_svg
     svgs = []
     for drawing, most in ((chart.wide, theme.WIDE), (chart.narrow, theme.NARROW)):
@@ -65,7 +73,7 @@ def drawn(chart):
         assert set(re.findall(r"#[0-9a-fA-F]{3,8}\b", text)) <= COLORS
         assert not [size for key in ("fontSize", "labelFontSize", "titleFontSize") for size in values(drawing, key) if size < 11]
         for mark in values(drawing, "mark"):
-            assert mark.get("aria") is False or mark["type"] in ("bar", "point", "line") or "text" in mark, mark
+            assert mark.get("aria") is False or mark["type"] in ("bar", "point", "line", "tick") or "text" in mark, mark
         svg = convert(specification, allowed_base_urls=[])
         width = float(re.search(r'viewBox="0 0 ([\d.]+) ', svg)[1])
         assert width <= most
@@ -76,6 +84,7 @@ def drawn(chart):
         over = [(a, b) for a, b in combinations(on_picture, 2) if abs(a[3] - b[3]) < 8 and a[1] < b[2] and b[1] < a[2]]
         assert not over, over
         svgs.append(svg)
+    assert chart.finding[:12].lower() in " ".join(text for text, *_ in texts(picture.framed(chart, svgs[0]))).lower()
     return svgs
 
 

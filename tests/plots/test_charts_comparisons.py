@@ -22,7 +22,7 @@ def test_gate_shows_ratio_interval_band_floor_and_verdict():
     assert [row["word"] for row in lines] == ["the same", "slower", "faster", "inconclusive"]
     assert [row["lo"] for row in lines] == [e["lo"] for e in ENTRIES] and lines[0]["most"] == 1.02 and lines[3]["floor_lo"] is None
     assert lines[0]["floor_hi"] == 1.02 * 1.013  # on top of the least effect
-    assert "95 % of studies find what lies beyond" in chart.lines[2]
+    assert "95 % of studies find what lies beyond" in chart.lines[1]
     assert "slower, 1.04× (1.04× – 1.05×), 500 ms → 522 ms, 6 pairs, noise floor 1.3 %" in spoken(wide)
 
 
@@ -48,7 +48,7 @@ def test_pairs_show_each_pair_in_order_and_where_it_lies():
     assert [(row["pair"], row["ratio"]) for row in marks] == [(1, 1.0), (2, 1.01), (3, 1.04), (4, 0.96)]
     assert [row["ink"] for row in marks] == [theme.BAR, theme.BAR, theme.SLOWER_INK, theme.FASTER_INK]
     assert chart.finding == "Head took longer in 2 of 4 pairs" and "pair 3: 1.04×, 500 ms → 520 ms" in spoken(wide)
-    assert {"from": 1 / 1.02, "to": 1.02} in data(chart.wide) and not any("baseline" in line for line in chart.lines)
+    assert {"from": 1 / 1.02, "to": 1.02} in data(chart.wide) and not any("baseline" in line for line in chart.lines + chart.notes)
 
 
 def test_pairs_name_the_clearest_rung_and_say_what_is_left_out():
@@ -57,18 +57,18 @@ def test_pairs_name_the_clearest_rung_and_say_what_is_left_out():
     chart = pairs.of_gate(many | {"against": "baseline"})
     drawn(chart)
     assert chart.finding == "Head took longer in 6 of 6 pairs of flash"
-    assert "the first 24 of 31 rungs are drawn" in chart.lines and any(line.startswith("base's runs are the baseline's") for line in chart.lines)
+    assert "the first 24 of 31 rungs are drawn" in chart.notes and any(line.startswith("base's runs are the baseline's") for line in chart.notes)
     long = entry("+ flash", 1.0, "SAME") | {"base_runs_ms": [500.0] * 600, "head_runs_ms": [500.0] * 600, "pairs": 600}
     chart = pairs.of_gate(gate_of("SAME", comparison_of(long), [None]))
     drawn(chart)
-    assert "the first 500 pairs are drawn" in chart.lines and len([row for row in data(chart.wide) if "pair" in row]) == 500
+    assert "the first 500 pairs are drawn" in chart.notes and len([row for row in data(chart.wide) if "pair" in row]) == 500
     assert not isinstance(pairs.of_gate(gate_of("FAILED", None, [], ["x"])), charts.Chart)
 
 
 def test_pairs_beside_sessions_say_of_what_the_ratio_is():
     chart = pairs.of_gate(gate_of("REGRESSION", comparison_of(entry("+ flash", 1.05, "REGRESSION") | {"sessions": 4}), [None]))
     wide, _ = drawn(chart)
-    assert "dashes: head's median over the mean of the baseline's sessions" in chart.lines[0] and "their centre" not in chart.lines[0]
+    assert "dashes: head's median over the mean of the baseline's sessions" in chart.lines[1] and "their centre" not in chart.lines[1]
     assert "to the mean of 4 sessions · head took longer in 3 of 6 pairs with the baseline's own runs" in wide
 
 
@@ -91,7 +91,7 @@ def test_gate_names_what_no_longer_learns_the_same():
         chart, wide, narrow = chart_of(ENTRIES[1], other_losses(entry("+ flash", ratio, verdict)))
         assert chart.finding == f"No longer learns the same: flash: {message}"
         first, second = [row for row in data(chart.wide) if "ratio" in row]
-        assert (first["word"], second["word"]) == ("slower", "losses differ") and second["ink"] == theme.SLOWER_INK
+        assert (first["word"], second["word"]) == ("slower", "losses differ") and second["ink"] == theme.BAD_INK
         assert f"+ flash: losses differ ({message}), {word}, " in spoken(wide) and "losses differ" in narrow
     chart, *_ = chart_of(other_losses(ENTRIES[0]), other_losses(entry(NASTY, 1.0, "SAME")))
     assert chart.finding == f"No longer learns the same: float32 and 1 more: {message}"
@@ -112,7 +112,7 @@ def test_side_by_side_pairs_the_rungs_and_names_the_others():
     unsure = comparison_of(entry("+ flash", 0.98, "INCONCLUSIVE"))
     assert draw("side_by_side", report_of(make(), make(device="cuda"), comparison=unsure)).finding.endswith(" per step, inconclusive")
     assert [row["both"] for row in data(chart.wide) if "both" in row] == ["500 → 500 ms", "500 → 522 ms", "500 → 475 ms"]
-    assert any(line.startswith("not compared: + fused (first only); <script>") and "(second only)" in line for line in chart.lines)
+    assert any(line.startswith("not compared: + fused (first only); <script>") and "(second only)" in line for line in chart.notes)
     assert "first: Example Processor 9000 @ 2.70GHz · 2026-01-02" in wide and "second: NVIDIA Example · 2026-01-02" in wide
 
 
@@ -128,12 +128,12 @@ def test_side_by_side_tells_other_losses_disturbed_runs_and_what_is_left_out():
     assert "slower, disturbed, 1.04× (1.04× – 1.05×)" in spoken(wide) and "faster, disturbed, 0.95×, losses differ" in spoken(narrow)
     for line in ("losses differ: + flash, step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed",
                  "2 runs of the first left out, not a number: r2-01-tf32: killed by signal 9"):
-        assert line in chart.lines, chart.lines
+        assert line in chart.notes, chart.notes
     starts = ("disturbed: + bf16 autocast, 2 of the runs were disturbed: first r1-02-flash throttled",
               "Warning: the first is a debug build; <")
-    assert all(any(line.startswith(start) for line in chart.lines) for start in starts), chart.lines
+    assert all(any(line.startswith(start) for line in chart.notes) for start in starts), chart.notes
     clean = draw("side_by_side", report_of(make(), make(device="cuda"), comparison=comparison_of(*ENTRIES[:3])))
-    texts = " ".join([clean.finding, *clean.lines])
+    texts = " ".join([clean.finding, *clean.lines, *clean.notes])
     assert not any(word in texts for word in ("losses", "disturbed", "left out", "Warning"))
 
 
@@ -150,7 +150,7 @@ def test_side_by_side_without_a_common_recipe_has_no_ratio():
     many = [make([(f"{i}{NASTY}", 10.0 + i) for i in range(200)], runs=1) for _ in range(2)]
     chart = draw("side_by_side", report_of(*many))
     drawn(chart)
-    assert "the first 60 of 200 rungs are drawn" in chart.lines and "no interval" in " ".join(chart.lines)
+    assert "the first 60 of 200 rungs are drawn" in chart.notes and "no interval" in " ".join(chart.lines)
     assert "`ladder report STUDY STUDY`" in draw("side_by_side", report_of(make())).run
     drawn(draw("side_by_side", report_of(make([]), make([]))))
 
@@ -185,11 +185,11 @@ def test_history_keeps_its_width_and_the_panels_with_a_change():
     chart = draw("history", report_of(make(), histories=[one]))
     wide, _ = drawn(chart)
     assert [row["ms"] for row in data(chart.wide) if "ms" in row][:20] == [point["median"] for point in one["series"][0]["points"]]
-    assert "2026-01-02, s3: 500 ms (495 ms to 505 ms), disturbed" in spoken(wide) and "triangles: disturbed runs" in chart.lines
+    assert "2026-01-02, s3: 500 ms (495 ms to 505 ms), disturbed" in spoken(wide) and "purple triangles: disturbed runs" in chart.lines
     many = history_of(*(series_of(f"r{i}", "unchanged", 3) for i in range(199)), series_of("last", "slower", 8, 1.1))
     chart = draw("history", report_of(make(), histories=[many]))
     drawn(chart)
-    assert "24 of 200 panels are drawn, those with a change first" in chart.lines and "last" in json.dumps(chart.wide["vconcat"][-1]["title"])
+    assert "24 of 200 panels are drawn, those with a change first" in chart.notes and "last" in json.dumps(chart.wide["vconcat"][-1]["title"])
 
 
 def test_an_interval_that_two_runs_leave_stays_within_its_panel():

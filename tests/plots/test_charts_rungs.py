@@ -8,6 +8,7 @@ from builders import NASTY, make, mixed, report_of, valid, without_number
 from drawings import drawn, said, texts, values
 
 import charts
+import theme
 from charts import memory, phases
 
 GIB = 2**30
@@ -83,7 +84,8 @@ def test_a_row_for_each_rung_and_a_reason_where_there_is_no_bar(name):
         assert all(text in shown for text in [*(r["rung"] for r in rows), *filter(None, reasons)])
         assert not any(text.startswith(("+ vocab 50304:", "+ bf16 autocast:")) for text in said(svg))
         assert any(text.startswith("+ zero copy data: ") for text in said(svg))
-    assert "NVIDIA Example · 2026-01-02" in chart.lines
+    assert chart.about.subject == "Training GPT-2 124M on an NVIDIA Example"
+    assert chart.about.source.endswith("gpt2-124m, B=16 T=1024 · NVIDIA Example · 2026-01-02")
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -195,12 +197,29 @@ def test_the_ladders_figures_stand_as_they_are_in_the_study():
     rows = rows_of(chart.wide)
     assert (rows[2]["step"], rows[2]["total"], rows[2]["tokens"], rows[2]["memory"]) == ("7.77×", "8.88×", "13.0K", "27.0")
     assert [r["time"] for r in rows[2:5]] == ["760 ms", "702 ms · slower", "622 ms"]
-    assert "orange: slower than the previous rung · grey ×: no clear change" in chart.lines[2]
+    assert chart.lines[0] == "green: time that a rung saves against the one before · pale, grey ×: no clear change"
     wide, _ = drawn(chart)
     assert ("+ SDPA attention: 760 ms (752 ms to 768 ms), vs previous 7.77× (7.00× to 8.00×), so far 8.88× (8.50× to 9.00×)"
             in said(wide))
-    assert draw("ladder", mixed()).finding == "1.86× faster: 1,512 → 811 ms per step"
+    assert draw("ladder", mixed()).finding == "1.86× faster, 1,512 → 811 ms per step"
     assert isinstance(draw("ladder", make() | {"mode": "sweep"}), charts.Missing)
+
+
+def test_what_a_rung_saved_or_cost_is_seen_and_no_clear_change_is_pale():
+    study = complete([("start", 1000.0), ("saves", 600.0), ("costs", 900.0), ("unclear", 850.0), ("disagrees", 800.0), ("once", 500.0)])
+    study["rungs"][3]["speedup_previous"].update(lo=0.98, hi=1.2)
+    study["rungs"][4]["speedup_previous"].update(ratio=0.98, lo=0.97, hi=0.99)  # of the pairs, where the medians say the opposite
+    study["rungs"][5]["speedup_previous"].update(lo=None, hi=None)
+    chart = draw("ladder", study)
+    assert [(r["change"], r["kept"], r["before"]) for r in rows_of(chart.wide)] == [
+        ("", 1000.0, None), ("saved", 600.0, 1000.0), ("lost", 600.0, 600.0), ("unclear", 850.0, None), ("", 800.0, None), ("", 500.0, None)]
+    drawn(chart)
+    for drawing in (chart.wide, chart.narrow):
+        bar, between = [layer for layer in drawing["layer"] if layer["mark"]["type"] == "bar"][1:3]
+        assert bar["encoding"]["x"]["field"] == "kept" and (between["encoding"]["x"]["field"], between["encoding"]["x2"]["field"]) == ("ms", "before")
+        assert bar["encoding"]["color"] == {"condition": {"test": "datum.change === 'unclear'", "value": theme.PALE_BAR}, "value": theme.BAR}
+        assert between["encoding"]["color"] == {"condition": {"test": "datum.change === 'lost'", "value": theme.SLOWER_BAR}, "value": theme.SAVED}
+    assert chart.lines[0] == "green: time that a rung saves against the one before · orange: time that it costs · pale, grey ×: no clear change"
 
 
 def test_published_figures_are_marks_of_another_kind():
@@ -211,8 +230,8 @@ def test_published_figures_are_marks_of_another_kind():
     assert [(m["row"], m["published_ms"]) for m in marks] == [(0, 1000.0), (1, 300.0), (2, 2000.0)]
     assert marks[0]["aria"] == "published, not measured here: 1,000 ms, a lecture (A100), PyTorch"
     assert marks[2]["aria"].endswith("a lecture (A100, B not stated), PyTorch")
-    assert any(line.startswith("◊ published elsewhere, not measured here: a lecture (A100); sss") for line in chart.lines)
-    bars = [layer for layer in chart.wide["layer"] if layer["mark"]["type"] == "bar"][-1]
+    assert any(line.startswith("◊ published elsewhere, not measured here: a lecture (A100); sss") for line in chart.notes)
+    bars = [layer for layer in chart.wide["layer"] if layer["mark"]["type"] == "bar"][1]
     assert bars["encoding"]["x"]["scale"]["domain"][1] > 2000
     for svg in drawn(chart):
         assert sum("published, not measured here" in text for text in said(svg)) == 3
@@ -222,7 +241,7 @@ def test_published_figures_are_marks_of_another_kind():
                                    {"ms_per_step": None}])
 def test_published_figures_of_other_work_are_not_shown(other):
     chart = draw("ladder", complete(), published=[entry("start", 1000.0) | other])
-    assert diamonds(chart) == [] and not any("published" in line for line in chart.lines)
+    assert diamonds(chart) == [] and not any("published" in line for line in chart.notes)
 
 
 def test_published_figures_are_of_one_model():
@@ -242,7 +261,7 @@ def test_throughput_has_mfu_beside_it_up_to_the_limit():
     rows = rows_of(chart.wide)
     assert [r["share"] for r in rows[:4]] == ["3.1 %", "10.1 %", "—", "24.1 %"]
     assert [r["peak"] for r in rows[:3]] == ["of 67 TFLOP/s fp32", "of 989.5 TFLOP/s bf16", ""]
-    assert chart.lines[3].endswith("data type: 67 TFLOP/s fp32, 989.5 TFLOP/s bf16")
+    assert chart.notes[0].endswith("data type: 67 TFLOP/s fp32, 989.5 TFLOP/s bf16")
     limit = chart.wide["hconcat"][1]["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert limit == [0, 1]
     wide, narrow = drawn(chart)
@@ -257,15 +276,15 @@ def test_throughput_without_mfu_says_why():
                     "reason": "there is no table of peaks for CPUs"}
     chart = draw("throughput", study)
     drawn(chart)
-    assert "hconcat" not in chart.wide and "no MFU: there is no table of peaks for CPUs" in chart.lines
-    assert chart.finding == "677 → 1.77K tokens/s" and any("CPU figures" in line for line in chart.lines)
+    assert "hconcat" not in chart.wide and "no MFU: there is no table of peaks for CPUs" in chart.notes
+    assert chart.finding == "677 → 1.77K tokens/s" and "CPU figures" in chart.about.source
 
 
 def test_throughput_of_one_number_type_names_the_formula():
     study = complete()
     for r in study["rungs"]:
         r["mfu"].update(type="bf16", formula="6 N over the dense bf16 peak")
-    assert "MFU: 6 N over the dense bf16 peak" in draw("throughput", study).lines
+    assert "MFU: 6 N over the dense bf16 peak" in draw("throughput", study).notes
 
 
 def swept():
@@ -296,7 +315,7 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
                                                           ("other", 7.0)]
     assert [(r["peak"], r["reserved"], r["text"], r["reserved_text"]) for r in rows_of(chart.wide)[:2]] == [
         (31.0, 33.0, "31.0", "33.0"), (29.0, 31.0, "29.0", "31.0")]
-    assert any("other: the rest of the peak" in line for line in chart.lines) and any("grey tick" in line for line in chart.lines)
+    assert any("Other: the rest of the peak" in line for line in chart.notes) and any("grey tick" in line for line in chart.lines)
     outline = [layer for layer in chart.wide["layer"] if layer["mark"].get("stroke") == "#111827"]
     assert len(outline) == 1 and outline[0]["mark"]["fill"] is None
     wide, _ = drawn(chart)
@@ -369,7 +388,7 @@ def test_energy_has_one_unit_for_all_rows():
     drawn(chart)
     assert chart.finding == "52.0 → 22.0 mJ per token"
     assert [r["text"] for r in rows_of(chart.wide)[:3]] == ["52.0 mJ", "", "42.0 mJ"]
-    assert rows_of(chart.wide)[1]["reason"] == "not recorded" and "no interval" in chart.lines[2]
+    assert rows_of(chart.wide)[1]["reason"] == "not recorded" and "no interval" in chart.lines[0]
     study["rungs"][0]["joules_per_token"] = 2.5
     assert [r["text"] for r in rows_of(draw("energy", study).wide)[::2][:2]] == ["2.50 J", "0.042 J"]
 

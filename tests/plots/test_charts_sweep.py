@@ -48,13 +48,13 @@ def sweep_of(series, sizes=(4, 8, 16, 32)):
 def test_no_two_series_of_a_sweep_look_alike():
     chart = draw("sweep", {"study": sweep_of(30)})
     drawn(chart)
-    assert "the first 24 of 30 series are drawn" in chart.lines
+    assert "the first 24 of 30 series are drawn" in chart.notes
     points = next(layer for layer in chart.wide["hconcat"][0]["layer"] if layer["mark"]["type"] == "point")["encoding"]
     names, ranges = points["color"]["scale"]["domain"], [points[channel]["scale"]["range"] for channel in ("color", "shape")]
     assert names == [f"rung {i}" for i in range(24)] and {row["series"] for row in data(chart.wide)} == set(names)
     assert [len(kinds) for kinds in ranges] == [24, 24] and len(set(zip(*ranges))) == 24
     assert points["color"]["legend"] and points["color"]["legend"] == points["shape"]["legend"]  # one legend, of both
-    assert not any("are drawn" in line for line in draw("sweep", {"study": sweep_of(24)}).lines)
+    assert not any("are drawn" in line for line in draw("sweep", {"study": sweep_of(24)}).notes)
 
 
 def test_many_series_of_a_sweep_stay_in_the_panel_and_apart_from_the_next_size():

@@ -31,12 +31,12 @@ def test_a_comparison_with_other_losses_or_of_disturbed_runs_says_so():
             "losses are not compared: another seed"]
     assert [row[5] for row in rows] == [*said, f"**{differ}**; {flags}"]
     for words in said:
-        assert f'<td><span class="">{words}</span></td></tr>' in html
-    assert f'<td>faster</td><td><span class="bad">{differ}</span>; <span class="warn">{flags}</span></td></tr>' in html
+        assert f'<td class="whole"><span class="">{words}</span></td></tr>' in html
+    assert f'<td>faster</td><td class="whole"><span class="bad">{differ}</span>; <span class="warn">{flags}</span></td></tr>' in html
     for line in ("Warning: the first is *not* a release build",
                  "1 run of the second left out, not a number: r2-01-tf32: killed | by signal 9"):
         assert f'<p class="remark">{line}</p>' in html
-        assert html.index(line) < html.index("<th>remarks</th>")
+        assert html.index(line) < html.index(">remarks</th>")
         assert report.index("\n- " + markdown.escape(line)) < report.index("| verdict | remarks |")
 
 
