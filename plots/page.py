@@ -38,7 +38,7 @@ def inline(svg, name, label):
     # Two decimals are enough for a place on a screen, and what Vega does not show is not needed.
     svg = re.sub(r' (?:d|transform)="[^"]*"', lambda m: re.sub(r"(\.\d\d)\d+", r"\1", m[0]), svg)
     svg = re.sub(r'<path class="(?:foreground|background)" aria-hidden="true" d="[^"]*"(?: display="none")?/>', "", svg)
-    svg = fitted(svg)
+    svg = fitted(svg).replace(f' font-family="{theme.FONT}"', "")  # page.css says it once
     svg = re.sub(r'\b(id="|url\(#)([\w-]+)', lambda m: f"{m[1]}{name}-{m[2]}", svg)
     head = f'<svg id="{name}" tabindex="0" role="group" aria-label="{markupsafe.escape(clean(label))}" '
     return markupsafe.Markup(re.sub(r"^\s*<svg ", lambda _: head, svg, count=1))

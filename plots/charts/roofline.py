@@ -15,7 +15,7 @@ from theme import GREY, INK, NARROW, PAPER, SHAPES, SMALL, axis, legend
 from words import clean, digits3, milliseconds, number_of, rate, shorten, times
 
 NAME, QUESTION = "roofline", "How far is each part from the device's limits?"
-WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, LABEL, MOST_BY_ITSELF = 370, 300, 290, 24, 14, 160, 60  # px, numbers of things
+WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, MOST_LABELS, LABEL, MOST_BY_ITSELF = 370, 300, 290, 24, 14, 16, 160, 60  # px, numbers of things
 AWAY = [11, 19, 28, 38, 49, 61, 74, 88, 103]  # px from a point to its label, the nearest first
 
 
@@ -57,7 +57,7 @@ def place(value, ends, length):
 
 
 def labels(limits, points, of_x, of_y, width, taken):
-    """[{text, x, y, and the ends of a line to its point}] of the parts that have a bar: as near to its point as there is room beside
+    """[{text, x, y, and the ends of a line to its point}] of the points with most time: as near to its point as there is room beside
     the other labels, the points, the roofs and what is `taken`; a point without room has none. Places in the axes' units."""
     def back(px, ends, length):
         return ends[0] * (ends[1] / ends[0]) ** (px / length)
@@ -69,21 +69,19 @@ def labels(limits, points, of_x, of_y, width, taken):
     taken = [*taken, *((x - 8, x + 8, y - 8, y + 8) for x, y in at)]
     out = []
 
-    def free(box):
+    def free(box, above):
         left, right, top, bottom = box
         inside = left >= 0 and right <= width and top >= 0 and bottom <= HEIGHT
-        below_roof = all(not top - 3 <= roof(x) <= bottom + 3 for x in (left, (left + right) / 2, right))
-        return inside and below_roof and not any(left < r and l < right and top < b and t < bottom for l, r, t, b in taken)
+        beside_roof = all(bottom + 3 < roof(x) if above else top - 3 > roof(x) for x in (left, (left + right) / 2, right))
+        return inside and beside_roof and not any(left < r and l < right and top < b and t < bottom for l, r, t, b in taken)
 
-    for point, (x, y) in zip(points, at):
-        if point["row"] is None:
-            continue
+    for point, (x, y) in list(zip(points, at))[:MOST_LABELS]:
         wide = text_width(point["label"], SMALL)
         for away, turn in itertools.product(AWAY, range(16)):
             middle, sign = y + away * math.sin(turn * math.pi / 8), math.cos(turn * math.pi / 8)
             left = x + away * sign - (0 if sign > 0.3 else wide if sign < -0.3 else wide / 2)
             box = left, left + wide, middle - 7, middle + 7
-            if free(box):
+            if free(box, y < roof(x)):
                 taken.append(box)
                 end = min(max(x, left), left + wide), min(max(y, middle - 5), middle + 5)
                 out.append({"text": point["label"], "x": back(left, of_x, width), "y": back(HEIGHT - middle, of_y, HEIGHT),

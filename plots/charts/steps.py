@@ -13,7 +13,7 @@ from theme import BAR, DOUBT_INK, GREY, INK
 from words import milliseconds, number_of, shorten
 
 NAME, QUESTION = "steps", "How long did each step take?"
-WIDTH, LEAST_ROW, RUN, MOST_ROWS, MOST_POINTS = 620, 30, 7, 24, 1800  # px and numbers of things; RUN: a run's line of points
+WIDTH, LEAST_ROW, RUN, MOST_ROWS, MOST_POINTS = 620, 30, 7, 24, 1200  # px and numbers of things; RUN: a run's line of points
 KINDS = ["as planned", "disturbed", "failed"]
 COLORS, SHAPES = [BAR, DOUBT_INK, GREY], ["circle", "triangle-up", "square"]
 
