@@ -16,12 +16,14 @@ struct CudaCalls {
   // Why nothing was counted (no driver, another tool holds CUPTI's only place); empty when it was.
   std::string unavailable;
 
-  [[nodiscard]] int64_t kernel_launches() const;
-  [[nodiscard]] int64_t graph_launches() const;
-  // Calls that return only when the device has done something: synchronizations, and copying and freeing that is not
-  // asynchronous.
-  [[nodiscard]] int64_t host_waits() const;
+  // Those of `calls` that launch kernels, that launch graphs, and that return only when the device has done something:
+  // synchronizations, and copying and freeing that is not asynchronous.
+  [[nodiscard]] std::map<std::string, int64_t> kernel_launches() const;
+  [[nodiscard]] std::map<std::string, int64_t> graph_launches() const;
+  [[nodiscard]] std::map<std::string, int64_t> host_waits() const;
 };
+
+int64_t sum(const std::map<std::string, int64_t>& calls);
 
 // Runs `work` and counts the calls of all threads meanwhile. Where CUPTI is not to be had the work runs all the same.
 // One at a time in a process.

@@ -21,7 +21,8 @@ using nlohmann::json;
 namespace {
 
 constexpr std::chrono::milliseconds first_sample{20};
-constexpr double shortest_energy_window_s = 0.5;  // the energy of such a run is right to 20 %
+// The driver counts energy anew every 100 ms or so: over a window of a second the difference is right to 10 %.
+constexpr double shortest_energy_window_s = 1.0;
 
 struct Reason {
   uint64_t bit;
@@ -87,8 +88,8 @@ json to_json(const GpuWatch& watch, int64_t tokens) {
   const bool too_short = watch.seconds < shortest_energy_window_s;
   result["joules_per_token"] = joules && !too_short ? json(*joules / static_cast<double>(tokens)) : json();
   if (joules && too_short) {
-    note("joules_per_token", fmt::format("a window of {:.2f} s is too short for the energy counter, which moves in "
-                                         "steps of up to 100 ms; at least {:g} s are needed",
+    note("joules_per_token", fmt::format("the timed steps took {:.2f} s, too short for the energy counter, which "
+                                         "moves every 100 ms or so; at least {:g} s are needed: more --steps",
                                          watch.seconds, shortest_energy_window_s));
   }
   result["other_processes"] = others ? json(static_cast<int64_t>(*others)) : json();

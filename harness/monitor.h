@@ -24,8 +24,8 @@ struct GpuWatch {
 };
 
 // The record's "monitor" (results/schemas/record.v1.json): least, median and most of each series, energy in joules, and
-// null with a note where there is none; joules per token are null for a window of under half a second, which is too
-// short for a counter that moves in steps of up to 100 ms. tokens: of the window.
+// null with a note where there is none; joules per token are null for a window of under a second, which is too short
+// for a counter that moves every 100 ms or so. tokens: of the window.
 nlohmann::json to_json(const GpuWatch& watch, int64_t tokens);
 
 // "throttled: ..." and "shared: ...", empty for a run that nothing disturbed. Hardware slowdowns and heat count always;

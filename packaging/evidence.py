@@ -88,17 +88,32 @@ def execute(command, limit, cwd, on_line=lambda line: None, stderr=subprocess.ST
 
 
 class Check:
-    def __init__(self, folder, plan, title, machine, passed_s=0.0):
-        self.folder, self.plan, self.title, self.machine = folder, plan, title, machine
+    """A call's folder, and its `seconds`, of which `passed_s` are gone."""
+
+    def __init__(self, folder, seconds, title, machine, passed_s=0.0):
+        self.folder, self.title, self.machine = folder, title, machine
         self.began = time.time() - passed_s
-        self.end = time.monotonic() + plan.seconds - passed_s
-        self.outcomes = []
+        self.end = time.monotonic() + seconds - passed_s
+        self.outcomes, self.next = [], ""
         self.unwritten = set()
         self.log = open(folder / "check.log", "w", encoding="utf-8")
         self.log_room = LARGEST_FILE - 1000
 
     def left(self):
         return max(1.0, self.end - time.monotonic())
+
+    def good(self):
+        return all(outcome.good for outcome in self.outcomes)
+
+    def finish(self, following):
+        """Says what came of it and what to do next, in README.md, too."""
+        self.next = following
+        for outcome in self.outcomes:
+            if not outcome.good:
+                self.say(f"FAILED: {outcome.step}: {outcome.words}")
+        self.say(f"\n{self.folder}: {', '.join(sorted(file.name for file in self.folder.iterdir()))}")
+        self.say(f"next: {following}")
+        self.write_readme()
 
     @contextlib.contextmanager
     def noted(self, place, good):
@@ -154,17 +169,26 @@ class Check:
                  "| step | outcome | s | command |", "|:-----|:--------|--:|:--------|"]
         for o in self.outcomes:
             lines.append(f"| {o.step} | {'ok' if o.good else '**FAILED**'}{': ' if o.words else ''}{cell(o.words)} | "
-                         f"{o.seconds:.0f} | `{cell(o.command)}` |")
-        lines += ["", "- `check.log`: everything that was printed: doctor, every device test's verdict, tables."]
-        for pattern, what in [("*.study.json", "a study's numbers"), ("*.trace.json", "a trace, for `ladder report --with`"),
+                         f"{o.seconds:.0f} | {f'`{cell(o.command)}`' if o.command else ''} |")
+        if self.next:
+            lines += ["", f"Next: {self.next}"]
+        lines += ["", "- `check.log`: everything that was printed."]
+        for pattern, what in [("runs.jsonl", "the record of every single run, one on a line"),
+                              ("*.study.json", "a study's numbers"), ("*.trace.json", "a trace, for `ladder report --with`"),
                               ("*.counters.json", "counters of a step, a document on each line"),
                               ("micro.json", "the model's operations one by one, for `ladder report --with`"),
                               ("*.records.jsonl", "the other files of a study, one on a line: plan, the record of every run, two of "
                                "a disturbed one, traces, counters")]:
             lines += [f"- `{file.name}`: {what}." for file in sorted(self.folder.glob(pattern))]
-        lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records; `ladder verify NAME.study.json` computes "
-                  "it again; `ladder compare` and `ladder history` read it, too."]
+        if any(self.folder.glob("*.study.json")):
+            lines += ["", "`ladder report NAME.study.json --out DIR` draws a study, with its records; `ladder verify NAME.study.json` "
+                      "computes it again; `ladder compare` and `ladder history` read it, too."]
         write_whole(self.folder / "README.md", ("\n".join(lines) + "\n").encode())
+
+
+def last_line(output):
+    """Where a program says why it ended."""
+    return ([line.strip() for line in output.splitlines() if line.strip()] or ["it says nothing"])[-1]
 
 
 def write_whole(path, content):
@@ -194,8 +218,8 @@ def one_line(file, place=None):
 
 
 def collect(check, name, folder):
-    """NAME.study.json, and all other files of the study in NAME.records.jsonl; failed runs' last words into the log. How many
-    runs, in words."""
+    """NAME.study.json, and all other files of the study in NAME.records.jsonl; failed runs' last words into the log. In words: how
+    many runs, and which rungs have no number."""
     text = (folder / "study.json").read_text(encoding="utf-8")
     keep(check.folder / f"{name}.study.json", text)
     lines = [one_line(folder / "plan.json", "plan.json")]
@@ -210,5 +234,12 @@ def collect(check, name, folder):
     keep(check.folder / f"{name}.records.jsonl", "".join(lines))  # now: a trace that is too long must not cost them
     lines += [one_line(file, f"traces/{file.name}") for file in sorted((folder / "traces").glob("*.trace.json"))]
     keep(check.folder / f"{name}.records.jsonl", "".join(lines))
-    plan = json.loads(text)["plan"]
-    return f"{plan['runs_ok']} of {plan['runs_planned']} runs"
+    made = json.loads(text)
+    words = [f"{made['plan']['runs_ok']} of {made['plan']['runs_planned']} runs"]
+    reasons = set()
+    for rung in made["rungs"]:
+        if rung["status"] in ("failed", "unproven", "void"):
+            reason = rung["reason"]  # once, where several rungs have the same
+            words.append(f"{rung['label']}: {rung['status']}" + (f": {reason}" if reason not in reasons else ", for that reason, too"))
+            reasons.add(reason)
+    return words

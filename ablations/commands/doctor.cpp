@@ -65,6 +65,29 @@ const char* counters_text(const harness::Machine& machine) {
   return "not known: no /proc/driver/nvidia/params here, as in some containers; `ladder profile --counters` tells";
 }
 
+const char* status_text(const Rung& rung) {
+  switch (rung.status) {
+    case Rung::Status::planned:
+      return "can be measured";
+    case Rung::Status::not_measured:
+      return "not measured";
+    case Rung::Status::not_applicable:
+      return "not applicable here";
+  }
+  return "";
+}
+
+// Of every ladder that comes with the program.
+Json ladders_json(const harness::Machine& machine) {
+  Json ladders = Json::object();
+  for (const std::string& name : ladder_names()) {
+    for (const Rung& rung : climb(load_ladder(name), machine)) {
+      ladders[name].push_back({{"rung", name_of(rung)}, {"status", status_text(rung)}, {"reason", rung.reason}});
+    }
+  }
+  return ladders;
+}
+
 // Where nobody else measures meanwhile.
 Rates rates_of(const harness::Machine& machine) {
   std::set<model::Device> devices{model::Device::cpu};
@@ -80,7 +103,7 @@ int doctor(bool json, bool peaks) {
   const Json environment = harness::environment();
   const auto notes = harness::disturbances();
   if (json) {
-    Json found{{"environment", environment}, {"notes", notes}};
+    Json found{{"environment", environment}, {"notes", notes}, {"ladders", ladders_json(machine)}};
     if (peaks) found["peaks"] = to_json(rates_of(machine));
     fmt::print("{}\n", harness::ascii_text(found));
     return 0;
@@ -119,10 +142,7 @@ int doctor(bool json, bool peaks) {
     for (const Rung& rung : climb(ladder, machine)) {
       const bool planned = rung.status == Rung::Status::planned;
       const std::string line =
-          fmt::format("  {:<14} {}\n", name_of(rung),
-                      planned                                     ? "can be measured"
-                      : rung.status == Rung::Status::not_measured ? "not measured: " + rung.reason
-                                                                  : "not applicable here: " + rung.reason);
+          fmt::format("  {:<14} {}{}\n", name_of(rung), status_text(rung), planned ? "" : ": " + rung.reason);
       fmt::print("{}", look.painted(planned ? Style::plain : Style::faint, line));
     }
   }

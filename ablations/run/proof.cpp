@@ -1,5 +1,6 @@
 #include "ablations/run/proof.h"
 
+#include "harness/cuda_calls.h"
 #include "model/precision.h"
 
 #include <fmt/format.h>
@@ -36,6 +37,18 @@ const Json* counted_calls(const RunFacts& facts) {
   return calls.is_null() || calls.contains("unavailable") ? nullptr : &calls;
 }
 
+// "2 cudaFree, 1 cudaStreamSynchronize".
+std::string in_words(const std::map<std::string, int64_t>& calls) {
+  std::vector<std::string> words;
+  for (const auto& [name, count] : calls) words.push_back(fmt::format("{} {}", count, name));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+// The same with their names. A record need not have them.
+harness::CudaCalls named_calls(const Json& counted) {
+  return {.calls = counted.value("calls", std::map<std::string, int64_t>()), .unavailable = ""};
+}
+
 Proof device(const Recipe& recipe, const RunFacts& facts) {
   const std::string found = facts.observations.at("parameters_device");
   if (recipe.device == Device::cpu) {
@@ -47,8 +60,9 @@ Proof device(const Recipe& recipe, const RunFacts& facts) {
     return {"device", on_cuda, "parameters on cuda", fmt::format("parameters on {}; waits were not counted", found)};
   }
   const int64_t waits = calls->at("host_waits");
-  return {"device", on_cuda && waits == 0, "parameters on cuda; the host waits for nothing in a step",
-          fmt::format("parameters on {}; {} waits in a step", found, waits)};
+  std::string observed = fmt::format("parameters on {}; {} waits in a step", found, waits);
+  if (waits > 0) observed += ": " + in_words(named_calls(*calls).host_waits());
+  return {"device", on_cuda && waits == 0, "parameters on cuda; the host waits for nothing in a step", observed};
 }
 
 Proof host_memory(const Recipe& recipe, const RunFacts& facts) {
@@ -192,6 +206,13 @@ Proof execution(const Recipe& recipe, const RunFacts& facts) {
     launches_fit = eager ? graphs == 0 && kernels > 0 : graphs == 1 && kernels == 0;
     expected += eager ? "; no graph is launched" : "; it is one graph launch and no other kernel launch";
     observed += fmt::format("; {} kernel launches, {} graph launches", kernels, graphs);
+    if (!launches_fit) {
+      const harness::CudaCalls named = named_calls(*calls);
+      auto launches = named.kernel_launches();
+      launches.merge(named.graph_launches());
+      // Where none is known as a launch, one that should be is among the others.
+      observed += launches.empty() ? "; calls: " + in_words(named.calls) : ": " + in_words(launches);
+    }
   } else if (recipe.device == Device::cuda) {
     observed +=
         "; launches were not counted: " + facts.observations.at("cuda_calls").at("unavailable").get<std::string>();

@@ -61,7 +61,8 @@ def draw(part):
     if not any(known(r) for r in own_rungs(study)):
         if study["device"]["kind"] == "cpu":
             return Missing("`ladder ablate` on a machine with an NVIDIA GPU, whose driver counts its energy")
-        return Missing("`ladder ablate` records it where the GPU's driver counts energy; no run of this study has it")
+        return Missing("`ladder ablate` records it where the GPU's driver counts energy and the timed steps take a second or more; "
+                       "no run of this study has it")
     unit = unit_of(study)
     data = rows(study, unit)
     lines = ["bars: energy of the whole GPU, not of the machine, median over the runs that have it; no interval"]

@@ -116,6 +116,10 @@ def test_doctor(ladder) -> None:
     found = json.loads(ladder("doctor", "--json").stdout)
     assert found["environment"]["gpu"] is None and found["environment"]["cpu"]["logical_cores"] >= 1
     assert isinstance(found["notes"], list)
+    rungs = {rung["rung"]: rung for rung in found["ladders"]["gpt2-cpu"]}
+    assert rungs["start"]["status"] == "can be measured" and not rungs["start"]["reason"]
+    (gpu,) = (rung for rung in found["ladders"]["tiny"] if rung["rung"] == "gpu")
+    assert gpu["status"] == "not applicable here" and "no CUDA device" in gpu["reason"]
 
 
 def test_doctor_measures_what_the_machine_reaches(ladder) -> None:

@@ -65,6 +65,13 @@ def gpu_check(monkeypatch):
 
 
 @pytest.fixture
+def gpu_calls(gpu_check):
+    import gpu_calls as module
+
+    return module
+
+
+@pytest.fixture
 def evidence(gpu_check):
     import evidence as module
 

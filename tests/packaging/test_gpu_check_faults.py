@@ -18,7 +18,8 @@ from conftest import ROOT, script
 
 DOCTOR = json.dumps({"environment": {
     "gpu": None, "no_gpu_reason": "no GPU", "cpu": {"model": "c", "logical_cores": 1}, "git_dirty": False, "git_commit": "g", "torch": "t",
-    "cuda": "c", "driver_cuda": None, "cudnn": None, "kernel": "k", "compiler_flags": "", "compiler": "1"}})
+    "cuda": "c", "driver_cuda": None, "cudnn": None, "kernel": "k", "compiler_flags": "", "compiler": "1"},
+    "ladders": {"tiny": [{"rung": "start", "status": "can be measured"}]}})
 
 
 @contextlib.contextmanager
@@ -46,14 +47,14 @@ def full_disk():
 
 @pytest.fixture
 def started(tmp_path):
-    """Starts gpu-check with one step in a folder "out", with a program `ladder` that does as told."""
+    """Starts a call of gpu-check with one step in a folder "out", with a program `ladder` that does as told."""
     processes = []
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # what is left fails at the end
 
-    def start(ladder, *arguments, stdout=subprocess.PIPE):
+    def start(ladder, stdout=subprocess.PIPE):
         script(tmp_path / "bin" / "ladder", f"case \"$*\" in *--json*) echo '{DOCTOR}'; exit;; esac\n{ladder}")
         processes.append(subprocess.Popen(
-            [sys.executable, ROOT / "packaging" / "gpu_check.py", "--cpu", "--only", "doctor", *arguments, "out"], cwd=tmp_path,
+            [sys.executable, ROOT / "packaging" / "gpu_check.py", "leave-one-out", "--cpu", "out"], cwd=tmp_path,
             env={**environment, "LADDER_HOME": str(tmp_path)}, stdout=stdout, stderr=subprocess.PIPE, text=True))
         return processes[-1]
 
@@ -63,8 +64,8 @@ def started(tmp_path):
         process.communicate()
 
 
-def test_a_program_is_ended_where_nobody_reads_and_the_disk_is_full(gpu_check, tmp_path) -> None:
-    check = gpu_check.Check(tmp_path, gpu_check.QUICK, "A check", "a machine")
+def test_a_program_is_ended_where_nobody_reads_and_the_disk_is_full(evidence, tmp_path) -> None:
+    check = evidence.Check(tmp_path, 600, "A check", "a machine")
     check.log = open("/dev/full", "w", encoding="utf-8")
     with nobody_reads(), check.step("b16", "ladder ablate"):
         status, output = check.run(["sh", "-c", "echo $$; echo again; exec sleep 1000"], "sleep", 3, tmp_path)
@@ -91,8 +92,8 @@ def test_a_program_outlives_neither_its_reader_nor_its_output(evidence, tmp_path
     assert time.monotonic() - begin < 300 and not evidence.running
 
 
-def test_what_was_kept_stays_where_the_disk_is_full(gpu_check, evidence, tmp_path) -> None:
-    check = gpu_check.Check(tmp_path, gpu_check.QUICK, "A check", "a machine")
+def test_what_was_kept_stays_where_the_disk_is_full(evidence, tmp_path) -> None:
+    check = evidence.Check(tmp_path, 600, "A check", "a machine")
     evidence.keep(tmp_path / "b16.records.jsonl", "whole\n")
     with full_disk(), check.step("b16", "ladder ablate"):
         evidence.keep(tmp_path / "b16.records.jsonl", "x" * 5000)
@@ -126,7 +127,7 @@ def test_what_ends_a_session_is_an_interrupt(started, tmp_path, number) -> None:
         check.send_signal(number)  # a shell sends it, and then the kernel
     check.communicate(timeout=600)
     assert check.returncode == 130 and (tmp_path / "ended").exists()  # it waited for its program
-    assert "| doctor | **FAILED**: interrupted | " in (tmp_path / "out" / "README.md").read_text()
+    assert "| leave-one-out | **FAILED**: interrupted | " in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_nohup_is_heeded(tmp_path, started) -> None:
@@ -150,19 +151,23 @@ def exit_status_and_words(tmp_path, *arguments):
 
 def test_exit_status_2_is_wrong_usage_only(tmp_path) -> None:
     ladder = tmp_path / "bin" / "ladder"
-    status, words = exit_status_and_words(tmp_path, "--cpu")
+    status, words = exit_status_and_words(tmp_path, "smoke", "--cpu")
     assert status == 3 and words.startswith("gpu-check: ladder doctor cannot start: ") and "bin/ladder" in words
     script(ladder, "kill -SEGV $$")
-    status, words = exit_status_and_words(tmp_path, "--cpu")
+    status, words = exit_status_and_words(tmp_path, "smoke", "--cpu")
     assert status == 3 and words.startswith("gpu-check: ladder doctor: ended by SIGSEGV")
     for output in ("not JSON", "{}"):
         script(ladder, f"echo '{output}'")
-        status, words = exit_status_and_words(tmp_path, "--cpu")
-        assert status == 3 and words == "gpu-check: ladder doctor --json does not print the environment\n"
+        status, words = exit_status_and_words(tmp_path, "smoke", "--cpu")
+        assert status == 3 and words == "gpu-check: ladder doctor --json does not print the environment and the ladders\n"
+    script(ladder, f"echo '{DOCTOR.replace('can be measured', 'not applicable here')}'")
+    status, words = exit_status_and_words(tmp_path, "smoke", "--cpu")
+    assert status == 3 and words == "gpu-check: no rung of ladder tiny can be measured here: `ladder doctor` says why\n"
     script(ladder, f"echo '{DOCTOR}'")
-    assert exit_status_and_words(tmp_path, "--cpu", "bin") == (2, "gpu-check: bin is there and not an empty folder; name another one\n")
+    assert exit_status_and_words(tmp_path, "smoke", "--cpu", "bin") == (
+        2, "gpu-check: bin is there and not an empty folder; name another one\n")
     assert exit_status_and_words(tmp_path, "--nonsense")[0] == 2
-    status, words = exit_status_and_words(tmp_path, "--cpu", "bin/ladder/out")  # as a disk that refuses
+    status, words = exit_status_and_words(tmp_path, "smoke", "--cpu", "bin/ladder/out")  # as a disk that refuses
     assert status == 1 and words.startswith("gpu-check: [Errno 20] Not a directory")
     status, words = exit_status_and_words(tmp_path, "--help")
-    assert status == 0 and "3 no CUDA device or `ladder doctor` does not work here, 130 interrupted" in words
+    assert status == 0 and "3 no CUDA device or\n`ladder doctor` does not work here, 130 interrupted" in words

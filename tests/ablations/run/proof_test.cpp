@@ -204,6 +204,29 @@ TEST(Proof, AStepOnAGpuWaitsForNothing) {
   EXPECT_FALSE(passes({}, on_cuda(1400, 0, 0, 500), "device"));
 }
 
+TEST(Proof, CallsThatShouldNotBeAreNamed) {
+  const auto observed = [](const Recipe& recipe, const RunFacts& run, const std::string& field) {
+    const Proof proof = proof_of(prove(recipe, run), field);
+    EXPECT_FALSE(proof.passed) << field;
+    return proof.observed;
+  };
+  const Recipe eager{.device = Device::cuda}, graph{.device = Device::cuda, .execution = Execution::graph};
+  RunFacts run = on_cuda(7, 1, 3, 0);
+  run.observations["cuda_calls"]["calls"] = {{"cudaStreamSynchronize", 2}, {"cudaFree", 1},
+                                             {"cudaMemcpyAsync", 9},       {"cudaLaunchKernel", 4},
+                                             {"cuLaunchKernelEx", 3},      {"cudaGraphLaunch", 1}};
+  EXPECT_EQ(observed(eager, run, "device"),
+            "parameters on cuda:0; 3 waits in a step: 1 cudaFree, 2 cudaStreamSynchronize");
+  const std::string launches = observed(graph, run, "execution");
+  EXPECT_TRUE(
+      launches.ends_with("; 7 kernel launches, 1 graph launches: 3 cuLaunchKernelEx, 1 cudaGraphLaunch, 4 "
+                         "cudaLaunchKernel"))
+      << launches;
+  run = on_cuda(0, 0, 0, 500);  // a launch by a name that is not known as one
+  run.observations["cuda_calls"]["calls"] = {{"cudaStartKernel", 1400}};
+  EXPECT_TRUE(observed(eager, run, "execution").ends_with("; calls: 1400 cudaStartKernel"));
+}
+
 TEST(Proof, AGraphIsOneLaunchAndNothingElse) {
   const Recipe eager{.device = Device::cuda};
   const Recipe graph{.device = Device::cuda, .execution = Execution::graph};
@@ -353,24 +376,47 @@ TEST(Precision, IsReadOffTheError) {
   EXPECT_EQ(precision_of(2.9e-3), "bfloat16");
   EXPECT_EQ(precision_of(0.5), "wrong");
   EXPECT_EQ(precision_of(std::nan("")), "wrong");
-  // Against products of factors that were really rounded.
+  // Against products of factors that were really rounded, at both sizes at which it is asked.
   at::manual_seed(5);
-  const at::Tensor a = at::randn({512, 512}), b = at::randn({512, 512});
-  const at::Tensor exact = at::matmul(a.to(at::kDouble), b.to(at::kDouble));
-  const auto error = [&](at::ScalarType type) {
-    const at::Tensor product = at::matmul(a.to(type).to(at::kDouble), b.to(type).to(at::kDouble));
-    return ((product - exact).norm() / exact.norm()).item<double>();
-  };
-  EXPECT_EQ(precision_of(error(at::kBFloat16)), "bfloat16");
-  EXPECT_EQ(precision_of(error(at::kHalf)), "tf32 or float16");
-  // A tensor core may cut float32 off to TF32's 10 bits of mantissa instead of rounding it.
-  const auto cut_off = [](const at::Tensor& x) {
-    return x.view(at::kInt).bitwise_and(~((1 << 13) - 1)).view(at::kFloat).to(at::kDouble);
-  };
-  const at::Tensor product = at::matmul(cut_off(a), cut_off(b));
-  const double cut_off_error = ((product - exact).norm() / exact.norm()).item<double>();
-  EXPECT_NEAR(cut_off_error, 7.7e-4, 1e-5);
-  EXPECT_EQ(precision_of(cut_off_error), "tf32 or float16");
+  for (const int64_t terms : {512, 2048}) {
+    const at::Tensor a = at::randn({128, terms}), b = at::randn({terms, 512});
+    const at::Tensor exact = at::matmul(a.to(at::kDouble), b.to(at::kDouble));
+    const auto error = [&](const at::Tensor& product) {
+      return ((product.to(at::kDouble) - exact).norm() / exact.norm()).item<double>();
+    };
+    const auto product = [&](const auto& reduced) {
+      return at::matmul(reduced(a).to(at::kDouble), reduced(b).to(at::kDouble));
+    };
+    const auto rounded = [&](at::ScalarType type) { return product([&](const at::Tensor& x) { return x.to(type); }); };
+    // A tensor core may cut float32 off to the upper bits of its mantissa instead of rounding it.
+    const auto cut_off = [&](int bits) {
+      return product([&](const at::Tensor& x) {
+        return x.view(at::kInt).bitwise_and(~((1 << (23 - bits)) - 1)).view(at::kFloat);
+      });
+    };
+    at::Tensor chain = at::zeros({128, 512});  // one sum after the other, in float32
+    for (int64_t k = 0; k < terms; ++k) chain.add_(at::outer(a.select(1, k), b.select(0, k)));
+    struct Case {
+      at::Tensor product;
+      const char* precision;
+      double error;
+    };
+    const Case cases[] = {{chain, "float32", terms == 512 ? 4.1e-7 : 8.1e-7},
+                          {rounded(at::kHalf), "tf32 or float16", 2.9e-4},
+                          {rounded(at::kHalf).to(at::kHalf), "tf32 or float16", 3.6e-4},
+                          {cut_off(10), "tf32 or float16", 7.7e-4},
+                          {rounded(at::kBFloat16), "bfloat16", 2.4e-3},
+                          {rounded(at::kBFloat16).to(at::kBFloat16), "bfloat16", 2.9e-3},
+                          {cut_off(7), "bfloat16", 6.2e-3},
+                          {rounded(at::kFloat8_e4m3fn), "wrong", 3.7e-2}};
+    for (const Case& each : cases) {
+      const double found = error(each.product);
+      EXPECT_NEAR(found, each.error, 0.05 * each.error) << terms;
+      for (const double factor : {1 / 1.7, 1.0, 1.7}) {  // so much room
+        EXPECT_EQ(precision_of(found * factor), each.precision) << terms << " " << found * factor;
+      }
+    }
+  }
 }
 
 }  // namespace
