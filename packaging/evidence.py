@@ -5,6 +5,7 @@ itself; none is larger than may be kept.
 import contextlib
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -187,8 +188,9 @@ class Check:
 
 
 def last_line(output):
-    """Where a program says why it ended."""
-    return ([line.strip() for line in output.splitlines() if line.strip()] or ["it says nothing"])[-1]
+    """Where a program says why it ended: "ladder run: ..."; what it had yet to print may come after that."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it says nothing"]
+    return next((line for line in reversed(lines) if re.match(r"(ladder|micro)( \w+)?: ", line)), lines[-1])
 
 
 def write_whole(path, content):

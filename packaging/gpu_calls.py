@@ -55,7 +55,8 @@ class Plan(NamedTuple):
     run_limit_s: float       # a single run that takes longer hangs
     profile_s: float         # for each profile
     ladder: str
-    size: str                # of single runs
+    size: str                # of single runs, traces and counters
+    steps: str               # of single runs and traces; counters count a step for each pass
     studies: dict
     counted: tuple           # rungs whose counters `tests` reads
     micro: str               # arguments of the micro benchmarks
@@ -65,7 +66,8 @@ class Plan(NamedTuple):
 # freedom, factor 4.3; a fourth, 3.2. What the time does not allow is not made, and said. max-autotune compiles for
 # minutes: it is left to `ladder ablate --with-peer pytorch`. PyTorch runs beside fused_adamw: the two rungs after it do what
 # PyTorch by itself does not.
-ON_GPU = Plan(seconds=520, smoke_seconds=170, run_limit_s=45, profile_s=30, ladder="gpt2", size="--warmup 5 --steps 5", studies={
+ON_GPU = Plan(seconds=520, smoke_seconds=170, run_limit_s=45, profile_s=30, ladder="gpt2", size="--warmup 5", steps="--steps 5",
+              studies={
     "b16": Study("-B {B} --repeats 4 --warmup 6 --steps 30 --explain", traces_s=110,  # nine traces of 12 s
                  profiles=("--trace --roofline --rung {last} -B {B} --warmup 5 --steps 3",)),
     "b64": Study("-B {B} --repeats 4 --warmup 4 --steps 16", most_B=64, run_s=35),
@@ -75,7 +77,8 @@ ON_GPU = Plan(seconds=520, smoke_seconds=170, run_limit_s=45, profile_s=30, ladd
                    "--peer-modes eager,compile,cuda-graphs", run_s=60, run_limit_s=240),
 }, counted=("{first}", "graph", "{last}"), micro="--benchmark_filter=/cuda --benchmark_min_time=0.05")
 # For trying the calls out, with time for slow and busy machines.
-ON_CPU = Plan(seconds=700, smoke_seconds=700, run_limit_s=300, profile_s=120, ladder="tiny", size="-T 8 --warmup 4 --steps 3", studies={
+ON_CPU = Plan(seconds=700, smoke_seconds=700, run_limit_s=300, profile_s=120, ladder="tiny", size="-T 8 --warmup 4", steps="--steps 3",
+              studies={
     "b16": Study("-B {B} -T 8 --repeats 1 --explain", run_limit_s=300, traces_s=60, profiles=("--trace --rung {last} -B {B} -T 8",)),
     "b64": Study("-B {B} -T 8 --repeats 1", most_B=64, run_limit_s=300),
     "leave-one-out": Study("-B {B} -T 8 --repeats 1 --mode leave-one-out", run_limit_s=300),
@@ -108,6 +111,11 @@ class Setting(NamedTuple):
 
     def filled_in(self, arguments, most_B=16):
         return arguments.format(B=self.batch(most_B), first=self.rungs[0], last=self.rungs[-1])
+
+    def profile(self, kind, rung):
+        """Arguments of `ladder profile`."""
+        steps = f" {self.plan.steps}" if kind == "--trace" else ""
+        return f"{kind} --ladder {self.plan.ladder} --rung {rung} -B {self.batch(16)} {self.plan.size}{steps}"
 
     def batch_note(self, most):
         B = self.batch(most)
@@ -155,7 +163,7 @@ def cause(record, status, limit, output):
 
 def rung_once(check, here, rung, cwd):
     file, B = cwd / f"{rung}.json", here.batch(16)
-    shown = f"ladder run --ladder {here.plan.ladder} --rung {rung} -B {B} {here.plan.size} --record {file.name}"
+    shown = f"ladder run --ladder {here.plan.ladder} --rung {rung} -B {B} {here.plan.size} {here.plan.steps} --record {file.name}"
     with check.step(rung, shown) as words:
         limit = min(here.plan.run_limit_s, check.left())
         status, output = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:]], shown, limit, cwd)
@@ -180,7 +188,7 @@ def rung_once(check, here, rung, cwd):
 def smoke(check, here, cwd):
     doctor(check, cwd)
     replayed = "graph" if "graph" in here.rungs else here.rungs[-1]
-    profiles = [f"{kind} --ladder {here.plan.ladder} --rung {replayed} -B {here.batch(16)} {here.plan.size}" for kind in PROFILED]
+    profiles = [here.profile(kind, replayed) for kind in PROFILED]
     parts = [*here.rungs, *profiles]
     for number, part in enumerate(parts):
         if check.left() < LEAST_S:
@@ -258,8 +266,7 @@ def tests(check, here, cwd):
     doctor(check, cwd, peaks=True)
     device_tests(check, check.left() - here.plan.profile_s * len(here.plan.counted), cwd, here.gpu is not None)
     for rung in here.plan.counted:
-        profile(check, f"--counters --ladder {here.plan.ladder} --rung {here.filled_in(rung)} -B {here.batch(16)} {here.plan.size}",
-                min(here.plan.profile_s, check.left()), None, cwd)
+        profile(check, here.profile("--counters", here.filled_in(rung)), min(here.plan.profile_s, check.left()), None, cwd)
     return "" if check.good() else "gpu-check b16, which does not depend on what failed here; read check.log meanwhile"
 
 

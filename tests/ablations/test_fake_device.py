@@ -416,6 +416,18 @@ def test_gpu_checks_studies_are_ones_that_the_program_plans(ladder, device, gpu_
         assert bool(peers) == (name == "peers"), name
 
 
+def test_gpu_checks_profiles_are_ones_that_the_program_makes(ladder, device, gpu_calls, tmp_path) -> None:
+    plan = gpu_calls.ON_GPU
+    setting = gpu_calls.Setting(plan, GPT2, None)
+    singles = [setting.profile(kind, "graph") for kind in gpu_calls.PROFILED]
+    for arguments in [f"--ladder {plan.ladder} {setting.filled_in(plan.studies['b16'].profiles[0])}", *singles]:
+        counters = "--counters" in arguments
+        done = ladder("profile", *arguments.split(), "--model", "tiny", "-T", "16", "--out",
+                      tmp_path / ("counters.json" if counters else "trace"), variables=device)
+        assert done.returncode == (3 if counters else 0), (arguments, done.stderr)  # this device counts nothing
+    assert len(list((tmp_path / "trace").glob("*.trace.json"))) == 2
+
+
 def test_smoke_stops_at_the_first_rung_with_its_cause(environment, device, tmp_path) -> None:
     """On a device that computes nothing no product has an error that is one."""
     home = tmp_path / "home"
