@@ -57,8 +57,8 @@ Json fingerprint(const model::Recipe& recipe, bool with_autocast) {
   } else {
     multiply();
   }
-  // On the CPU, wherever the product was made: a device that computes nothing shall not agree with itself. Some rows are
-  // enough: each has hundreds of entries.
+  // On the CPU, wherever the product was made: a device that computes nothing shall not agree with itself. Some rows
+  // are enough: each has hundreds of entries.
   constexpr int64_t rows = 128;
   const Tensor exact = at::matmul(on_cpu[0].narrow(0, 0, rows).to(at::kDouble), on_cpu[1].to(at::kDouble));
   const Tensor made = product.narrow(0, 0, rows).to(at::kCPU, at::kDouble);
