@@ -37,8 +37,8 @@ def cut(text, width, size, bold=False):
     """As much of a text as the width has room for, an ellipsis at its end where that is not all."""
     text = clean(text)
     while text_width(text, size, bold) > width and len(text) > 1:
-        over = text_width(text, size, bold) - width
-        text = shorten(text.removesuffix("…"), max(min(len(text) - 1, len(text) - int(over / size)), 1))
+        over, shown = text_width(text, size, bold) - width, text.removesuffix("…")
+        text = shorten(shown, max(len(shown) - max(int(over / size), 1), 1))
     return text
 
 

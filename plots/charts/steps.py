@@ -50,7 +50,7 @@ def rows(part, rungs):
     study, out, points, medians, timed = part["study"], [], [], [], 0
     number = {run["id"]: run["median_ms"] for run in study["runs"]}
     runs = {rung["index"]: [r for r in part["runs"] if r["rung"] == rung["index"] and r["step_ms"]] for rung in rungs}
-    most = max(12, MOST_POINTS // max(sum(map(len, runs.values())), 1))
+    most = max(8, MOST_POINTS // max(sum(map(len, runs.values())), 1))
     for position, rung in enumerate(rungs):
         d = row(study, rung, position, ms=None, text="", runs=len(runs[rung["index"]]))
         out.append(d)
