@@ -38,7 +38,7 @@ std::string text_cell(const std::string& text) {
     shown += (begin == 0 ? "" : "\n") + files::printable(text.substr(begin, end - begin));
     begin = end + 1;
   }
-  if (shown.find_first_of("=+-@") == 0) shown.insert(0, 1, '\'');
+  if (shown.find_first_of("=+-@") == 0) shown.insert(0, 1, ' ');
   if (shown.find_first_of(",\"\n") == std::string::npos) return shown;
   std::string quoted = "\"";
   for (const char c : shown) quoted += c == '"' ? "\"\"" : std::string(1, c);
@@ -69,6 +69,13 @@ class Table {
   std::string text_;
 };
 
+// A rung's label without the "+ " by which a ladder shows that it adds to others.
+Json label_of(const Json& rung) {
+  const Json label = at(rung, {"label"});
+  if (!label.is_string() || !label.get_ref<const std::string&>().starts_with("+ ")) return label;
+  return label.get_ref<const std::string&>().substr(2);
+}
+
 // A size of the rung's step, or of the study's.
 Json size_of(const Json& study, const Json& rung, const char* field) {
   const Json own = at(rung, {"workload", field});
@@ -81,7 +88,7 @@ Row rung_row(const Json& source, const Json& study, const Json& rung) {
           {"index", at(rung, {"index"})},
           {"optimization", at(rung, {"optimization"})},
           {"title", at(rung, {"title"})},
-          {"label", at(rung, {"label"})},
+          {"label", label_of(rung)},
           {"peer", at(rung, {"peer"})},
           {"status", at(rung, {"status"})},
           {"reason", at(rung, {"reason"})},
@@ -127,7 +134,7 @@ Row step_row(const Json& source, const Json& run, const Json& rung, size_t step)
   return {{"study", source},
           {"run", at(run, {"id"})},
           {"rung", at(run, {"rung"})},
-          {"label", at(rung, {"label"})},
+          {"label", label_of(rung)},
           {"repeat", at(run, {"repeat"})},
           {"position", at(run, {"position"})},
           {"step", step + 1},

@@ -1,7 +1,7 @@
 // A report's numbers for other programs: two tables as CSV (RFC 4180, UTF-8), and the runs in Google Benchmark's JSON
-// form, for its compare.py and for CI plug-ins. The surprising thing: a text that a spreadsheet would take for a
-// formula, as the label "+ bf16 autocast", has a single quote before it; "optimization" and "title" carry the name
-// without the plus.
+// form, for its compare.py and for CI plug-ins. No cell of CSV is a formula to a spreadsheet: "label" stands there
+// without the ladder's "+ ", and a text that begins with =, +, - or @ all the same, as a hostile title may, has a space
+// before it.
 #pragma once
 
 #include "harness/json_file.h"

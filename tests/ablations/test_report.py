@@ -385,7 +385,7 @@ def test_two_hundred_rungs_with_names_of_any_length(report, stored, study) -> No
     check(read_json(folder / "report.json"))
     table = rows(folder / "rungs.csv")
     assert [row["title"] for row in table] == [f"{title} {index}" for index in range(200)]
-    assert [row["label"] for row in table] == [f"'+ {title} {index}" for index in range(200)]
+    assert [row["label"] for row in table] == [f"{title} {index}" for index in range(200)]
 
 
 def test_in_google_benchmarks_form(measured, tmp_path) -> None:
