@@ -3,10 +3,28 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace files {
 namespace {
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return text;
+}
+
+// "--reps" of "--repeats", "--batch-size" of "--batch": the first three letters are the same, and the other letters of
+// the shorter name are in the longer one, in this order.
+bool is_short_for(std::string_view a, std::string_view b) {
+  a.remove_prefix(std::min(a.find_first_not_of('-'), a.size()));
+  b.remove_prefix(std::min(b.find_first_not_of('-'), b.size()));
+  if (a.size() > b.size()) std::swap(a, b);
+  if (a.size() < 3 || a.substr(0, 3) != b.substr(0, 3)) return false;
+  size_t found = 0;
+  for (const char c : b) found += found < a.size() && a[found] == c ? 1 : 0;
+  return found == a.size();
+}
 
 // Letters to insert, delete or replace (Levenshtein).
 size_t distance(std::string_view a, std::string_view b) {
@@ -25,14 +43,16 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names) {
-  std::vector<std::pair<size_t, std::string>> ranked;
+  std::vector<std::tuple<size_t, bool, std::string>> ranked;  // letters, not an abbreviation, name
   for (const std::string& candidate : names) {
-    const size_t letters = distance(name, candidate);
-    if (letters <= std::max<size_t>(3, name.size() / 3)) ranked.emplace_back(letters, candidate);
+    const std::string typed = lower_case(name), known = lower_case(candidate);
+    const bool is_short = is_short_for(typed, known);
+    const size_t letters = is_short ? std::min<size_t>(distance(typed, known), 2) : distance(typed, known);
+    if (letters <= std::max<size_t>(3, name.size() / 3)) ranked.emplace_back(letters, !is_short, candidate);
   }
   std::ranges::sort(ranked);
   std::vector<std::string> result;
-  for (size_t i = 0; i < std::min<size_t>(ranked.size(), 5); ++i) result.push_back(ranked[i].second);
+  for (size_t i = 0; i < std::min<size_t>(ranked.size(), 5); ++i) result.push_back(std::get<std::string>(ranked[i]));
   return result;
 }
 

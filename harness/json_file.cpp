@@ -140,7 +140,10 @@ void check_schema(const Json& document, std::string_view kind, const std::string
     throw std::invalid_argument(fmt::format("{}: not a {}: \"kind\" is {}, \"{}\" is expected", where, kind,
                                             document.is_object() ? shown(found_kind) : "absent", kind));
   }
-  if (const Json version = document.value("schema_version", Json()); version != 1) {
+  if (!document.contains("schema_version")) {
+    throw std::invalid_argument(fmt::format("{}: \"schema_version\" is missing; this program reads version 1", where));
+  }
+  if (const Json& version = document.at("schema_version"); version != 1) {
     throw std::invalid_argument(
         fmt::format("{}: \"schema_version\" is {}; this program reads version 1", where, shown(version)));
   }

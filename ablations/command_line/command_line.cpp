@@ -2,6 +2,7 @@
 
 #include "ablations/command_line/command.h"
 #include "ablations/command_line/help.h"
+#include "ablations/plan/ladder.h"
 #include "files/files.h"
 #include "files/nearest.h"
 #include "files/printable.h"
@@ -11,6 +12,7 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 namespace ablations {
@@ -21,14 +23,42 @@ std::string or_similar(const std::string& what, const std::string& name, const s
   return similar.empty() ? what : fmt::format("{}; did you mean {}?", what, similar.front());
 }
 
+std::vector<std::string> names_of(const auto& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, ignored] : map) names.push_back(name);
+  return names;
+}
+
+// What somebody meant by a word that no argument takes: a ladder's name without its flag, or a rung's. Empty: not
+// known.
+std::string meant_by(const std::string& word, const Command& command) {
+  std::map<std::string, const char*> flags;
+  if (command.get_option_no_throw("--rung") != nullptr && command.get_option_no_throw("--sweep") == nullptr) {
+    for (const std::string& name : rung_names()) flags[name] = "--rung";
+  }
+  if (command.get_option_no_throw("--ladder") != nullptr) {
+    for (const std::string& name : ladder_names()) flags[name] = "--ladder";
+  }
+  const std::vector<std::string> similar = files::nearest(word, names_of(flags));
+  return similar.empty() ? "" : fmt::format("{} {}", flags.at(similar.front()), similar.front());
+}
+
+// The same of a word in a command's place.
+std::string fault_of_command(const CommandLine& line, const std::string& word) {
+  const std::string what = "there is no command " + files::in_quotes(word);
+  std::map<std::string, std::string> meant{{"version", "--version"}};
+  for (const std::string& name : ladder_names()) meant[name] = "ablate --ladder " + name;
+  for (const Command* known : line.commands()) meant[known->words.name] = known->words.name;
+  const std::vector<std::string> similar = files::nearest(word, names_of(meant));
+  return similar.empty() ? what : fmt::format("{}; did you mean {}?", what, meant.at(similar.front()));
+}
+
 // What is wrong with the arguments, in one line.
 std::string fault_of(const CommandLine& line, const Command* command, const std::vector<std::string>& arguments,
                      const CLI::ParseError& error) {
   if (command == nullptr) {
     if (arguments.empty() || arguments.front().starts_with('-')) return error.what();
-    std::vector<std::string> names;
-    for (const Command* known : line.commands()) names.push_back(known->words.name);
-    return or_similar("there is no command " + files::in_quotes(arguments.front()), arguments.front(), names);
+    return fault_of_command(line, arguments.front());
   }
   std::vector<std::string> flags;
   for (const CLI::Option* option : command->get_options()) {
@@ -49,6 +79,14 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
       return fmt::format("{} takes no value", flag);
     }
   }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    const std::vector<std::string> extra = line.app.remaining(true);
+    if (!extra.empty() && !extra.front().starts_with('-')) {
+      const std::string meant = meant_by(extra.front(), *command);
+      return fmt::format("{} takes no argument {}{}", command->words.name, files::in_quotes(extra.front()),
+                         meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+    }
+  }
   return error.what();
 }
 
@@ -66,7 +104,7 @@ CommandLine::CommandLine()
                         {"ladder ablate --ladder tiny", "The whole way in seconds, on a two-layer model."},
                         {"ladder ablate", "The ladder that fits this machine: a table, a report, charts."}}}) {
   app.require_subcommand(1);
-  app.set_version_flag("--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),
+  app.set_version_flag("-v,--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),
                        "the program's and PyTorch's version");
   app.get_version_ptr()->group(app.get_help_ptr()->get_group());
   add_measuring_commands(*this);
@@ -83,6 +121,10 @@ CommandLine::CommandLine()
 
 int run_command_line(int argc, char** argv) {
   CommandLine line;
+  if (argc == 1) {  // an empty variable in a script must not pass for a command that ended well
+    fmt::print("{}", short_help(line, standard_output()));
+    return 2;
+  }
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -122,7 +122,7 @@ std::string bash_completion(const CommandLine& line) {
     text += branch(*command);
   }
   return text +
-         fmt::format("    '') values='{}' flags='--help --version' kind='argument' ;;\n", fmt::join(names, " ")) +
+         fmt::format("    '') values='{}' flags='-h --help -v --version' kind='argument' ;;\n", fmt::join(names, " ")) +
          script_end;
 }
 

@@ -212,6 +212,13 @@ std::string help_text(const CommandLine& line, const Command& command, const Loo
                     "docs/report.md says how to read a report.");
 }
 
+std::string short_help(const CommandLine& line, const Look& look) {
+  std::string text = look.painted(Style::strong, wrapped("ladder: " + line.app.words.summary, "  "));
+  text += "\n" + look.painted(Style::strong, "Usage: ") + usage(line.app) + "\n" + examples_text(line.app, look);
+  for (const Section& section : sections_of(line)) text += section_text(section, look);
+  return text + "\n" + wrapped("`ladder --help` says more, `ladder COMMAND --help` all about a command.");
+}
+
 std::string help_markdown(const CommandLine& line) {
   std::string text =
       "# The commands of `ladder`\n\n"

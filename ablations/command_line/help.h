@@ -12,6 +12,9 @@ namespace ablations {
 // At most 80 columns wide. Of a command, or, for line.app, of the program.
 std::string help_text(const CommandLine& line, const Command& command, const Look& look = {});
 
+// What `ladder` alone prints: how to begin, and the commands.
+std::string short_help(const CommandLine& line, const Look& look = {});
+
 // docs/cli.md.
 std::string help_markdown(const CommandLine& line);
 

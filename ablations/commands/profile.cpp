@@ -39,14 +39,6 @@ using harness::Json;
 
 namespace {
 
-std::string title_of(const ProfileFlags& flags) {
-  if (flags.run.rung.empty()) return flags.run.recipe.empty() ? "the plain recipe" : flags.run.recipe;
-  for (const Rung& rung : climb(load_ladder(chosen_ladder(flags.run.ladder)), harness::this_machine())) {
-    if (name_of(rung) == flags.run.rung) return label_of(rung);
-  }
-  return flags.run.rung;
-}
-
 void write_files(const fs::path& folder, const std::string& name, const TracedRun& traced) {
   fs::create_directories(folder);
   harness::write_json(folder / (name + ".trace.json"), traced.document, "trace");
@@ -55,10 +47,15 @@ void write_files(const fs::path& folder, const std::string& name, const TracedRu
 
 // What is traced: its name in files, its title in tables.
 std::pair<std::string, std::string> named(const ProfileFlags& flags) {
-  if (flags.run.plan.empty()) return {flags.run.rung.empty() ? "recipe" : flags.run.rung, title_of(flags)};
-  const Plan plan = plan_from_json(harness::read_json(flags.run.plan, "plan"), flags.run.plan);
-  const Rung& rung = plan.rungs[planned_run(plan, flags.run).rung];
-  return {name_of(rung), label_of(rung)};
+  const auto both_of = [](const Rung& rung) { return std::pair(name_of(rung), label_of(rung)); };
+  if (!flags.run.plan.empty()) {
+    const Plan plan = plan_from_json(harness::read_json(flags.run.plan, "plan"), flags.run.plan);
+    return both_of(plan.rungs[planned_run(plan, flags.run).rung]);
+  }
+  if (flags.run.rung.empty()) return {"recipe", flags.run.recipe.empty() ? "the plain recipe" : flags.run.recipe};
+  const Ladder ladder = load_ladder(chosen_ladder(flags.run.ladder));
+  const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
+  return both_of(rungs[find_rung(rungs, flags.run.rung, "--rung", ladder.name)]);
 }
 
 Occupied occupied_by(const ProfileFlags& flags, model::Device device) {

@@ -142,8 +142,11 @@ std::vector<Rung> one_at_a_time(const Ladder& ladder, const Rung& base, const st
 }
 
 std::vector<Rung> factorial(const Ladder& ladder, const Rung& base, const std::vector<std::string>& candidates,
-                            const std::vector<std::string>& asked, const Machine& machine) {
-  for (const std::string& factor : asked) {
+                            std::vector<std::string> asked, const Machine& machine) {
+  for (std::string& factor : asked) {
+    for (const std::string& name : candidates) {
+      if (is_meant(factor, name, find_optimization(name)->title)) factor = name;
+    }
     if (std::ranges::find(candidates, factor) == candidates.end()) {
       refuse(fmt::format("--factors {}: ladder {} has here {}", factor, ladder.name, fmt::join(candidates, ", ")));
     }
@@ -197,9 +200,9 @@ std::vector<Rung> sweep(const Ladder& ladder, const std::vector<Rung>& ladder_ru
     if (design.rungs.empty() && rung.status == Rung::Status::planned) chosen = {rung};
   }
   for (const std::string& name : design.rungs) {
-    if (std::ranges::find(seen, name) != seen.end()) refuse(fmt::format("--rung {}: it stands twice", name));
-    seen.push_back(name);
     Rung rung = ladder_rungs[find_rung(ladder_rungs, name, "--rung", ladder.name)];
+    if (std::ranges::find(seen, name_of(rung)) != seen.end()) refuse(fmt::format("--rung {}: it stands twice", name));
+    seen.push_back(name_of(rung));
     rung.status = Rung::Status::planned;  // also where it comes before the ladder's reference
     rung.reason.clear();
     chosen.push_back(rung);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <sstream>
+
 namespace ablations {
 
 using harness::Machine;
@@ -212,6 +215,23 @@ const Optimization* find_optimization(const std::string& name) {
     if (optimization.name == name) return &optimization;
   }
   return nullptr;
+}
+
+bool is_meant(const std::string& typed, const std::string& name, const std::string& title) {
+  const auto words_of = [](const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) {
+      for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+      if (word != "+") words.push_back(word);
+    }
+    return words;
+  };
+  const std::vector<std::string> given = words_of(typed), wanted = words_of(title);
+  if (given == words_of(name)) return true;
+  return !given.empty() && !wanted.empty() && given.front() == wanted.front() &&
+         std::ranges::all_of(wanted,
+                             [&](const std::string& word) { return std::ranges::find(given, word) != given.end(); });
 }
 
 std::string title_after_proof(const Optimization& optimization, const nlohmann::json& observations) {

@@ -42,6 +42,10 @@ std::string recipe_obstacle(const model::Recipe& recipe, const harness::Machine&
 // nullptr for an unknown name.
 const Optimization* find_optimization(const std::string& name);
 
+// Whether somebody who typed this means what has that name and title: in any case, with or without the "+ " of tables,
+// and also by the title that a proof has made of it ("oneDNN float32 products" is meant for "oneDNN products").
+bool is_meant(const std::string& typed, const std::string& name, const std::string& title);
+
 // What a rung is to be called after its proof: the name of an optimization whose effect depends on the machine follows
 // the numerical fingerprint. `observations` of one of its runs.
 std::string title_after_proof(const Optimization& optimization, const nlohmann::json& observations);

@@ -256,7 +256,7 @@ def test_github_is_told(program, environment, tmp_path) -> None:
     (["--calibrate", "--pairs", "5"], "--pairs 5"),
     (["--calibrate", "--min-effect", "2"], "--calibrate"),
     (["--base", "/bin/true", "--min-effect", "2 percent"], "--min-effect 2 percent"),
-    (["--base", "/bin/true", "--ladder", "tiny", "--rung", "none"], "--rung none: ladder tiny has start, gpu, memory"),
+    (["--base", "/bin/true", "--ladder", "tiny", "--rung", "none"], "--rung none: no such rung; ladder tiny has start, gpu, memory"),
     (["--resume"], "--out"),
     (["--resume", "--out", "nowhere"], "no plan.json"),
 ])

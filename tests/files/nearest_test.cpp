@@ -19,6 +19,19 @@ TEST(Nearest, NoneOfWhatHasHardlyALetterInCommon) {
   EXPECT_TRUE(nearest("run", {}).empty());
 }
 
+TEST(Nearest, AnAbbreviationIsNear) {
+  const Names flags = {"--base", "--batch", "--repeats", "--seed", "--steps"};
+  EXPECT_EQ(nearest("--batch-size", flags).front(), "--batch");
+  EXPECT_EQ(nearest("--reps", flags).front(), "--repeats");
+  EXPECT_EQ(nearest("--step", flags).front(), "--steps");
+  EXPECT_EQ(nearest("--sed", flags).front(), "--seed");
+}
+
+TEST(Nearest, TheCaseOfLettersDoesNotMatter) {
+  EXPECT_EQ(nearest("GTP2", {"gpt2", "gpt2-cpu", "tiny"}).front(), "gpt2");
+  EXPECT_EQ(nearest("Flash", {"FLASH", "vocab"}), (Names{"FLASH"}));
+}
+
 TEST(Nearest, FiveAreEnough) {
   EXPECT_EQ(nearest("a0", {"a6", "a5", "a4", "a3", "a2", "a1"}), (Names{"a1", "a2", "a3", "a4", "a5"}));
 }

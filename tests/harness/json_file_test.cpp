@@ -59,6 +59,9 @@ TEST_F(JsonFile, NamesTheFieldThatIsWrong) {
   EXPECT_NE(refusal(with("\"rungs\": [\"bf16\"]", "\"rungs\": [1]")).find("field [rungs][0]: 1 is not of type string"),
             std::string::npos);
   EXPECT_NE(refusal(with("\"schema_version\": 1", "\"schema_version\": 2")).find("reads version 1"), std::string::npos);
+  const std::string unversioned = refusal(with("\"schema_version\": 1, ", ""));
+  EXPECT_NE(unversioned.find("\"schema_version\" is missing; this program reads version 1"), std::string::npos)
+      << unversioned;
   EXPECT_NE(refusal(ladder, "record").find("not a record"), std::string::npos);
   EXPECT_NE(refusal("[]").find("not a ladder"), std::string::npos);
   EXPECT_NE(refusal("3").find("not a ladder"), std::string::npos);
