@@ -94,4 +94,32 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   return costs;
 }
 
+StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t batch, int64_t context) {
+  const auto B = static_cast<double>(batch), T = static_cast<double>(context), C = static_cast<double>(config.n_embd);
+  const auto L = static_cast<double>(config.n_layer), NH = static_cast<double>(config.n_head);
+  const auto rows = static_cast<double>(recipe.vocabulary_rows);
+  const bool casts = recipe.autocast != Autocast::off;
+  const double low = casts ? 2 : f32;
+  const double stream = recipe.residual == Residual::autocast ? low : f32;
+  const double BTC = B * T * C, logits = B * T * rows, scores = B * NH * T * T;
+  // CUDA's autocast computes softmax in float32 and makes a copy for the product; a CPU's stays in the low type.
+  const double softmax = casts && recipe.device == Device::cuda ? f32 + low : low;
+  const double parameters =
+      static_cast<double>(config.parameters()) + (rows - static_cast<double>(config.vocabulary)) * C;
+
+  StepMemory memory{.weights = f32 * parameters, .gradients = f32 * parameters, .moments = 2 * f32 * parameters};
+  if (casts) memory.weight_copies = low * (L * (12 * C * C + 9 * C) + rows * C);
+  // Of a layer: what both LayerNorms read (the stream), what the four products read (C, C, C and 4 C numbers a token),
+  // q, k and v, and what GELU reads (4 C). Then the same of ln_f and head, and the log-probabilities.
+  memory.activations = L * BTC * (2 * stream + 14 * low) + BTC * (stream + low) + f32 * logits;
+  if (recipe.attention == Attention::manual || recipe.attention == Attention::math) {
+    memory.activations += L * scores * softmax;
+    memory.working = 3 * scores * low;
+  }
+  // The logits, and unless it takes their place their gradient, on its way through the softmax.
+  const double at_loss = logits * (low + (recipe.cross_entropy == CrossEntropy::in_place ? 0 : 2 * f32));
+  memory.working = std::max(memory.working, at_loss);
+  return memory;
+}
+
 }  // namespace model

@@ -46,4 +46,17 @@ constexpr double backward_flops(double forward) { return 2 * forward; }
 // count.
 std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation);
 
+// What a step holds in memory at its largest, counted from shapes, in bytes. Less than a process takes: what libraries
+// keep for themselves (their code, workspaces, fragmentation) is not counted.
+struct StepMemory {
+  double weights = 0, gradients = 0, moments = 0;  // float32; AdamW's two moments
+  double weight_copies = 0;                        // autocast's, of the weights that products read
+  double activations = 0;                          // what forward leaves for backward
+  double working = 0;                              // what exists beside them at the loss, or in one layer's attention
+  [[nodiscard]] double total() const { return weights + gradients + moments + weight_copies + activations + working; }
+};
+
+// Of one micro-step of B sequences of T tokens: more of them take no more memory.
+StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, int64_t T);
+
 }  // namespace model

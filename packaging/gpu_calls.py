@@ -287,7 +287,8 @@ def study(check, here, one, name, cwd):
         arguments = re.sub(r"--peer-modes \S+", "--peer-modes eager", arguments)
     limit = max(1, check.left() - here.plan.profile_s * len(one.profiles))
     budget = max(1, int(limit - one.run_s - one.traces_s - DRAWING_S))
-    shown = f"ladder ablate --ladder {here.plan.ladder} {arguments} --limit {one.run_limit_s:.0f} --budget-s {budget} --out {name}"
+    # The batch was chosen by the counted need: a rung that takes more all the same says so, and the others go on.
+    shown = f"ladder ablate --ladder {here.plan.ladder} {arguments} --force --limit {one.run_limit_s:.0f} --budget-s {budget} --out {name}"
     with check.step(name, shown) as words:
         words += here.batch_note(one.most_B)
         folder = cwd / name

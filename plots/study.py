@@ -293,7 +293,8 @@ def ablate_command(study):
         words += ["--with-peer", "pytorch", "--peer-modes", ",".join(modes)]
         if study["mode"] == "cumulative":
             words += [word for name in peer_rungs(study) for word in ("--peer-rung", name)]
-    return joined([*words, *workload_flags(study), "--repeats", study["plan"]["repeats"], "--order-seed", study["plan"]["order_seed"]])
+    size = ["--quick"] if "quick" in study else ["--repeats", study["plan"]["repeats"]]
+    return joined([*words, *workload_flags(study), *size, "--order-seed", study["plan"]["order_seed"]])
 
 
 def run_commands(study, rung):

@@ -46,8 +46,10 @@ void add_ablate(CommandLine& line) {
            "report with its charts. The exit status is 1 where a rung failed. What is interrupted goes on with "
            "--resume.",
        .examples = {{"ladder ablate --ladder tiny", "The whole way in seconds, on a two-layer model."},
+                    {"ladder ablate --quick --out study", "A first look: a few rungs, two repeats."},
                     {"ladder ablate --repeats 8 --out study", "More runs of each rung, so narrower intervals."},
-                    {"ladder ablate --resume --out study", "Makes only the runs that the study lacks."},
+                    {"ladder ablate --resume --out study",
+                     "Makes only the runs that the study lacks; from a quick look on the whole ladder's."},
                     {"ladder ablate --mode leave-one-out", "What is lost without each optimization?"},
                     {"ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash",
                      "Speed and memory of two rungs over batch sizes."},
@@ -84,7 +86,12 @@ void add_ablate(CommandLine& line) {
   command.values[peer] = {"pytorch"};
   command.values[peer_modes] = {"eager", "compile", "max-autotune", "cuda-graphs"};
   command.heading("How often and how long");
-  add_number(command, "--repeats", flags->repeats, "runs of each rung (default: the ladder's)", 1, 1000);
+  auto* quick =
+      command.add_flag("--quick", flags->quick,
+                       "a first look: the rungs that the ladder names for it, two repeats; --resume makes the "
+                       "rest of the ladder");
+  auto* repeats =
+      add_number(command, "--repeats", flags->repeats, "runs of each rung (default: the ladder's)", 1, 1000);
   add_number(command, "--order-seed", flags->order_seed,
              "of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
   add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000)
@@ -92,12 +99,16 @@ void add_ablate(CommandLine& line) {
   add_number(command, "--budget-s", flags->budget_s,
              "seconds after which no run is begun; --resume makes the rest (default: none)", 1, 1000000)
       ->type_name("SECONDS");
+  command.add_flag("--force", flags->force,
+                   "begin although a run is expected to hit --limit or the memory (default: say so, exit status 3)");
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
   add_text(command, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
-  command.add_flag("--resume", flags->resume, "make only the runs that the study in --out lacks");
+  command.add_flag("--resume", flags->resume,
+                   "make only the runs that the study in --out lacks; of a quick look the whole ladder's, or with "
+                   "--quick its own");
   auto* shard =
       add_text(command, "--shard", flags->shard,
                "every n-th repeat, from the i-th on, into --out: for n machines; ladder merge joins them", "i/n");
@@ -105,12 +116,14 @@ void add_ablate(CommandLine& line) {
       .add_flag(
           "--explain", flags->explain,
           "trace every rung of the ladder, too, in a process of its own, and say what each changed (default: on a "
-          "GPU, without --budget-s)")
+          "GPU, without --budget-s or --quick)")
       ->excludes(shard)
       ->group("What to measure");
+  for (CLI::Option* option : {repeats, shard, sweep, peer, factors, command.get_option("--mode")})
+    quick->excludes(option);
   command.add_flag("--json", flags->json, "print the study, draw nothing");
   command.callback([&line, &command, flags] {
-    if (flags->resume) check_resume(command, {"--json", "--budget-s", "--explain", "--wait"}, "study");
+    if (flags->resume) check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick"}, "study");
     if (!flags->shard.empty() && flags->out.empty())
       throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
     line.chosen = [flags] { return ablate(*flags); };

@@ -4,13 +4,18 @@
 #include "ablations/commands/draw.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/plan_json.h"
+#include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
+#include "ablations/profile/estimate.h"
+#include "ablations/run/memory.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/seal.h"
 #include "files/printable.h"
 #include "harness/environment.h"
+#include "harness/locks.h"
+#include "harness/unfit.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -29,7 +34,8 @@ namespace {
 struct Begun {
   Plan plan;
   fs::path folder;
-  bool is_new;  // its folder is still to be made
+  bool is_new;         // its folder is still to be made
+  bool grows = false;  // from a quick look to the whole ladder
 };
 
 Begun gone_on_with(const AblateFlags& flags) {
@@ -38,9 +44,15 @@ Begun gone_on_with(const AblateFlags& flags) {
     throw std::invalid_argument(
         fmt::format("{}: is a gate, not a study; ladder gate --resume --out {} goes on", flags.out, flags.out));
   }
+  if (flags.quick && !plan.quick) {
+    throw std::invalid_argument(fmt::format(
+        "--quick: the study in {} is of the whole ladder; --resume without --quick completes it", flags.out));
+  }
+  const bool grows = plan.quick && !flags.quick;
+  if (grows) plan = whole_plan(plan);
   check_workload(plan);
   check_not_edited(plan, flags.out);
-  return {std::move(plan), flags.out, false};
+  return {std::move(plan), flags.out, /*is_new=*/false, grows};
 }
 
 Begun planned(const AblateFlags& flags) {
@@ -59,6 +71,30 @@ Begun planned(const AblateFlags& flags) {
   return {std::move(plan), out, !goes_on};
 }
 
+// Throws harness::Unfit where a run would not end well.
+void check_estimate(const Plan& plan, const Estimate& estimate) {
+  const harness::Machine& machine = harness::this_machine();
+  const double memory = uses_cuda(plan) && machine.gpu ? static_cast<double>(machine.gpu->memory_bytes)
+                                                       : static_cast<double>(available_host_bytes().value_or(0));
+  const std::string why = hopeless(plan, estimate, memory);
+  if (why.empty()) return;
+  const Ladder fitting = load_ladder(chosen_ladder(""));
+  const bool fits_better = plan.model == fitting.model && plan.B * plan.T > fitting.B * fitting.T;
+  const std::string instead =
+      fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
+                  : "fewer --steps, a smaller --batch, --context or --model take less";
+  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force begins all the same",
+                                   plan.ladder_name, estimate_text(estimate, runs_to_make(plan)), why, instead));
+}
+
+// The page comes last, where there is one.
+std::string with_page_last(const std::string& files, const fs::path& folder) {
+  const std::string page = printable((folder / "report.html").string()) + "\n";
+  const size_t at = ("\n" + files).find("\n" + page);
+  if (at == std::string::npos) return files;
+  return files.substr(0, at) + files.substr(at + page.size()) + page;
+}
+
 // As a table with its files and report, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
 int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool json) {
   if (json) return show_study(study.study, json);
@@ -69,7 +105,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
                plan.shard->count);
     return status;
   }
-  fmt::print("Files:\n{}\n{}", printable((folder / "study.json").string()), drawn.files);
+  fmt::print("Files:\n{}\n{}", printable((folder / "study.json").string()), with_page_last(drawn.files, folder));
   std::fflush(stdout);
   if (drawn.exit_status != 0) {
     fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
@@ -81,7 +117,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
 }  // namespace
 
 int ablate(const AblateFlags& flags) {
-  const auto [plan, out, is_new] = flags.resume ? gone_on_with(flags) : planned(flags);
+  const auto [plan, out, is_new, grows] = flags.resume ? gone_on_with(flags) : planned(flags);
   if (flags.explain && plan.mode != Mode::cumulative) {
     throw std::invalid_argument(
         "--explain: says what each rung changed against the one before it, so of a cumulative ladder only; "
@@ -89,11 +125,21 @@ int ablate(const AblateFlags& flags) {
   }
   const std::vector<PlannedRun> runs = runs_to_make(plan);
   Occupied devices = occupy(devices_of(plan, runs), "ladder ablate", out, flags.wait);
+  const Estimate estimate = estimate_of(plan, speeds_for(plan));
   if (is_new) {
+    if (!flags.force) check_estimate(plan, estimate);
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
-    fmt::print(stderr, "{} runs of {} steps into {} (order seed {})\n", runs.size(),
-               plan.warmup_steps + plan.timed_steps, printable(out.string()), plan.order_seed);
+    fmt::print(stderr, "{} runs of {} steps into {} (order seed {}): {}, estimated\n", runs.size(),
+               plan.warmup_steps + plan.timed_steps, printable(out.string()), plan.order_seed,
+               estimate_text(estimate, runs));
+  }
+  if (grows) {
+    check_goes_on_here(plan, out);
+    const harness::FolderLock lock(out);
+    harness::write_json(out / "plan.json", to_json(plan), "plan");
+    fmt::print(stderr, "the quick look goes on as the whole ladder; {} in all, estimated\n",
+               estimate_text(estimate, runs));
   }
   if (plan.shard && runs.empty()) {
     fmt::print(flags.json ? stderr : stdout, "shard {}/{} has nothing to do: the plan has {} repeat{}\n",
@@ -103,20 +149,21 @@ int ablate(const AblateFlags& flags) {
   }
   // Not by its name: a build may put another program there while the study runs.
   const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
-  const std::string to_go_on =
-      fmt::format("ladder ablate --resume{} --out {}", flags.explain ? " --explain" : "", printable(out.string()));
+  const std::string to_go_on = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
+                                           flags.explain ? " --explain" : "", printable(out.string()));
   const auto interrupted = [&] {
     fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on);
     return 130;
   };
-  const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s));
+  const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s), estimate.run_s);
   if (outcome.interrupted) {
     // What was made again since must not pass for an edit.
     if (fs::exists(out / "study.json"))
       harness::write_json(out / "study.json", computed_study(plan, out).study, "study");
     return interrupted();
   }
-  const bool explains = flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard);
+  const bool explains =
+      flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard && !plan.quick);
   const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs);
   devices.clear();
   const StudyFiles study = computed_study(plan, out);

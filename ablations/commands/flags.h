@@ -27,6 +27,8 @@ struct AblateFlags {
   DesignFlags design;
   int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
   bool resume = false, json = false;
+  bool quick = false;    // a few rungs, two repeats
+  bool force = false;    // although a run is expected not to end well
   bool explain = false;  // trace every rung, too, and say what changed
   std::string shard;     // "2/4": that part of the runs
   bool wait = false;     // for a device that is in use

@@ -2,6 +2,7 @@
 
 #include "ablations/commands/defaults.h"
 #include "ablations/plan/plan_json.h"
+#include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/child.h"
 #include "ablations/run/reproduce.h"
@@ -176,6 +177,7 @@ Plan make_plan(const AblateFlags& ablate) {
   if (plan.rungs.front().shape) plan.positions = plan.rungs.front().shape->positions;
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  if (ablate.quick) make_quick(plan, ladder.quick);
   plan.id = shared ? id_by_content(plan) : study_id(plan.ladder_name, plan.created);
   if (plan.runs.empty()) {
     throw std::invalid_argument(
@@ -271,7 +273,7 @@ RunOptions run_options(const RunFlags& run) {
     ladder.start.deterministic |= flags.deterministic;
     const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
     const Rung& chosen = rungs[find_rung(rungs, run.rung, "--rung", ladder.name)];
-    options.id = run.rung;
+    options.id = name_of(chosen);
     options.recipe = chosen.recipe;
     options.applied = chosen.applied;
     options.model = ladder.model;

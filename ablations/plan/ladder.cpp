@@ -1,5 +1,6 @@
 #include "ablations/plan/ladder.h"
 
+#include "files/nearest.h"
 #include "harness/json_file.h"
 #include "harness/resources.h"
 #include "harness/unfit.h"
@@ -47,6 +48,11 @@ void check_order(const Ladder& ladder, const std::string& where) {
     }
     before.insert(name);
   }
+  for (const std::string& name : ladder.quick) {
+    if (std::ranges::find(ladder.rungs, name) != ladder.rungs.end()) continue;
+    throw std::invalid_argument(
+        fmt::format("{}: quick \"{}\" is not one of its rungs ({})", where, name, fmt::join(ladder.rungs, ", ")));
+  }
   if (!ladder.reference.empty() && !before.contains(ladder.reference)) {
     throw std::invalid_argument(fmt::format("{}: reference \"{}\" is not one of its rungs ({})", where,
                                             ladder.reference, fmt::join(ladder.rungs, ", ")));
@@ -70,9 +76,11 @@ Ladder load_ladder(const std::string& name_or_file) {
   if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
     file = name_or_file;
   } else if (!fs::exists(file)) {
+    const std::vector<std::string> names = ladder_names(), similar = files::nearest(name_or_file, names);
     throw std::invalid_argument(
-        fmt::format("--ladder {}: no such ladder; there are {}, or give the path of a JSON file", name_or_file,
-                    fmt::join(ladder_names(), ", ")));
+        fmt::format("--ladder {}: no such ladder; {} {}, or give the path of a JSON file", name_or_file,
+                    similar.empty() ? "there are" : fmt::format("did you mean {}? There are", similar.front()),
+                    fmt::join(names, ", ")));
   }
   const harness::Json json = harness::read_json(file, "ladder");
   const std::string where = file.string();
@@ -87,6 +95,7 @@ Ladder load_ladder(const std::string& name_or_file) {
                 .start = model::recipe_from_json(json.at("start"), where + ": start"),
                 .rungs = json.at("rungs"),
                 .reference = json.value("reference", ""),
+                .quick = json.value("quick", std::vector<std::string>()),
                 .model = workload.at("model"),
                 .B = workload.at("batch"),
                 .T = workload.at("context"),
@@ -159,13 +168,21 @@ std::string label_of(const Rung& rung) { return (rung.optimization.empty() ? "" 
 
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder) {
   std::vector<std::string> known;
-  for (size_t i = 0; i < rungs.size(); ++i) {
-    known.push_back(name_of(rungs[i]));
-    if (known.back() != name) continue;
-    if (rungs[i].status != Rung::Status::not_applicable) return i;
-    throw harness::Unfit(fmt::format("{} {}: not applicable here: {}", flag, name, rungs[i].reason));
+  for (const Rung& rung : rungs) known.push_back(name_of(rung));
+  auto found = std::ranges::find(known, name);
+  if (found == known.end()) {
+    const auto is_it = [&](const Rung& rung) { return is_meant(name, name_of(rung), rung.title); };
+    found = known.begin() + (std::ranges::find_if(rungs, is_it) - rungs.begin());
   }
-  throw std::invalid_argument(fmt::format("{} {}: ladder {} has {}", flag, name, ladder, fmt::join(known, ", ")));
+  if (found == known.end()) {
+    const std::vector<std::string> similar = files::nearest(name, known);
+    const std::string begin = similar.empty() ? "ladder" : fmt::format("did you mean {}? Ladder", similar.front());
+    throw std::invalid_argument(
+        fmt::format("{} {}: no such rung; {} {} has {}", flag, name, begin, ladder, fmt::join(known, ", ")));
+  }
+  const auto index = static_cast<size_t>(found - known.begin());
+  if (rungs[index].status != Rung::Status::not_applicable) return index;
+  throw harness::Unfit(fmt::format("{} {}: not applicable here: {}", flag, name, rungs[index].reason));
 }
 
 size_t reference_rung(const std::vector<Rung>& rungs) {

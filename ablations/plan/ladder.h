@@ -17,6 +17,7 @@ struct Ladder {
   model::Recipe start;
   std::vector<std::string> rungs;  // names of optimizations
   std::string reference;           // the one from which speedups count; empty: the start
+  std::vector<std::string> quick;  // those that --quick measures besides the reference; empty: the last
   std::string model;
   int64_t B = 1, T = 256, accumulation = 1;
   int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
@@ -70,8 +71,8 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine);
 // Its title as a ladder shows it: "+ bf16 autocast".
 std::string label_of(const Rung& rung);
 
-// Index of the rung of that name. Throws std::invalid_argument for one that is not there, harness::Unfit for one that
-// does not apply here; the message begins with `flag` and the name.
+// Index of the rung that is meant by a name or title (is_meant). Throws std::invalid_argument for one that is not
+// there, harness::Unfit for one that does not apply here; the message begins with `flag` and the name.
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder);
 
 // Index of the rung from which speedups count.

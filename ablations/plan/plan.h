@@ -27,6 +27,12 @@ struct GateTerms {
   bool calibrates = false, saves = false, force = false;
 };
 
+// That a plan is a quick look at a ladder, and what goes on from it (quick.h).
+struct Quick {
+  int64_t repeats;               // of the whole ladder's plan
+  std::vector<size_t> left_out;  // rungs
+};
+
 // A part of a plan (shard.h).
 struct Shard {
   int64_t index, count;  // 1 <= index <= count
@@ -53,6 +59,7 @@ struct Plan {
   std::string swept = {};           // in a sweep: "batch", "context" or "accumulation"
   std::optional<Shard> shard = {};  // the part that is made in this folder; none: all of it
   std::optional<GateTerms> gate = {};
+  std::optional<Quick> quick = {};
 };
 
 // The size of the plan's and of a rung's steps, and the rung that guards it: of its own, else the plan's. Only a

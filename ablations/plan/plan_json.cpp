@@ -96,6 +96,20 @@ void check_runs(const Plan& plan, const std::string& where) {
   }
 }
 
+// What whole_plan takes for granted.
+void check_quick(const Plan& plan, const std::string& where) {
+  if (!plan.quick) return;
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(fmt::format("{}: quick: {}", where, why));
+  };
+  if (plan.mode != Mode::cumulative || plan.shard || plan.gate) refuse("only a whole, cumulative ladder can be quick");
+  if (plan.quick->repeats <= plan.repeats) refuse("the whole ladder must have more repeats");
+  for (const size_t rung : plan.quick->left_out) {
+    if (rung < plan.rungs.size() && plan.rungs[rung].status == Rung::Status::not_measured) continue;
+    refuse(fmt::format("rung {} is not one that was left out", rung));
+  }
+}
+
 // What the analysis of each mode takes for granted (modes.cpp plans it so, a file may say anything).
 void check_mode(const Plan& plan, const std::string& where) {
   const auto refuse = [&](const std::string& why) {
@@ -182,6 +196,7 @@ Json to_json(const Plan& plan) {
                         {"baselines", plan.gate->baselines},   {"calibrates", plan.gate->calibrates},
                         {"saves", plan.gate->saves},           {"force", plan.gate->force}};
   }
+  if (plan.quick) document["quick"] = {{"repeats", plan.quick->repeats}, {"left_out", plan.quick->left_out}};
   if (plan.shard) document["shard"] = {{"index", plan.shard->index}, {"count", plan.shard->count}};
   return document;
 }
@@ -217,6 +232,7 @@ Plan plan_from_json(const Json& json, const std::string& where) {
   for (const Json& rung : json.at("rungs")) plan.rungs.push_back(rung_from_json(rung, where));
   for (const Json& run : json.at("runs")) plan.runs.push_back({run.at("id"), run.at("rung"), run.at("repeat")});
   if (json.contains("gate")) plan.gate = gate_from_json(json.at("gate"));
+  if (json.contains("quick")) plan.quick = Quick{json.at("quick").at("repeats"), json.at("quick").at("left_out")};
   if (json.contains("shard")) plan.shard = Shard{json.at("shard").at("index"), json.at("shard").at("count")};
   if (plan.shard && plan.shard->index > plan.shard->count) {
     throw std::invalid_argument(
@@ -225,6 +241,7 @@ Plan plan_from_json(const Json& json, const std::string& where) {
   check_rungs(plan, where);
   check_runs(plan, where);
   check_mode(plan, where);
+  check_quick(plan, where);
   return plan;
 }
 

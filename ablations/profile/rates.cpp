@@ -158,6 +158,23 @@ Rates measure_rates() {
   return result;
 }
 
+double rough_product_rate(const model::Recipe& recipe) {
+  constexpr int64_t n = 512;
+  const at::NoGradGuard no_grad;
+  const model::MatmulPrecisionScope precision(recipe.matmul_precision);
+  const auto options = at::TensorOptions(at::kCPU).dtype(model::scalar_type(recipe.autocast));
+  const at::Tensor a = at::randn({n, n}, options), b = at::randn({n, n}, options);
+  at::Tensor c = at::empty({n, n}, options);
+  return model::product_flops(n, n, n) / median_seconds([&] { at::mm_out(c, a, b); }, at::kCPU, 1, 3);
+}
+
+double rough_update_rate() {
+  constexpr int64_t bytes = 64 << 20;
+  const at::NoGradGuard no_grad;
+  const at::Tensor block = at::ones({bytes / 4}, at::TensorOptions(at::kCPU).dtype(at::kFloat));
+  return 2.0 * static_cast<double>(bytes) / median_seconds([&] { block.neg_(); }, at::kCPU, 1, 3);
+}
+
 std::string flops_text(double flops_per_s) {
   return flops_per_s < 1e12 ? number(flops_per_s / 1e9) + " GFLOP/s" : number(flops_per_s / 1e12) + " TFLOP/s";
 }

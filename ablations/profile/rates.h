@@ -30,6 +30,11 @@ struct Rates {
 // where the device has no 4 GiB to spare.
 Rates measure_rates();
 
+// The same in some milliseconds and so only about right, of what a CPU's steps take: products as this recipe makes them
+// (FLOP/s), and an update in place (bytes read and written per second).
+double rough_product_rate(const model::Recipe& recipe);
+double rough_update_rate();
+
 // The name of the rate that limits a recipe's matrix products.
 std::string rate_of(const model::Recipe& recipe);
 

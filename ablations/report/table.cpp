@@ -294,6 +294,26 @@ bool has_ratio(const Json& study, bool (*is_such)(const Json&), bool so_far) {
          std::ranges::any_of(worths_shown(study), is_such);
 }
 
+// That it is no more than a quick look, and how to have all of it; else empty.
+std::string quick_lines(const Json& study) {
+  if (!study.contains("quick")) return "";
+  return wrapped(
+      "A quick look: two repeats of a few rungs. The whole ladder goes on from here: ladder ablate --resume --out "
+      "FOLDER, with this study's folder.");
+}
+
+// The names by which flags take the rungs that were measured; empty where each stands in the table.
+std::string names_line(const Json& study) {
+  if (study.at("mode") != "cumulative") return "";
+  std::string names;
+  for (const Json& rung : study.at("rungs")) {
+    if (is_peer(rung) || rung.at("ms_per_step").is_null() || !rung.contains("optimization")) continue;
+    const Json& optimization = rung.at("optimization");
+    names += (names.empty() ? "" : ", ") + (optimization.is_null() ? "start" : optimization.get<std::string>());
+  }
+  return names.empty() ? "" : wrapped("Names for --rung and --diff, in this order: " + names + ".");
+}
+
 // Where the ladder's last rung is not its fastest; else empty.
 std::string fastest_line(const Json& study) {
   const Json& headline = study.at("headline");
@@ -329,6 +349,7 @@ std::string study_table(const Json& as_written, const Look& look) {
                                                  (mode == "cumulative" ? "" : fmt::format(" ({})", mode))));
   text += wrapped(fmt::format("{}, {}", sizes(study), device.at("name").get<std::string>()));
   if (device.at("kind") == "cpu") text += "These are CPU figures; they say nothing about a GPU.\n";
+  text += quick_lines(study);
   text += "\n" + rung_rows(study, look) + worth_rows(study, look) + peer_rows(study, look);
   for (const Json& rung : study.at("rungs")) {
     if (rung.contains("explanation")) text += wrapped(rung.at("explanation").get<std::string>(), "  ");
@@ -348,7 +369,7 @@ std::string study_table(const Json& as_written, const Look& look) {
   if (has_ratio(study, has_no_interval, true)) text += "? no interval, as of one run: it may be no change.\n";
   if (std::ranges::any_of(study.at("rungs"), is_disturbed))
     text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");
-  text += mfu_line(study);
+  text += mfu_line(study) + names_line(study);
   for (const Json& warning : study.at("warnings")) text += warning_line(look, warning);
   return text;
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -51,16 +52,25 @@ void reset_peak_memory(const model::Recipe& recipe) {
   std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM becomes what is resident now (man 5 proc)
 }
 
-std::string available_host_memory() {
+std::optional<int64_t> available_host_bytes() {
   std::ifstream meminfo("/proc/meminfo");
   std::string name;
   int64_t kilobytes = 0;
   for (std::string unit; meminfo >> name >> kilobytes; std::getline(meminfo, unit)) {
-    if (name == "MemAvailable:") {
-      return fmt::format("{:.2f} GiB of the host's memory were available", gib(kilobytes * 1024));
+    if (name != "MemAvailable:") continue;
+    int64_t available = kilobytes * 1024, limit = 0;
+    for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+      if (std::ifstream(file) >> limit) available = std::min(available, limit);  // "max" is no number
     }
+    return available;
   }
-  return "how much of the host's memory was available is not known";
+  return std::nullopt;
+}
+
+std::string available_host_memory() {
+  const std::optional<int64_t> bytes = available_host_bytes();
+  return bytes ? fmt::format("{:.2f} GiB of the host's memory were available", gib(*bytes))
+               : "how much of the host's memory was available is not known";
 }
 
 void RefusedAllocation::watch() {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace ablations {
@@ -17,6 +18,8 @@ harness::Json peak_memory(const model::Recipe& recipe);
 // anew. On a CPU where the kernel has no /proc/self/clear_refs the peak stays.
 void reset_peak_memory(const model::Recipe& recipe);
 
+// Of the host's memory, in bytes, and no more than a container may have; none where the kernel does not say.
+std::optional<int64_t> available_host_bytes();
 // "1.25 GiB of the host's memory were available"
 std::string available_host_memory();
 

@@ -24,8 +24,12 @@ std::string clock_time(double seconds) {
 
 }  // namespace
 
-Progress::Progress(const Plan& plan, size_t planned, size_t runs)
-    : plan_(plan), runs_(runs), terminal_(::isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()) {
+Progress::Progress(const Plan& plan, size_t planned, size_t runs, double expected_s)
+    : plan_(plan),
+      runs_(runs),
+      expected_s_(expected_s),
+      terminal_(::isatty(STDERR_FILENO) != 0),
+      start_(std::chrono::steady_clock::now()) {
   if (runs < planned) {
     fmt::print(stderr, "{} of {} runs are there already; {} to go\n", planned - runs, planned, runs);
   }
@@ -50,7 +54,9 @@ void Progress::draw(int64_t step, int64_t steps) const {
   const auto filled = static_cast<size_t>(share * width);
   std::string text = fmt::format("[{}{}] run {}/{} {} step {}/{}", std::string(filled, '#'),
                                  std::string(width - filled, '.'), done_ + 1, runs_, current_, step, steps);
-  if (share > 0.02) text += fmt::format(", {} left", clock_time(elapsed * (1 - share) / share));
+  const bool has_ended_one = done_ > 0 || expected_s_ == 0;
+  const double whole_s = !has_ended_one ? expected_s_ : share > 0.02 ? elapsed / share : 0;
+  if (whole_s > 0) text += fmt::format(", {} left", clock_time(whole_s * (1 - share)));
   fmt::print(stderr, "\r\x1b[K{}", shortened(text, 79));
   std::fflush(stderr);
 }

@@ -14,8 +14,9 @@ namespace ablations {
 // Written to standard error.
 class Progress {
  public:
-  // runs: to be made, of so many planned ones.
-  Progress(const Plan& plan, size_t planned, size_t runs);
+  // runs: to be made, of so many planned ones. expected_s: how long they will take, as was estimated; 0: not known. It
+  // counts until a run has ended.
+  Progress(const Plan& plan, size_t planned, size_t runs, double expected_s);
   void begin(const PlannedRun& run);
   void step(std::string_view line);  // "7 11": 7 of 11 steps are done
   void end(const PlannedRun& run, const harness::Json& record);
@@ -28,6 +29,7 @@ class Progress {
 
   const Plan& plan_;
   size_t runs_, done_ = 0;
+  double expected_s_;
   bool terminal_;
   std::string current_;
   std::chrono::steady_clock::time_point start_;

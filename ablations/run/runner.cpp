@@ -59,8 +59,8 @@ bool waits_for_second(const fs::path& file, const Json& record) {
 // Makes a plan's runs, one child for each.
 class Runner {
  public:
-  Runner(const Plan& plan, fs::path folder, Programs programs, double budget_s)
-      : plan_(plan), folder_(std::move(folder)), programs_(std::move(programs)), budget_s_(budget_s) {}
+  Runner(const Plan& plan, fs::path folder, Programs programs, double budget_s, const std::vector<double>& run_s)
+      : plan_(plan), folder_(std::move(folder)), programs_(std::move(programs)), budget_s_(budget_s), run_s_(run_s) {}
 
   Outcome carry_out() {
     std::vector<Due> due = due_runs();
@@ -68,7 +68,9 @@ class Runner {
     const auto ours = std::ranges::find_if(first_of_, [](const auto& of) { return of.first.peer.empty(); });
     if (!due.empty() && ours != first_of_.end()) check_same_machine(folder_, plan_, ours->second);
     harness::catch_interrupts();
-    progress_.emplace(plan_, runs_to_make(plan_).size(), due.size());
+    double expected_s = 0;
+    for (const Due& of : due) expected_s += run_s_.empty() ? 0 : run_s_[of.run.rung];
+    progress_.emplace(plan_, runs_to_make(plan_).size(), due.size(), expected_s);
     for (size_t i = 0; i < due.size() && !outcome_.interrupted; ++i) {
       if (outcome_.not_made > 0 || budget_is_spent()) {
         ++outcome_.not_made;
@@ -205,6 +207,7 @@ class Runner {
   fs::path folder_;
   Programs programs_;
   double budget_s_;
+  const std::vector<double>& run_s_;  // by rung
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::map<Maker, Json> first_of_;  // each one's first record
   std::deque<Due> disturbed_;       // to be made again at the end of their repeat
@@ -214,11 +217,21 @@ class Runner {
 
 }  // namespace
 
-Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s) {
+Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s,
+                  const std::vector<double>& run_s) {
   const harness::FolderLock lock(folder);
   for (const char* part : {"records", "logs"}) fs::create_directories(folder / part);
   for (const fs::path& part : {folder, folder / "records"}) remove_unfinished_files(part);
-  return Runner(plan, folder, programs, budget_s).carry_out();
+  return Runner(plan, folder, programs, budget_s, run_s).carry_out();
+}
+
+void check_goes_on_here(const Plan& plan, const fs::path& folder) {
+  for (const PlannedRun& run : runs_to_make(plan)) {
+    const Json record = plan.rungs[run.rung].peer.empty() ? good_record(folder, plan, run) : Json();
+    if (record.is_null()) continue;
+    check_same_machine(folder, plan, record);
+    return;
+  }
 }
 
 ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs) {

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -25,7 +26,12 @@ struct Outcome {
 // std::invalid_argument while another runner works in the folder, harness::Unfit where runs are missing and the others
 // were made on another machine or by another program, and for a run that was: of a text, or of a gate's program, that
 // was replaced meanwhile.
-Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s);
+// run_s: how long a run of each rung will take, as was estimated, for the time left; empty: not known.
+Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s,
+                  const std::vector<double>& run_s = {});
+
+// Throws harness::Unfit where carry_out would, because of the machine or the program, before anything is written.
+void check_goes_on_here(const Plan& plan, const std::filesystem::path& folder);
 
 // Traces a rung of the plan in FOLDER/plan.json that has runs, in a process of its own: trace_file, and a timeline
 // beside it. Returns how the process ended; what it printed is in FOLDER/logs.

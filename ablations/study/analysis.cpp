@@ -383,6 +383,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& earlier) {
              {"warnings", warnings},
              {"environment", environment}};
   if (!plan.swept.empty()) study["swept"] = plan.swept;
+  if (plan.quick) study["quick"] = true;
   return study;
 }
 

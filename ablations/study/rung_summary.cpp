@@ -44,8 +44,10 @@ Json planned_rung(const Plan& plan, size_t index) {
   const Rung& rung = plan.rungs[index];
   const Optimization* optimization = find_optimization(rung.optimization);
   // In a cumulative ladder the rung below, elsewhere what it is compared with, or the first.
-  const size_t before = plan.mode == Mode::cumulative && !rung.against ? std::max<size_t>(index, 1) - 1
-                                                                       : rung.against.value_or(plan.reference);
+  size_t before = plan.mode == Mode::cumulative && !rung.against ? std::max<size_t>(index, 1) - 1
+                                                                 : rung.against.value_or(plan.reference);
+  while (plan.quick && before > 0 && std::ranges::find(plan.quick->left_out, before) != plan.quick->left_out.end())
+    --before;
   const Shape shape = shape_of(plan, index);
   Json json{{"index", index},
             {"optimization", rung.optimization.empty() ? Json() : Json(rung.optimization)},

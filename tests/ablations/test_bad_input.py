@@ -166,10 +166,16 @@ REFUSED = [
     (["ablate", "--resume", "--out", "nothing-here"], "nothing-here: holds no study"),
     (["ablate", "--resume", "--out", "good.txt"], "good.txt"),
     # Words.
-    ([], "subcommand"),
     (["--verbose"], "--verbose|subcommand"),
     (["abalte", "--repeats", "2"], r'there is no command "abalte"; did you mean ablate\?'),
     ([*ABLATE, "--repaets", "2"], r'there is no flag "--repaets"; did you mean --repeats\?'),
+    ([*ABLATE, "--reps", "2"], r'there is no flag "--reps"; did you mean --repeats\?'),
+    ([*ABLATE, "--batch-size", "2"], r'there is no flag "--batch-size"; did you mean --batch\?'),
+    (["ablate", "gpt2"], r'ablate takes no argument "gpt2"; did you mean --ladder gpt2\?'),
+    (["ablate", "GTP2"], r'ablate takes no argument "GTP2"; did you mean --ladder gpt2\?'),
+    (["run", "Flash"], r'run takes no argument "Flash"; did you mean --rung flash\?'),
+    (["gpt2-cpu"], r'there is no command "gpt2-cpu"; did you mean ablate --ladder gpt2-cpu\?'),
+    (["version"], r'there is no command "version"; did you mean --version\?'),
     ([*ABLATE, "--qqqqqqqqqq"], 'there is no flag "--qqqqqqqqqq"$'),
     ([*ABLATE, "stray"], "stray"),
     ([*ABLATE, "--steps"], "--steps"),
@@ -179,14 +185,15 @@ REFUSED = [
     ([*ABLATE, "--data", os.fsdecode(b"caf\xe9.txt")], r'--data: "caf\\xe9.txt" is not UTF-8'),
     ([*ABLATE, "--model", "ti\nny"], 'unknown model "ti ny"; known are gpt2-124m'),
     (["train", "--model", "gpt3", "--save", "x"], 'unknown model "gpt3"'),
-    (["ablate", "--ladder", "gpt9", "--out", "study"], "--ladder gpt9: no such ladder; there are gpt2, gpt2-cpu, gpt2-fp16, tiny"),
+    (["ablate", "--ladder", "gpt9", "--out", "study"], "--ladder gpt9: no such ladder; did you mean gpt2[?] There are gpt2, gpt2-cpu, gpt2-fp16, tiny"),
     ([*ABLATE, "--mode", "both"], "--mode both is not allowed; cumulative, leave-one-out, one-at-a-time, factorial, sweep are"),
     # Flags beside each other.
     ([*ABLATE, "--sweep", "batch=1,2", "--batch", "3"], "--batch and --sweep batch=... exclude each other"),
     ([*ABLATE, "--explain", "--mode", "leave-one-out"], "--explain: says what each rung changed"),
     (["ablate", "--resume"], "--resume needs --out"),
     (["ablate", "--resume", "--out", "plans/data", "--json", "--seed", "2"],
-     "--seed would change the plan in --out, with which --resume goes on; only --out, --json, --budget-s, --explain, --wait may"),
+     "--seed would change the plan in --out, with which --resume goes on; only --out, --json, --budget-s, --explain, --wait, --quick may"),
+    ([*ABLATE, "--quick", "--repeats", "3"], "--quick|--repeats"),
     ([*RUN, "--ladder", "tiny"], "--rung"),
     ([*RUN, "--rung", "start", "--recipe", "{}"], "--rung|--recipe"),
     ([*RUN, "--run", "r1-00-start"], "--plan"),
@@ -218,6 +225,10 @@ def test_what_cannot_be_used(assert_refused, arguments, says) -> None:
     ([*RUN, "--ladder", "tiny", "--rung", "gpu"], "--rung gpu: not applicable here: no CUDA device"),
     ([*RUN, "--recipe", '{"device": "cuda"}'], "device cuda is not available here: no CUDA device"),
     ([*TRAIN, "--recipe", '{"device": "cuda"}'], "device cuda is not available here"),
+    # Another machine's ladder: it would take hours, and more memory than most have.
+    (["ablate", "--ladder", "gpt2", "--limit", "1", "--out", "study"],
+     "ladder gpt2 .about .* GiB in all, estimated.: a run of .*; this machine's ladder is gpt2-cpu: ladder ablate --ladder gpt2-cpu; "
+     "--force begins all the same"),
 ]))
 def test_what_this_machine_cannot_do(assert_refused, arguments, says) -> None:
     assert_refused(arguments, says, status=3)

@@ -112,7 +112,7 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
 
 def test_a_child_without_its_runner_dies_while_it_loads(small, start, tmp_path) -> None:
     """Nor does it live on where SIGPIPE is ignored, as under systemd."""
-    runner = start("ablate", "--ladder", small, "--steps", "100000", "--out", tmp_path / "study", restore_signals=False,
+    runner = start("ablate", "--ladder", small, "--steps", "100000", "--force", "--out", tmp_path / "study", restore_signals=False,
                    preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN))
     child = wait_for(lambda: child_of(runner.pid), "a child")
     runner.kill()  # the child's libraries are being loaded: it has not asked to die with its parent yet
@@ -181,7 +181,7 @@ def test_children_that_never_end(small, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     document = ladder_document(rungs=["flash"])
     began = utc(time.time())
-    done = ladder("ablate", "--ladder", write_json(small, document), "--steps", "100000", "--repeats", "1", "--limit", "3",
+    done = ladder("ablate", "--ladder", write_json(small, document), "--steps", "100000", "--repeats", "1", "--limit", "3", "--force",
                   "--out", folder)
     assert done.returncode == 1
 

@@ -117,7 +117,9 @@ def test_what_is_printed(study) -> None:
     assert "These are CPU figures; they say nothing about a GPU." in done.stdout
     for rung in read_json(folder / "study.json")["rungs"]:
         assert rung["title"][:20] in done.stdout
-    *files, charts = done.stdout.split("Files:\n")[1].splitlines()
+    *files, charts, page = done.stdout.split("Files:\n")[1].splitlines()
+    assert page == str(folder / "report.html")
+    files.append(page)
     assert {pathlib.Path(name).name for name in files} == {"study.json", "report.json", "rungs.csv", "steps.csv", "benchmark.json",
                                                            "report.html", "report.md"}
     assert all(pathlib.Path(name).parent == folder and pathlib.Path(name).stat().st_size > 0 for name in files)
@@ -147,6 +149,49 @@ def test_the_same_seed_gives_the_same_losses(study, ladder, tmp_path) -> None:
                       "--json", "--out", again)
         assert done.returncode == 0 and json.loads(done.stdout) == read_json(again / "study.json")
         assert (losses(again)["r1-00-start"] == by_rung[0][0]) == same
+
+
+def test_a_quick_look_goes_on_as_the_whole_ladder(ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    document = ladder_document(rungs=["flash", "fused_adamw"], quick=["fused_adamw"], plan={"repeats": 2, "warmup_steps": 1, "timed_steps": 3})
+    done = ladder("ablate", "--ladder", write_json(tmp_path / "small.json", document), "--quick", "--threads", "1", "--order-seed", "3",
+                  "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert_complete(folder)
+    quick, plan = read_json(folder / "study.json"), read_json(folder / "plan.json")
+    assert quick["quick"] is True and plan["quick"] == {"repeats": 4, "left_out": [1]} and len(run_ids(folder)) == 4
+    assert [rung["status"] for rung in quick["rungs"]] == ["measured", "not_measured", "measured"]
+    assert "attention" in quick["rungs"][2]["recipe_diff"], "a rung's difference is to the one that it is compared with"
+    assert "A quick look: two repeats of a few rungs." in done.stdout
+    for page in ("report.md", "report.html"):
+        assert "A quick look:" in (folder / page).read_text()
+    (command,) = re.findall(r"^ladder (ablate .*)$", (folder / "report.md").read_text(), re.M)
+    assert "--quick" in command and "--repeats" not in command
+    made = snapshot(folder / "records")
+    refused = ladder("ablate", "--quick", "--resume", "--json", "--out", folder)
+    assert refused.returncode == 0 and snapshot(folder / "records") == made, "there is nothing left to do of a quick look"
+
+    done = ladder("ablate", "--resume", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert "4 of 10 runs are there already; 6 to go" in done.stderr
+    assert_complete(folder)
+    whole = read_json(folder / "study.json")
+    assert "quick" not in whole and "quick" not in read_json(folder / "plan.json") and "quick look" not in done.stdout
+    assert [rung["status"] for rung in whole["rungs"]] == 3 * ["measured"]
+    assert [len([run for run in whole["runs"] if run["rung"] == rung]) for rung in range(3)] == [4, 2, 4]
+    assert [whole["rungs"][rung]["speedup_previous"]["pairs"] for rung in (1, 2)] == [2, 2]
+    assert made.items() <= snapshot(folder / "records").items(), "the quick look's runs are kept"
+    assert ladder("verify", folder).returncode == 0
+    assert "is of the whole ladder" in ladder("ablate", "--quick", "--resume", "--out", folder).stderr
+
+
+def test_what_is_expected_to_be_stopped_is_not_begun(ladder, tmp_path) -> None:
+    """That --force begins it, test_runner.py shows."""
+    document = ladder_document(rungs=[], plan={"repeats": 1, "warmup_steps": 0, "timed_steps": 100000})
+    asked = ["ablate", "--ladder", write_json(tmp_path / "long.json", document), "--limit", "1", "--out", tmp_path / "study"]
+    refused = ladder(*asked)
+    assert refused.returncode == 3 and "--limit stops it after 1 s" in refused.stderr and not (tmp_path / "study").exists()
+    assert "fewer --steps, a smaller --batch, --context or --model take less; --force begins" in refused.stderr
 
 
 def test_one_folder_holds_one_study(study, ladder) -> None:

@@ -132,6 +132,26 @@ def test_help_is_the_same_by_every_way(ladder, helps) -> None:
     assert ladder("help", "run", "--markdown").returncode == 2
 
 
+def test_the_program_alone_says_how_to_begin(ladder) -> None:
+    done = ladder()
+    assert done.returncode == 2 and done.stderr == "" and max(map(len, done.stdout.splitlines())) <= 80
+    assert "\n  ladder ablate --ladder tiny\n" in done.stdout and re.search(r"^  verify  +", done.stdout, re.M)
+    assert len(done.stdout) < len(ladder("--help").stdout)
+
+
+def test_the_version_has_a_short_name(ladder) -> None:
+    assert ladder("-v").stdout == ladder("--version").stdout != ""
+
+
+def test_the_time_left_is_told_from_the_first_run_on(ladder, on_a_terminal, tmp_path) -> None:
+    ladder_file = write_json(tmp_path / "small.json", ladder_document(rungs=[]))
+    status, text = on_a_terminal("ablate", "--ladder", ladder_file, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study",
+                                 variables=FAILED)
+    assert status == 0, text
+    assert re.search(r"run 1/1 r1-00-start step 0/4, \d+:\d\d left", text)
+    assert re.search(r"1 runs? of 4 steps into .*: about \d+ seconds, \d+\.\d GiB, estimated", text)
+
+
 def test_help_of_the_program(ladder, helps) -> None:
     text = ladder("--help").stdout
     assert max(map(len, text.splitlines())) <= 80

@@ -108,6 +108,8 @@ TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {
   EXPECT_EQ(refusal({"graph"}, {{"start", {{"device", "cuda"}}}}), "accepted");
   EXPECT_NE(refusal({"bf16"}, {{"reference", "gpu"}}).find("reference \"gpu\" is not one of its rungs"),
             std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"quick", {"flash"}}}).find("quick \"flash\" is not one of its rungs (bf16)"),
+            std::string::npos);
   EXPECT_NE(refusal({"bf16"}, {{"start", {{"autocast", "bf8"}}}}).find("start: recipe field \"autocast\""),
             std::string::npos);
   EXPECT_NE(refusal({"bf16"}, {{"workload", {{"model", "gpt5"}, {"batch", 1}, {"context", 8}}}})
@@ -250,6 +252,28 @@ TEST(FindRung, ARungThatDoesNotApplyHereIsNotAMistake) {
   const auto rungs = climb(load_ladder("gpt2"), cpu);
   EXPECT_THROW((void)find_rung(rungs, "gpu", "--rung", "gpt2"), harness::Unfit);
   EXPECT_THROW((void)find_rung(rungs, "warp", "--rung", "gpt2"), std::invalid_argument);
+}
+
+TEST(FindRung, ATitleInAnyCaseWillDo) {
+  const auto rungs = climb(load_ladder("gpt2-cpu"), cpu);
+  const auto found = [&](const std::string& typed) { return name_of(rungs[find_rung(rungs, typed, "--rung", "x")]); };
+  for (const char* typed : {"bf16", "BF16", "bf16 autocast", "+ BF16 Autocast"}) EXPECT_EQ(found(typed), "bf16");
+  EXPECT_EQ(found("Float32"), "start");
+  EXPECT_EQ(found("START"), "start");
+  EXPECT_EQ(found("oneDNN float32 products"), "onednn") << "what its proof has made of the title";
+  EXPECT_EQ(found("flash attention (cuDNN)"), "flash");
+  EXPECT_THROW((void)found("autocast"), std::invalid_argument);
+  EXPECT_THROW((void)found(""), std::invalid_argument);
+}
+
+TEST(FindRung, AMistypedNameIsAnsweredWithTheNearest) {
+  const auto rungs = climb(load_ladder("gpt2-cpu"), cpu);
+  try {
+    (void)find_rung(rungs, "fash", "--rung", "gpt2-cpu");
+    ADD_FAILURE() << "found";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(std::string(error.what()).find("--rung fash: no such rung; did you mean flash?"), 0U) << error.what();
+  }
 }
 
 }  // namespace

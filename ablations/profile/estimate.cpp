@@ -1,0 +1,121 @@
+#include "ablations/profile/estimate.h"
+
+#include "ablations/profile/mfu.h"
+#include "ablations/profile/rates.h"
+#include "ablations/text/text.h"
+#include "harness/environment.h"
+#include "harness/peaks.h"
+#include "model/costs.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ablations {
+
+namespace {
+
+constexpr double start_s = 2.5;  // of a process: PyTorch, weights, proofs
+constexpr double process_bytes =
+    0.6 * (1LL << 30);                 // of host memory, beside a step's: PyTorch, the optimizer's scratch
+constexpr double share_of_peak = 0.5;  // of what a GPU's maker says
+
+bool is_planned(const Rung& rung) { return rung.status == Rung::Status::planned; }
+
+// "40 seconds", "9 minutes", "14 hours", "3 days".
+std::string duration_text(double seconds) {
+  const auto text = [](double value, const char* unit) {
+    const long long whole = std::max(1LL, std::llround(value));
+    return fmt::format("{} {}{}", whole, unit, whole == 1 ? "" : "s");
+  };
+  if (seconds < 10) return "10 seconds";
+  if (seconds < 100) return text(std::round(seconds / 10) * 10, "second");
+  if (seconds < 100 * 60) return text(seconds / 60, "minute");
+  if (seconds < 48 * 3600) return text(seconds / 3600, "hour");
+  return text(seconds / 86400, "day");
+}
+
+std::string gib_text(double bytes) { return fmt::format("{:.1f} GiB", gib(bytes)); }
+
+// In words for a refusal: "rung flash".
+std::string called(const Plan& plan, size_t rung) { return fmt::format("rung \"{}\"", name_of(plan.rungs[rung])); }
+
+}  // namespace
+
+std::optional<Speeds> speeds_for(const Plan& plan) {
+  Speeds speeds;
+  const harness::Machine& machine = harness::this_machine();
+  const auto peaks = uses_cuda(plan) && machine.gpu ? harness::peaks_of(machine.gpu->name) : std::nullopt;
+  if (uses_cuda(plan) && !peaks) return std::nullopt;
+  const int threads = at::get_num_threads();
+  if (!peaks) at::set_num_threads(static_cast<int>(plan.threads));
+  speeds.bytes = peaks ? share_of_peak * peaks->bytes_per_s : rough_update_rate();
+  for (const Rung& rung : plan.rungs) {
+    const std::string rate = rate_of(rung.recipe);
+    if (!is_planned(rung) || speeds.flops.contains(rate)) continue;
+    if (!peaks) {
+      speeds.flops[rate] = rough_product_rate(rung.recipe);
+    } else if (const auto peak = peaks->of(multiplied_in(rung.recipe));
+               peak && rung.recipe.device != model::Device::cpu) {
+      speeds.flops[rate] = share_of_peak * *peak;
+    }
+  }
+  at::set_num_threads(threads);
+  return speeds;
+}
+
+Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds) {
+  const size_t rungs = plan.rungs.size();
+  Estimate estimate{
+      .steps_s = std::vector<double>(rungs), .run_s = std::vector<double>(rungs), .bytes = std::vector<double>(rungs)};
+  for (size_t i = 0; i < rungs; ++i) {
+    const model::Recipe& recipe = plan.rungs[i].recipe;
+    if (!is_planned(plan.rungs[i])) continue;
+    const Shape shape = shape_of(plan, i);
+    const model::Config config = model::with_positions(model::preset(plan.model), shape.positions);
+    estimate.bytes[i] = model::step_memory(config, recipe, shape.B, shape.T).total() +
+                        (recipe.device == model::Device::cpu ? process_bytes : 0);
+    const auto rate = speeds ? speeds->flops.find(rate_of(recipe)) : decltype(speeds->flops.end()){};
+    if (!speeds || rate == speeds->flops.end()) continue;
+    double flops = 0, bytes = 0;
+    for (const model::Cost& cost : model::step_costs(config, recipe, shape.B, shape.T, shape.accumulation)) {
+      flops += cost.flops;
+      bytes += cost.bytes;
+    }
+    const auto steps = static_cast<double>(plan.warmup_steps + plan.timed_steps);
+    estimate.steps_s[i] = steps * (flops / rate->second + bytes / speeds->bytes);
+    estimate.run_s[i] = start_s + estimate.steps_s[i];
+  }
+  return estimate;
+}
+
+double seconds_of(const Estimate& estimate, const std::vector<PlannedRun>& runs) {
+  double seconds = 0;
+  for (const PlannedRun& run : runs) seconds += estimate.run_s[run.rung];
+  return seconds;
+}
+
+std::string estimate_text(const Estimate& estimate, const std::vector<PlannedRun>& runs) {
+  const double seconds = seconds_of(estimate, runs), bytes = std::ranges::max(estimate.bytes);
+  return seconds > 0 ? fmt::format("about {}, {}", duration_text(seconds), gib_text(bytes))
+                     : fmt::format("about {}", gib_text(bytes));
+}
+
+std::string hopeless(const Plan& plan, const Estimate& estimate, double memory) {
+  const auto largest = [](const std::vector<double>& values) {
+    return static_cast<size_t>(std::ranges::max_element(values) - values.begin());
+  };
+  if (const size_t i = largest(estimate.bytes); memory > 0 && estimate.bytes[i] > memory) {
+    return fmt::format("a run of {} would take about {} of memory, and {} are there", called(plan, i),
+                       gib_text(estimate.bytes[i]), gib_text(memory));
+  }
+  if (const size_t i = largest(estimate.steps_s); estimate.steps_s[i] > plan.run_limit_s) {
+    return fmt::format("a run of {} would take about {}, and --limit stops it after {:.0f} s", called(plan, i),
+                       duration_text(estimate.run_s[i]), plan.run_limit_s);
+  }
+  return "";
+}
+
+}  // namespace ablations

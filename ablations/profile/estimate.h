@@ -1,0 +1,42 @@
+// What a plan will take, said before its first run: a step's counted work (model/costs.h) by the rates of this machine.
+// No more than about right: a processor that is shared, or memory that faults, doubles a time.
+#pragma once
+
+#include "ablations/plan/plan.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// What the device of a plan does per second.
+struct Speeds {
+  std::map<std::string, double> flops;  // of products, by their rate's name (rate_of)
+  double bytes = 0;                     // of memory, read and written
+};
+
+// Of a CPU measured in some milliseconds, with the plan's threads; of a GPU half of what its maker says. None for a GPU
+// that is not in the table of peaks.
+std::optional<Speeds> speeds_for(const Plan& plan);
+
+struct Estimate {
+  std::vector<double> steps_s;  // by rung: the steps of one of its runs; 0 where it has none, or no speed is known
+  std::vector<double> run_s;    // the same with its process's start
+  std::vector<double> bytes;    // by rung: memory of one of its runs
+};
+
+Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds);
+
+// All of these runs, one after the other.
+double seconds_of(const Estimate& estimate, const std::vector<PlannedRun>& runs);
+
+// "about 9 minutes, 3.1 GiB"; without a time where none is known.
+std::string estimate_text(const Estimate& estimate, const std::vector<PlannedRun>& runs);
+
+// Why a run of the plan would not end well: it would be stopped by the plan's limit, or take more than `memory` bytes
+// (0: not known). Empty: nothing is in its way.
+std::string hopeless(const Plan& plan, const Estimate& estimate, double memory);
+
+}  // namespace ablations

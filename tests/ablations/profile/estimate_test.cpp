@@ -1,0 +1,94 @@
+// What a plan will take, from counted work and given speeds.
+#include "ablations/profile/estimate.h"
+
+#include "ablations/plan/modes.h"
+#include "model/costs.h"
+#include "tests/ablations/machines.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace ablations;
+
+constexpr double gib = 1LL << 30;
+
+Plan plan_of(const std::string& ladder_name, const harness::Machine& machine) {
+  const Ladder ladder = load_ladder(ladder_name);
+  Plan plan{.id = "test",
+            .created = "",
+            .ladder_name = ladder.name,
+            .ladder_title = ladder.title,
+            .model = ladder.model,
+            .B = ladder.B,
+            .T = ladder.T,
+            .warmup_steps = ladder.warmup_steps,
+            .timed_steps = ladder.timed_steps,
+            .repeats = 2,
+            .run_limit_s = 900};
+  plan.rungs = climb(ladder, machine);
+  plan.runs = interleave(plan.rungs, plan.repeats, 1);
+  return plan;
+}
+
+// 100 GFLOP/s in float32, whoever multiplies, three times as many in bf16; 10 GB/s.
+const Speeds two_cores{.flops = {{"fp32", 100e9}, {"oneDNN", 100e9}, {"bf16", 300e9}}, .bytes = 10e9};
+
+TEST(Estimate, IsCountedWorkByTheMachinesSpeeds) {
+  const Plan plan = plan_of("gpt2-cpu", machines::cpu);
+  const Estimate estimate = estimate_of(plan, two_cores);
+  double flops = 0, bytes = 0;
+  for (const model::Cost& cost : model::step_costs(model::preset("gpt2-124m"), plan.rungs[0].recipe, 1, 128, 1)) {
+    flops += cost.flops;
+    bytes += cost.bytes;
+  }
+  EXPECT_DOUBLE_EQ(estimate.steps_s[0], 14 * (flops / 100e9 + bytes / 10e9));
+  EXPECT_GT(estimate.run_s[0], estimate.steps_s[0]);
+  const auto bf16 = find_rung(plan.rungs, "bf16", "", "");
+  EXPECT_LT(estimate.steps_s[bf16], estimate.steps_s[0]);
+  double all = 0;
+  for (const double seconds : estimate.run_s) all += 2 * seconds;
+  EXPECT_DOUBLE_EQ(seconds_of(estimate, plan.runs), all);
+}
+
+TEST(Estimate, ALadderForThisMachineIsNotRefused) {
+  const Plan plan = plan_of("gpt2-cpu", machines::cpu);
+  const Estimate estimate = estimate_of(plan, two_cores);
+  EXPECT_EQ(hopeless(plan, estimate, 8 * gib), "");
+  EXPECT_EQ(hopeless(plan, estimate, 0), "") << "how much memory there is may not be known";
+  EXPECT_EQ(estimate_text(estimate, plan.runs).find("about 4 minutes, 2.8 GiB"), 0U)
+      << estimate_text(estimate, plan.runs);
+}
+
+TEST(Estimate, AnotherMachinesLadderTakesTooLongOrTooMuch) {
+  const Plan plan = plan_of("gpt2", machines::cpu);  // B=16 T=1024
+  const Estimate estimate = estimate_of(plan, two_cores);
+  EXPECT_NE(estimate_text(estimate, plan.runs).find(" hours, "), std::string::npos)
+      << estimate_text(estimate, plan.runs);
+  const std::string slow = hopeless(plan, estimate, 1000 * gib);
+  EXPECT_NE(slow.find("a run of rung \"start\" would take about"), std::string::npos) << slow;
+  EXPECT_NE(slow.find("--limit stops it after 900 s"), std::string::npos) << slow;
+  const std::string large = hopeless(plan, estimate, 4 * gib);
+  EXPECT_NE(large.find("GiB of memory, and 4.0 GiB are there"), std::string::npos) << large;
+}
+
+TEST(Estimate, WithoutASpeedThereIsNoTimeButMemory) {
+  const Plan plan = plan_of("gpt2", machines::hopper);
+  const Estimate estimate = estimate_of(plan, std::nullopt);
+  EXPECT_EQ(seconds_of(estimate, plan.runs), 0);
+  EXPECT_EQ(estimate_text(estimate, plan.runs).find("about "), 0U);
+  EXPECT_EQ(estimate_text(estimate, plan.runs).find(','), std::string::npos);
+  EXPECT_EQ(hopeless(plan, estimate, 79 * gib), "");
+  EXPECT_NE(hopeless(plan, estimate, 10 * gib), "");
+}
+
+TEST(Estimate, ThisMachinesSpeedsAreMeasured) {
+  Plan plan = plan_of("tiny", harness::this_machine());
+  plan.threads = 1;
+  const auto speeds = speeds_for(plan);
+  if (!speeds) GTEST_SKIP() << "there is a GPU that is not in the table of peaks";
+  EXPECT_GT(speeds->bytes, 0);
+  for (const auto& [rate, flops] : speeds->flops) EXPECT_GT(flops, 0) << rate;
+}
+
+}  // namespace
