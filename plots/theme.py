@@ -47,7 +47,7 @@ def bare(drawing, description):
 
 # What each colour above becomes on a dark page.
 DARK = {INK: "#e6e8ec", GREY: "#9aa3af", GRID: "#2a303a", PAPER: "#12161c", BAR: "#5b9bd8", PALE_BAR: "#33475e", TEAL: "#4fc0b8",
-        SLOWER_BAR: "#e0a04a", SLOWER_INK: "#ffb45e", SAVED: "#3f8f74", FASTER_INK: "#4fc9a0", DOUBT_INK: "#cda4e3", BAD_INK: "#ff8f78",
+        SLOWER_BAR: "#e0a04a", SLOWER_INK: "#ffb45e", SAVED: "#3f8f74", FASTER_INK: "#4fc9a0", DOUBT_INK: "#cda4e3", BAD_INK: "#ff8095",
         "#1f4e79": "#2f6fb0", "#7fb2dd": "#93c2ea", "#c3dcf0": "#d5e6f5", "#d0d5db": "#565e6a", "#009e73": "#35c79a", "#cc79a7": "#e29bc3",
         "#56b4e9": "#7cc8f2", "#8c7a1f": "#c9b552", "black": "#e6e8ec", "#000": "#e6e8ec", "#888": "#9aa3af", "#ddd": "#2a303a"}
 

@@ -15,7 +15,7 @@ from theme import BAD_INK, GREY, GRID, INK, NARROW, SERIES, SMALL, TEXT, WHOLE, 
 from words import number_of, plain, shorten
 
 NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
-WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 196, 250, 112, 260, 16  # px
+WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 182, 250, 126, 260, 16  # px
 MOST_SERIES, MOST_LINES, MOST_POINTS = 8, 40, 3600
 THE_OTHERS = "the other rungs"
 
@@ -137,7 +137,8 @@ def drawing(entries, narrow):
         return height / 2 * (1 - symlog(min(max(x, -edge), edge)) / symlog(edge))
 
     last = [down(line["last"]) for line in lines]
-    labels = [{**line, "text": cut(line["name"], room - 26, SMALL + 1), "from": at, "to": to} for line, at, to in
+    size = SMALL if narrow else SMALL + 1
+    labels = [{**line, "text": cut(line["name"].removeprefix("+ ") if narrow else line["name"], room - 24, size), "from": at, "to": to} for line, at, to in
               zip(lines, last, spread(last, height))]
     x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, max(steps, 2)], "range": [0, width], "nice": False},
          "axis": axis("step", grid=False, tickCount=6, labelExpr=WHOLE)}
@@ -154,7 +155,7 @@ def drawing(entries, narrow):
     panel += [
         {"data": {"values": [{"at": 0}]}, "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False},
          "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "at"}}},
-        {"data": {"values": [{"at": t, "text": f"±{plain(t)} nats allowed" + ("" if len(tolerances) == 1 or t == limit else " for some rungs")}
+        {"data": {"values": [{"at": t, "text": f"±{plain(t)} nats allowed" + ("" if len(tolerances) == 1 or t == limit else " for some" if narrow else " for some rungs")}
                              for t in tolerances[-3:] if t == limit or 0.1 < t / limit < 0.6]},
          "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
          "encoding": {"x": {"value": 6}, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
@@ -167,7 +168,7 @@ def drawing(entries, narrow):
     names = [
         {"mark": {"type": "rule", "strokeWidth": 1.5, "aria": False}, "encoding": {
             "x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
-        {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": SMALL + 1, "color": INK, "aria": False},
+        {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
          "encoding": {"x": {"value": 22}, "y": {**px, "field": "to"}, "text": {"field": "text", "type": "nominal"}}}]
     return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
         {"width": width, "height": height, "data": {"values": data}, "layer": panel},
