@@ -4,7 +4,7 @@ import remarks
 from charts import Chart, gate as verdict_chart, pairs as pairs_chart
 from charts.gate import entries_of
 from view import Drawn, flatten
-from words import clean, number_of, percent, shorten, unit_of
+from words import clean, judged_deviation, number_of, percent, plain, shorten, unit_of
 
 SOURCES = {"calibration": "a calibration on this machine", "these pairs": "the spread of these pairs", "sessions": "the spread of the baseline's sessions"}
 MOODS = {"REGRESSION": "bad", "FAILED": "bad", "INCONCLUSIVE": "warn", "UNFIT": "warn", "IMPROVEMENT": "good", "SAME": "good"}
@@ -50,7 +50,7 @@ def cards(gate):
     elif compared:
         identical = all(loss["identical"] for loss in compared)
         card("Losses", "identical" if identical else "within tolerance", "good" if identical else "",
-             "to the bit, at every step" if identical else f"at most {max(loss['max_deviation'] or 0 for loss in compared):.2g} nats apart")
+             "to the bit, at every step" if identical else f"typically {plain(max(judged_deviation(loss) for loss in compared))} nats apart at most")
     elif entries:
         card("Losses", "not compared", "warn", clean(entries[0]["loss"]["message"]))
     if entries:

@@ -93,5 +93,6 @@ def render(template, shown):
         energy=words.energy, memory=words.memory, percent=words.percent, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
     environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings, file=file,
-                               dark_colours=lambda: markupsafe.Markup(theme.dark_rules(".drawing ")), number_of=words.number_of)
+                               dark_colours=lambda: markupsafe.Markup(theme.dark_rules(".drawing ")), number_of=words.number_of,
+                               deviation_words=words.deviation_words)
     return environment.get_template(template).render(**shown)

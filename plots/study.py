@@ -351,8 +351,9 @@ def how_to_read(study):
         ("The interval", f"({confidence(study)}) is: {statistics['interval']}. Where it includes 1× the rung made no clear difference. Of "
                          f"comparisons with nothing to find, about {100 * (1 - statistics['confidence']):.3g} in 100 show a clear "
                          "difference by chance. A single run has no interval."),
-        ("The guard", "compares a rung's losses with the reference rung's. Where they leave the tolerance the rung computes something "
-                      "else, and its speedup is void."),
+        ("The guard", "compares a rung's losses with the reference rung's. A single step may be far off, since training amplifies rounding. "
+                      "Where the median over the first 16 steps is further off than the number types explain, the rung computes "
+                      "something else, and its speedup is void."),
     ]
     if "attribution" in statistics:
         told.append(("The worth", f"of an optimization is computed from: {statistics['attribution']} (L. S. Shapley, 1953)."))

@@ -1,7 +1,9 @@
 """Whether a study can be trusted: what the panel of report.html and the list of report.md say of it."""
 
+import math
+
 import study as of
-from words import clean, number_of, percent, plain, shorten
+from words import clean, deviation_words, judged_deviation, number_of, percent, shorten
 
 
 def floor_at(noise, pairs):
@@ -90,13 +92,12 @@ def cards(report, part):
              "what the runs were seen to do, not what was switched on")
     else:
         card("Proofs", "none", "bad", "no run was observed")
-    guards = [r["guard"] for r in own if r["guard"] is not None]
-    worst = max((g["max_deviation"] for g in guards if g["max_deviation"] is not None), default=None)
+    guards = [r["guard"] for r in study["rungs"] if r["guard"] is not None]  # PyTorch's, too
     following = sum(g["passed"] for g in guards)
     if guards:
+        worst = max(guards, key=lambda g: math.inf if judged_deviation(g) is None else judged_deviation(g))
         card("Guard", f"{following} of {number_of(len(guards), 'rung')} {'follows' if following == 1 else 'follow'} the reference",
-             "good" if following == len(guards) else "bad",
-             "" if worst is None else f"largest loss deviation {plain(worst)} nats")
+             "good" if following == len(guards) else "bad", f"the furthest: {deviation_words(worst)}")
     noise = [report["noise"][i] for i in part["noise"]]
     floors = [(clean(n["label"]), floor_at(n, plan["repeats"])) for n in noise if n["floors"]]
     if floors:

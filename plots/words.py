@@ -119,3 +119,20 @@ def memory(x, unit):
 def number_of(things, one):
     """3 runs, 1 run."""
     return f"{things:,} {one}{'' if things == 1 else 's'}"
+
+
+def judged_deviation(losses):
+    """What a guard, or a comparison's "loss", judged: the median over the first steps; in documents of older programs the largest of
+    all. None: a loss is not finite."""
+    value = losses.get("deviation", losses["max_deviation"])
+    return None if value is None else abs(value)
+
+
+def deviation_words(losses):
+    """"typically 0.0021 nats off (one step 0.0034), 0.02 allowed" of a guard or a comparison's "loss"."""
+    judged = judged_deviation(losses)
+    if judged is None:
+        return "a loss is not finite"
+    if "deviation" not in losses:
+        return f"at most {plain(judged)} nats off, {plain(losses['tolerance'])} allowed"
+    return f"typically {plain(judged)} nats off (one step {plain(losses['max_deviation'])}), {plain(losses['tolerance'])} allowed"

@@ -73,13 +73,11 @@ const std::vector<Optimization>& registry() {
        .summary =
            "Weights, optimizer state and activations live on the GPU and every operation runs there. Arithmetic stays "
            "full float32.",
-       .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.device = Device::cuda; }},
       {.name = "memory",
        .title = "keep host memory",
        .summary = "The C library keeps the memory of freed tensors instead of handing it back to the kernel, which "
                   "would zero it and fault it in again page by page at the next step. Results do not change by a bit.",
-       .loss_tolerance = 1e-6,
        .edit = [](Recipe& r, const Machine&) { r.host_memory = HostMemory::keep; },
        .pointless = cpu_only},
       {.name = "onednn",
@@ -88,7 +86,6 @@ const std::vector<Optimization>& registry() {
                   "\"medium\"). Whether they stay float32 or become bfloat16 is the CPU's affair: the fingerprint "
                   "tells.",
        .excludes = {"tf32"},
-       .loss_tolerance = 2e-2,
        .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::medium; },
        .pointless = onednn_obstacle},
       {.name = "tf32",
@@ -98,14 +95,12 @@ const std::vector<Optimization>& registry() {
            "float32. Nothing else changes type.",
        .needs = {"gpu"},
        .excludes = {"onednn"},
-       .loss_tolerance = 1e-2,
        .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; }},
       {.name = "bf16",
        .title = "bf16 autocast",
        .summary = "Matrix products and attention read and write bfloat16: half the bytes and faster arithmetic. "
                   "Weights, loss and optimizer stay float32.",
        .excludes = {"fp16"},
-       .loss_tolerance = 5e-2,
        .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::bf16; },
        .pointless = bf16_obstacle},
       {.name = "fp16",
@@ -114,7 +109,6 @@ const std::vector<Optimization>& registry() {
                   "vanish, and a step whose gradients overflow is skipped.",
        .needs = {"gpu"},
        .excludes = {"bf16"},
-       .loss_tolerance = 5e-2,
        .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::fp16; }},
       {.name = "graph",
        .title = "graph capture",
@@ -123,46 +117,39 @@ const std::vector<Optimization>& registry() {
            "the same. It gains at small batches, where the host takes longer to launch a step's kernels than the "
            "GPU to run them; most of torch.compile's gain comes from fused kernels, not from fewer launches.",
        .needs = {"gpu"},
-       .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.execution = Execution::graph; }},
       {.name = "flash",
        .title = "flash attention",
        .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays more "
                   "the longer the context is.",
-       .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); }},
       {.name = "vocab",
        .title = "vocabulary 50304",
        .summary = "The embedding gets 47 rows that no token uses, so that its matrix products divide evenly into "
                   "tiles. The loss at the start rises by ln(50304/50257) = 0.0009, because the softmax has 47 more "
                   "terms.",
-       .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.vocabulary_rows = padded(r.vocabulary_rows); }},
       {.name = "foreach",
        .title = "foreach AdamW",
        .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves kernel "
                   "launches. The arithmetic is the same.",
        .excludes = {"fused_adamw"},
-       .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::foreach; }},
       {.name = "fused_adamw",
        .title = "fused AdamW",
        .summary = "One operation per parameter group reads gradient, moments and weight once and writes them once. "
                   "Clipping the gradients happens in the same pass.",
-       .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.optimizer = Optimizer::fused; }},
       {.name = "in_place_loss",
        .title = "in-place loss",
        .summary =
            "The gradient of the loss is written over the log-probabilities of the forward pass, number by number. "
            "PyTorch's own steps lead there by further matrices of B x T x V numbers, in float32 under autocast.",
-       .loss_tolerance = 1e-3,
        .edit = [](Recipe& r, const Machine&) { r.cross_entropy = CrossEntropy::in_place; }},
       {.name = "residual16",
        .title = "16-bit residual stream",
        .summary = "What the blocks add to one another, and LayerNorm with it, stays in autocast's 16-bit type, where "
                   "PyTorch's autocast keeps float32: half the bytes, and no conversion before each matrix product.",
-       .loss_tolerance = 5e-2,
        .edit =
            [](Recipe& r, const Machine&) {
              r.residual = r.autocast == Autocast::off ? Residual::float32 : Residual::autocast;

@@ -19,7 +19,6 @@ struct Optimization {
   std::string summary;                     // two sentences for a newcomer
   std::vector<std::string> needs = {};     // optimizations that must come before
   std::vector<std::string> excludes = {};  // optimizations that must not have come before
-  double loss_tolerance;                   // nats per token by which it may move a step's loss
   std::function<void(model::Recipe&, const harness::Machine&)> edit;
   // Why it is no optimization on this machine on top of this recipe, though the recipe it makes may be possible;
   // nullptr: it is one everywhere.

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace ablations {
@@ -26,8 +27,9 @@ std::string loss_words(const Json& loss) {
   if (!loss.at("compared").get<bool>()) return loss.at("message");
   if (!loss.at("passed").get<bool>()) return "LOSSES DIFFER: " + loss.at("message").get<std::string>();
   if (loss.at("identical").get<bool>()) return "losses identical to the bit";
-  return fmt::format("losses at most {:.2g} nats apart, {:g} allowed", loss.at("max_deviation").get<double>(),
-                     loss.at("tolerance").get<double>());
+  const char* judged = loss.contains("deviation") ? "deviation" : "max_deviation";
+  return fmt::format("losses {} {:.2g} nats apart, {:g} allowed", std::abs(loss.at(judged).get<double>()),
+                     loss.contains("deviation") ? "typically" : "at most", loss.at("tolerance").get<double>());
 }
 
 std::string memory_words(const Json& memory) {

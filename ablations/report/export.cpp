@@ -113,6 +113,7 @@ Row rung_row(const Json& source, const Json& study, const Json& rung) {
   row.emplace_back("joules_per_token", at(rung, {"joules_per_token"}));
   const Json guard = at(rung, {"guard", "passed"});
   row.emplace_back("guard", guard.is_null() ? Json() : Json(guard == true ? "passed" : "failed"));
+  row.emplace_back("guard_deviation", at(rung, {"guard", "deviation"}));
   row.emplace_back("guard_max_deviation", at(rung, {"guard", "max_deviation"}));
   row.emplace_back("guard_tolerance", at(rung, {"guard", "tolerance"}));
   int64_t passed = 0;

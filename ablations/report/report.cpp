@@ -38,12 +38,13 @@ Json losses_json(size_t rung, size_t guarded_by, const Guard& verdict, const Run
   Json json{{"rung", rung}, {"guarded_by", guarded_by}, {"repeat", verdict.repeat}};
   for (const char* field : {"loss", "reference", "lo", "hi", "deviation"}) json[field] = Json::array();
   const Band band = band_of(reference.losses, verdict.known_offset, run.skipped_steps);
-  for (size_t i = 0; i < std::min(run.losses.size(), reference.losses.size()); ++i) {
+  const std::vector<double> off = deviations(run.losses, band);
+  for (size_t i = 0; i < off.size(); ++i) {
     json["loss"].push_back(harness::finite_or_null(run.losses[i]));
     json["reference"].push_back(harness::finite_or_null(reference.losses[i]));
-    json["lo"].push_back(harness::finite_or_null(band.lo[i] - verdict.tolerance));
-    json["hi"].push_back(harness::finite_or_null(band.hi[i] + verdict.tolerance));
-    json["deviation"].push_back(harness::finite_or_null(run.losses[i] - reference.losses[i]));
+    json["lo"].push_back(harness::finite_or_null(band.lo[i]));
+    json["hi"].push_back(harness::finite_or_null(band.hi[i]));
+    json["deviation"].push_back(harness::finite_or_null(off[i]));
   }
   return json;
 }

@@ -271,6 +271,12 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Json& rungs
     if (const auto failure = measured.failures.find(i); failure != measured.failures.end()) {
       warn(failure->second.reason);
     }
+    // The table marks a rung of ours itself; a peer has a column only.
+    if (const std::string status = rungs[i].at("status");
+        !rung.peer.empty() && (status == "void" || status == "unproven")) {
+      warn(fmt::format("it is {}, so nothing is compared with it: {}", status,
+                       rungs[i].at("reason").get<std::string>()));
+    }
     if (const auto [low, high] = sm_clocks(data); low < 0.95 * high) {
       warn(fmt::format("the GPU ran its runs at different clocks, the median from {:.0f} to {:.0f} MHz", low, high));
     }

@@ -45,23 +45,7 @@ Json ratio_json(const harness::Comparison& comparison) {
           {"verdict", harness::name_of(comparison.verdict)}};
 }
 
-// By how much the losses may differ: what the recipes' optimizations may move them by, and at one and the same recipe
-// only what rounding does.
-double tolerance_of(const Arm& base, const Arm& head) {
-  const model::Recipe recipe = recipe_of(head.records.front());
-  double tolerance = other_program_tolerance;
-  if (recipe == recipe_of(base.records.front())) {
-    const bool is_float32 =
-        recipe.autocast == model::Autocast::off && recipe.matmul_precision == model::MatmulPrecision::highest;
-    return is_float32 ? tolerance : low_precision_tolerance;
-  }
-  for (const Arm* arm : {&base, &head}) {
-    for (const std::string name : arm->records.front().at("optimizations")) {
-      if (const Optimization* known = find_optimization(name)) tolerance = std::max(tolerance, known->loss_tolerance);
-    }
-  }
-  return tolerance;
-}
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json loss_json(const Arm& base, const Arm& head, size_t pairs) {
   for (size_t i = 0; i < pairs; ++i) {
@@ -75,29 +59,26 @@ Json loss_json(const Arm& base, const Arm& head, size_t pairs) {
       }
     }
   }
-  const double tolerance = tolerance_of(base, head);
-  const double offset = std::log(static_cast<double>(recipe_of(head.records.front()).vocabulary_rows) /
-                                 static_cast<double>(recipe_of(base.records.front()).vocabulary_rows));
-  Json result{{"compared", true},     {"identical", true},      {"passed", true},
-              {"max_deviation", 0.0}, {"tolerance", tolerance}, {"message", ""}};
+  const model::Recipe before_recipe = recipe_of(base.records.front()), after_recipe = recipe_of(head.records.front());
+  const double tolerance = tolerance_between(after_recipe, before_recipe);
+  const double offset =
+      std::log(static_cast<double>(after_recipe.vocabulary_rows) / static_cast<double>(before_recipe.vocabulary_rows));
+  bool identical = true;
+  Guard worst;
   for (size_t i = 0; i < pairs; ++i) {
     const RunData before = run_data(base.records[i]), after = run_data(head.records[i]);
     const Guard verdict = guard(after.losses, before.losses, tolerance, offset, after.skipped_steps);
-    const size_t steps = std::min(before.losses.size(), after.losses.size());
-    if (!std::equal(before.losses.begin(), before.losses.begin() + static_cast<std::ptrdiff_t>(steps),
-                    after.losses.begin())) {
-      result["identical"] = false;
-    }
-    const bool worse = verdict.max_deviation.value_or(INFINITY) >= result["max_deviation"].get<double>();
-    if (!worse && verdict.passed) continue;
-    result["max_deviation"] = verdict.max_deviation ? Json(*verdict.max_deviation) : Json();
-    if (!verdict.passed) {
-      result["passed"] = false;
-      result["message"] = verdict.message;
-      break;
-    }
+    const auto steps = static_cast<std::ptrdiff_t>(std::min(before.losses.size(), after.losses.size()));
+    identical &= std::equal(before.losses.begin(), before.losses.begin() + steps, after.losses.begin());
+    if (i == 0 || is_worse(verdict, worst)) worst = verdict;
   }
-  return result;
+  return {{"compared", true},
+          {"identical", identical},
+          {"passed", worst.passed},
+          {"deviation", number_or_null(worst.deviation)},
+          {"max_deviation", number_or_null(worst.max_deviation)},
+          {"tolerance", tolerance},
+          {"message", worst.message}};
 }
 
 // As a study tells it: the largest of the runs.

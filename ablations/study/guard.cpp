@@ -1,5 +1,7 @@
 #include "ablations/study/guard.h"
 
+#include "harness/stats.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,47 +29,68 @@ Band band_of(const std::vector<double>& reference, double known_offset, int64_t 
   return band;
 }
 
-Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
-            double known_offset, int64_t skipped) {
-  Guard result{.passed = true,
-               .max_deviation = 0.0,
-               .tolerance = tolerance,
-               .known_offset = known_offset,
-               .steps = static_cast<int64_t>(losses.size()),
-               .message = ""};
-  const Band band = band_of(reference, known_offset, skipped);
-  for (size_t i = 0; i < losses.size() && i < reference.size(); ++i) {
-    if (!std::isfinite(losses[i]) || !std::isfinite(reference[i])) {
-      result.passed = false;
-      result.max_deviation.reset();
-      result.message = fmt::format("the loss of step {} is not finite", i + 1);
-      return result;
-    }
-    const double deviation = std::abs(losses[i] - std::clamp(losses[i], band.lo[i], band.hi[i]));
-    if (deviation <= *result.max_deviation) continue;
-    result.max_deviation = deviation;
-    if (deviation > tolerance) {
-      result.passed = false;
-      result.message = fmt::format("step {} has loss {:.4f}, the reference {:.4f}: {:.4f} nats apart, {:g} allowed",
-                                   i + 1, losses[i], reference[i], deviation, tolerance);
-    }
+std::vector<double> deviations(const std::vector<double>& losses, const Band& band) {
+  std::vector<double> result;
+  for (size_t i = 0; i < std::min(losses.size(), band.lo.size()); ++i) {
+    const bool is_finite = std::isfinite(losses[i]) && std::isfinite(band.lo[i]);
+    result.push_back(is_finite ? losses[i] - std::clamp(losses[i], band.lo[i], band.hi[i]) : NAN);
   }
   return result;
 }
 
-double tolerance_between(const Rung& rung, const Rung& reference) {
-  double tolerance = rung.peer == reference.peer ? 0 : other_program_tolerance;
-  for (const auto* applied : {&rung.applied, &reference.applied}) {
-    for (const std::string& name : *applied) tolerance = std::max(tolerance, find_optimization(name)->loss_tolerance);
+Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
+            double known_offset, int64_t skipped) {
+  const std::vector<double> off = deviations(losses, band_of(reference, known_offset, skipped));
+  Guard result{.tolerance = tolerance, .known_offset = known_offset, .steps = std::ssize(losses), .message = ""};
+  if (const auto bad = std::ranges::find_if_not(off, [](double x) { return std::isfinite(x); }); bad != off.end()) {
+    result.message = fmt::format("the loss of step {} is not finite", bad - off.begin() + 1);
+    return result;
   }
-  return tolerance;
+  if (off.empty()) {
+    result.message = "there are no steps to compare";
+    return result;
+  }
+  const auto judged = std::span(off).first(std::min(off.size(), judged_steps));
+  const double deviation = harness::median(judged);
+  result.deviation = deviation;
+  result.max_deviation = std::abs(*std::ranges::max_element(off, {}, [](double x) { return std::abs(x); }));
+  result.passed = std::abs(deviation) <= tolerance;
+  if (!result.passed) {
+    result.message =
+        fmt::format("its loss is {:.4f} nats {} the reference's, the median over the first {} step{}; {:g} is allowed",
+                    std::abs(deviation), deviation > 0 ? "above" : "below", judged.size(),
+                    judged.size() == 1 ? "" : "s", tolerance);
+  }
+  return result;
+}
+
+namespace {
+
+// The coarsest number type that a recipe's matrix products, or its residual stream, may round to. Each limit is several
+// times what right programs of that type differ by (docs/power.md, "Losses").
+double rounding_tolerance(const model::Recipe& recipe) {
+  if (recipe.autocast != model::Autocast::off) return 1e-2;                    // bfloat16, float16
+  if (recipe.matmul_precision == model::MatmulPrecision::medium) return 1e-2;  // oneDNN may take bfloat16
+  if (recipe.matmul_precision == model::MatmulPrecision::high) return 5e-3;    // TF32
+  return 1e-3;                                                                 // float32, another order of sums
+}
+
+}  // namespace
+
+double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference) {
+  return std::max(rounding_tolerance(recipe), rounding_tolerance(reference));
+}
+
+bool is_worse(const Guard& one, const Guard& other) {
+  const auto size_of = [](const Guard& of) { return of.deviation ? std::abs(*of.deviation) : INFINITY; };
+  return size_of(one) > size_of(other);
 }
 
 Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference,
                  const RunsByRepeat& reference_runs) {
   const double offset = std::log(static_cast<double>(rung.recipe.vocabulary_rows) /
                                  static_cast<double>(reference.recipe.vocabulary_rows));
-  return worst_of(runs, reference_runs, tolerance_between(rung, reference), offset);
+  return worst_of(runs, reference_runs, tolerance_between(rung.recipe, reference.recipe), offset);
 }
 
 const RunData& partner_of(int64_t repeat, const RunsByRepeat& reference_runs) {
@@ -82,18 +105,23 @@ Guard worst_of(const RunsByRepeat& runs, const RunsByRepeat& reference_runs, dou
     Guard one =
         guard(run.losses, partner_of(repeat, reference_runs).losses, tolerance, known_offset, run.skipped_steps);
     one.repeat = repeat;
-    const bool worse = !one.passed || one.max_deviation.value_or(0) > worst.max_deviation.value_or(0);
-    if (first || (worst.passed && worse)) worst = one;
+    if (first || is_worse(one, worst)) worst = one;
     first = false;
   }
   return worst;
 }
 
 Json to_json(const Guard& guard, size_t guarded_by) {
-  return {{"passed", guard.passed},       {"max_deviation", guard.max_deviation ? Json(*guard.max_deviation) : Json()},
-          {"tolerance", guard.tolerance}, {"known_offset", guard.known_offset},
-          {"steps", guard.steps},         {"message", guard.message},
-          {"guarded_by", guarded_by},     {"repeat", guard.repeat}};
+  const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  return {{"passed", guard.passed},
+          {"deviation", or_null(guard.deviation)},
+          {"max_deviation", or_null(guard.max_deviation)},
+          {"tolerance", guard.tolerance},
+          {"known_offset", guard.known_offset},
+          {"steps", guard.steps},
+          {"message", guard.message},
+          {"guarded_by", guarded_by},
+          {"repeat", guard.repeat}};
 }
 
 }  // namespace ablations

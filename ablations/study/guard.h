@@ -1,4 +1,10 @@
-// The guard: a rung's speedup counts only if its losses follow those of the rung that guards it.
+// The guard: a rung's speedup counts only if it learns what its reference rung learns.
+//
+// Both begin with the same weights and see the same tokens, so their losses differ by rounding alone where both are
+// right. Training amplifies rounding: at a sensitive step two right programs may be 0.05 nats apart and meet again a
+// few steps later, and after thirty steps they have drifted apart for good. So neither a single step nor a late one
+// decides, but the median of the deviations over the first steps: rounding goes both ways and largely cancels there, a
+// wrong program stays on one side (docs/power.md, "Losses").
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -15,16 +21,16 @@ namespace ablations {
 // Whether a rung learns what the reference rung learns.
 struct Guard {
   bool passed = false;
-  std::optional<double> max_deviation;  // nats; none where a loss is not finite
-  double tolerance = 0;                 // see tolerance_between
+  std::optional<double> deviation;      // nats, with its sign: what is judged; none where a loss is not finite
+  std::optional<double> max_deviation;  // nats, of the step that is furthest off: shown, decides nothing
+  double tolerance = 0;                 // what the deviation may be; see tolerance_between
   double known_offset = 0;              // ln(V' / V): what padding rows may add to a loss
   int64_t steps = 0;
   std::string message;
   int64_t repeat = 0;  // whose run it is about
 };
 
-// Between these a loss passes without using up any of the tolerance, one for each step of the reference; NaN where it
-// has none. Beyond them it may lie by the tolerance.
+// Between these a loss counts as not deviating, one for each step of the reference; NaN where it has none.
 struct Band {
   std::vector<double> lo, hi;
 };
@@ -34,19 +40,24 @@ struct Band {
 // it.
 Band band_of(const std::vector<double>& reference, double known_offset, int64_t skipped);
 
-// losses, reference: mean loss of each step, same length; NaN where it was not finite. Every loss has to lie in the
-// reference's band, give or take the tolerance.
+// How far each loss lies outside the band, with its sign, in nats; NaN where it or the band is not finite. As long as
+// the shorter of the two.
+std::vector<double> deviations(const std::vector<double>& losses, const Band& band);
+
+// Of so many first steps the losses are judged; those after them only have to be finite.
+constexpr size_t judged_steps = 16;
+
+// losses, reference: mean loss of each step; NaN where it was not finite. Passes where all are finite and the median of
+// the first judged_steps deviations from the reference's band is at most the tolerance, in either direction.
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
             double known_offset, int64_t skipped = 0);
 
-// By how much the losses of two programs that do the same may differ, in nats.
-constexpr double other_program_tolerance = 1e-3;
-// The same at a recipe of less than IEEE float32, where another order of sums rounds visibly: a few times what bf16
-// itself moves a loss by within a run.
-constexpr double low_precision_tolerance = 1e-2;
+// By how much the losses of two right programs may differ, in nats: by the coarser of the number types that the two
+// recipes compute in. Nothing else of the recipes counts, nor what came before them on a ladder.
+double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference);
 
-// The largest loss_tolerance of the optimizations that one of the two has on; more between two programs.
-double tolerance_between(const Rung& rung, const Rung& reference);
+// Whether one is further off; a loss that is not finite is the furthest.
+bool is_worse(const Guard& one, const Guard& other);
 
 // The worst run's verdict, each against the reference's run of the same repeat where there is one. Neither is empty.
 Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference, const RunsByRepeat& reference_runs);

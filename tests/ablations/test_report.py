@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 
 import jsonschema
@@ -113,8 +114,11 @@ def test_the_recorded_study(report, tmp_path, study) -> None:
     assert [run["position"] for run in entry["runs"]] == list(range(runs))
     assert [losses["rung"] for losses in entry["losses"]] == list(range(1, len(study["rungs"])))
     for losses in entry["losses"]:
-        inside = all(lo <= loss <= hi for lo, loss, hi in zip(losses["lo"], losses["loss"], losses["hi"], strict=True))
-        assert inside == study["rungs"][losses["rung"]]["guard"]["passed"]
+        guard = study["rungs"][losses["rung"]]["guard"]
+        judged = statistics.median(losses["deviation"][:16])
+        assert judged == pytest.approx(guard["deviation"], abs=1e-12) and guard["passed"] == (abs(judged) <= guard["tolerance"])
+        assert all(lo <= loss - off <= hi or off == pytest.approx(loss - (lo if off < 0 else hi), abs=1e-12) for lo, loss, hi, off in
+                   zip(losses["lo"], losses["loss"], losses["hi"], losses["deviation"], strict=True))
         record = read_json(EVIDENCE / next(run["record"] for run in study["runs"] if run["rung"] == 0))
         assert losses["reference"] == record["timing"]["loss"]
     table = rows(tmp_path / "drawn" / "rungs.csv")

@@ -56,14 +56,10 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
     Trainer trainer(small(), rung.recipe, options, text());
     for (int64_t step = 0; step < steps; ++step) trainer.step();
     const std::vector<double> seen = trainer.losses();
-    double tolerance = 1e-3;
-    for (const std::string& name : rung.applied) {
-      tolerance = std::max(tolerance, find_optimization(name)->loss_tolerance);
-    }
     // A skipped step leaves the weights where they were: only what comes before it can be compared.
     if (trainer.skipped_steps() == 0) {
-      const Guard verdict =
-          guard(seen, reference, tolerance, std::log(static_cast<double>(rung.recipe.vocabulary_rows) / 50257.0));
+      const Guard verdict = guard(seen, reference, tolerance_between(rung.recipe, {}),
+                                  std::log(static_cast<double>(rung.recipe.vocabulary_rows) / 50257.0));
       EXPECT_TRUE(verdict.passed) << verdict.message;
     }
     // The page faults of a step are a run's to count; a test has other things in memory.

@@ -125,7 +125,7 @@ TEST_F(Analysis, EnergyIsTheMedianOfTheRunsThatCouldTell) {
 
 TEST_F(Analysis, AFailedGuardVoidsTheSpeedup) {
   Json record = good(run_of(2, 0), 25);
-  record["timing"]["loss"] = {10.0, 9.5, 8.0};
+  record["timing"]["loss"] = {10.0, 9.0, 8.0};
   write(run_of(2, 0), record);
   const Json s = study();
   EXPECT_EQ(s["rungs"][2]["status"], "void");
@@ -182,7 +182,7 @@ TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
   EXPECT_NE(s["warnings"][0].get<std::string>().find("\"bf16 autocast\" takes its place"), std::string::npos);
   // It guards, too.
   Json record = good(run_of(2, 0), 25);
-  record["timing"]["loss"] = {10.0, 9.5, 8.0};
+  record["timing"]["loss"] = {10.0, 9.0, 8.0};
   write(run_of(2, 0), record);
   EXPECT_EQ(study()["rungs"][2]["status"], "void");
 }
@@ -284,11 +284,31 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
   // It is guarded by the same reference as the rungs are.
   Json record = good(run_of(2, 1), 80);
-  record["timing"]["loss"] = {10.0, 9.5, 8.0};
+  record["timing"]["loss"] = {10.0, 9.0, 8.0};
   write(run_of(2, 1), record);
   const Json wrong = study();
   EXPECT_EQ(wrong["rungs"][2]["status"], "void");
   EXPECT_TRUE(wrong["rungs"][1]["peers"][0]["ratio"].is_null());
+  EXPECT_NE(wrong["warnings"].dump().find("it is void, so nothing is compared with it: its loss is"), std::string::npos)
+      << wrong["warnings"];
+}
+
+TEST_F(Analysis, ALadderThatBeginsInBfloat16HoldsNobodyToFloat32) {
+  const model::Recipe bf16{.autocast = model::Autocast::bf16};
+  for (Rung& rung : plan_.rungs) {
+    rung.applied = {};
+    rung.recipe = bf16;
+  }
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    for (size_t rung = 0; rung < 3; ++rung) {
+      Json record = good(run_of(rung, repeat), 50);
+      if (rung == 2) record["timing"]["loss"] = {10.0, 9.5317, 8.99};  // as a peer's that is right
+      write(run_of(rung, repeat), record);
+    }
+  }
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][2]["status"], "measured") << s["rungs"][2]["reason"];
+  EXPECT_GT(s["rungs"][2]["guard"]["tolerance"].get<double>(), 1e-3);
 }
 
 void expect_eighty_columns(const std::string& table) {
@@ -331,7 +351,7 @@ TEST_F(Analysis, TheTableFitsEightyColumns) {
 
 TEST_F(Analysis, AReasonStandsUnderTheNumberItTakesAway) {
   Json record = good(run_of(2, 0), 25);
-  record["timing"]["loss"] = {10.0, 9.5, 8.0};
+  record["timing"]["loss"] = {10.0, 9.0, 8.0};
   write(run_of(2, 0), record);
   EXPECT_NE(study_table(study()).find("\n" + std::string(26, ' ') + "void: step 3"), std::string::npos);
 }
