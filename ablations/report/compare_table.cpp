@@ -27,9 +27,10 @@ std::string loss_words(const Json& loss) {
   if (!loss.at("compared").get<bool>()) return loss.at("message");
   if (!loss.at("passed").get<bool>()) return "LOSSES DIFFER: " + loss.at("message").get<std::string>();
   if (loss.at("identical").get<bool>()) return "losses identical to the bit";
-  const char* judged = loss.contains("deviation") ? "deviation" : "max_deviation";
-  return fmt::format("losses {} {:.2g} nats apart, {:g} allowed", std::abs(loss.at(judged).get<double>()),
-                     loss.contains("deviation") ? "typically" : "at most", loss.at("tolerance").get<double>());
+  const bool is_typical = loss.contains("deviation");  // of an older program: the largest of all steps
+  const double apart = loss.at(is_typical ? "deviation" : "max_deviation");
+  return fmt::format("losses {} {:.2g} nats apart, {:g} allowed", is_typical ? "typically" : "at most", std::abs(apart),
+                     loss.at("tolerance").get<double>());
 }
 
 std::string memory_words(const Json& memory) {

@@ -53,14 +53,17 @@ Guard guard(const std::vector<double>& losses, const std::vector<double>& refere
   const auto judged = std::span(off).first(std::min(off.size(), judged_steps));
   const double deviation = harness::median(judged);
   result.deviation = deviation;
-  result.max_deviation = std::abs(*std::ranges::max_element(off, {}, [](double x) { return std::abs(x); }));
-  result.passed = std::abs(deviation) <= tolerance;
-  if (!result.passed) {
-    result.message =
-        fmt::format("its loss is {:.4f} nats {} the reference's, the median over the first {} step{}; {:g} is allowed",
-                    std::abs(deviation), deviation > 0 ? "above" : "below", judged.size(),
-                    judged.size() == 1 ? "" : "s", tolerance);
+  const auto furthest = std::ranges::max_element(off, {}, [](double x) { return std::abs(x); });
+  result.max_deviation = std::abs(*furthest);
+  if (std::abs(deviation) > tolerance) {
+    result.message = fmt::format(
+        "its loss is {:.4f} nats {} the reference's, the median over the first {} step{}; {:g} is allowed",
+        std::abs(deviation), deviation > 0 ? "above" : "below", judged.size(), judged.size() == 1 ? "" : "s", tolerance);
+  } else if (*result.max_deviation > largest_deviation) {
+    result.message = fmt::format("the loss of step {} is {:.2f} nats off the reference's; {:g} is the most at any step",
+                                 furthest - off.begin() + 1, *result.max_deviation, largest_deviation);
   }
+  result.passed = result.message.empty();
   return result;
 }
 
@@ -82,6 +85,7 @@ double tolerance_between(const model::Recipe& recipe, const model::Recipe& refer
 }
 
 bool is_worse(const Guard& one, const Guard& other) {
+  if (one.passed != other.passed) return !one.passed;
   const auto size_of = [](const Guard& of) { return of.deviation ? std::abs(*of.deviation) : INFINITY; };
   return size_of(one) > size_of(other);
 }

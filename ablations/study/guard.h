@@ -4,7 +4,7 @@
 // right. Training amplifies rounding: at a sensitive step two right programs may be 0.05 nats apart and meet again a
 // few steps later, and after thirty steps they have drifted apart for good. So neither a single step nor a late one
 // decides, but the median of the deviations over the first steps: rounding goes both ways and largely cancels there, a
-// wrong program stays on one side (docs/power.md, "Losses").
+// wrong program stays on one side (docs/power.md, "Losses"). Half a nat at any step is more than rounding does.
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -44,11 +44,14 @@ Band band_of(const std::vector<double>& reference, double known_offset, int64_t 
 // the shorter of the two.
 std::vector<double> deviations(const std::vector<double>& losses, const Band& band);
 
-// Of so many first steps the losses are judged; those after them only have to be finite.
+// Of so many first steps the median is judged.
 constexpr size_t judged_steps = 16;
+// No step may deviate by more, in nats.
+constexpr double largest_deviation = 0.5;
 
-// losses, reference: mean loss of each step; NaN where it was not finite. Passes where all are finite and the median of
-// the first judged_steps deviations from the reference's band is at most the tolerance, in either direction.
+// losses, reference: mean loss of each step; NaN where it was not finite. Passes where all are finite, the median of
+// the first judged_steps deviations from the reference's band is at most the tolerance, in either direction, and none is
+// more than largest_deviation.
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
             double known_offset, int64_t skipped = 0);
 
@@ -56,7 +59,7 @@ Guard guard(const std::vector<double>& losses, const std::vector<double>& refere
 // recipes compute in. Nothing else of the recipes counts, nor what came before them on a ladder.
 double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference);
 
-// Whether one is further off; a loss that is not finite is the furthest.
+// Whether one failed and the other did not, else whether one is further off; a loss that is not finite is the furthest.
 bool is_worse(const Guard& one, const Guard& other);
 
 // The worst run's verdict, each against the reference's run of the same repeat where there is one. Neither is empty.

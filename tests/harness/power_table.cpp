@@ -1,6 +1,7 @@
 // Prints docs/power.md: what a gate finds and how often it is wrong, on machines whose timing is programmed.
 #include "harness/verdict.h"
 #include "tests/ablations/simulated_history.h"
+#include "tests/ablations/simulated_losses.h"
 #include "tests/harness/simulated_machine.h"
 
 #include <fmt/format.h>
@@ -229,6 +230,32 @@ int main() {
       }
       fmt::print("\n");
     }
+  }
+  const double tolerance = ablations::tolerance_between({.autocast = model::Autocast::bf16}, {});
+  fmt::print(
+      "\n## Losses\n\n"
+      "A rung, or a gate's head, is void where its losses leave the reference's. What is judged is the median "
+      "deviation "
+      "over the\n"
+      "first {} steps; in 16 bits it may be {:g} nats. No step may be 0.5 nats off. Right programs part, too: how, is simulated as measured "
+      "(`tests/ablations/simulated_losses.h`).\n"
+      "How often right rungs are void by the number of their runs, whose losses differ (on a GPU; on a CPU all runs "
+      "are "
+      "alike), and by\n"
+      "how much a wrong program must be off from the second step on to be found. For comparison: a limit of 0.05 nats "
+      "for every single step.\n\n"
+      "| steps | right, 1 run: void | 6 runs | 16 runs | 0.005 nats off: found | 0.01 | 0.015 | 0.03 | single steps: "
+      "right, 1 run: void |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+      ablations::judged_steps, tolerance);
+  for (const int64_t steps : {5, 13, 30, 100}) {
+    const auto of = [&](int64_t runs, double shift) {
+      return simulated::voided(studies / 4, runs, steps, shift, tolerance, 0.05);
+    };
+    const simulated::Voided one = of(1, 0);
+    fmt::print("| {} | {:.1f} % | {:.1f} % | {:.1f} % | {} | {} | {} | {} | {} |\n", steps, 100 * one.by_guard,
+               100 * of(6, 0).by_guard, 100 * of(16, 0).by_guard, percent(of(1, 0.005).by_guard),
+               percent(of(1, 0.01).by_guard), percent(of(1, 0.015).by_guard), percent(of(1, 0.03).by_guard),
+               percent(one.by_worst_step));
   }
   fmt::print(
       "\n## Why signed ranks\n\n"

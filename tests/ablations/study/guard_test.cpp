@@ -15,11 +15,11 @@ TEST(Guard, AllowsTheToleranceAndTheKnownOffset) {
   EXPECT_TRUE(guard({10.0 + offset, 9.0}, {10.0, 9.0}, 1e-6, offset).passed);
   EXPECT_FALSE(guard({10.0 + offset, 9.0}, {10.0, 9.0}, 1e-6, 0).passed);
   EXPECT_FALSE(guard({10.0, 9.0 + 2 * offset}, {10.0, 9.0}, 1e-4, offset).passed);
-  const Guard below = guard({10.0, 8.99}, {10.0, 9.0}, 1e-3, offset);
+  const Guard below = guard({10.0, 8.99, 8.496}, {10.0, 9.0, 8.5}, 1e-3, offset);
   EXPECT_FALSE(below.passed);
-  EXPECT_NEAR(*below.deviation, -0.005, 1e-12);
+  EXPECT_NEAR(*below.deviation, -0.004, 1e-12);
   EXPECT_NEAR(*below.max_deviation, 0.01, 1e-12);
-  EXPECT_NE(below.message.find("over 2 steps its loss is 0.0050 nats below the reference's on average"),
+  EXPECT_NE(below.message.find("its loss is 0.0040 nats below the reference's, the median over the first 3 steps"),
             std::string::npos)
       << below.message;
 }
@@ -43,6 +43,17 @@ TEST(Guard, LateStepsDriftAndDecideNothing) {
   EXPECT_TRUE(guard(losses, reference, 1e-2, 0).passed);
   losses.back() = INFINITY;
   EXPECT_FALSE(guard(losses, reference, 1e-2, 0).passed);
+}
+
+TEST(Guard, NoStepMayBeFurtherOffThanRoundingEverIs) {
+  const std::vector<double> reference(40, 8.0);
+  std::vector<double> losses = reference;
+  losses[30] = 8.4;
+  EXPECT_TRUE(guard(losses, reference, 1e-2, 0).passed);
+  losses[30] = 8.6;
+  const Guard verdict = guard(losses, reference, 1e-2, 0);
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_NE(verdict.message.find("step 31 is 0.60 nats off"), std::string::npos) << verdict.message;
 }
 
 TEST(Guard, ASmallDeviationThatStaysDoes) {
