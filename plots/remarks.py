@@ -4,7 +4,7 @@ A report's comparison has the first study as base: what the document says of bas
 A gate's keeps these names.
 """
 
-from words import clean, deviation_words, number_of
+from words import clean, judged_deviation, number_of
 
 SIDES = {"base": "first", "head": "second"}
 OWN_NAMES = {"base": "base", "head": "head"}
@@ -21,7 +21,8 @@ def loss_words(loss):
         return "LOSSES DIFFER: " + clean(loss["message"])
     if loss["identical"]:
         return "losses identical to the bit"
-    return f"losses {deviation_words(loss).replace(' off', ' apart', 1)}"
+    how = "typically" if "deviation" in loss else "at most"
+    return f"losses {how} {judged_deviation(loss):.2g} nats apart, {loss['tolerance']:g} allowed"
 
 
 def of_sides(flag, names=SIDES):

@@ -12,7 +12,7 @@ from charts import Chart, Missing
 from letters import cut
 from study import about, label, own_rungs
 from theme import BAD_INK, GREY, GRID, INK, NARROW, SERIES, SMALL, TEXT, WHOLE, axis
-from words import number_of, plain, shorten
+from words import judged_deviation, number_of, plain, shorten
 
 NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
 WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 182, 250, 126, 260, 16  # px
@@ -29,7 +29,7 @@ def guarded(part):
 
 # What a guard's verdict is about, and how much of it is allowed.
 def deviation_of(guard):
-    return guard["max_deviation"]
+    return judged_deviation(guard)
 
 
 def allowed_by(guard):
@@ -89,7 +89,7 @@ def rows(entries):
         finite = [x for x in entry["deviation"] if x is not None]
         if finite and called not in [line["name"] for line in lines]:
             lines.append({"name": called, "ink": ink, "width": width, "last": finite[-1]})
-        said = f"{name}: largest deviation {nats(rung['guard'])}, {plain(allowed_by(rung['guard']))} allowed" + (", void" if is_void(rung) else "")
+        said = f"{name}: typical deviation {nats(rung['guard'])}, {plain(allowed_by(rung['guard']))} allowed" + (", void" if is_void(rung) else "")
         data += [{"line": line, "name": called, "step": step, "deviation": x, "alone": alone, "ink": ink, "width": width, "aria": said}
                  for line, step, x, alone in stretches(position, entry["deviation"], most)]
     return data, sorted(lines, key=lambda line: -line["last"])
@@ -180,12 +180,12 @@ def title(entries):
     if void:
         name, guard = max(void, key=lambda v: (deviation_of(v[1]) is None, deviation_of(v[1]) or 0))
         what = "its loss is not finite" if deviation_of(guard) is None else \
-            f"off the reference by {nats(guard)}, {plain(allowed_by(guard))} allowed"
+            f"{nats(guard)} off the reference, {plain(allowed_by(guard))} allowed"
         count = f"{len(void)} of {number_of(len(entries), 'rung')} {'is' if len(void) == 1 else 'are'} void"
         return f"{count}, “{shorten(name.removeprefix('+ '), 40)}”: {what}"
     guard = max((rung["guard"] for _, rung, _ in entries), key=lambda g: deviation_of(g) or 0)
     who = f"“{shorten(entries[0][0].removeprefix('+ '), 40)}” learns" if len(entries) == 1 else f"All {len(entries)} rungs learn"
-    return f"{who} what the reference learns, at most {nats(guard)} off ({plain(allowed_by(guard))} allowed)"
+    return f"{who} what the reference learns, typically within {nats(guard)} ({plain(allowed_by(guard))} allowed)"
 
 
 def not_finite(entries):
@@ -201,7 +201,7 @@ def draw(part):
     if not entries:
         return Missing("`ladder report STUDY` with the study's whole folder: the losses stand in its records, and a ladder of two "
                        "measured rungs at least has something to compare")
-    lines = ["lines: training loss minus the reference's at each step, of each rung's run that deviates most · grey: what the guard allows",
+    lines = ["lines: training loss minus the reference's at each step, of each rung's run that deviates most · grey: what the median of the first 16 may be",
              "log scale both ways from 0" + (", which a line leaves" if beyond(entries, panel_edge(entries)) else "")]
     notes = []
     if any(rung["guard"]["known_offset"] for _, rung, _ in entries):

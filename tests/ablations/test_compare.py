@@ -92,7 +92,7 @@ def test_losses_and_memory_are_compared_too(ladder, measured, tmp_path) -> None:
     (entry,) = compared(ladder, base, head)["entries"]
     assert entry["verdict"] == "SAME"
     assert not entry["loss"]["passed"] and not entry["loss"]["identical"]
-    assert entry["loss"]["max_deviation"] == pytest.approx(0.5)
+    assert entry["loss"]["deviation"] == pytest.approx(0.5) and entry["loss"]["max_deviation"] == pytest.approx(0.5)
     assert entry["memory"]["verdict"] == "REGRESSION"
     assert "LOSSES DIFFER" in ladder("compare", base, head).stdout
     (same,) = compared(ladder, base, base)["entries"]

@@ -237,16 +237,18 @@ int main() {
       "A rung, or a gate's head, is void where its losses leave the reference's. What is judged is the median "
       "deviation "
       "over the\n"
-      "first {} steps; in 16 bits it may be {:g} nats. No step may be 0.5 nats off. Right programs part, too: how, is simulated as measured "
-      "(`tests/ablations/simulated_losses.h`).\n"
-      "How often right rungs are void by the number of their runs, whose losses differ (on a GPU; on a CPU all runs "
-      "are "
-      "alike), and by\n"
-      "how much a wrong program must be off from the second step on to be found. For comparison: a limit of 0.05 nats "
-      "for every single step.\n\n"
+      "first {} steps; in 16 bits it may be {:g} nats. No single step may be {:g} nats off. Right programs part, too: "
+      "how, is\n"
+      "simulated as it was measured (`tests/ablations/simulated_losses.h`). How often right rungs are void, by the "
+      "number "
+      "of their runs,\n"
+      "whose losses differ (on a GPU; on a CPU all runs are alike). And how often a wrong program is found, by how "
+      "much "
+      "it is off from\n"
+      "the second step on. For comparison: a limit of 0.05 nats for every single step.\n\n"
       "| steps | right, 1 run: void | 6 runs | 16 runs | 0.005 nats off: found | 0.01 | 0.015 | 0.03 | single steps: "
       "right, 1 run: void |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-      ablations::judged_steps, tolerance);
+      ablations::judged_steps, tolerance, ablations::largest_deviation);
   for (const int64_t steps : {5, 13, 30, 100}) {
     const auto of = [&](int64_t runs, double shift) {
       return simulated::voided(studies / 4, runs, steps, shift, tolerance, 0.05);

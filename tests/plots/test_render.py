@@ -90,7 +90,7 @@ def test_full_study(tmp_path):
                     "- **Tokens/s** are a step's tokens divided by that time",
                     "Of comparisons with nothing to find, about 5 in 100 show a clear difference by chance.",
                     "What SDPA attention does. And why it helps.", "| `field_3` | `false` | `true` |",
-                    "| `attention` | passed | the fused kernel | 1 launch per step |", "largest deviation 0.0031 nats"]:
+                    "| `attention` | passed | the fused kernel | 1 launch per step |", "typically 0.0031 nats off (one step 0.0052), 0.02 allowed"]:
         assert section in report, section
 
 
