@@ -1,5 +1,7 @@
 #include "harness/process.h"
 
+#include "harness/descendants.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -26,6 +28,9 @@ std::atomic<bool> interrupt_seen{false};
 
 constexpr int lines_fd = 3;  // of the child: the pipe whose only reader is the parent
 
+// Of what a child prints, in bytes.
+constexpr size_t log_begin = size_t{4} << 20, log_end = size_t{64} << 10;
+
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -42,7 +47,8 @@ class Descriptor {
   int fd_;
 };
 
-// A child that leads a process group. However run_child is left, nothing of the group stays behind.
+// A child that leads a process group. However run_child is left, nothing of the group stays behind; what has left the
+// group is ended by Descendants.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -64,28 +70,27 @@ class Child {
   bool reaped_ = false;
 };
 
-// The parent's end of a child's pipe.
-class Lines {
- public:
-  Lines(int pipe, const std::function<void(std::string_view)>& on_line) : pipe_(pipe), on_line_(on_line) {}
-
-  // Waits for as long as that, takes what has come, and says whether there may be more.
-  bool read(int wait_ms) {
-    pollfd event{.fd = pipe_, .events = POLLIN, .revents = 0};
-    ::poll(&event, closed_ ? 0 : 1, wait_ms);
-    if (closed_ || event.revents == 0) return false;
-    std::array<char, 4096> buffer{};
-    const ssize_t count = ::read(pipe_, buffer.data(), buffer.size());
-    closed_ = count == 0;
-    if (count <= 0) return count < 0 && errno == EINTR;
-    pending_.append(buffer.data(), static_cast<size_t>(count));
-    hand_on();
-    return true;
-  }
+// A pipe from the child, closed with it.
+struct Pipe {
+  Pipe() : Pipe(made()) {}
+  Descriptor reader, writer;
 
  private:
-  // Complete lines; the rest is kept.
-  void hand_on() {
+  explicit Pipe(std::array<int, 2> ends) : reader(ends[0]), writer(ends[1]) {}
+  static std::array<int, 2> made() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+    return ends;
+  }
+};
+
+// What the child writes about its progress, line by line.
+class Lines {
+ public:
+  explicit Lines(const std::function<void(std::string_view)>& on_line) : on_line_(on_line) {}
+  // Hands on complete lines; the rest is kept.
+  void take(std::string_view bytes) {
+    pending_.append(bytes);
     size_t begin = 0;
     for (size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
       on_line_(std::string_view(pending_).substr(begin, end - begin));
@@ -94,10 +99,80 @@ class Lines {
     if (pending_.size() > 4096) pending_.clear();  // not a line of ours
   }
 
-  int pipe_;
+ private:
   const std::function<void(std::string_view)>& on_line_;
   std::string pending_;
-  bool closed_ = false;
+};
+
+// What the child prints: its first megabytes as they come, of the rest the end, and how much is left out between. A
+// disk that is full costs the log only.
+class Log {
+ public:
+  explicit Log(const std::filesystem::path& path)
+      : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+    if (file_.get() < 0) throw std::system_error(errno, std::generic_category(), path.string() + ": cannot be written");
+  }
+  ~Log() {
+    if (left_out_ > 0)
+      put(fmt::format("\n[ladder: {} bytes of this log are left out here; the first {} MiB and the end are kept]\n",
+                      left_out_, log_begin >> 20U));
+    put(end_);
+  }
+  Log(const Log&) = delete;  // writes its end once
+  Log& operator=(const Log&) = delete;
+  void take(std::string_view bytes) {
+    const size_t direct = std::min(bytes.size(), room_);
+    put(bytes.substr(0, direct));
+    room_ -= direct;
+    end_.append(bytes.substr(direct));
+    if (end_.size() <= 2 * log_end) return;  // it is cut now and then, not at every byte
+    left_out_ += end_.size() - log_end;
+    end_.erase(0, end_.size() - log_end);
+  }
+
+ private:
+  void put(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return;
+      bytes.remove_prefix(static_cast<size_t>(count));
+    }
+  }
+
+  Descriptor file_;
+  size_t room_ = log_begin, left_out_ = 0;
+  std::string end_;
+};
+
+// The parent's ends of the child's pipes.
+class Readers {
+ public:
+  Readers(int log, int lines) : polled_{{{log, POLLIN, 0}, {lines, POLLIN, 0}}} {}
+
+  // Waits for as long as that, hands on what has come, and says whether there may be more.
+  bool read(int wait_ms, Log& log, Lines& lines) {
+    ::poll(polled_.data(), polled_.size(), wait_ms);
+    bool more = false;
+    for (pollfd& pipe : polled_) {
+      if (pipe.fd < 0 || pipe.revents == 0) continue;
+      const ssize_t count = ::read(pipe.fd, buffer_.data(), buffer_.size());
+      more = more || count > 0 || (count < 0 && errno == EINTR);
+      if (count == 0) pipe.fd = -1;  // nobody writes any more: poll() passes it over
+      if (count <= 0) continue;
+      const std::string_view bytes(buffer_.data(), static_cast<size_t>(count));
+      if (&pipe == &polled_.front()) {
+        log.take(bytes);
+      } else {
+        lines.take(bytes);
+      }
+    }
+    return more;
+  }
+
+ private:
+  std::array<pollfd, 2> polled_;
+  std::array<char, 65536> buffer_{};
 };
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
@@ -164,29 +239,27 @@ std::string ChildResult::describe(double limit_s) const {
 }
 
 ChildResult run_child(const ChildOptions& options) {
-  const Descriptor log(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (log.get() < 0)
-    throw std::system_error(errno, std::generic_category(), options.log.string() + ": cannot be written");
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  const Descriptor reader(ends[0]);
-  Descriptor writer(ends[1]);
+  Log log(options.log);
+  Lines lines(options.on_line);
+  Pipe log_pipe, lines_pipe;
+  Readers readers(log_pipe.reader.get(), lines_pipe.reader.get());
 
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const Descendants descendants;
   pid_t pid = 0;
-  const int error = spawn(options, log.get(), writer.get(), pid);
-  writer.close();
+  const int error = spawn(options, log_pipe.writer.get(), lines_pipe.writer.get(), pid);
+  log_pipe.writer.close();
+  lines_pipe.writer.close();
   if (error != 0) return {.end = ChildResult::End::not_started, .code = error, .seconds = seconds()};
 
   Child child(pid);
   ChildResult result{.end = ChildResult::End::exited};
-  Lines lines(reader.get(), options.on_line);
   bool stopped = false;
   int status = 0;
   while (true) {
-    // The child may end without closing the pipe (a process of its own may hold it), so its end is asked for, too.
-    lines.read(50);
+    // The child may end without closing its pipes (a process of its own may hold them), so its end is asked for, too.
+    readers.read(50, log, lines);
     if (child.has_ended(status)) break;
     if (!stopped && (seconds() > options.limit_s || interrupted())) {
       stopped = true;
@@ -195,10 +268,12 @@ ChildResult run_child(const ChildOptions& options) {
     }
   }
   result.seconds = seconds();
-  if (stopped) return result;
-  // What it left in the pipe, which holds 64 KiB; a process that it has let go may write on.
-  for (int i = 0; i < 16 && lines.read(0); ++i) {
+  child.kill_group();
+  descendants.end();
+  // What is left in the pipes, which hold 64 KiB each; where a process that no signal ends writes on, not for ever.
+  for (int i = 0; i < 64 && readers.read(0, log, lines); ++i) {
   }
+  if (stopped) return result;
   if (WIFSIGNALED(status)) {
     result.end = ChildResult::End::signaled;
     result.code = WTERMSIG(status);

@@ -21,7 +21,8 @@ struct ChildResult {
 
 struct ChildOptions {
   std::vector<std::string> argv;  // argv[0]: path of the program
-  std::filesystem::path log;      // standard output and error go there
+  // Standard output and error go there: their first 4 MiB and, where that is not all, their last 64 KiB.
+  std::filesystem::path log;
   double limit_s = 600;
   std::vector<std::string> environment = {};  // "NAME=value", in place of what the parent has or beside it
   // Lines that the child writes to file descriptor 3, without their newline.
@@ -29,7 +30,7 @@ struct ChildOptions {
 };
 
 // Returns when the child has ended, or was killed at its limit or at an interrupt (below). Its standard input is empty;
-// it leads a process group of its own, which is killed with it. Throws std::system_error where the log cannot be
+// whatever it started and left is killed with it (descendants.h). Throws std::system_error where the log cannot be
 // opened, and what on_line throws; the child is killed then, too.
 ChildResult run_child(const ChildOptions& options);
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <fstream>
 
 namespace harness {
 
@@ -25,6 +26,16 @@ std::optional<double> hours_between(const std::string& time, const std::string& 
     seconds[i] = timegm(&utc);
   }
   return std::abs(std::difftime(seconds[0], seconds[1])) / 3600;
+}
+
+SinceBoot since_boot() {
+  SinceBoot moment;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::getline(file, moment.boot);
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  moment.seconds = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return moment;
 }
 
 }  // namespace harness

@@ -5,6 +5,7 @@
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "harness/environment.h"
 #include "harness/process.h"
 #include "harness/resources.h"
 #include "harness/utc.h"
@@ -69,7 +70,8 @@ class ChildFile {
   fs::path path_;
 };
 
-// The child's record, or one that says why there is none.
+// The child's record, or one that says why there is none. How the process ended is part of the run: one that did not
+// end well has no number, whatever it wrote before.
 Json result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan,
                    const PlannedRun& run, const std::string& started) {
   const auto failed = [&](const char* kind, const std::string& message) {
@@ -81,9 +83,9 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
     case ChildResult::End::not_started:
       return failed("spawn", child.describe(plan.run_limit_s));
     case ChildResult::End::signaled: {
-      // It may have ended so after its work was done: libraries that are torn down crash. Records are written whole.
-      if (fs::exists(written)) break;
-      const char* hint = child.code == SIGKILL ? "; the kernel does this when memory runs out" : "";
+      const char* hint = fs::exists(written)     ? " after it had written its record, which does not count"
+                         : child.code == SIGKILL ? "; the kernel does this when memory runs out"
+                                                 : "";
       return failed("signal", child.describe(plan.run_limit_s) + hint);
     }
     default:
@@ -164,6 +166,7 @@ std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const
   const fs::path log = folder / "logs" / (run.id + ".log");
   PeerWatch watch(plan.rungs[run.rung]);
   const std::string started = harness::utc_now();
+  const harness::SinceBoot begun = harness::since_boot();
   const ChildResult child = harness::run_child({.argv = command_of(plan, run, programs, folder, written.path()),
                                                 .log = log,
                                                 .limit_s = plan.run_limit_s,
@@ -174,6 +177,9 @@ std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const
   if (child.end == ChildResult::End::interrupted) return std::nullopt;
   Json record = result_record(child, written.path(), log, plan, run, started);
   watch.complete(record);
+  // PyTorch's peers and a gate's older programs do not say; they have this process's variables.
+  if (record.at("status") == "ok") record["environment"].emplace("kernel_switches", harness::kernel_switches());
+  if (!begun.boot.empty()) record["since_boot"] = {{"boot", begun.boot}, {"seconds", begun.seconds}};
   return record;
 }
 

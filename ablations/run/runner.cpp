@@ -4,6 +4,8 @@
 #include "ablations/run/progress.h"
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
+#include "files/files.h"
+#include "files/sha256.h"
 #include "harness/environment.h"
 #include "harness/json_file.h"
 #include "harness/locks.h"
@@ -160,8 +162,15 @@ class Runner {
   // The record of a new child; none where it was interrupted.
   std::optional<Json> make(const PlannedRun& run) {
     progress_->begin(run);
+    const auto before = kept_files();
     std::optional<Json> record =
         made_by_child(plan_, run, programs_, folder_, [&](std::string_view line) { progress_->step(line); });
+    if (kept_files() != before) {
+      throw harness::Unfit(
+          fmt::format("{}: while run {} was made, records of other runs or one of the programs were changed; this gate "
+                      "decides nothing, begin anew",
+                      folder_.string(), run.id));
+    }
     if (!record) {
       progress_->interrupted();
       outcome_.interrupted = true;
@@ -169,6 +178,21 @@ class Runner {
     }
     if (record->at("status") == "ok") check_belongs(run, *record);
     return record;
+  }
+
+  // A gate's records and programs with their SHA-256, which no run of one program may touch. Empty for a study, whose
+  // runs are all of one program.
+  [[nodiscard]] std::map<std::string, std::string> kept_files() const {
+    std::map<std::string, std::string> files;
+    if (!plan_.gate) return files;
+    const auto add = [&](const fs::path& file) { files[file.string()] = files::sha256_hex(files::read_file(file)); };
+    for (const Rung& rung : plan_.rungs) {
+      if (!rung.program.empty()) add(rung.program);
+    }
+    for (const auto& entry : fs::directory_iterator(folder_ / "records")) {
+      if (entry.path().extension() == ".json") add(entry.path());
+    }
+    return files;
   }
 
   // A disturbed run once more; false where that was interrupted.

@@ -16,10 +16,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ablations {
 
@@ -296,19 +296,37 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Json& rungs
   }
 }
 
+// The longest time in hours in which none of a repeat's runs was at work. Since the machine was started, where all
+// began after the same start: the clock may be set meanwhile. Else, and in older records, by the clock.
+double longest_pause_h(std::vector<Made> runs) {
+  const auto is_of_first_boot = [&](const Made& run) { return !run.boot.empty() && run.boot == runs.front().boot; };
+  const bool by_boot = std::ranges::all_of(runs, is_of_first_boot);
+  if (by_boot) {
+    std::ranges::sort(runs, {}, &Made::since_boot_s);
+  } else {
+    std::ranges::sort(runs, {}, &Made::started);
+  }
+  double longest = 0;
+  for (size_t i = 1; i < runs.size(); ++i) {
+    const Made &run = runs[i - 1], &next = runs[i];
+    const double apart = by_boot ? (next.since_boot_s - run.since_boot_s) / 3600
+                                 : harness::hours_between(run.started, next.started).value_or(0);
+    longest = std::max(longest, apart - run.duration_s / 3600);
+  }
+  return longest;
+}
+
 // Rungs are compared within a repeat, because its runs share what the machine was like. Resumed on another day they do
 // not.
 void warn_of_sittings(const Measured& measured, Json& warnings) {
   constexpr double pause_h = 0.5;
   for (const auto& [repeat, runs] : measured.made) {
-    for (auto run = runs.begin(), next = std::next(run); next != runs.end(); ++run, ++next) {
-      const double paused_h = harness::hours_between(run->first, next->first).value_or(0) - run->second / 3600;
-      if (paused_h <= pause_h) continue;
-      warnings.push_back(
-          fmt::format("repeat {} was interrupted for {:.1f} hours: differences between its runs before "
-                      "and after may come from the machine",
-                      repeat + 1, paused_h));
-    }
+    const double paused_h = longest_pause_h(runs);
+    if (paused_h <= pause_h) continue;
+    warnings.push_back(
+        fmt::format("repeat {} was interrupted for {:.1f} hours: differences between its runs before "
+                    "and after may come from the machine",
+                    repeat + 1, paused_h));
   }
 }
 

@@ -29,6 +29,15 @@ std::string why_unwatched(const Json& monitor) {
   return "";
 }
 
+Made made_of(const Json& record) {
+  Made made{.started = record.at("started"), .boot = "", .duration_s = record.at("duration_s")};
+  if (const auto moment = record.find("since_boot"); moment != record.end()) {
+    made.boot = moment->at("boot");
+    made.since_boot_s = moment->at("seconds");
+  }
+  return made;
+}
+
 }  // namespace
 
 RunData run_data(const Json& record) {
@@ -100,10 +109,9 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
       entry["record"] = file.lexically_relative(folder).string();
       entry["status"] = record.at("status");
       const std::string started = record.at("started");
-      measured.made[run.repeat][started] = record.at("duration_s");
+      measured.made[run.repeat].push_back(made_of(record));
       if (const fs::path first = flagged_file(file); fs::exists(first)) {
-        const Json disturbed = harness::read_json(first, "record");
-        measured.made[run.repeat][disturbed.at("started")] = disturbed.at("duration_s");
+        measured.made[run.repeat].push_back(made_of(harness::read_json(first, "record")));
       }
       if (measured.first_started.empty() || started < measured.first_started) measured.first_started = started;
       measured.last_started = std::max(measured.last_started, started);

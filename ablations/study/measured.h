@@ -41,13 +41,19 @@ struct Failure {
   bool out_of_memory = false;  // all of the rung's failures were
 };
 
+// When a run began and how long it took.
+struct Made {
+  std::string started;  // UTC
+  std::string boot;     // the start of the machine that `since_boot_s` counts from; empty: the record does not say
+  double since_boot_s = 0, duration_s = 0;
+};
+
 struct Measured {
-  std::vector<RunsByRepeat> runs_of;    // one for each rung
-  std::map<size_t, Failure> failures;   // by rung
-  harness::Json runs;                   // as the study lists them
-  harness::Json environment, workload;  // of this program's own records, the first rung's first; null without one
-  // For each repeat when its runs began (UTC) and how long they took in s: failed ones and those made again, too.
-  std::map<int64_t, std::map<std::string, double>> made;
+  std::vector<RunsByRepeat> runs_of;          // one for each rung
+  std::map<size_t, Failure> failures;         // by rung
+  harness::Json runs;                         // as the study lists them
+  harness::Json environment, workload;        // of this program's own records, the first rung's first; null without one
+  std::map<int64_t, std::vector<Made>> made;  // for each repeat its runs: failed ones and those made again, too
   int64_t runs_ok = 0;
   std::string first_started;  // of the earliest record; empty without one
   std::string last_started;

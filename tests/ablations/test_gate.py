@@ -118,6 +118,29 @@ def test_several_recipes_in_balanced_order(ladder, program, tmp_path, blocked) -
         assert runs[4:8] == [("r2", "head", "start"), ("r2", "base", "start"), ("r2", "head", "memory"), ("r2", "base", "memory")]
 
 
+def test_a_head_that_dies_after_its_record_fails(ladder, program, tmp_path) -> None:
+    """How its process ends is part of a run."""
+    dying = script(tmp_path / "dies", f'{shlex.quote(program)} "$@"\nkill -SEGV $$\n')
+    out = tmp_path / "gate"
+    done = ladder("gate", "--base", program, "--head", dying, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
+    assert done.returncode == 1 and verdict_of(out)["verdict"] == "FAILED", done.stdout + done.stderr
+    (failed,) = [record for record in records(out).values() if record["status"] != "ok"]
+    assert failed["failure"]["kind"] == "signal"
+    assert failed["failure"]["message"] == "killed by signal 11 (Segmentation fault) after it had written its record, which does not count"
+
+
+@pytest.mark.parametrize("what", ["a record", "base's program"])
+def test_a_head_that_changes_what_is_not_its_own_decides_nothing(ladder, program, tmp_path, what) -> None:
+    out = tmp_path / "gate"
+    base = script(tmp_path / "base", f'exec {shlex.quote(program)} "$@"\n')
+    target = base if what == "base's program" else out / "records" / "r1-00-base-flash.json"
+    meddling = script(tmp_path / "meddles", f'echo >> {shlex.quote(str(target))}\nexec {shlex.quote(program)} "$@"\n')
+    done = ladder("gate", "--base", base, "--head", meddling, *SMALL, "--rung", "flash", "--pairs", 6, "--top-up", 0, "--out", out)
+    assert done.returncode == 3 and "while run r1-01-head-flash was made, records of other runs or one of the programs were changed" \
+        in done.stderr, done.stderr
+    assert not (out / "gate.json").exists() and not (out / "records" / "r1-01-head-flash.json").exists()
+
+
 def test_a_head_that_fails_is_blamed_and_a_base_that_fails_is_not(ladder, program, tmp_path) -> None:
     failing = script(tmp_path / "fails", 'echo "cannot open shop" >&2\nexit 7\n')
     common = (*SMALL, "--pairs", 6, "--top-up", 0)
@@ -207,16 +230,6 @@ def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, program, tmp
         done = ladder("gate", side, diverges, other, program, *common, "--out", out)
         assert (done.returncode, verdict_of(out)["verdict"]) == (status, verdict), done.stdout + done.stderr
         assert "the loss of step 1 is not finite" in " ".join(done.stdout.split())
-
-
-def test_a_program_that_crashes_after_its_work_has_done_it(ladder, program, tmp_path) -> None:
-    """Libraries that are torn down crash; the record is whole by then."""
-    crashing = script(tmp_path / "crashes", f'"{program}" "$@"\nkill -SEGV $$\n')
-    out = tmp_path / "gate"
-    done = ladder("gate", "--base", program, "--head", crashing, *SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 0, "--out", out)
-    verdict = verdict_of(out)
-    assert verdict["verdict"] in ("SAME", "IMPROVEMENT", "INCONCLUSIVE"), done.stdout + done.stderr
-    assert verdict["comparison"]["entries"][0]["head_runs"] == 6
 
 
 def test_only_what_is_measured_is_asked(ladder, tmp_path) -> None:

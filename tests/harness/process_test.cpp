@@ -4,6 +4,7 @@
 #include "files/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -81,21 +82,66 @@ TEST_F(Process, ReportsTheSignalThatKilledIt) {
   EXPECT_NE(result.describe(1).find("signal 11"), std::string::npos);
 }
 
+// Whether a process ends within two seconds; one that waits to be reaped has ended.
+bool ends(pid_t pid) {
+  for (int i = 0; i < 100; ++i) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string content;
+    std::getline(stat, content);
+    if (content.empty() || content.find(") Z") != std::string::npos) return true;
+    std::this_thread::sleep_for(20ms);
+  }
+  return false;
+}
+
 TEST_F(Process, KillsAtTheLimitWithEverythingItStarted) {
   const ChildResult result = shell("sleep 300 & echo $! > " + (folder_ / "pid").string() + "; wait", 0.5);
   EXPECT_EQ(result.end, ChildResult::End::timed_out);
   std::ifstream stream(folder_ / "pid");
   pid_t grandchild = 0;
   ASSERT_TRUE(stream >> grandchild);
-  bool gone = false;
-  for (int i = 0; i < 100 && !gone; ++i) {
-    std::ifstream stat("/proc/" + std::to_string(grandchild) + "/stat");
-    std::string content;
-    std::getline(stat, content);
-    gone = content.empty() || content.find(") Z") != std::string::npos;  // an orphan may wait to be reaped
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(ends(grandchild));
+}
+
+TEST_F(Process, EndsWhatHasLeftTheChildsGroupAndSession) {
+  const pid_t ours = ::fork();  // a child that this process has already
+  if (ours == 0) {
+    ::pause();
+    ::_exit(0);
   }
-  EXPECT_TRUE(gone);
+  const std::string pid_file = (folder_ / "pid").string();
+  const std::string leave = "setsid sh -c 'echo $$ > " + pid_file + ".new; mv " + pid_file + ".new " + pid_file +
+                            "; exec sleep 300' & until [ -e " + pid_file + " ]; do sleep 0.01; done; ";
+  const auto has_ended = [&] {
+    pid_t left = 0;
+    std::ifstream(pid_file) >> left;
+    fs::remove(pid_file);
+    return left > 0 && ends(left);
+  };
+  EXPECT_EQ(shell(leave + "exit 0").end, ChildResult::End::exited);
+  EXPECT_TRUE(has_ended());
+  EXPECT_EQ(shell(leave + "kill -SEGV $$").end, ChildResult::End::signaled);
+  EXPECT_TRUE(has_ended());
+  const auto stop = [](std::string_view) { throw std::runtime_error("planted"); };
+  EXPECT_THROW(harness::run_child(
+                   {.argv = {"/bin/sh", "-c", leave + "echo >&3; sleep 300"}, .log = folder_ / "log", .on_line = stop}),
+               std::runtime_error);
+  EXPECT_TRUE(has_ended());
+  EXPECT_EQ(::kill(ours, 0), 0);
+  ::kill(ours, SIGKILL);
+  ::waitpid(ours, nullptr, 0);
+}
+
+TEST_F(Process, KeepsTheBeginningAndTheEndOfALongLog) {
+  EXPECT_TRUE(shell("echo begin; head -c 30000000 /dev/zero; echo; echo 'the end'").succeeded());
+  EXPECT_LT(fs::file_size(folder_ / "log"), size_t{5} << 20);
+  const std::string kept = log();
+  EXPECT_TRUE(kept.starts_with("begin\n"));
+  EXPECT_TRUE(kept.ends_with("\nthe end\n"));
+  EXPECT_NE(kept.find("bytes of this log are left out here"), std::string::npos);
+  // What is just longer than the beginning is whole.
+  EXPECT_TRUE(shell("head -c 4250000 /dev/zero; echo 'the end'").succeeded());
+  EXPECT_EQ(fs::file_size(folder_ / "log"), 4250008U);
 }
 
 TEST_F(Process, KillsTheChildWhereALineCannotBeTaken) {

@@ -86,6 +86,29 @@ TEST_F(Warnings, ARepeatInTwoSittingsIsTold) {
   EXPECT_EQ(study()["warnings"].dump().find("interrupted"), std::string::npos);
 }
 
+TEST_F(Warnings, AClockThatIsSetInBetweenIsNoPause) {
+  // The last of the repeat's three runs begins 7.1 hours later by the clock, `seconds` by what nobody sets.
+  const auto warnings = [&](const char* boot, double seconds) {
+    for (size_t rung = 0; rung < 3; ++rung) {
+      Json record = good(run_of(rung, 2), 60);
+      record["since_boot"] = {{"boot", "first"}, {"seconds", 100 + 10 * static_cast<double>(rung)}};
+      if (rung == 2) {
+        record["started"] = "2026-01-01T07:06:00Z";
+        record["since_boot"] = {{"boot", boot}, {"seconds", seconds}};
+      }
+      write(run_of(rung, 2), record);
+    }
+    return study()["warnings"].dump();
+  };
+  EXPECT_EQ(warnings("first", 120).find("interrupted"), std::string::npos);
+  EXPECT_NE(warnings("first", 7300).find("repeat 3 was interrupted for 2.0 hours"), std::string::npos);
+  EXPECT_EQ(warnings("first", 1).find("interrupted"), std::string::npos);  // made before the others
+  EXPECT_NE(warnings("second", 5).find("repeat 3 was interrupted for 7.1 hours"), std::string::npos);
+  Json old = good(run_of(0, 2), 60);  // one that does not say
+  write(run_of(0, 2), old);
+  EXPECT_NE(study()["warnings"].dump().find("repeat 3 was interrupted for 7.1 hours"), std::string::npos);
+}
+
 TEST_F(Warnings, ARunAtAnEvenlyLowerClockIsTold) {
   const auto warnings = [&](double clock) {
     Json record = good(run_of(1, 0), 50);
