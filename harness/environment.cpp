@@ -1,6 +1,7 @@
 #include "harness/environment.h"
 
 #include "files/files.h"
+#include "files/printable.h"
 #include "files/sha256.h"
 #include "harness/cpu_limit.h"
 #include "version.h"
@@ -154,11 +155,50 @@ nlohmann::json environment() {
       {"git_dirty", LADDER_GIT_DIRTY != 0},
       {"program_sha256", program_sha256()},
       {"threads", at::get_num_threads()},
+      {"kernel_switches", kernel_switches()},
       {"governor", text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
       {"transparent_huge_pages", text_or_null(first_line("/sys/kernel/mm/transparent_hugepage/enabled"))},
       {"load_average", load},
       {"kernel", fmt::format("{} {}", system.sysname, system.release)},
   };
+}
+
+nlohmann::json kernel_switches() {
+  // By the beginnings of their names, for every release of these libraries has new ones.
+  constexpr std::string_view families[] = {"ATEN_",
+                                           "MKL_",
+                                           "MKLDNN_",
+                                           "ONEDNN_",
+                                           "DNNL_",
+                                           "OMP_",
+                                           "GOMP_",
+                                           "KMP_",
+                                           "CUBLAS_",
+                                           "CUBLASLT_",
+                                           "CUDNN_",
+                                           "NVIDIA_TF32_OVERRIDE",
+                                           "TORCH_ALLOW_TF32_",
+                                           "TORCH_BLAS_PREFER_",
+                                           "TORCH_CUDNN_",
+                                           "DISABLE_ADDMM_CUDA_LT",
+                                           "CUDA_LAUNCH_BLOCKING",
+                                           "CUDA_MODULE_LOADING",
+                                           "CUDA_DEVICE_MAX_CONNECTIONS",
+                                           "PYTORCH_CUDA_ALLOC_CONF",
+                                           "PYTORCH_ALLOC_CONF",
+                                           "PYTORCH_NO_CUDA_MEMORY_CACHING"};
+  nlohmann::json switches = nlohmann::json::object();
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view entry(*variable);
+    const size_t end = std::min(entry.find('='), entry.size());
+    const std::string_view name = entry.substr(0, end);
+    const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    const bool of_family =
+        std::ranges::any_of(families, [&](std::string_view family) { return name.starts_with(family); });
+    if (!of_family || has("_VERBOSE") || has("_LOG") || has("_DISPLAY_") || name == "OMP_NUM_THREADS") continue;
+    switches[files::printable(name)] = files::printable(entry.substr(std::min(end + 1, entry.size())));
+  }
+  return switches;
 }
 
 std::string program_version() {

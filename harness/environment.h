@@ -33,8 +33,14 @@ struct Machine {
 const Machine& this_machine();
 
 // Everything that goes into a record: CPU and GPU, driver, CUDA, cuDNN, torch, compiler and flags, git commit (and
-// where there were changes on top of it the SHA-256 of the program), threads, frequency governor, load average, kernel.
+// where there were changes on top of it the SHA-256 of the program), threads, kernel_switches, frequency governor, load
+// average, kernel.
 nlohmann::json environment();
+
+// Variables of this process's environment, by name, through which libraries choose kernels or bind threads: all that
+// ATen, MKL, oneDNN, OpenMP, cuBLAS and cuDNN read, but for what they log and for OMP_NUM_THREADS, in whose place the
+// number of threads is set (`threads`). Children inherit them.
+nlohmann::json kernel_switches();
 
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.
 std::string program_version();

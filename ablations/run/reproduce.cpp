@@ -23,8 +23,7 @@ bool uncommitted(const Json& environment) { return harness::field_or_null(enviro
 // What decides bits beside what setting_of() says: the instructions that libraries choose their kernels by.
 std::vector<std::string> instruction_differences(const Json& environment, const Json& other) {
   const auto instructions = [](const Json& of) {
-    return Json{{"cpu features", harness::field_or_null(harness::field_or_null(of, "cpu"), "features")},
-                {"torch's instructions", harness::field_or_null(of, "torch_cpu_capability")}};
+    return Json{{"cpu features", harness::field_or_null(harness::field_or_null(of, "cpu"), "features")}};
   };
   return differences(instructions(environment), instructions(other));
 }
@@ -116,7 +115,9 @@ Reproduction compare_losses(const Json& record, const Json& again) {
   // A record that does not say had the model's own.
   if (setting.at("positions").is_null())
     setting["positions"] = harness::field_or_null(again.at("workload"), "positions");
-  reproduction.excuses = differences(setting, setting_of(here, again.at("workload"), recipe));
+  Json now = setting_of(here, again.at("workload"), recipe);
+  for (Json* either : {&setting, &now}) either->erase("cores");  // the threads decide in which order is added
+  reproduction.excuses = differences(setting, now);
   if (!cuda) {
     std::ranges::move(instruction_differences(environment, here), std::back_inserter(reproduction.excuses));
   } else if (harness::field_or_null(recipe, "deterministic") != true) {

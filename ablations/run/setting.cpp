@@ -24,6 +24,22 @@ std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+// "none", or "MKL_CBWR=COMPATIBLE, OMP_PROC_BIND=close"; null where they are not known.
+Json switches_text(const Json& environment) {
+  const Json switches = harness::field_or_null(environment, "kernel_switches");
+  if (!switches.is_object()) return {};
+  std::string text;
+  for (const auto& [name, value] : switches.items()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, text_of(value));
+  }
+  return text.empty() ? "none" : text;
+}
+
+// Whether a file from before this field was looked at may mean `value` by its silence.
+bool may_be_left_out(const std::string& field, const Json& value) {
+  return field == "cores" || field == "cpu_capability" || (field == "kernel_switches" && value == "none");
+}
+
 }  // namespace
 
 Json setting_of(const Json& environment, const Json& workload, const Json& recipe) {
@@ -41,7 +57,10 @@ Json setting_of(const Json& environment, const Json& workload, const Json& recip
   } else {
     setting["device"] = harness::field_or_null(harness::field_or_null(environment, "cpu"), "model");
     setting["threads"] = harness::field_or_null(environment, "threads");
+    setting["cores"] = harness::field_or_null(harness::field_or_null(environment, "cpu"), "logical_cores");
+    setting["cpu_capability"] = harness::field_or_null(environment, "torch_cpu_capability");
   }
+  setting["kernel_switches"] = switches_text(environment);
   return setting;
 }
 
@@ -88,7 +107,10 @@ std::vector<std::string> differences(const Json& setting, const Json& other) {
   for (const auto& [field, ignored] : fields.items()) {
     const Json here = harness::field_or_null(setting, field.c_str()),
                there = harness::field_or_null(other, field.c_str());
-    if (here != there) lines.push_back(fmt::format("{}: {} against {}", field, text_of(here), text_of(there)));
+    const bool unknown =
+        (here.is_null() && may_be_left_out(field, there)) || (there.is_null() && may_be_left_out(field, here));
+    if (here != there && !unknown)
+      lines.push_back(fmt::format("{}: {} against {}", field, text_of(here), text_of(there)));
   }
   return lines;
 }

@@ -10,12 +10,13 @@
 namespace ablations {
 
 // From a record's or a study's `environment` and `workload` and a `recipe`, all as in records: device, its driver
-// (CUDA) or threads (CPU), CUDA, torch, model, batch, context, accumulation, positions, dtype. A flat object; null
-// where the source does not say.
+// (CUDA) or threads, cores that it may use and instructions of ATen's kernels (CPU), CUDA, torch, the switches by which
+// libraries choose kernels, model, batch, context, accumulation, positions, dtype. A flat object; null where the source
+// does not say.
 harness::Json setting_of(const harness::Json& environment, const harness::Json& workload, const harness::Json& recipe);
 harness::Json setting_of(const harness::Json& record);
 
-// The machine's part of it alone: device, its driver (CUDA) or threads (CPU), CUDA, torch.
+// The machine's part of it alone: without model, batch, context, accumulation, positions and dtype.
 harness::Json machine_setting(const harness::Json& environment, bool cuda);
 
 // What an `environment` tells a program by: commit, its file's SHA-256 where there were changes on top, compiler and
@@ -31,7 +32,9 @@ bool are_of_one_program(const harness::Json& environment, const harness::Json& o
 // less.
 harness::Json study_setting(const harness::Json& record, bool cuda);
 
-// One line for each field that differs: "batch: 16 against 64". Empty: comparable.
+// One line for each field that differs: "batch: 16 against 64". Empty: comparable. Cores, instructions and switches
+// that one side does not say, as in older files, are unknown there and not different, unless the other side has
+// switches.
 std::vector<std::string> differences(const harness::Json& setting, const harness::Json& other);
 
 // What a series of times over months is kept under, beside the device: 12 hexadecimal digits of the SHA-256 of the

@@ -111,7 +111,7 @@ Json with_session(const fs::path& baseline, const Arm& arm) {
 bool is_same_program(const Json& record, const Json& other) {
   const bool cuda = record.at("recipe").at("device") == "cuda";
   return are_of_one_program(record.at("environment"), other.at("environment")) &&
-         study_setting(record, cuda) == study_setting(other, cuda);
+         differences(study_setting(record, cuda), study_setting(other, cuda)).empty();
 }
 
 Arm read_baseline(const fs::path& file) {

@@ -251,15 +251,24 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points) {
     // Two rungs of one study may have the same recipe, in a factorial design for instance: the first time counts.
     if (!line.last || !are_of_one_file(point, *line.last) || !line.last->ms_per_step) line.last = point;
     if (!point.ms_per_step) continue;
-    auto series = std::ranges::find_if(line.series,
-                                       [&](const Series& one) { return one.points.front().setting == point.setting; });
+    auto series = std::ranges::find_if(
+        line.series, [&](const Series& one) { return differences(one.points.back().setting, point.setting).empty(); });
     if (series == line.series.end()) {
       Series fresh{};
       if (!line.series.empty())
-        fresh.new_because = differences(point.setting, line.series.back().points.front().setting);
+        fresh.new_because = differences(point.setting, line.series.back().points.back().setting);
       series = line.series.insert(line.series.end(), std::move(fresh));
     }
-    if (series->points.empty() || !are_of_one_file(point, series->points.back())) series->points.push_back(point);
+    if (series->points.empty()) {
+      series->points.push_back(point);
+    } else if (!are_of_one_file(point, series->points.back())) {
+      HistoryPoint next =
+          point;  // what it does not say is as the series has it, so that the one after it is held to that
+      for (const auto& [field, value] : series->points.back().setting.items()) {
+        if (harness::field_or_null(next.setting, field.c_str()).is_null()) next.setting[field] = value;
+      }
+      series->points.push_back(std::move(next));
+    }
   }
   std::ranges::stable_sort(order, {}, &Key::first);
   std::vector<Series> result;

@@ -57,6 +57,19 @@ def test_spoilt_records_are_made_again(study, ladder, tmp_path) -> None:
     assert losses(folder) == losses(study[0])
 
 
+def test_a_study_goes_on_with_the_same_kernels_only(study, ladder, environment, monkeypatch, tmp_path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(study[0], folder)
+    (folder / "records" / f"{run_ids(folder)[3]}.json").unlink()
+    with monkeypatch.context() as patch:
+        patch.setitem(environment, "ATEN_CPU_CAPABILITY", "default")
+        done = ladder("ablate", "--resume", "--out", folder)
+    assert done.returncode == 3 and "other circumstances" in done.stderr, done.stderr
+    assert "kernel_switches: none against ATEN_CPU_CAPABILITY=default" in done.stderr
+    assert f"{run_ids(folder)[3]}.json" not in os.listdir(folder / "records")
+    assert all(record["since_boot"]["seconds"] > 0 for record in records(folder).values())
+
+
 def test_interrupted_and_killed_runners(small, start, ladder, environment, monkeypatch, tmp_path) -> None:
     folder = tmp_path / "study"
 

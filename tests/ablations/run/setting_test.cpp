@@ -8,13 +8,15 @@ namespace {
 using namespace ablations;
 using harness::Json;
 
-const Json environment{{"cpu", {{"model", "AMD EPYC"}}},
+const Json environment{{"cpu", {{"model", "AMD EPYC"}, {"logical_cores", 2}}},
                        {"gpu", {{"name", "NVIDIA H200"}}},
                        {"driver", "580.82.07"},
                        {"driver_cuda", "13.0"},
                        {"cuda", "13.0"},
                        {"torch", "2.11.0"},
                        {"threads", 2},
+                       {"torch_cpu_capability", "AVX512"},
+                       {"kernel_switches", Json::object()},
                        {"load_average", {1, 2, 3}}};
 const Json workload{{"model", "gpt2-124m"}, {"batch", 16},       {"context", 1024},
                     {"accumulation", 1},    {"positions", 1024}, {"seed", 1}};
@@ -28,6 +30,9 @@ TEST(Setting, OfAGpuHasItsDriverAndOfACpuItsThreads) {
   const Json cpu = setting_of(environment, workload, {{"device", "cpu"}, {"autocast", "off"}});
   EXPECT_EQ(cpu.at("device"), "AMD EPYC");
   EXPECT_EQ(cpu.at("threads"), 2);
+  EXPECT_EQ(cpu.at("cores"), 2);
+  EXPECT_EQ(cpu.at("cpu_capability"), "AVX512");
+  EXPECT_EQ(cpu.at("kernel_switches"), "none");
   EXPECT_EQ(cpu.at("dtype"), "float32");
   EXPECT_FALSE(cpu.contains("driver"));
 }
@@ -38,8 +43,8 @@ TEST(Setting, OfAMachineSaysNothingOfTheWork) {
     for (const auto& [name, value] : setting.items()) names += name + " ";
     return names;
   };
-  EXPECT_EQ(fields(machine_setting(environment, true)), "cuda device driver driver_cuda torch ");
-  EXPECT_EQ(fields(machine_setting(environment, false)), "device threads torch ");
+  EXPECT_EQ(fields(machine_setting(environment, true)), "cuda device driver driver_cuda kernel_switches torch ");
+  EXPECT_EQ(fields(machine_setting(environment, false)), "cores cpu_capability device kernel_switches threads torch ");
   EXPECT_EQ(machine_setting(environment, true).at("device"), "NVIDIA H200");
 }
 
@@ -53,10 +58,39 @@ TEST(Setting, EveryFieldThatDiffersIsNamed) {
     ASSERT_EQ(lines.size(), 1U) << field;
     EXPECT_TRUE(lines[0].starts_with(field + ": ")) << lines[0];
     EXPECT_TRUE(lines[0].ends_with(" against something else")) << lines[0];
+    if (field == "kernel_switches") continue;  // below
     other.erase(field);
     EXPECT_EQ(differences(setting, other).size(), 1U) << field;
     EXPECT_EQ(differences(other, setting).size(), 1U) << field;
   }
+}
+
+TEST(Setting, WhatChoosesTheKernelsCountsAndOlderRecordsMayBeSilent) {
+  const auto setting = [](const Json& edit) {
+    Json other = environment;
+    other.merge_patch(edit);
+    return setting_of(other, workload, {{"device", "cpu"}});
+  };
+  const Json now = setting(Json::object());
+  EXPECT_EQ(differences(now, setting({{"torch_cpu_capability", "DEFAULT"}})),
+            std::vector<std::string>{"cpu_capability: AVX512 against DEFAULT"});
+  EXPECT_EQ(differences(now, setting({{"cpu", {{"logical_cores", 1}}}})),
+            std::vector<std::string>{"cores: 2 against 1"});
+  const Json switched = setting({{"kernel_switches", {{"MKL_CBWR", "AVX2"}, {"OMP_PROC_BIND", "close"}}}});
+  EXPECT_EQ(differences(now, switched),
+            std::vector<std::string>{"kernel_switches: none against MKL_CBWR=AVX2, OMP_PROC_BIND=close"});
+  const Json gpu = setting_of(environment, workload, {{"device", "cuda"}});
+  Json elsewhere = environment;
+  elsewhere["kernel_switches"] = {{"NVIDIA_TF32_OVERRIDE", "1"}};
+  EXPECT_EQ(differences(gpu, setting_of(elsewhere, workload, {{"device", "cuda"}})).size(), 1U);
+  // Null takes a field out.
+  const Json older =
+      setting({{"torch_cpu_capability", nullptr}, {"kernel_switches", nullptr}, {"cpu", {{"logical_cores", nullptr}}}});
+  for (const auto& [one, other] : {std::pair{older, older}, {older, now}, {now, older}}) {
+    EXPECT_TRUE(differences(one, other).empty());
+  }
+  EXPECT_EQ(differences(older, switched).size(), 1U);  // an older program did not look: there may have been none
+  EXPECT_EQ(differences(switched, older).size(), 1U);
 }
 
 TEST(Setting, OneProgramIsKnownByItsCommitOrElseItsFile) {

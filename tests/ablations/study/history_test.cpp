@@ -67,6 +67,23 @@ TEST(History, OneRecipeUnderEqualCircumstancesIsASeriesInOrderOfTime) {
   EXPECT_EQ(series[0].at("device_slug"), "amd-epyc-2-threads");
 }
 
+TEST(History, OtherKernelsMakeAnotherSeriesAndAnOlderStudyThatDoesNotSayNone) {
+  const auto with = [](int day, const Json& edit) {
+    Json one = study(day, 10);
+    one["environment"].merge_patch(edit);
+    return one;
+  };
+  const Json known{{"torch_cpu_capability", "AVX512"}, {"kernel_switches", Json::object()}};
+  Json bound = known;
+  bound["kernel_switches"] = {{"OMP_PROC_BIND", "close"}};
+  const Json series = series_of_studies({study(0, 10), with(1, known), with(2, {{"torch_cpu_capability", "DEFAULT"}}),
+                                         with(3, bound), study(4, 10), with(5, known)});
+  ASSERT_EQ(series.size(), 3U);
+  EXPECT_EQ(series[0].at("points").size(), 4U);  // what is not known joins
+  EXPECT_EQ(series[1].at("new_because").at(0), "cpu_capability: DEFAULT against AVX512");
+  EXPECT_EQ(series[2].at("setting").at("kernel_switches"), "OMP_PROC_BIND=close");
+}
+
 TEST(History, AnotherRecipeSizeOrDeviceIsAnotherSeries) {
   Json larger = study(1, 10), elsewhere = study(2, 10), swept = study(3, 10);
   larger["workload"]["batch"] = 4;
