@@ -9,7 +9,9 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -55,6 +57,19 @@ class RedirectedStdout {
 };
 
 }  // namespace
+
+std::vector<std::string> silence_libraries() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view entry(*variable);
+    const std::string_view name = entry.substr(0, entry.find('='));
+    const auto is_of = [&](std::string_view library) { return name.starts_with(library); };
+    const bool of_either = is_of("MKL_") || is_of("MKLDNN_") || is_of("DNNL_") || is_of("ONEDNN_");
+    if (of_either && name.find("_VERBOSE") != std::string_view::npos) names.emplace_back(name);
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
+  return names;
+}
 
 std::map<std::string, int64_t> library_calls(const std::function<void()>& work) {
   RedirectedStdout output;

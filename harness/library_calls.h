@@ -8,8 +8,14 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace harness {
+
+// Takes the variables by which MKL and oneDNN are told to log every call (MKL_VERBOSE, ONEDNN_VERBOSE, ...) out of the
+// environment of this process and of those that it starts, for these logs would stand among the results on standard
+// output. Returns their names. To be called before either library is used.
+std::vector<std::string> silence_libraries();
 
 // "mkl sgemm": 37, "onednn matmul bf16 (brg_matmul:avx512_core_bf16)": 120. oneDNN's name ends with the kernel that
 // ran; its type is the source's. Throws std::system_error where standard output cannot be turned away.

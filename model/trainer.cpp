@@ -150,6 +150,8 @@ std::vector<double> Trainer::losses() const {
   return {host.data_ptr<double>(), host.data_ptr<double>() + host.numel()};
 }
 
+double Trainer::last_loss() const { return losses_[step_ - 1].item<float>(); }
+
 double Trainer::loss_scale() const { return scaler_ ? scaler_->scale.item<float>() : 1.0; }
 
 int64_t Trainer::weight_bytes() const {

@@ -47,6 +47,9 @@ class Trainer {
   // Waits for the device; the mean loss per token of every step so far.
   [[nodiscard]] std::vector<double> losses() const;
 
+  // Waits for the device; that of the last step alone. There must have been one.
+  [[nodiscard]] double last_loss() const;
+
   // Waits for the device.
   void synchronize() const;
 

@@ -2,6 +2,7 @@
 // with 3, everything else with 1.
 #include "ablations/command_line/command_line.h"
 #include "files/printable.h"
+#include "harness/library_calls.h"
 #include "harness/unfit.h"
 
 #include <c10/util/Exception.h>
@@ -39,6 +40,10 @@ int main(int argc, char** argv) {
   own_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like a full disk, and no death
   std::signal(SIGCHLD, SIG_DFL);  // ignored, as some programs leave it to what they start, it hides how children end
+  for (const std::string& name : harness::silence_libraries()) {
+    fmt::print(stderr, "note: {} is ignored: the library would print among the results on standard output\n",
+               files::printable(name));
+  }
   try {
     const int status = ablations::run_command_line(argc, argv);
     // What is still in the buffer may find the disk full.

@@ -18,7 +18,8 @@ void add_train(CommandLine& line) {
        .about =
            "The trainer that the ladders measure, without the measuring: prints loss, time and tokens per second of "
            "every step. Leaves nothing unless --save names a file (safetensors, GPT-2's names), which Hugging Face's "
-           "GPT2LMHeadModel and --weights read.",
+           "GPT2LMHeadModel and --weights read. Ctrl-C and SIGTERM let the step end, save there, and end with exit "
+           "status 130; a loss that is not finite ends the training with 1, and nothing is saved.",
        .examples = {{"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors",
                      "Twenty steps of the two-layer model."},
                     {"ladder train --weights weights.safetensors --model tiny -T 64",
@@ -29,7 +30,7 @@ void add_train(CommandLine& line) {
   add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens, 50 steps");
   command.remove_option(command.get_option("--warmup"));  // nothing is timed
   command.heading("Where the results go");
-  add_text(command, "--save", flags->save, "write the weights here at the end", "FILE");
+  add_text(command, "--save", flags->save, "write the weights here at the end, or when interrupted", "FILE");
   command.add_flag("--json", flags->json, "print the losses only");
   command.callback([&line, flags] { line.chosen = [flags] { return train(*flags); }; });
 }

@@ -5,6 +5,7 @@
 #include "ablations/text/text.h"
 #include "files/printable.h"
 #include "harness/json_file.h"
+#include "harness/process.h"
 #include "harness/resources.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
@@ -15,11 +16,34 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <stdexcept>
 
 namespace ablations {
 
 using harness::Json;
+
+namespace {
+
+// What is not finite is no model: nothing is written in its name.
+void save_finite(model::Trainer& trainer, const std::string& file) {
+  for (const model::Parameter& parameter : trainer.model().parameters()) {
+    if (at::isfinite(parameter.tensor).all().item<bool>()) continue;
+    throw std::runtime_error(
+        fmt::format("--save {}: not written, because the weights {} are not finite", file, parameter.name));
+  }
+  model::save_weights(trainer.model(), file);
+  fmt::print(stderr, "weights: {}\n", files::printable(file));
+}
+
+void print_losses(const model::Trainer& trainer) {
+  Json losses = Json::array();
+  for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
+  fmt::print("{}\n", Json{{"losses", losses}}.dump());
+}
+
+}  // namespace
 
 int train(const TrainFlags& flags) {
   RunFlags run_flags;
@@ -48,26 +72,31 @@ int train(const TrainFlags& flags) {
        .schedule = {.warmup_steps = std::min<int64_t>(10, steps), .decay_steps = std::max<int64_t>(steps, 11)}},
       tokens);
   if (!flags.weights.empty()) model::load_weights(trainer.model(), flags.weights);
-  for (int64_t step = 0; step < steps; ++step) {
+  harness::catch_interrupts();  // a step that has begun is finished, and what was learned is saved
+  int64_t done = 0;
+  double loss = 0;
+  while (done < steps && !harness::interrupted() && std::isfinite(loss)) {
     const auto start = std::chrono::steady_clock::now();
     trainer.step();
+    ++done;
+    loss = trainer.last_loss();
     if (flags.json) continue;
-    trainer.synchronize();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("step {:>5}  loss {:.4f}  {} ms  {} tokens/s\n", step + 1, trainer.losses().back(),
-               number(seconds * 1e3), number(static_cast<double>(trainer.tokens_per_step()) / seconds));
+    fmt::print("step {:>5}  loss {:.4f}  {} ms  {} tokens/s\n", done, loss, number(seconds * 1e3),
+               number(static_cast<double>(trainer.tokens_per_step()) / seconds));
     std::fflush(stdout);
   }
-  if (flags.json) {
-    Json losses = Json::array();
-    for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
-    fmt::print("{}\n", Json{{"losses", losses}}.dump());
+  if (flags.json) print_losses(trainer);
+  if (!std::isfinite(loss)) {
+    throw std::runtime_error(fmt::format("the loss of step {} is not finite: training stops{}", done,
+                                         flags.save.empty() ? "" : ", and " + flags.save + " is not written"));
   }
-  if (!flags.save.empty()) {
-    model::save_weights(trainer.model(), flags.save);
-    fmt::print(stderr, "weights: {}\n", files::printable(flags.save));
+  if (done < steps) {
+    fmt::print(stderr, "interrupted after step {} of {}{}\n", done, steps,
+               flags.save.empty() ? "; nothing is saved, because --save names no file" : "");
   }
-  return 0;
+  if (!flags.save.empty()) save_finite(trainer, flags.save);
+  return done < steps ? 130 : 0;
 }
 
 int tokenize(const TokenizeFlags& flags) {

@@ -6,10 +6,11 @@ import pathlib
 import pty
 import re
 import resource
+import signal
 import subprocess
 
 import pytest
-from conftest import kibibytes, losses, read_json, validator
+from conftest import HANGS_AFTER_S, kibibytes, losses, read_json, validator
 
 RUN = ["run", "--model", "tiny", "-B", "1", "-T", "16", "--steps", "2", "--warmup", "1", "--threads", "1"]
 TRAIN = ["train", "--model", "tiny", "-B", "1", "-T", "16", "--threads", "1", "--json"]
@@ -47,6 +48,63 @@ def test_one_run(ladder, tmp_path) -> None:
     proven = re.findall(r"^proven (\w+) ", from_file.stdout, re.M)
     assert proven == [proof["field"] for proof in record["proofs"]] and "attention" in proven
     assert f"last loss {record['timing']['loss'][-1]:.4f}\n" in from_file.stdout
+
+
+def test_libraries_that_are_told_to_log_do_not_among_the_results(ladder, environment, monkeypatch) -> None:
+    for name in ("MKL_VERBOSE", "ONEDNN_VERBOSE", "DNNL_VERBOSE"):
+        monkeypatch.setitem(environment, name, "1")
+    done = ladder(*RUN, "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert '"kernel": null' not in json.dumps(record["observations"]["fingerprint"])  # which the program reads in such logs
+    assert record["environment"]["kernel_switches"] == {}
+    assert sorted(re.findall(r"^note: (\w+) is ignored: ", done.stderr, re.M)) == ["DNNL_VERBOSE", "MKL_VERBOSE", "ONEDNN_VERBOSE"]
+
+
+def test_what_chooses_kernels_is_told_and_keeps_two_runs_apart(ladder, environment, monkeypatch, tmp_path) -> None:
+    assert ladder(*RUN, "--record", tmp_path / "as-it-is.json").returncode == 0
+    for name, value in {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1"}.items():
+        monkeypatch.setitem(environment, name, value)
+    assert ladder(*RUN, "--record", tmp_path / "default.json").returncode == 0
+    told = read_json(tmp_path / "default.json")["environment"]
+    assert told["torch_cpu_capability"] == "DEFAULT"
+    assert told["kernel_switches"] == {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE"}  # `threads` says the number
+    done = ladder("compare", tmp_path / "as-it-is.json", tmp_path / "default.json")
+    assert done.returncode == 3 and "against ATEN_CPU_CAPABILITY=default, MKL_CBWR=COMPATIBLE" in done.stderr, done.stderr
+    assert ladder("compare", tmp_path / "default.json", tmp_path / "default.json").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_training_keeps_what_it_learned(ladder, start, tmp_path, number) -> None:
+    training = start(*TRAIN[:-1], "--steps", "100000", "--save", tmp_path / "w.safetensors")
+    assert all(training.stdout.readline().startswith("step ") for _ in range(2))
+    training.send_signal(number)
+    shown, said = training.communicate(timeout=HANGS_AFTER_S)
+    assert training.returncode == 130, said
+    done = int(re.search(r"^interrupted after step (\d+) of 100000$", said, re.M)[1])
+    assert done >= 2 and done == int((["step 2 "] + re.findall(r"^step +\d+ ", shown, re.M))[-1].split()[1])
+    from_there = ladder(*TRAIN, "--steps", "1", "--weights", tmp_path / "w.safetensors")
+    anew = ladder(*TRAIN, "--steps", "1")
+    assert from_there.returncode == 0 and json.loads(from_there.stdout) != json.loads(anew.stdout)
+
+
+def test_what_is_not_finite_is_not_saved(ladder, tmp_path) -> None:
+    good, bad = tmp_path / "good.safetensors", tmp_path / "bad.safetensors"
+    assert ladder(*TRAIN, "--steps", "1", "--save", good).returncode == 0
+    kept = good.read_bytes()
+    header = 8 + int.from_bytes(kept[:8], "little")
+    bad.write_bytes(kept[:header] + b"\xff" * (len(kept) - header))  # every float32 of it is no number
+    done = ladder(*TRAIN, "--steps", "5", "--weights", bad, "--save", good)
+    assert done.returncode == 1 and good.read_bytes() == kept
+    assert done.stderr == f"ladder: the loss of step 1 is not finite: training stops, and {good} is not written\n"
+    assert json.loads(done.stdout) == {"losses": [None]}
+    # Weights in no use by the text: the loss is finite, and the file would not be.
+    names = json.loads(kept[8:header])
+    first, last = names["transformer.wpe.weight"]["data_offsets"]
+    bad.write_bytes(kept[: header + last - 4] + b"\xff" * 4 + kept[header + last :])  # of the last position
+    done = ladder(*TRAIN, "--steps", "1", "--weights", bad, "--save", good)
+    assert done.returncode == 1 and good.read_bytes() == kept and first < last
+    assert "not finite" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_peak_memory_is_the_runs_own(ladder, tmp_path) -> None:
