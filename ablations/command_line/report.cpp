@@ -87,8 +87,10 @@ void add_verify(CommandLine& line) {
        .summary = "compute a study again from its records, and every hash",
        .about =
            "Is the study what its records say? Computes every number and text of study.json again, each record's "
-           "summary, sizes and proofs, and the SHA-256 of each file, and names what differs with both values. Writes "
-           "nothing. The exit status is 1 where something differs.",
+           "summary, sizes and proofs, and the SHA-256 of each file, and names what differs with both values. Where "
+           "nothing does, report.json and the tables beside the study are made again and compared, too. Files that are "
+           "not covered, such as pages, pictures and logs, are named. Writes nothing. The exit status is 1 where "
+           "something differs.",
        .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
   command.heading("Arguments");
   add_text(command, "study", flags->study, "a study's folder, or NAME.study.json with NAME.records.jsonl", "PATH")

@@ -1,7 +1,9 @@
-// `ladder verify`: whether a study follows from its records, and its files are what they were.
+// `ladder verify`: whether a study follows from its records, its files are what they were, and its tables say the same.
 #include "ablations/study/verify.h"
 
 #include "ablations/commands/commands.h"
+#include "ablations/report/verify_exports.h"
+#include "ablations/run/study_folder.h"
 #include "ablations/study/study_place.h"
 #include "files/printable.h"
 
@@ -16,7 +18,12 @@ using harness::Json;
 
 int verify(const VerifyFlags& flags) {
   const StudyPlace place(flags.study);
-  const Verification seen = verify_study(place.folder());
+  Verification seen = verify_study(place.folder());
+  ExportVerification exports;
+  if (seen.findings.empty()) {
+    exports = verify_exports(place.folder(), harness::read_json(place.folder() / study_file, "study"));
+    seen.findings = exports.findings;
+  }
   if (flags.json) {
     Json findings = Json::array();
     for (const Finding& finding : seen.findings) {
@@ -27,6 +34,7 @@ int verify(const VerifyFlags& flags) {
     }
     fmt::print("{}\n", harness::ascii_text({{"findings", findings},
                                             {"unchecked", seen.unchecked},
+                                            {"not_covered", exports.not_covered},
                                             {"records", seen.records},
                                             {"files", seen.files},
                                             {"values", seen.values}}));
@@ -51,6 +59,8 @@ int verify(const VerifyFlags& flags) {
   if (!flags.json) {
     fmt::print("{}: {} values follow from {} records; {} files have their SHA-256\n", printable(flags.study),
                seen.values, seen.records, seen.files);
+    if (!exports.same.empty()) fmt::print("Made again, and the same: {}\n", in_words(exports.same));
+    if (!exports.not_covered.empty()) fmt::print("Not covered: {}\n", printable(in_words(exports.not_covered)));
   }
   return 0;
 }

@@ -147,11 +147,20 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
   const Json here = harness::environment();
   size_t other_programs = 0;
   std::map<std::string, const PlannedRun*> planned;
-  for (const PlannedRun& run : plan.runs) planned[fmt::format("records/{}.json", run.id)] = &run;
+  for (const PlannedRun& run : plan.runs) {
+    planned[fmt::format("records/{}.json", run.id)] = &run;
+    planned[fmt::format("records/{}.flagged.json", run.id)] = &run;
+  }
   for (const auto& [name, hash] : result.hashes) {
     if (!name.starts_with("records/")) continue;
     const Json record = harness::read_json(folder / name, "record");
     ++result.records;
+    const auto run = planned.find(name);
+    if (run == planned.end())
+      result.findings.push_back({name, "", "a record", "none, for no run is planned that it is of"});
+    if (name.ends_with(".flagged.json") && !is_disturbed(record)) {
+      result.findings.push_back({name, "", "a record without flags", "the first record of a disturbed run"});
+    }
     if (record.at("status") != "ok") continue;
     const bool is_this_program = are_of_one_program(record.at("environment"), here);
     try {
@@ -159,7 +168,7 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
     } catch (const std::exception& error) {  // a field that is not there or of another kind
       result.findings.push_back({name, "", error.what(), "a record that can be computed again"});
     }
-    if (const auto run = planned.find(name); run != planned.end()) {
+    if (run != planned.end()) {
       if (const std::string fault = fault_of(record, plan, *run->second); !fault.empty()) {
         result.findings.push_back({name, "", fault, "the planned run"});
       }
@@ -177,14 +186,19 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
   return result;
 }
 
+std::vector<Finding> compare_documents(const std::string& file, const Json& stored, const Json& expected,
+                                       const std::string& field) {
+  Comparison comparison(file);
+  comparison.compare(stored, expected, field);
+  return std::move(comparison.findings);
+}
+
 std::vector<Finding> compare(const Json& study, const Recomputed& recomputed) {
   std::vector<Finding> findings = changed_files(study, recomputed.hashes);
-  Comparison comparison(study_file);
   Json stored = study;
   stored.erase("sha256");
   stored.erase("hashes");
-  comparison.compare(stored, recomputed.study, "");
-  append(findings, std::move(comparison.findings));
+  append(findings, compare_documents(study_file, stored, recomputed.study));
   if (const std::string sha256 = own_sha256(study); study.at("sha256") != sha256) {
     findings.push_back({study_file, "/sha256", dumped(study.at("sha256")), dumped(sha256)});
   }

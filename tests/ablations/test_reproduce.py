@@ -189,7 +189,50 @@ def test_an_untouched_study_passes_also_elsewhere(ladder, copy, study) -> None:
         done = ladder("verify", folder)
         assert done.returncode == 0, done.stdout + done.stderr
         runs = len(list((study / "records").glob("*.json")))
-        assert re.fullmatch(rf".*: \d+ values follow from {runs} records; {runs + 2} files have their SHA-256\n", done.stdout)
+        assert re.fullmatch(rf".*: \d+ values follow from {runs} records; {runs + 2} files have their SHA-256\n"
+                            rf"Not covered: logs \(\d+ files\)\n", done.stdout), done.stdout
+
+
+def test_a_table_that_says_something_else_is_found(ladder, copy) -> None:
+    assert ladder("report", copy).returncode == 0
+    assert re.search(r"^Made again, and the same: benchmark.json, report.json, rungs.csv, steps.csv\n"
+                     r"Not covered: charts \(\d+ files\), logs \(\d+ files\), report.html, report.md$", ladder("verify", copy).stdout, re.M)
+    named = json.loads(ladder("verify", copy, "--json").stdout)["not_covered"]
+    hashed = {"study.json", *read_json(copy / "study.json")["hashes"]}
+    files = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
+    assert set(named) == files - hashed - {"benchmark.json", "report.json", "rungs.csv", "steps.csv"}
+    for name in ("rungs.csv", "steps.csv", "benchmark.json"):
+        text = (copy / name).read_bytes()
+        (copy / name).write_bytes(re.sub(rb"(\d)(?=\D*$)", lambda digit: b"%d" % ((int(digit[1]) + 1) % 10), text))
+        assert verify(ladder, copy) == [(name, "")]
+        assert re.search(rf"^{name}: line \d+: .*; expected ", ladder("verify", copy).stdout, re.M)
+        (copy / name).write_bytes(text)
+    report = read_json(copy / "report.json")
+    run = report["studies"][0]["runs"][2]
+    run["step_ms"][1] = more(run["step_ms"][1])
+    write_json(copy / "report.json", report)
+    assert ("report.json", "/studies/0/runs/2/step_ms/1") in verify(ladder, copy)
+    report["studies"][0]["study"]["sha256"] = "0" * 64  # of another state of the study
+    write_json(copy / "report.json", report)
+    assert ("report.json", "/studies/0/study/sha256") in verify(ladder, copy)
+    (copy / "report.json").write_text("{")
+    assert verify(ladder, copy) == [("report.json", "")]
+    (copy / "report.json").unlink()  # the tables follow from it: nobody can tell any more
+    assert verify(ladder, copy) == []
+    assert "rungs.csv" in ladder("verify", copy).stdout.splitlines()[-1]
+
+
+def test_the_first_record_of_a_disturbed_run_is_of_that_run(ladder, copy) -> None:
+    file = copy / "records" / "r1-03-flash.json"
+    first = read_json(file) | {"flags": ["shared: by a test"]}
+    flagged = file.with_suffix(".flagged.json")
+    for document, fault in ((first, ""), (first | {"flags": []}, "a record without flags"),
+                            (first | {"workload": first["workload"] | {"seed": 9}}, "its seed is not the planned one")):
+        write_json(flagged, document)
+        (copy / "study.json").unlink()
+        assert ladder("report", copy).returncode == 0  # sealed anew
+        done = ladder("verify", copy)
+        assert (done.returncode == 1) == bool(fault) and fault in done.stdout, done.stdout
 
 
 def last_digit(text: str, field: str) -> str:
@@ -251,7 +294,7 @@ def test_other_edits_are_found(ladder, copy) -> None:
     record = copy / "records" / "r1-00-start.json"
     text = record.read_text()
     shutil.copy(record, copy / "records" / "r9-00-start.json")
-    assert verify(ladder, copy) == [("records/r9-00-start.json", "")]
+    assert verify(ladder, copy) == [("records/r9-00-start.json", "")] * 2  # it has no hash, and no run is planned for it
     (copy / "records" / "r9-00-start.json").rename(record)
     assert verify(ladder, copy) == []
     record.unlink()

@@ -1,0 +1,128 @@
+#include "ablations/report/verify_exports.h"
+
+#include "ablations/report/export.h"
+#include "ablations/report/report.h"
+#include "ablations/run/study_folder.h"
+#include "ablations/study/study_files.h"
+#include "ablations/study/verify.h"
+#include "files/files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::Json;
+
+namespace {
+
+constexpr uint64_t most_bytes = uint64_t{256} << 20;
+
+// The first line in which two texts differ.
+std::vector<Finding> compare_texts(const std::string& file, const std::string& stored, const std::string& expected) {
+  if (stored == expected) return {};
+  const auto [left, right] = std::ranges::mismatch(stored, expected);
+  const auto begin = static_cast<size_t>(left - stored.begin());
+  const auto line = 1 + std::count(stored.begin(), left, '\n');
+  const auto rest = [&](const std::string& text) {
+    const size_t start = begin == 0 ? 0 : text.rfind('\n', begin - 1) + 1;  // npos + 1 is 0
+    return text.substr(start, std::min(text.find_first_of("\r\n", begin), text.size()) - start);
+  };
+  return {{file, "", fmt::format("line {}: {}", line, rest(stored)), rest(expected)}};
+}
+
+// The study's own part of a report: where the folder lay when it was drawn, and what is shown beside it, is the
+// report's.
+std::vector<Finding> compare_report(const Json& report, const fs::path& folder, const Json& study) {
+  Json stored = report.at("studies").at(0);
+  if (stored.at("study").at("sha256") != study.at("sha256")) {  // everything else would follow
+    return {{"report.json", "/studies/0/study/sha256", dumped(stored.at("study").at("sha256")),
+             dumped(study.at("sha256")) + ", as study.json has it (ladder report draws it again)"}};
+  }
+  StudyFiles files = computed_study(open_study(folder), folder);
+  files.study = study;
+  Json expected = report_document({files}).at("studies").at(0);
+  for (const char* field : {"source", "noise"}) {
+    stored.erase(field);
+    expected.erase(field);
+  }
+  // There and back, so that numbers have the types that JSON gives them.
+  return compare_documents("report.json", stored, Json::parse(dumped(expected)), "/studies/0");
+}
+
+// All of the folder's files but study.json and those that it has hashes of.
+std::vector<std::string> files_without_hash(const fs::path& folder, const Json& study) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    std::string name = entry.path().lexically_relative(folder).generic_string();
+    if (entry.is_directory() || name == study_file || study.at("hashes").contains(name)) continue;
+    files.push_back(std::move(name));
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+ExportVerification verify_exports(const fs::path& folder, const Json& study) {
+  ExportVerification result{.findings = {}, .same = {}, .not_covered = files_without_hash(folder, study)};
+  const auto cover = [&](const std::string& name, const std::function<std::vector<Finding>()>& compare) {
+    const auto file = std::ranges::find(result.not_covered, name);
+    if (file == result.not_covered.end()) return;
+    result.not_covered.erase(file);
+    std::vector<Finding> findings;
+    try {
+      findings = compare();
+    } catch (const std::exception& error) {  // a file that cannot be read
+      findings.push_back({name, "", error.what(), "what ladder report writes there"});
+    }
+    if (findings.empty()) result.same.push_back(name);
+    std::ranges::move(findings, std::back_inserter(result.findings));
+  };
+  Json report;
+  if (fs::exists(folder / "report.json")) {
+    try {
+      report = read_report(folder / "report.json");
+    } catch (const std::exception&) {  // said below
+    }
+    if (!report.is_null() && report.at("studies").size() != 1) return result;
+  }
+  cover("report.json", [&] { return compare_report(read_report(folder / "report.json"), folder, study); });
+  if (report.is_null()) return result;
+  const std::pair<const char*, std::function<std::string()>> tables[] = {
+      {"rungs.csv", [&] { return rungs_csv(report); }},
+      {"steps.csv", [&] { return steps_csv(report); }},
+      {"benchmark.json", [&] { return benchmark_json(report).dump(1) + "\n"; }}};
+  for (const auto& [name, make] : tables) {
+    cover(name, [&, name = name, &make = make] {
+      return compare_texts(name, files::read_file(folder / name, most_bytes), make());
+    });
+  }
+  return result;
+}
+
+std::string in_words(const std::vector<std::string>& files) {
+  std::map<std::string, size_t> in_folder;
+  std::vector<std::string> parts;
+  for (const std::string& file : files) {
+    if (const size_t slash = file.find('/'); slash != std::string::npos) {
+      ++in_folder[file.substr(0, slash)];
+    } else {
+      parts.push_back(file);
+    }
+  }
+  for (const auto& [folder, count] : in_folder) {
+    parts.push_back(fmt::format("{} ({} file{})", folder, count, count == 1 ? "" : "s"));
+  }
+  std::ranges::sort(parts);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace ablations
