@@ -1,9 +1,12 @@
 """report.html and gate.html: one file each, that works from a disk, without a network.
 
 Every chart stands in it twice, drawn wide and narrow, and the page's width chooses; a rule for each of theme's colours makes
-the same drawing dark. Every value is escaped on its way out; the page forbids itself to load anything.
+the same drawing dark. Every value is escaped on its way out; the page forbids itself to load anything, and every style and
+script but its own two, which it knows by their SHA-256.
 """
 
+import base64
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -54,10 +57,19 @@ def drawings(one):
             for narrow in (False, True)]
 
 
-def file(name):
-    import markupsafe
+def style():
+    css = (HERE / "page.css").read_text(encoding="utf-8")
+    dark = theme.dark_rules(".drawing ")
+    return f"\n{css}@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
 
-    return markupsafe.Markup((HERE / name).read_text(encoding="utf-8"))
+
+def policy(css, script):
+    """The page's Content-Security-Policy, for exactly this text between <style> and </style>, and between <script> and </script>."""
+    def source(text):
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    return (f"default-src 'none'; style-src {source(css)}; script-src {source(script)}; img-src data:; base-uri 'none'; "
+            "form-action 'none'")
 
 
 def as_text(value):
@@ -92,7 +104,9 @@ def render(template, shown):
         commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
         energy=words.energy, memory=words.memory, percent=words.percent, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
-    environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings, file=file,
-                               dark_colours=lambda: markupsafe.Markup(theme.dark_rules(".drawing ")), number_of=words.number_of,
-                               deviation_words=words.deviation_words)
+    environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings,
+                               number_of=words.number_of, deviation_words=words.deviation_words)
+    css, script = style(), (HERE / "page.js").read_text(encoding="utf-8")
+    environment.globals.update(style=markupsafe.Markup(css), script=markupsafe.Markup(script),
+                               policy=markupsafe.Markup(policy(css, script)))
     return environment.get_template(template).render(**shown)

@@ -355,6 +355,33 @@ def test_markup_stays_text(tmp_path, opened):
     assert "{{ 7*7 }}" in page.inner_text("h1")
 
 
+def test_no_script_or_style_but_its_own_is_obeyed(pages, browser, tmp_path):
+    """Where markup got into a page all the same, the policy in its head stops it."""
+    text = pages("ladder").read_text()
+    assert "unsafe-inline" not in text
+    planted = ("<base href='https://example.com/'><script>document.title = 'owned'</script><style>main { display: none }</style>"
+               "<i id='handler' onclick=\"document.title = 'owned'\">x</i><p id='dressed' style='opacity: 0'>x</p>"
+               "<form action='https://example.com/'><button id='send'>x</button></form>")
+    page = tmp_path / "planted.html"
+    page.write_text(text.replace('<main id="content">', f'<main id="content">{planted}', 1))
+    context = browser.new_context()
+    opened, asked, said = context.new_page(), [], []
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.on("console", lambda message: said.append(message.text))
+    opened.goto(page.as_uri())
+    opened.evaluate("document.querySelector('#handler').click()")
+    assert opened.title() == text.split("<title>", 1)[1].split("</title>", 1)[0]
+    assert opened.locator("main").is_visible() and opened.evaluate("getComputedStyle(document.querySelector('#dressed')).opacity") == "1"
+    assert opened.evaluate("document.baseURI") == page.as_uri()
+    opened.locator("#ladder-wide").focus()
+    opened.keyboard.press("ArrowRight")
+    assert opened.locator("#tooltip").is_visible()  # its own script works
+    opened.evaluate("document.querySelector('#send').click()")
+    opened.wait_for_timeout(100)
+    assert any("form-action 'none'" in text for text in said) and asked == [page.as_uri()]
+    context.close()
+
+
 def test_size(pages):
     for name in DOCUMENTS:
         assert pages(name).stat().st_size < 3_000_000, name
