@@ -204,6 +204,24 @@ def test_base_is_the_judge_and_flags_arrive(gate, tmp_path) -> None:
                      f"{base}/ladder gate --base {base} --head {head} --out out/new/gate --ladder gpt2 --pairs 9"]
 
 
+def test_the_words_of_gate_flags_are_no_patterns(gate, tmp_path) -> None:
+    base = stand_in(tmp_path / "base")
+    (tmp_path / "a-file").touch()
+    done = gate("run", base, base, "out", "--top-up", "*", GATE_FLAGS="--ladder *  [a]-file\n--pairs ?-file")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "calls").read_text().endswith(" --ladder * [a]-file --pairs ?-file --top-up *\n")
+
+
+def test_an_unpacked_bundle_is_read_only(gate, tmp_path) -> None:
+    base = bundle(tmp_path / "base", 'stat -c "%A %n" "$(dirname "$0")" "$0" >> "$CALLS"; exit 3')
+    tar(base, tmp_path / "base.tar")
+    done = gate("run", "base.tar", base, "out")
+    assert done.returncode == 3
+    folder, program_ = (tmp_path / "calls").read_text().splitlines()[:2]
+    assert folder.startswith("dr-xr-xr-x") and program_.startswith("-r-xr-xr-x")
+    assert not pathlib.Path(program_.split(" ", 1)[1]).exists()  # it is removed all the same
+
+
 def test_a_gpu_that_is_needed_and_there(gate, tmp_path) -> None:
     base = stand_in(tmp_path / "base", gpu='{"name": "some"}')
     assert gate("run", base, base, "out", GATE_NEEDS_GPU="1").returncode == 0
