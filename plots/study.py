@@ -38,7 +38,7 @@ def memory_unit(study):
 
 
 MEMORY_PARTS = {"weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer state",
-                "activations_bytes": "activations"}
+                "weight_copies_bytes": "16-bit weights", "activations_bytes": "activations"}
 
 
 def memory_parts(rung):
@@ -48,6 +48,17 @@ def memory_parts(rung):
     if parts and rung["peak_memory_bytes"] is not None:
         parts["other"] = max(rung["peak_memory_bytes"] - sum(max(size, 0) for size in parts.values()), 0)
     return parts
+
+
+def memory_words(study):
+    """What the parts are."""
+    memories = [r.get("memory") or {} for r in own_rungs(study)]
+    apart = any("weight_copies_bytes" in m for m in memories)
+    autocast = any(r["recipe"].get("autocast", "off") != "off" for r in own_rungs(study) if r.get("memory"))
+    copies = ("16-bit weights: autocast's copies, which autograd keeps until the backward pass has used them; activations: what else "
+              if apart else "activations: what ")
+    mixed = "" if apart or not autocast else ", under autocast with its 16-bit copies of the weights, which these runs did not count apart"
+    return (f"{copies}the forward pass of one micro-step leaves for backward{mixed}; other: the rest of the peak (libraries, temporaries)")
 
 
 def mfus(study):
@@ -116,13 +127,20 @@ class Headline(NamedTuple):
     end: Optional[dict[str, Any]]      # the ladder's last rung, where an earlier one is the fastest; its speedup is its speedup_first
 
 
-def speedup_words(ratio):
-    speedup = times(ratio["ratio"])
+def took_its_place(study):
+    """The reference rung, where it took the place of the planned one, which has no valid number; None: it is the planned one."""
+    head = study["headline"] or {}
+    return next((r for r in study["rungs"] if "planned" in head and r["index"] == head["first"] != head["planned"]), None)
+
+
+def speedup_words(ratio, reference):
+    """`reference`: to be named, where that is not the planned one; else None."""
+    speedup, name = times(ratio["ratio"]), f" “{shorten(reference['title'], 30)}”" if reference else ""
     if why := no_interval(ratio):
-        return f"{speedup}, {why}"
+        return f"{speedup}{name and ' against' + name}, {why}"
     if unclear(ratio):
-        return "No clear change"
-    return f"{speedup} faster" if ratio["ratio"] >= 1 else f"Slower, {speedup} the speed"
+        return f"No clear change{name and ' against' + name}"
+    return f"{speedup} faster{name and ' than' + name}" if ratio["ratio"] >= 1 else f"Slower, {speedup} the speed{name and ' of' + name}"
 
 
 def headline(study):
@@ -142,8 +160,8 @@ def headline(study):
     first, last = rungs[head["first"]], rungs[head["last"]]
     best = rungs.get(head.get("fastest"))
     if best is not None and best["speedup_first"] is not None:
-        return Headline(speedup_words(best["speedup_first"]), first, best, best["speedup_first"], last)
-    return Headline(speedup_words(head["speedup"]), first, last, head["speedup"], None)
+        return Headline(speedup_words(best["speedup_first"], took_its_place(study)), first, best, best["speedup_first"], last)
+    return Headline(speedup_words(head["speedup"], took_its_place(study)), first, last, head["speedup"], None)
 
 
 def title(study):
@@ -152,16 +170,6 @@ def title(study):
         return shorten(head.words, TITLE_LENGTH)
     at = f" at “{shorten(head.last['title'], 30)}”" if head.end else ""
     return f"{head.words}{at}, {digits3(head.first['ms_per_step']['median'])} → {milliseconds(head.last['ms_per_step']['median'])} per step"
-
-
-def fastest_words(study):
-    """What to do where the ladder's last rung is not its fastest; empty where it is."""
-    head = headline(study)
-    if head.end is None:
-        return ""
-    return (f"The fastest rung is not the last: {clean(head.last['label'])}. What comes after it costs more than it brings here: "
-            f"{clean(head.end['label'])} ends at {times(head.end['speedup_first']['ratio'])}. `ladder ablate --mode leave-one-out` says what "
-            "each is worth.")
 
 
 def sizes(study):
@@ -361,7 +369,8 @@ def how_to_read(study):
         ("A proof", "is what a run observed that shows the optimization really took effect; a flag that was set is no proof. A rung "
                     "whose proof fails is unproven and has no number."),
         ("Disturbed runs", "are those during which the GPU was throttled, something else used the GPU or the processor, or memory ran "
-                           "short. Such a run is made once again, and the second record counts, disturbed or not."),
+                           "short. Such a run is made once again, and the second record counts, disturbed or not. Where most runs "
+                           "are disturbed, none is made again: that would not help."),
     ]
     if any("explanation" in rung for rung in study["rungs"]):
         told += [

@@ -33,6 +33,12 @@ class Drawn(NamedTuple):
 HEADS = {"cumulative": ("vs previous", "so far"), "leave-one-out": ("vs everything on", "vs first")}
 
 
+def heads(study):
+    previous, first = HEADS.get(study["mode"], ("", "vs first"))
+    reference = of.took_its_place(study)
+    return (previous, f"{first}, against “{shorten(reference['title'], 30)}”" if reference else first)
+
+
 def drawn(names, argument, suffix=""):
     out = []
     for name in names:
@@ -70,17 +76,19 @@ def part_view(report, part, suffix, name):
     pictures = drawn(charts.OF_STUDY, part | {"published": report["published"]}, suffix)
     lead = next((one for one in pictures[:len(charts.LEADING)] if one.chart), None)
     splits = [(r, of.memory_parts(r), r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
+    known = {name for _, parts, _ in splits for name in parts}
     return {
         "trust": trust.cards(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
         "again": of.ablate_command(study),
         "study": study, "name": name, "suffix": suffix, "about": of.about(study),
-        "fastest": of.fastest_words(study), "words": head.words, "first": head.first, "last": head.last, "speedup": head.speedup,
+        "notes": study.get("notes", []), "words": head.words, "first": head.first, "last": head.last, "speedup": head.speedup,
         "confidence": of.confidence(study),
         "headline": head.words if head.first else lead.chart.finding if lead else of.title(study),
-        "rungs": of.own_rungs(study), "mode": study["mode"], "heads": HEADS.get(study["mode"], ("", "vs first")),
+        "rungs": of.own_rungs(study), "mode": study["mode"], "heads": heads(study),
         "worths": of.worths(study), "worth_words": of.worth_words(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),
         "environment": environment(study), "splits": splits,
+        "memory_parts": [name for name in [*of.MEMORY_PARTS.values(), "other"] if name in known],
         "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for *_, m in splits),
         "mfus": mfus, "no_mfu": no_mfu,
         "mfu_of": lambda r: f"{100 * r['mfu']['value']:.1f} %" if (r.get("mfu") or {}).get("value") is not None else "—",

@@ -99,7 +99,8 @@ const std::vector<Optimization>& registry() {
       {.name = "bf16",
        .title = "bf16 autocast",
        .summary = "Matrix products and attention read and write bfloat16: half the bytes and faster arithmetic. "
-                  "Weights, loss and optimizer stay float32.",
+                  "Weights, loss and optimizer stay float32; a step copies the weights to bfloat16, which at small "
+                  "batches takes more memory than the activations save.",
        .excludes = {"fp16"},
        .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::bf16; },
        .pointless = bf16_obstacle},

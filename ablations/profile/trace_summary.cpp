@@ -245,6 +245,21 @@ Busy busy_of(const Json& summary) {
   return {.percent = std::min(100.0, percent(busy_ms, wall_ms)), .idle_ms = std::max(0.0, wall_ms - busy_ms)};
 }
 
+Json divided(const Json& summary, double clean_ms) {
+  const Json idle = busy_of(summary).idle_ms;
+  double traced_ms = idle.is_null() ? 0.0 : idle.get<double>();
+  for (const Json& row : summary.at("by_phase")) traced_ms += row.at("ms").get<double>();
+  const double scale = traced_ms > 0 ? clean_ms / traced_ms : 0.0;
+  Json phases = Json::array();
+  for (const Json& row : summary.at("by_phase")) {
+    phases.push_back({{"phase", row.at("phase")}, {"ms", scale * row.at("ms").get<double>()}});
+  }
+  return {{"ms", clean_ms},
+          {"traced_ms", traced_ms},
+          {"idle_ms", idle.is_null() ? Json() : Json(scale * idle.get<double>())},
+          {"by_phase", phases}};
+}
+
 std::string slower_when_traced(const Json& summary) {
   const double wall_ms = summary.at("wall_ms"), busy_ms = summary.at("busy_ms");
   if (summary.at("kernel_launches").is_null() || busy_ms <= 1.02 * wall_ms) return "";

@@ -30,6 +30,10 @@ struct Busy {
 // fields: earlier versions wrote a CPU's otherwise.
 Busy busy_of(const harness::Json& summary);
 
+// A step of `clean_ms`, which nothing slowed, divided as the traced one is: {"ms", "traced_ms": all parts of the traced
+// step, "idle_ms", "by_phase": [{"phase", "ms"}]}. What ran at the same time counts twice in both.
+harness::Json divided(const harness::Json& summary, double clean_ms);
+
 // Why a GPU's busy share means nothing: its work took 2 % longer than a whole step without tracing, at other clocks,
 // say. Empty where it does mean something.
 std::string slower_when_traced(const harness::Json& summary);

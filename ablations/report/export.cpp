@@ -105,8 +105,8 @@ Row rung_row(const Json& source, const Json& study, const Json& rung) {
     }
   }
   row.emplace_back("peak_memory_bytes", at(rung, {"peak_memory_bytes"}));
-  for (const char* part :
-       {"reserved_peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes"}) {
+  for (const char* part : {"reserved_peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes",
+                           "weight_copies_bytes", "activations_bytes"}) {
     row.emplace_back(part, at(rung, {"memory", part}));
   }
   row.emplace_back("mfu", at(rung, {"mfu", "value"}));

@@ -171,6 +171,12 @@ double slowest_ms(const Json& study) {
   return slowest;
 }
 
+// Whether ratios are against this rung, which took the place of the planned reference.
+bool took_its_place(const Json& study, size_t rung) {
+  const Json& headline = study.at("headline");
+  return !headline.is_null() && headline.contains("planned") && headline.at("first") == rung;
+}
+
 std::string rung_rows(const Json& study, const Look& look) {
   const Layout layout = layout_of(study);
   const double slowest = slowest_ms(study);
@@ -187,7 +193,8 @@ std::string rung_rows(const Json& study, const Look& look) {
   std::string text = headed(look, row("", " ", "ms/step", std::string(layout.bar - beyond, ' '),
                                       fmt::format("{:>{}}", layout.step, step_width),
                                       fmt::format("{:>{}}", layout.so_far, ratio_width), "tok/s", "GiB"));
-  for (const Json& rung : study.at("rungs")) {
+  for (size_t i = 0; i < study.at("rungs").size(); ++i) {
+    const Json& rung = study.at("rungs")[i];
     if (is_peer(rung)) continue;
     const std::string title = shortened(label(study, rung), layout.label);
     if (rung.at("ms_per_step").is_null()) {
@@ -199,9 +206,10 @@ std::string rung_rows(const Json& study, const Look& look) {
     text += row(title, mark(rung), milliseconds(median_ms(rung)),
                 look.painted(style, look.bar(median_ms(rung) / slowest, layout.bar)),
                 look.painted(style, fmt::format("{:>{}}", marked_ratio(rung.at("speedup_previous")), step_width)),
-                layout.so_far.empty() ? ""
-                                      : with_interval(look, bare_ratio(rung.at("speedup_first")),
-                                                      rung.at("speedup_first"), ratio_width, below),
+                layout.so_far.empty()      ? ""
+                : took_its_place(study, i) ? fmt::format("{:>{}}", "reference", ratio_width)
+                                           : with_interval(look, bare_ratio(rung.at("speedup_first")),
+                                                           rung.at("speedup_first"), ratio_width, below),
                 rate(rung.at("tokens_per_s").at("median")), gibibytes(rung.at("peak_memory_bytes")));
     text += below;
     if (rung.at("status") != "measured") text += status_line(look, "", layout.label, rung);
@@ -314,15 +322,26 @@ std::string names_line(const Json& study) {
   return names.empty() ? "" : wrapped("Names for --rung and --diff, in this order: " + names + ".");
 }
 
-// Where the ladder's last rung is not its fastest; else empty.
-std::string fastest_line(const Json& study) {
+// What the study comes to: the rung that it leads with against its reference, both by name. Empty without a headline.
+std::string headline_line(const Json& study) {
   const Json& headline = study.at("headline");
-  if (headline.is_null() || !headline.contains("fastest")) return "";
-  const Json& rung = study.at("rungs").at(headline.at("fastest").get<size_t>());
-  return wrapped(fmt::format(
-      "Faster than the last rung: {}, {:.2f}x; what comes after it costs more than it brings here. ladder ablate "
-      "--mode leave-one-out says what each is worth.",
-      rung.at("label").get<std::string>(), rung.at("speedup_first").at("ratio").get<double>()));
+  if (headline.is_null()) return "";
+  const bool leads_earlier = headline.contains("fastest");
+  const auto rung_of = [&](const char* end) { return study.at("rungs").at(headline.at(end).get<size_t>()); };
+  const Json rung = rung_of(leads_earlier ? "fastest" : "last");
+  const Json& speedup = leads_earlier ? rung.at("speedup_first") : headline.at("speedup");
+  const std::string name = rung.at("title"), reference = rung_of("first").at("title");
+  const std::string bounds = interval(speedup).empty() ? "" : " " + interval(speedup);
+  if (speedup.at("lo").is_null()) {
+    return fmt::format("{} from \"{}\" to \"{}\", without an interval.", ratio(speedup), reference, name);
+  }
+  if (is_unclear(speedup)) {
+    return fmt::format("No clear change from \"{}\" to \"{}\": {}{}.", reference, name, ratio(speedup), bounds);
+  }
+  if (speedup.at("ratio") < 1.0) {
+    return fmt::format("Slower: \"{}\" has {}{} the speed of \"{}\".", name, ratio(speedup), bounds, reference);
+  }
+  return fmt::format("{}{} faster than \"{}\" at \"{}\".", ratio(speedup), bounds, reference, name);
 }
 
 // Of the last rung that has one; the table has no room for a column.
@@ -350,7 +369,12 @@ std::string study_table(const Json& as_written, const Look& look) {
   text += wrapped(fmt::format("{}, {}", sizes(study), device.at("name").get<std::string>()));
   if (device.at("kind") == "cpu") text += "These are CPU figures; they say nothing about a GPU.\n";
   text += quick_lines(study);
-  text += "\n" + rung_rows(study, look) + worth_rows(study, look) + peer_rows(study, look);
+  text += "\n" + rung_rows(study, look);
+  if (const std::string headline = headline_line(study); !headline.empty()) {
+    text += look.painted(Style::strong, wrapped(headline));
+  }
+  for (const Json& note : study.value("notes", Json::array())) text += wrapped(note);
+  text += worth_rows(study, look) + peer_rows(study, look);
   for (const Json& rung : study.at("rungs")) {
     if (rung.contains("explanation")) text += wrapped(rung.at("explanation").get<std::string>(), "  ");
   }
@@ -364,7 +388,6 @@ std::string study_table(const Json& as_written, const Look& look) {
   if (statistics.contains("attribution")) {
     text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
   }
-  text += fastest_line(study);
   if (has_ratio(study, is_unclear, false)) text += "~ no clear change: the interval includes 1.00x.\n";
   if (has_ratio(study, has_no_interval, true)) text += "? no interval, as of one run: it may be no change.\n";
   if (std::ranges::any_of(study.at("rungs"), is_disturbed))

@@ -5,6 +5,7 @@
 #include "harness/library_calls.h"
 #include "harness/memory_log.h"
 #include "harness/operation_log.h"
+#include "harness/parameter_copies.h"
 #include "model/precision.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -157,7 +158,7 @@ int64_t gradient_bytes(const model::GPT2& gpt2) {
 struct StepContents {
   Json operations = Json::object(), update_operations, backward_nodes, products, logits;
   std::map<std::string, int64_t> residual;
-  int64_t activations_bytes = 0;
+  int64_t weight_copies_bytes = 0, activations_bytes = 0;
 };
 
 // Puts back what looking at a step replaces in the trainer, however the step ends: it refers to what is gone then.
@@ -200,12 +201,16 @@ StepContents watch_step(model::Trainer& trainer) {
   };
   harness::OperationLog log;
   const harness::MemoryLog memory(model::device_type(recipe.device));
+  const harness::ParameterCopies copies;
   std::optional<int64_t> before_forward, after_forward;
   trainer.on_phase = [&](std::string_view phase) {
     original.on_phase(phase);
     log.begin_phase(phase);
     if (phase == "forward" && !before_forward) before_forward = memory.live_bytes();
-    if (phase == "backward" && !after_forward) after_forward = memory.live_bytes();
+    if (phase == "backward" && !after_forward) {
+      after_forward = memory.live_bytes();
+      contents.weight_copies_bytes = copies.live_bytes();
+    }
   };
   if (recipe.device == model::Device::cpu) {
     contents.products = harness::library_calls([&] { trainer.step(); });
@@ -221,7 +226,9 @@ StepContents watch_step(model::Trainer& trainer) {
   contents.operations["total"] = log.total();
   contents.update_operations = log.operations("update");
   contents.backward_nodes = log.backward_nodes();
-  if (before_forward && after_forward) contents.activations_bytes = *after_forward - *before_forward;
+  if (before_forward && after_forward) {
+    contents.activations_bytes = *after_forward - *before_forward - contents.weight_copies_bytes;
+  }
   return contents;
 }
 
@@ -254,6 +261,7 @@ Json observe(model::Trainer& trainer) {
            {{"weights_bytes", trainer.weight_bytes()},
             {"gradients_bytes", gradient_bytes(trainer.model())},
             {"optimizer_bytes", trainer.optimizer_bytes()},
+            {"weight_copies_bytes", contents.weight_copies_bytes},
             {"activations_bytes", contents.activations_bytes}}}};
 }
 

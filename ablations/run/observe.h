@@ -31,7 +31,8 @@ inline constexpr int64_t observed_steps = 3;
 //   refault             {bytes, faults}: page faults when 64 MiB are freed and allocated again
 //   loss_scale          of the gradient scaler
 //   memory              {weights_bytes, gradients_bytes, optimizer_bytes,
-//                       activations_bytes: what a forward pass of one micro-step leaves for backward}
+//                       weight_copies_bytes: autocast's 16-bit copies of weights that a forward pass of one
+//                       micro-step leaves for backward, activations_bytes: what else it leaves}
 nlohmann::json observe(model::Trainer& trainer);
 
 // By mantissa bits: "float32", "tf32 or float16", "bfloat16", "wrong", from the relative error (Frobenius norms) of a

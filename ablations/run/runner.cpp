@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -81,6 +82,7 @@ class Runner {
       make_due(due[i]);
       const bool repeat_goes_on = i + 1 < due.size() && due[i + 1].run.repeat == due[i].run.repeat;
       if (repeat_goes_on) continue;
+      if (most_are_disturbed(due[i].run.repeat)) give_up_disturbed();
       make_disturbed_again();
       if (plan_.gate && outcome_.some_failed && !outcome_.interrupted && i + 1 < due.size()) {
         fmt::print(stderr, "a failed run decides the gate; runs that are not made: {}\n", due.size() - i - 1);
@@ -108,11 +110,51 @@ class Runner {
     std::vector<Due> due;
     for (const PlannedRun& run : runs_to_make(plan_)) {
       const Json record = good_record(folder_, plan_, run);
-      const bool again = !record.is_null() && waits_for_second(record_file(folder_, run.id), record);
-      if (record.is_null() || again) due.push_back({.run = run, .first = record});
-      if (!record.is_null()) first_of_.try_emplace(maker_of(run), record);
+      if (record.is_null()) {
+        due.push_back({.run = run, .first = record});
+        continue;
+      }
+      const fs::path file = record_file(folder_, run.id);
+      count(run, is_disturbed(record) || fs::exists(flagged_file(file)));
+      if (waits_for_second(file, record)) due.push_back({.run = run, .first = record});
+      first_of_.try_emplace(maker_of(run), record);
     }
-    return due;
+    const auto goes_on = [&](int64_t repeat) {
+      return std::ranges::any_of(due, [&](const Due& of) { return of.run.repeat == repeat && of.first.is_null(); });
+    };
+    std::vector<Due> left;
+    std::ranges::copy_if(due, std::back_inserter(left), [&](const Due& of) {
+      return of.first.is_null() || goes_on(of.run.repeat) || !most_are_disturbed(of.run.repeat);
+    });
+    return left;
+  }
+
+  // Of the runs of each repeat that ended well: how many, and how many of them the machine disturbed the first time.
+  void count(const PlannedRun& run, bool disturbed_at_first) {
+    auto& [ended, disturbed] = first_attempts_[run.repeat];
+    ++ended;
+    if (disturbed_at_first) ++disturbed;
+  }
+
+  // Of all first attempts up to the end of this repeat. Beside the same work a second attempt would be disturbed, too,
+  // and only take as long again. Of fewer than four runs that is chance.
+  [[nodiscard]] bool most_are_disturbed(int64_t repeat) const {
+    int64_t ended = 0, disturbed = 0;
+    for (auto of = first_attempts_.begin(); of != first_attempts_.upper_bound(repeat); ++of) {
+      ended += of->second.first;
+      disturbed += of->second.second;
+    }
+    return ended >= 4 && 2 * disturbed > ended;
+  }
+
+  // The disturbed runs of a repeat that has ended are not made again.
+  void give_up_disturbed() {
+    if (!disturbed_.empty() && !std::exchange(said_, true)) {
+      progress_->note(
+          "most runs are disturbed, so disturbed runs are not made again, which would not help: stop the other work "
+          "and measure anew");
+    }
+    disturbed_.clear();
   }
 
   // Where the budget ends within the first repeat, what others are compared with is there.
@@ -130,24 +172,19 @@ class Runner {
     return budget_s_ > 0 && passed.count() >= budget_s_;
   }
 
+  // Disturbed runs wait until all others of their repeat have been made.
   void make_due(const Due& due) {
-    Json record = due.first;
-    const bool is_first = record.is_null();
-    if (is_first) {
-      std::optional<Json> made = make(due.run);
-      if (!made) return;
-      record = std::move(*made);
-      harness::write_json(record_file(folder_, due.run.id), record, "record");
-    }
-    // Under a budget disturbed runs wait until all others of their repeat have been made.
-    if (is_disturbed(record) && budget_s_ > 0) {
-      if (is_first) progress_->end(due.run, record);
-      disturbed_.push_back({due.run, std::move(record), is_first});
+    if (!due.first.is_null()) {
+      disturbed_.push_back(due);
       return;
     }
-    if (is_disturbed(record) && !make_again(due.run, record)) return;
-    outcome_.some_failed = outcome_.some_failed || record.at("status") != "ok";
-    progress_->end(due.run, record);
+    std::optional<Json> record = make(due.run);
+    if (!record) return;
+    harness::write_json(record_file(folder_, due.run.id), *record, "record");
+    outcome_.some_failed = outcome_.some_failed || record->at("status") != "ok";
+    progress_->end(due.run, *record);
+    if (record->at("status") == "ok") count(due.run, is_disturbed(*record));
+    if (is_disturbed(*record)) disturbed_.push_back({.run = due.run, .first = std::move(*record), .told = true});
   }
 
   void make_disturbed_again() {
@@ -233,8 +270,10 @@ class Runner {
   double budget_s_;
   const std::vector<double>& run_s_;  // by rung
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::map<Maker, Json> first_of_;  // each one's first record
-  std::deque<Due> disturbed_;       // to be made again at the end of their repeat
+  std::map<Maker, Json> first_of_;                                 // each one's first record
+  std::deque<Due> disturbed_;                                      // to be made again at the end of their repeat
+  std::map<int64_t, std::pair<int64_t, int64_t>> first_attempts_;  // by repeat
+  bool said_ = false;                                              // that disturbed runs are not made again
   std::optional<Progress> progress_;
   Outcome outcome_;
 };

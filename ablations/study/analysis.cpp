@@ -6,6 +6,7 @@
 #include "ablations/run/study_folder.h"
 #include "ablations/run/workload.h"
 #include "ablations/study/attribution.h"
+#include "ablations/study/headline.h"
 #include "ablations/study/judge.h"
 #include "ablations/study/measured.h"
 #include "ablations/study/rung_summary.h"
@@ -43,21 +44,17 @@ std::pair<int64_t, std::string> runs_with(std::string RunData::*field, const Mea
 // nothing.
 void warn_of_disturbances(const Measured& measured, Json& warnings) {
   if (const auto [runs, first] = runs_with(&RunData::disturbed, measured); runs > 0) {
-    warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}", runs, measured.runs_ok,
-                                   runs == 1 ? "was" : "were", first, runs == 1 ? "" : ", and others"));
+    // As the runner gives up on them (ablations/run/runner.h).
+    const bool gave_up = 2 * runs > measured.runs_ok && measured.not_made_again > 1;
+    warnings.push_back(fmt::format(
+        "{} of {} runs {} disturbed: {}{}{}", runs, measured.runs_ok, runs == 1 ? "was" : "were", first,
+        runs == 1 ? "" : ", and others",
+        gave_up ? "; because most were, they were not made again: measure anew while nothing else runs" : ""));
   }
   if (const auto [runs, why] = runs_with(&RunData::unwatched, measured); runs > 0) {
     warnings.push_back(fmt::format("{} of {} runs {} not watched for a throttled or shared GPU: {}", runs,
                                    measured.runs_ok, runs == 1 ? "was" : "were", why));
   }
-}
-
-// Where the reference of a cumulative ladder has no valid number, the first measured rung after it takes its place.
-size_t reference_that_counts(const Plan& plan, const Json& rungs) {
-  for (size_t i = plan.reference; plan.mode == Mode::cumulative && i < rungs.size(); ++i) {
-    if (plan.rungs[i].peer.empty() && rungs[i].at("status") == "measured") return i;
-  }
-  return plan.reference;
 }
 
 Json attribution_json(const Plan& plan, const Measured& measured, const Json& rungs) {
@@ -126,7 +123,8 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
     rungs[i]["profile"] = {{"busy_percent", busy.percent},
                            {"idle_ms", busy.idle_ms},
                            {"launch_bound_percent", summary.at("launch_bound_percent")},
-                           {"by_phase", summary.at("by_phase")}};
+                           {"by_phase", summary.at("by_phase")},
+                           {"step", divided(summary, rungs[i].at("ms_per_step").at("median"))}};
     // From a CPU to a GPU there is nothing in common to tell.
     if (of && of == rung_below(plan, i) && before.at("device") == trace.at("device")) {
       rungs[i]["explanation"] = explain(before, trace, is_clear(rungs[i].at("speedup_previous"))).at("words");
@@ -134,41 +132,6 @@ void add_explanations(const Plan& plan, const fs::path& folder, Json& rungs) {
     before = std::move(trace);
     of = i;
   }
-}
-
-// The fastest of the rungs between the reference and `last` that are clearly faster than that. The best of many is
-// better by luck alone: not only the interval of their ratio must say so, but those of their times lie apart.
-std::optional<size_t> overtaking(const Plan& plan, const Measured& measured, const Json& rungs, size_t reference,
-                                 size_t last) {
-  const auto is_clear = [&](size_t i) {
-    const Json ahead = speedup(measured.runs_of[last], measured.runs_of[i]);
-    if (ahead.is_null() || ahead.at("lo").is_null() || ahead.at("lo") <= 1.0) return false;
-    const Json& high = rungs[i].at("ms_per_step").at("hi");
-    const Json& low = rungs[last].at("ms_per_step").at("lo");
-    return high.is_number() && low.is_number() && high < low;
-  };
-  std::optional<size_t> fastest;
-  for (size_t i = reference + 1; i < last; ++i) {
-    const Json& ratio = rungs[i].at("speedup_first");
-    if (!plan.rungs[i].peer.empty() || ratio.is_null() || !is_clear(i)) continue;
-    if (!fastest || ratio.at("ratio") > rungs[*fastest].at("speedup_first").at("ratio")) fastest = i;
-  }
-  return fastest;
-}
-
-// The one number that the study comes to, in the modes that have one; null in the others. `last`: the last rung that
-// was measured.
-Json headline_of(const Plan& plan, const Measured& measured, const Json& rungs, size_t reference,
-                 std::optional<size_t> last) {
-  if (plan.mode == Mode::leave_one_out) last = 1;
-  if (plan.mode == Mode::factorial) last = plan.rungs.size() - 1;
-  if (plan.mode == Mode::one_at_a_time || plan.mode == Mode::sweep) last.reset();
-  if (!last || *last == reference || rungs[*last].at("speedup_first").is_null()) return {};
-  Json headline{{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
-  if (plan.mode == Mode::cumulative) {
-    if (const auto fastest = overtaking(plan, measured, rungs, reference, *last)) headline["fastest"] = *fastest;
-  }
-  return headline;
 }
 
 Json statistics_of(const Plan& plan) {
@@ -383,6 +346,7 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& earlier) {
 
   const bool is_missing_runs =
       std::ranges::any_of(measured.runs, [](const Json& run) { return run.at("status") == "missing"; });
+  const Json headline = headline_of(plan, measured, rungs, reference, last);
   Json study{{"kind", "study"},
              {"schema_version", 1},
              {"id", plan.id},
@@ -400,7 +364,8 @@ Json analyse(const Plan& plan, const fs::path& folder, const Json& earlier) {
                {"runs_ok", measured.runs_ok}}},
              {"device", {{"kind", uses_cuda(plan) ? "cuda" : "cpu"}, {"name", device_name(plan, environment)}}},
              {"statistics", statistics_of(plan)},
-             {"headline", headline_of(plan, measured, rungs, reference, last)},
+             {"headline", headline},
+             {"notes", notes_of(plan, rungs, headline)},
              {"rungs", rungs},
              {"attribution", attribution_json(plan, measured, rungs)},
              {"runs", measured.runs},

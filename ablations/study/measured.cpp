@@ -119,6 +119,7 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
         ++measured.runs_ok;
         const RunData& data = measured.runs_of[run.rung][run.repeat] = run_data(record);
         entry["median_ms"] = data.median_ms;
+        if (!data.disturbed.empty() && !fs::exists(flagged_file(file))) ++measured.not_made_again;
         if (plan.rungs[run.rung].peer.empty() && run.rung < described_by) {
           described_by = run.rung;
           measured.environment = record.at("environment");

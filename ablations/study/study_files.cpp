@@ -78,11 +78,13 @@ void check_study(const Json& study, const std::string& where) {
     if (const Json& guard = rung.at("guard"); guard.contains("guarded_by")) check_rung(guard.at("guarded_by"), who);
   }
   if (const Json& headline = study.at("headline"); !headline.is_null()) {
-    for (const char* end : {"first", "last", "fastest"}) {
+    for (const char* end : {"first", "last", "fastest", "planned"}) {
       if (headline.contains(end)) check_rung(headline.at(end), "field [headline]");
     }
-    if (headline.contains("fastest") && rungs.at(headline.at("fastest").get<size_t>()).at("speedup_first").is_null()) {
-      refuse("field [headline] calls a rung the fastest that has no speedup");
+    if (headline.contains("fastest")) {
+      const Json& rung = rungs.at(headline.at("fastest").get<size_t>());
+      if (rung.at("speedup_first").is_null()) refuse("field [headline] calls a rung the fastest that has no speedup");
+      if (rung.at("ms_per_step").is_null()) refuse("field [headline] calls a rung the fastest that has no time");
     }
   }
   for (size_t i = 0; i < study.at("runs").size(); ++i) {

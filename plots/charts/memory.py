@@ -6,14 +6,14 @@ beyond it: the peak is an outline around the stack, and "other" is what they lea
 
 from charts import Chart, Missing
 from charts.rungs import BARS, Rows, change, row
-from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, own_rungs
-from theme import BAR, GREY, INK, PARTS
+from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, memory_words, own_rungs
+from theme import BAR, GREY, INK, PARTS, SERIES
 from words import memory, shorten
 
 NAME, QUESTION = "memory", "How much memory does each rung take, and for what?"
 
 WIDTH = 520  # px
-COLORS = {**dict(zip(MEMORY_PARTS.values(), PARTS)), "other": PARTS[5]}
+COLORS = {**dict(zip(MEMORY_PARTS.values(), [*PARTS[:3], SERIES[2], PARTS[3]])), "other": PARTS[5]}
 
 
 def known(rung):
@@ -73,8 +73,7 @@ def explained(study, data, parts):
         return [f"bars: peak{source}, the maximum of all runs; no interval"], []
     reserved = "; grey tick: peak reserved by the allocator" if any(d["reserved"] is not None for d in data) else ""
     return [f"outline: peak{source}, the maximum of all runs{reserved}"], [
-        "Parts are counted one by one in the first run. Activations: what one micro-step's forward pass leaves for backward. Other: the "
-        "rest of the peak (libraries, temporaries)."]
+        f"Parts are counted one by one in the first run; {memory_words(study)}."]
 
 
 def drawing(data, parts, unit_name, narrow):

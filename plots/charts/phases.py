@@ -1,7 +1,7 @@
 """Where a step's time goes: the phases of each traced rung, and the time in which the device did nothing.
 
-The surprising thing: a stack may end elsewhere than the ladder's bar. Phases are timed under tracing, and operations that run at
-the same time count twice; idle time is what the busy time leaves of a step, on a GPU of one without tracing.
+The surprising thing: a bar is as long as the rung's own step in the ladder, not as the traced step, which is slower or faster: the
+trace says only how the step divides. Operations that run at the same time count twice; idle time is what the busy time leaves.
 """
 
 from charts import Chart, Missing
@@ -25,9 +25,14 @@ def share(x):
     return "—" if x is None else f"{x:.3g} %"
 
 
+def step_of(rung):
+    """The rung's own step, divided as the traced one is; of older studies the traced step itself."""
+    return rung["profile"].get("step") or rung["profile"]
+
+
 def parts_of(rung):
     """[(part, what the trace calls it, ms)] in the order of a step."""
-    profile = rung["profile"]
+    profile = step_of(rung)
     phases = [(p["phase"] if p["phase"] in COLORS and p["phase"] != IDLE else OTHER, p["phase"] or "no phase", p["ms"])
               for p in profile["by_phase"]]
     return sorted([*phases, (IDLE, IDLE, profile["idle_ms"] or 0)], key=lambda part: list(COLORS).index(part[0]))
@@ -84,10 +89,12 @@ def draw(part):
     if not any(traced(r) for r in own_rungs(study)):
         return Missing("`ladder ablate --explain` traces each rung, too")
     data, parts = rows(study)
-    on_gpu = [rung["profile"]["launch_bound_percent"] is not None for rung in own_rungs(study) if traced(rung)]
-    of = "of a step without tracing" if any(on_gpu) else "of the traced step"
-    if any(on_gpu) and not all(on_gpu):
-        of += ", on a CPU of the traced one"
-    lines = ["bars: median step under tracing, overlapping operations count twice; one trace, no interval",
-             f"idle, busy: {of}" + (" · launch-bound: of the traced time, waiting for the host's next call" if any(on_gpu) else "")]
+    own = [rung for rung in own_rungs(study) if traced(rung)]
+    launch = any(rung["profile"]["launch_bound_percent"] is not None for rung in own)
+    scaled = all("step" in rung["profile"] for rung in own)
+    bars = ("bars: the rung's median step, which was not traced, divided as in one traced run" if scaled
+            else "bars: median step under tracing, which is no rung's time; one trace")
+    lines = [bars + "; overlapping operations count twice; no interval",
+             "busy: how much of a step anything ran"
+             + (" · launch-bound: of the traced time, waiting for the host's next call" if launch else "")]
     return Chart(finding(study), lines, [], about(study), drawing(data, parts, False), drawing(data, parts, True))

@@ -119,7 +119,7 @@ class Rows:
         """A bar of parts for each row, in the order of `colors`; a part: {row, part, order, size, aria}."""
         used = [name for name in colors if any(part["part"] == name for part in parts)]
         color = {"field": "part", "type": "nominal", "scale": {"domain": used, "range": [colors[name] for name in used]},
-                 "legend": legend(orient="top", columns=4 if self.narrow else 8, symbolType="square", symbolStrokeWidth=0, offset=22)}
+                 "legend": legend(orient="top", columns=3 if self.narrow else 8, symbolType="square", symbolStrokeWidth=0, offset=22)}
         return {"data": {"values": parts},
                 "mark": {"type": "bar", "height": self.bar, "yOffset": self.down, "stroke": PAPER, "strokeWidth": 1},
                 "encoding": {"y": self.y, "x": {**x, "field": "size", "stack": "zero"}, "color": color,

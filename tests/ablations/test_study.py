@@ -101,7 +101,8 @@ def test_derived_numbers(study) -> None:
         assert rung["peak_memory_bytes"] == max(records(folder)[run["id"]]["memory"]["peak_bytes"]
                                                 for run in plan["runs"] if run["rung"] == index)
         previous = index
-    assert result["headline"] == {"first": 0, "last": previous, "speedup": result["rungs"][previous]["speedup_first"]}
+    headline = {key: value for key, value in result["headline"].items() if key != "fastest"}  # which this machine may have
+    assert headline == {"first": 0, "last": previous, "speedup": result["rungs"][previous]["speedup_first"]}
 
 
 def test_what_this_machine_cannot_have(study) -> None:

@@ -8,7 +8,9 @@ from builders import NASTY, make, mixed, report_of, valid, without_number
 from drawings import drawn, said, texts, values
 
 import charts
+import markdown
 import theme
+import view
 from charts import memory, phases
 
 GIB = 2**30
@@ -32,12 +34,15 @@ def complete(ladder=None, **more):
         r["memory"] = {"peak_bytes": 30 * GIB, "peak_source": "the caching allocator", "reserved_peak_bytes": (33 - 2 * i) * GIB,
                        "weights_bytes": GIB, "gradients_bytes": GIB, "optimizer_bytes": 2 * GIB,
                        "activations_bytes": (20 - 2 * i) * GIB}
-        r["profile"] = {"busy_ms": 0.9 * ms, "busy_percent": 90.0 - i, "idle_ms": 100.0 - i, "launch_bound_percent": 8.5 + i,
+        r["profile"] = {"busy_ms": 0.9 * ms, "busy_percent": 90.0 - i, "idle_ms": 200.0 - i, "launch_bound_percent": 8.5 + i,
                         "operations": 0.0, "kernels": 900.0, "kernel_launches": 900.0, "graph_launches": 0.0,
-                        "by_phase": [{"phase": "backward", "ms": 400.0 - i, "count": 500.0},
+                        "by_phase": [{"phase": "backward", "ms": 800.0 - i, "count": 500.0},
                                      {"phase": "forward", "ms": 300.0, "count": 300.0},
                                      {"phase": "update", "ms": 70.0, "count": 90.0}, {"phase": "clip", "ms": 20.0, "count": 9.0},
                                      {"phase": "data", "ms": 5.0, "count": 2.0}, {"phase": "", "ms": 4.0, "count": 1.0}]}
+        phases_ms = {"backward": 400.0 - i, "forward": 300.0, "update": 70.0, "clip": 20.0, "data": 5.0, "": 4.0}
+        r["profile"]["step"] = {"ms": ms, "traced_ms": 2 * ms, "idle_ms": 100.0 - i,
+                                "by_phase": [{"phase": phase, "ms": took} for phase, took in phases_ms.items()]}
         r["joules_per_token"] = 0.052 - 0.005 * i
     return study
 
@@ -114,8 +119,8 @@ def test_figures_of_every_size(name, factor):
         bytes_factor = min(factor, 1e3)  # 30 TiB will do
         r["peak_memory_bytes"] = int(r["peak_memory_bytes"] * bytes_factor)
         r["memory"] = {k: v if k == "peak_source" else int(v * bytes_factor) for k, v in r["memory"].items()}
-        r["profile"].update(idle_ms=r["profile"]["idle_ms"] * factor,
-                            by_phase=[{**p, "ms": p["ms"] * factor} for p in r["profile"]["by_phase"]])
+        step = r["profile"]["step"]
+        step.update(idle_ms=step["idle_ms"] * factor, by_phase=[{**p, "ms": p["ms"] * factor} for p in step["by_phase"]])
         r["joules_per_token"] *= factor
     drawn(draw(name, study))
 
@@ -125,6 +130,7 @@ def test_how_busy_a_gpu_was_is_not_made_up():
     study = complete()
     for r in study["rungs"]:
         r["profile"].update(busy_percent=None, idle_ms=None)
+        r["profile"]["step"]["idle_ms"] = None
     chart = draw("phases", study)
     assert "busy" not in chart.finding and {d["busy"] for d in phases.rows(study)[0]} == {"—"}
     drawn(chart)
@@ -322,6 +328,30 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
     assert {"plain fp32: optimizer state 2.0 GiB", "plain fp32: peak 31.0 GiB, reserved 33.0 GiB"} <= set(said(wide))
 
 
+def test_copies_of_weights_are_a_part_of_their_own_where_they_were_counted():
+    study = complete()
+    for r in study["rungs"]:
+        r["recipe"]["autocast"] = "bf16"
+    apart = "which these runs did not count apart"
+
+    def rows() -> list:
+        """Of the Markdown's table, its head first."""
+        text = markdown.render(view.view(report_of(valid(study))) | {"has_pictures": False})
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("## Memory")[1].splitlines() if line.startswith("|")]
+
+    assert any(apart in line for line in draw("memory", study).lines)
+    assert rows()[0][3:] == ["weights", "gradients", "optimizer state", "activations", "other"]
+    study["rungs"][0]["memory"]["weight_copies_bytes"] = 0
+    for r in study["rungs"][1:]:
+        r["memory"]["weight_copies_bytes"] = 3 * GIB
+    chart = draw("memory", study)
+    drawn(chart)
+    assert not any(apart in line for line in chart.lines) and any("16-bit weights: autocast's" in line for line in chart.lines)
+    assert [p["part"] for p in parts_of(chart.wide) if p["row"] == 0] == ["weights", "gradients", "optimizer state", "activations", "other"]
+    assert [(p["part"], p["size"]) for p in parts_of(chart.wide) if p["row"] == 1][3] == ("16-bit weights", 3.0)
+    assert rows()[0][6] == "16-bit weights" and [row[6] for row in rows()[2:4]] == ["0.0", "3.0"]
+
+
 def test_memory_without_a_split_is_the_peak_alone():
     chart = draw("memory", make())
     drawn(chart)
@@ -356,6 +386,17 @@ def test_phases_stand_in_the_order_of_a_step_with_idle_time_last():
     assert {"busy", "launch-bound"} <= set(on_picture(wide))
 
 
+def test_phases_divide_the_rungs_own_step_and_of_an_older_study_the_traced_one():
+    study = complete()
+    bars, traced = "bars: the rung's median step, which was not traced, divided as in one traced run", "bars: median step under tracing"
+    assert any(line.startswith(bars) for line in draw("phases", study).lines)
+    for r in study["rungs"]:
+        del r["profile"]["step"]
+    chart = draw("phases", study)
+    assert chart.finding.startswith("Backward is the largest part of a step: 800 → 794 ms")
+    assert any(line.startswith(traced) for line in chart.lines) and not any(line.startswith(bars) for line in chart.lines)
+
+
 def test_phases_of_a_cpu_and_of_a_rung_without_trace():
     study = complete()
     for r in study["rungs"]:
@@ -371,7 +412,7 @@ def test_phases_of_a_cpu_and_of_a_rung_without_trace():
 def test_phases_with_unknown_names_and_mostly_idle():
     study = complete()
     by_phase = [{"phase": NASTY, "ms": 3.0, "count": 1.0}, {"phase": "idle", "ms": 2.0, "count": 1.0}]
-    study["rungs"][-1]["profile"].update(idle_ms=5000.0, by_phase=by_phase)
+    study["rungs"][-1]["profile"]["step"].update(idle_ms=5000.0, by_phase=by_phase)
     chart = draw("phases", study)
     drawn(chart)
     assert chart.finding == "Idle time is the largest part of a step: 100 → 5,000 ms; device busy 90 % → 84 %"

@@ -208,18 +208,37 @@ def test_a_ratio_without_an_interval_is_no_claim(ratio):
     assert words_of.headline(valid(study)).words == f"{ratio}×, one run each, no interval"
 
 
-def test_a_rung_that_is_faster_than_the_last_is_told(tmp_path):
+def test_an_earlier_rung_that_is_the_fastest_leads(tmp_path):
     study = make()
     study["headline"]["fastest"] = 2
-    study["rungs"][2]["speedup_first"]["ratio"] = 2.81
+    study["rungs"][2]["speedup_first"] = {"ratio": 2.81, "lo": 2.7, "hi": 2.9, "pairs": 5}
+    note = 'What costs time here: "padded" (0.91x). `ladder ablate --mode leave-one-out` says what each is worth.'
+    study["notes"] = [note]
     report, _, _, _, spec = rendered(valid(study), tmp_path)
-    name = study["rungs"][2]["title"]
-    assert "".join(spec["title"]["text"]).endswith(f"2.81× faster at “{name}”, 1,512 → 760 ms per step")
-    assert "**2.81× faster**" in report and "to 760 ms (+ SDPA attention)" in report
-    said = f"The fastest rung is not the last: {study['rungs'][2]['label']}. What comes after it costs more than it brings here: "
-    assert said in report and said in (tmp_path / "out" / "report.html").read_text()
-    (tmp_path / "another").mkdir()
-    assert "The fastest rung is not the last" not in rendered(make(), tmp_path / "another")[0]
+    name, ms = study["rungs"][2]["title"], words.digits3(study["rungs"][2]["ms_per_step"]["median"])
+    title = f"2.81× faster at “{name}”, 1,512 → {ms} ms per step"
+    assert words_of.title(study) == title and "".join(spec["title"]["text"]).endswith(title)
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert '<p class="headline">2.81× faster <small>95 % confidence interval 2.70× – 2.90×, 5 pairs of runs</small></p>' in html
+    assert f"**2.81× faster** (95 % confidence interval 2.70× – 2.90×, 5 pairs of runs):\nfrom 1,512 ms per step (plain fp32) to {ms} ms" in report
+    told = note.partition("`")[0]
+    assert told in html.replace("&#34;", '"') and told in report
+
+
+def test_a_reference_that_took_anothers_place_is_named():
+    study = make()
+    without_number(study, 0, "failed", "asked 9 GiB of 8")
+    study["headline"] |= {"first": 1, "planned": 0}
+    name = study["rungs"][1]["title"]
+    assert words_of.title(valid(study)) == f"2.61× faster than “{name}”, 1,013 → 579 ms per step"
+    shown = view.view(report_of(study))
+    assert f"| so far, against “{name}” |" in markdown.render(shown | {"has_pictures": False})
+    assert f"<th>so far, against “{name}”</th>" in page.render("report.html.j2", shown)
+    ratio = study["headline"]["speedup"]
+    for change, said in ((dict(ratio=0.9, lo=0.8, hi=0.95), f"Slower, 0.90× the speed of “{name}”"), (dict(lo=0.8, hi=1.2), f"No clear change against “{name}”"),
+                         (dict(lo=None, hi=None), f"0.90× against “{name}”, no interval")):
+        ratio.update(change)
+        assert words_of.headline(study).words == said
 
 
 def test_a_step_is_called_slower_where_its_whole_interval_is_below_1():

@@ -97,6 +97,19 @@ TEST(TraceSummary, CountsADevicesTime) {
   EXPECT_NEAR(summary.at("transfers")[0].at("bytes").get<double>(), 4096, 1e-9);
 }
 
+TEST(TraceSummary, ACleanStepIsDividedAsTheTracedOne) {
+  const Json step = divided(summarize(eager(), 0.5), 1.0);
+  EXPECT_NEAR(step.at("traced_ms").get<double>(), 0.5, 1e-9);  // forward 0.2, backward 0.1, idle 0.2
+  const auto phases = by(step.at("by_phase"), "phase");
+  EXPECT_NEAR(phases.at("forward").at("ms").get<double>(), 0.4, 1e-9);
+  EXPECT_NEAR(phases.at("backward").at("ms").get<double>(), 0.2, 1e-9);
+  EXPECT_NEAR(step.at("idle_ms").get<double>(), 0.4, 1e-9);
+  // Where idle time is not known the phases fill the step.
+  const Json unknown = divided(summarize(eager(), 0.2), 1.0);
+  EXPECT_TRUE(unknown.at("idle_ms").is_null());
+  EXPECT_NEAR(by(unknown.at("by_phase"), "phase").at("forward").at("ms").get<double>(), 2.0 / 3, 1e-9);
+}
+
 TEST(TraceSummary, AGpuSlowerThanWithoutTracingIsTold) {
   EXPECT_EQ(slower_when_traced(summarize(eager(), 0.3)), "");
   const Json summary = summarize(eager(), 0.2);  // 0.3 ms of work

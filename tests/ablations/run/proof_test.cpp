@@ -326,6 +326,37 @@ TEST(Observe, TellsActivationsFromWeights) {
   EXPECT_NEAR(activations({.B = 2, .T = 32, .accumulation = 3, .max_steps = 1 + observed_steps}) / one, 1.0, 0.02);
 }
 
+// Under autocast a step without tokens would still leave the weights' 16-bit copies for backward: what two batch sizes
+// show at B = 0 is what was counted apart.
+TEST(Observe, TellsActivationsFromCopiesOfWeights) {
+  const auto memory_of = [](const Recipe& recipe, int64_t B) {
+    const TokenStream stream = text();
+    Trainer trainer(preset("tiny"), recipe, {.B = B, .T = 32, .max_steps = 1 + observed_steps}, stream);
+    trainer.step();
+    auto memory = observe(trainer).at("memory");
+    int64_t in_products = 0, in_layer_norms = 0;  // parameters
+    for (const Parameter& parameter : trainer.model().parameters()) {
+      if (parameter.name.find("ln_") != std::string::npos)
+        in_layer_norms += parameter.tensor.numel();
+      else if (parameter.tensor.dim() == 2 && parameter.name != "wpe.weight")
+        in_products += parameter.tensor.numel();
+    }
+    memory["expected"] = 2 * (in_products + (recipe.residual == Residual::autocast ? in_layer_norms : 0));
+    return memory;
+  };
+  for (const Residual residual : {Residual::float32, Residual::autocast}) {
+    const Recipe bf16{.autocast = Autocast::bf16, .residual = residual};
+    const auto two = memory_of(bf16, 2), four = memory_of(bf16, 4);
+    EXPECT_EQ(two.at("weight_copies_bytes"), two.at("expected"));
+    EXPECT_EQ(four.at("weight_copies_bytes"), two.at("expected"));
+    const double activations = two.at("activations_bytes"), copies = two.at("weight_copies_bytes");
+    EXPECT_NEAR(four.at("activations_bytes").get<double>() / activations, 2.0, 0.02);
+    const double at_zero = 2 * (activations + copies) - (four.at("activations_bytes").get<double>() + copies);
+    EXPECT_NEAR(at_zero / copies, 1.0, 0.02);
+  }
+  EXPECT_EQ(memory_of({}, 2).at("weight_copies_bytes"), 0);
+}
+
 TEST(Observe, LeavesATrainerAsItWasWhereAStepFails) {
   const TokenStream stream = text();
   Trainer trainer(preset("tiny"), {}, {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream);

@@ -153,21 +153,6 @@ TEST_F(Analysis, AFailedRunIsNotAMissingOne) {
   EXPECT_FALSE(study()["finished"].is_null());
 }
 
-TEST_F(Analysis, ARungThatIsFasterThanTheLastIsTheHeadlinesToo) {
-  const auto fastest = [&](double last_ms) {
-    for (int64_t repeat = 0; repeat < 3; ++repeat) {
-      write(run_of(2, repeat), good(run_of(2, repeat), last_ms * (1.0 + 0.1 * static_cast<double>(repeat))));
-    }
-    return study()["headline"].value("fastest", Json());
-  };
-  EXPECT_TRUE(fastest(25).is_null());
-  EXPECT_EQ(study_table(study()).find("Faster than"), std::string::npos);
-  EXPECT_EQ(fastest(200), 1);
-  EXPECT_NE(study_table(study()).find("Faster than the last rung: + bf16 autocast, 2.00x; what"), std::string::npos);
-  write(run_of(2, 0), good(run_of(2, 0), 40));  // in one repeat it was not: nothing is clear
-  EXPECT_TRUE(study()["headline"].value("fastest", Json()).is_null());
-}
-
 TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
   for (int64_t repeat = 0; repeat < 3; ++repeat) {
     write(run_of(0, repeat),

@@ -1,0 +1,132 @@
+// Which runs the runner makes a second time, with a program in the place of `ladder` that hands out planted records.
+#include "ablations/run/runner.h"
+
+#include "tests/ablations/planted_study.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using namespace ablations;
+using harness::Json;
+
+class Runner : public planted::PlantedStudy {
+ protected:
+  const fs::path planted_ = folder_ / "planted";  // ID.json is the first attempt's, ID.second the second's
+
+  void SetUp() override {
+    PlantedStudy::SetUp();
+    plan_.rungs.push_back(plan_.rungs.back());
+    plan_.rungs.back().optimization = plan_.rungs.back().title = "vocab";
+    plan_.runs = interleave(plan_.rungs, plan_.repeats, 1);
+    plan_.B = plan_.accumulation = 1;
+    plan_.T = 10;
+    fs::remove_all(folder_ / "records");
+    fs::create_directories(planted_);
+    for (const PlannedRun& run : plan_.runs) {
+      harness::write_json(planted_ / (run.id + ".json"), record_of(run), "record");
+      harness::write_json(planted_ / (run.id + ".second"), record_of(run), "record");
+    }
+    std::ofstream(planted_ / "ladder") << fmt::format(
+        "#!/bin/sh\necho $5 >> '{0}/attempts'\ncp '{0}'/$5.json $7\ncp '{0}'/$5.second '{0}'/$5.json\n",
+        planted_.string());
+    fs::permissions(planted_ / "ladder", fs::perms::owner_all);
+  }
+
+  // With a proof of every field of its recipe.
+  Json record_of(const PlannedRun& run, bool is_disturbed = false) const {
+    Json record = good(run, 100);
+    record["proofs"] = Json::array();
+    for (const auto& item : record["recipe"].items()) {
+      record["proofs"].push_back({{"field", item.key()}, {"passed", true}, {"expected", ""}, {"observed", ""}});
+    }
+    record["environment"]["threads"] = plan_.threads;
+    if (is_disturbed) record["flags"] = {"shared: planted"};
+    return record;
+  }
+
+  void disturb(const PlannedRun& run, const char* attempt) const {
+    harness::write_json(planted_ / (run.id + attempt), record_of(run, true), "record");
+  }
+
+  // What was made since the last call, in order.
+  std::vector<std::string> made() {
+    fs::remove(planted_ / "attempts");
+    testing::internal::CaptureStderr();
+    outcome_ = carry_out(plan_, folder_, {.ladder = planted_ / "ladder", .python = ""}, 0);
+    said_ = testing::internal::GetCapturedStderr();
+    std::vector<std::string> ids;
+    std::ifstream file(planted_ / "attempts");
+    for (std::string id; std::getline(file, id);) ids.push_back(id);
+    return ids;
+  }
+
+  std::vector<std::string> planned() const {
+    std::vector<std::string> ids;
+    for (const PlannedRun& run : plan_.runs) ids.push_back(run.id);
+    return ids;
+  }
+
+  Outcome outcome_;
+  std::string said_;
+};
+
+TEST_F(Runner, ADisturbedRunIsMadeAgainAfterTheOthersOfItsRepeat) {
+  disturb(plan_.runs[0], ".json");
+  disturb(plan_.runs[5], ".json");
+  disturb(plan_.runs[5], ".second");
+  std::vector<std::string> expected = planned();
+  expected.insert(expected.begin() + 8, plan_.runs[5].id);
+  expected.insert(expected.begin() + 4, plan_.runs[0].id);
+  EXPECT_EQ(made(), expected) << said_;
+  EXPECT_FALSE(is_disturbed(harness::read_json(record_file(folder_, plan_.runs[0].id), "record")));
+  EXPECT_TRUE(is_disturbed(harness::read_json(record_file(folder_, plan_.runs[5].id), "record")));
+  for (const size_t run : {0, 5}) EXPECT_TRUE(fs::exists(flagged_file(record_file(folder_, plan_.runs[run].id))));
+  EXPECT_EQ(said_.find("not made again"), std::string::npos) << said_;
+  EXPECT_TRUE(made().empty()) << "once only";
+}
+
+TEST_F(Runner, WhereMostAreDisturbedNoneIsMadeAgainAndThatIsSaidOnce) {
+  for (const PlannedRun& run : plan_.runs) disturb(run, ".json");
+  EXPECT_EQ(made(), planned()) << said_;
+  const size_t said = said_.find("most runs are disturbed, so disturbed runs are not made again");
+  EXPECT_NE(said, std::string::npos) << said_;
+  EXPECT_EQ(said_.find("not made again", said + 100), std::string::npos) << said_;
+  EXPECT_EQ(outcome_.not_made, 0U);
+  EXPECT_TRUE(made().empty()) << said_;
+  const std::string warning = study()["warnings"][0];
+  EXPECT_TRUE(warning.starts_with("12 of 12 runs were disturbed: ") &&
+              warning.ends_with("because most were, they were not made again: measure anew while nothing else runs"))
+      << warning;
+}
+
+TEST_F(Runner, HalfOfThemAreNotMost) {
+  for (const size_t run : {1, 2}) disturb(plan_.runs[run], ".json");
+  EXPECT_EQ(made().size(), plan_.runs.size() + 2) << said_;
+}
+
+TEST_F(Runner, ARepeatDecidesByAllRunsUpToItsEnd) {
+  for (const size_t run : {0, 1, 2, 6}) disturb(plan_.runs[run], ".json");  // three of four, then four of eight
+  std::vector<std::string> expected = planned();
+  expected.insert(expected.begin() + 8, plan_.runs[6].id);
+  EXPECT_EQ(made(), expected) << said_;
+  EXPECT_TRUE(made().empty()) << "what was given up stays so";
+}
+
+TEST_F(Runner, AnUnfinishedRepeatDecidesWhenItEnds) {
+  for (const PlannedRun& run : plan_.runs) disturb(run, ".json");
+  (void)made();
+  for (const PlannedRun& run : plan_.runs) harness::write_json(planted_ / (run.id + ".json"), record_of(run), "record");
+  fs::remove(record_file(folder_, plan_.runs[3].id));
+  EXPECT_EQ(made(), std::vector<std::string>{plan_.runs[3].id}) << said_;  // three of its four were disturbed
+  fs::remove(record_file(folder_, plan_.runs[2].id));
+  const std::vector<std::string> with_the_waiting{plan_.runs[2].id, plan_.runs[0].id, plan_.runs[1].id};
+  EXPECT_EQ(made(), with_the_waiting) << said_;  // two of four
+}
+
+}  // namespace
