@@ -22,6 +22,25 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
+void refuse_link(const std::filesystem::path& folder) {
+  std::error_code unknown;
+  if (!std::filesystem::is_symlink(folder, unknown)) return;
+  throw std::invalid_argument(
+      fmt::format("{}: is a symbolic link, and nothing is written through it; put a folder there", folder.string()));
+}
+
+// A handle of the folder that a file lies in.
+int open_folder(const std::filesystem::path& file, Links links) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const int no_link = links == Links::replaced ? O_NOFOLLOW : 0;
+  const int descriptor = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | no_link);
+  if (descriptor >= 0) return descriptor;
+  const int error = errno;
+  if (links == Links::replaced) refuse_link(folder);
+  errno = error;
+  throw_errno("cannot write " + file.string());
+}
+
 }  // namespace
 
 InputFile::InputFile(const std::filesystem::path& path)
@@ -63,20 +82,92 @@ std::filesystem::path followed(std::filesystem::path path) {
   return path;
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(followed(path)), temporary_(path_) {
-  if (std::filesystem::exists(path_) && !std::filesystem::is_regular_file(path_)) {
-    errno = std::filesystem::is_directory(path_) ? EISDIR : EINVAL;  // a rename would put a file where /dev/null was
-    throw_errno(path.string() + " is no file to be replaced");
+std::filesystem::path named_folder(const std::filesystem::path& path) {
+  // "link/" is a link, too, but nobody would see that with the slash behind it.
+  return followed(path.has_filename() ? path : path.parent_path());
+}
+
+std::filesystem::path make_folder_in(const std::filesystem::path& folder, const std::string& name) {
+  const std::filesystem::path path = folder / name;
+  refuse_link(path);
+  std::filesystem::create_directory(path);
+  return path;
+}
+
+int open_new(const std::filesystem::path& path) {
+  const int folder = open_folder(path, Links::replaced);
+  const std::string name = path.filename().string();
+  struct stat status {};
+  // Whatever else has the file keeps its content: it is not emptied, it gives way.
+  if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))) {
+    unlinkat(folder, name.c_str(), 0);
   }
+  const int descriptor = openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const int error = errno;
+  close(folder);
+  errno = error;
+  if (descriptor < 0) throw_errno(path.string() + ": cannot be written");
+  return descriptor;
+}
+
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder,
+                                               const std::function<bool(const std::filesystem::path&)>& wanted) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> found, waiting;
+  const auto look_into = [&](fs::directory_iterator entries) {
+    for (std::error_code gone; entries != fs::directory_iterator() && !gone; entries.increment(gone)) {
+      std::error_code unknown;
+      const fs::file_type type = entries->symlink_status(unknown).type();
+      if (type == fs::file_type::directory) waiting.push_back(entries->path());
+      if (wanted(entries->path()) && entries->is_regular_file(unknown)) found.push_back(entries->path());
+    }
+  };
+  look_into(fs::directory_iterator(folder));
+  while (!waiting.empty()) {
+    const fs::path next = std::move(waiting.back());
+    waiting.pop_back();
+    std::error_code closed;
+    look_into(fs::directory_iterator(next, closed));
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+bool is_unfinished(std::string_view file, std::string_view name) {
+  constexpr size_t digits = 16;
+  constexpr std::string_view ending = ".tmp";
+  if (file.size() != name.size() + 1 + digits + ending.size()) return false;
+  if (!file.starts_with(name) || file[name.size()] != '.' || !file.ends_with(ending)) return false;
+  const std::string_view number = file.substr(name.size() + 1, digits);
+  return number.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path, Links links)
+    : path_(links == Links::followed ? followed(path) : path), temporary_(path_), folder_(open_folder(path_, links)) {
   std::random_device random;
   temporary_ += fmt::format(".{:08x}{:08x}.tmp", random(), random());
-  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw_errno("cannot write " + temporary_.string());
+  struct stat status {};
+  const bool is_there = fstatat(folder_, path_.filename().c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  if (is_there && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
+    close(folder_);
+    errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;  // a rename would put a file where /dev/null was
+    throw_errno(path.string() + " is no file to be replaced");
+  }
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  descriptor_ = openat(folder_, temporary_.filename().c_str(), flags, 0666);
+  if (descriptor_ < 0) {
+    const int error = errno;
+    close(folder_);
+    errno = error;
+    throw_errno("cannot write " + temporary_.string());
+  }
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) close(descriptor_);
-  if (!temporary_.empty()) unlink(temporary_.c_str());
+  if (!temporary_.empty()) unlinkat(folder_, temporary_.filename().c_str(), 0);
+  close(folder_);
 }
 
 void AtomicFile::write(const void* bytes, size_t count) {
@@ -92,7 +183,9 @@ void AtomicFile::write(const void* bytes, size_t count) {
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) throw_errno("cannot write " + temporary_.string());
   if (close(std::exchange(descriptor_, -1)) != 0) throw_errno("cannot write " + temporary_.string());
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) throw_errno("cannot write " + path_.string());
+  if (renameat(folder_, temporary_.filename().c_str(), folder_, path_.filename().c_str()) != 0) {
+    throw_errno("cannot write " + path_.string());
+  }
   temporary_.clear();
 }
 
@@ -140,8 +233,8 @@ std::string in_quotes(std::string_view text) {
   return out + (text.size() > 60 ? "...\"" : "\"");
 }
 
-void write_file(const std::filesystem::path& path, std::string_view content) {
-  AtomicFile file(path);
+void write_file(const std::filesystem::path& path, std::string_view content, Links links) {
+  AtomicFile file(path, links);
   file.write(content.data(), content.size());
   file.commit();
 }

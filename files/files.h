@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace files {
 
@@ -35,12 +37,38 @@ class InputFile {
 // Where a link leads, also where nothing is there yet; any other path as it is.
 [[nodiscard]] std::filesystem::path followed(std::filesystem::path path);
 
-// A file that stands at `path` complete or not at all: written beside it under another name, then fsync and rename.
-// Where `path` is a link, the file is that to which it leads; a device, a pipe or a folder is not replaced. Everything
-// here throws std::system_error naming the file.
+// What a symbolic link means to who writes. Somebody else may have prepared a folder of results: nothing that lies in it
+// may lead to another file of the user's.
+enum class Links {
+  replaced,  // a link at the file's place is replaced, one in place of its folder refused (std::invalid_argument)
+  followed,  // the file is that to which the link leads: for a path that a person has named
+};
+
+// The folder to which a link leads, for one that a person has named; any other as it is.
+[[nodiscard]] std::filesystem::path named_folder(const std::filesystem::path& path);
+
+// The folder `name` in `folder`, made where there is none. Throws std::invalid_argument where that is a link,
+// std::system_error where it cannot be made.
+std::filesystem::path make_folder_in(const std::filesystem::path& folder, const std::string& name);
+
+// Opens a new, empty file for writing; a file or a link that is there gives way. Links::replaced. Returns the
+// descriptor; throws std::system_error naming the file.
+[[nodiscard]] int open_new(const std::filesystem::path& path);
+
+// The regular files in a folder and below that are `wanted` by their paths, sorted. Links to folders are not followed;
+// what vanishes meanwhile, or cannot be looked into, is left out. Throws std::system_error where `folder` itself cannot
+// be read.
+[[nodiscard]] std::vector<std::filesystem::path> files_below(
+    const std::filesystem::path& folder, const std::function<bool(const std::filesystem::path&)>& wanted);
+
+// Whether that is the name of what a writer of `name` leaves who is killed: NAME.0123456789abcdef.tmp.
+[[nodiscard]] bool is_unfinished(std::string_view file, std::string_view name);
+
+// A file that stands at `path` complete or not at all: written beside it under another name, then fsync and rename. A
+// device, a pipe or a folder is not replaced. Everything here throws std::system_error naming the file.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::filesystem::path& path);
+  explicit AtomicFile(const std::filesystem::path& path, Links links = Links::replaced);
   ~AtomicFile();                           // without commit(), leaves `path` as it was and removes what was written
   AtomicFile(const AtomicFile&) = delete;  // owns a file descriptor and a temporary file
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -51,6 +79,7 @@ class AtomicFile {
  private:
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once renamed
+  int folder_ = -1;                  // names are looked up in it, whatever becomes of its path
   int descriptor_ = -1;
 };
 
@@ -77,8 +106,8 @@ class TemporaryFolder {
 // The last bytes of a file, at most `most`; "" where it cannot be read.
 [[nodiscard]] std::string read_end(const std::filesystem::path& path, size_t most);
 
-// Writes a file whole or not at all. Throws std::system_error naming it.
-void write_file(const std::filesystem::path& path, std::string_view content);
+// Writes a file whole or not at all, as AtomicFile does.
+void write_file(const std::filesystem::path& path, std::string_view content, Links links = Links::replaced);
 
 // `text` in double quotes for an error message of one line: at most 60 bytes, what is not printable ASCII as \xNN.
 [[nodiscard]] std::string in_quotes(std::string_view text);

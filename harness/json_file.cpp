@@ -1,6 +1,5 @@
 #include "harness/json_file.h"
 
-#include "files/files.h"
 #include "files/printable.h"
 #include "harness/resources.h"
 
@@ -105,6 +104,10 @@ Json excerpt(const Json& value) {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where) {
+  // The parser takes one for the end, and would say nothing of what follows.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    throw std::invalid_argument(fmt::format("{}: not valid JSON: a NUL byte at position {}", where, nul));
+  }
   try {
     // A duplicate key would silently win over the first: refused. The parser recurses nowhere, but what reads its
     // result does: nesting is limited. A number from 2^63 on would turn negative on its way into an int64_t.
@@ -182,9 +185,9 @@ Json read_json(const fs::path& file, std::string_view kind) {
   return document;
 }
 
-void write_json(const fs::path& file, const Json& document, std::string_view kind) {
+void write_json(const fs::path& file, const Json& document, std::string_view kind, files::Links links) {
   check_schema(document, kind, file.string());
-  files::write_file(file, document.dump(1) + "\n");
+  files::write_file(file, document.dump(1) + "\n", links);
 }
 
 std::string ascii_text(const Json& document) {

@@ -1,6 +1,8 @@
 // JSON documents (records, plans, studies, ladders): read with a size limit and a schema, written whole or not at all.
 #pragma once
 
+#include "files/files.h"
+
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -26,7 +28,8 @@ void check_schema(const Json& document, std::string_view kind, const std::string
 
 // Checks the schema first. Throws std::invalid_argument for a document that does not follow it, std::system_error where
 // the file cannot be written.
-void write_json(const std::filesystem::path& file, const Json& document, std::string_view kind);
+void write_json(const std::filesystem::path& file, const Json& document, std::string_view kind,
+                files::Links links = files::Links::replaced);
 
 // As text in ASCII, indented: nothing in it is more than text on a terminal. JSON's \u spells out the rest.
 std::string ascii_text(const Json& document);

@@ -1,5 +1,6 @@
 #include "harness/process.h"
 
+#include "files/files.h"
 #include "harness/descendants.h"
 
 #include <fcntl.h>
@@ -108,10 +109,7 @@ class Lines {
 // disk that is full costs the log only.
 class Log {
  public:
-  explicit Log(const std::filesystem::path& path)
-      : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-    if (file_.get() < 0) throw std::system_error(errno, std::generic_category(), path.string() + ": cannot be written");
-  }
+  explicit Log(const std::filesystem::path& path) : file_(files::open_new(path)) {}
   ~Log() {
     if (left_out_ > 0)
       put(fmt::format("\n[ladder: {} bytes of this log are left out here; the first {} MiB and the end are kept]\n",

@@ -74,7 +74,7 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
         fmt::format("{}: {} tokens; at most {} fit into a token file", path.string(), tokens.size(), most));
   }
   const Header header = {kMagic, kVersion, static_cast<int32_t>(tokens.size())};
-  files::AtomicFile file(path);
+  files::AtomicFile file(path, files::Links::followed);
   file.write(header.data(), sizeof(header));
   file.write(tokens.data(), tokens.size_bytes());
   file.commit();

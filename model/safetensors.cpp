@@ -231,7 +231,7 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
   if (header_size > kLongestHeader) {
     refuse(path, fmt::format("a header of {} bytes; at most {} are allowed", header_size, kLongestHeader));
   }
-  files::AtomicFile file(path);
+  files::AtomicFile file(path, files::Links::followed);
   file.write(&header_size, sizeof(header_size));
   file.write(text.data(), text.size());
   for (const auto& [name, tensor] : ordered) {

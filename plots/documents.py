@@ -3,8 +3,10 @@
 Every file is made in memory first and moved into place last, so a failure leaves the folder's old files as they were.
 """
 
+import contextlib
 import json
 import os
+import secrets
 from pathlib import Path
 
 SCHEMA_VERSION = 1
@@ -40,35 +42,57 @@ def load(path):
     return document
 
 
+def handle_of(folder, name):
+    """The folder of a file below `folder`, made where it is missing; no link in it is followed. (Somebody may have prepared it.)"""
+    parent = os.path.dirname(name)
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    if not parent:
+        return top
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(parent, dir_fd=top)
+        return os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+    except OSError as e:
+        if (Path(folder) / parent).is_symlink():
+            raise Refused(f"{Path(folder) / parent}: is a symbolic link, and nothing is written through it") from e
+        raise
+    finally:
+        os.close(top)
+
+
 def write(files, folder):
-    """{name, with folders: bytes}. Each file whole or not at all: written beside its place under another name, then moved
-    there. A file of None is removed: an old one would not show this document. Returns the places, in order."""
-    staged = []
+    """{name, in a folder or not: bytes}. Each file whole or not at all: written beside its place under another name, then moved
+    there, over a link, too. A file of None is removed: an old one would not show this document. Returns the places, in order."""
+    staged, handles = [], {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
+            parent, own = os.path.split(name)
+            if parent not in handles and (content is not None or (folder / parent).is_dir()):
+                handles[parent] = handle_of(folder, name)
             if content is None:
                 continue
-            place = folder / name
-            place.parent.mkdir(exist_ok=True)
-            temporary = place.parent / f".{place.name}.{os.getpid()}.tmp"
-            staged.append((temporary, place))
-            with open(temporary, "wb") as f:
+            temporary = f"{own}.{secrets.token_hex(8)}.tmp"  # as the program's own (files::is_unfinished)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=handles[parent])
+            staged.append((temporary, own, handles[parent], folder / name))
+            with open(descriptor, "wb") as f:
                 f.write(content)
                 f.flush()
                 os.fsync(f.fileno())
-        for temporary, place in staged:
-            os.replace(temporary, place)
-        places = [place for _, place in staged]
-        for name in files:
-            if folder / name not in places:
-                (folder / name).unlink(missing_ok=True)
+        for temporary, own, handle, _ in staged:
+            os.replace(temporary, own, src_dir_fd=handle, dst_dir_fd=handle)
+        places = [place for *_, place in staged]
+        for name, content in files.items():
+            parent, own = os.path.split(name)
+            if content is None and parent in handles:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(own, dir_fd=handles[parent])
     except OSError as e:
         raise Refused(f"{folder}: cannot be written: {e.strerror or e}") from e
     finally:
-        for temporary, _ in staged:
-            try:
-                temporary.unlink(missing_ok=True)
-            except OSError:
-                pass
+        for temporary, _, handle, _ in staged:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=handle)
+        for handle in handles.values():
+            os.close(handle)
     return places

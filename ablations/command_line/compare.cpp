@@ -87,13 +87,13 @@ void add_gate(CommandLine& line) {
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
   command.heading("Where the results go");
   add_text(command, "--out", flags->out, "folder of the gate (default: gates/<ladder>-<time>)", "FOLDER");
-  command.add_flag("--resume", flags->resume, "make only the runs that the gate in --out lacks");
+  command.add_flag("--resume", flags->resume, "make only the runs that the gate in --out lacks, of programs that --base and --head name again");
   command.add_flag("--json", flags->json, "print the verdict as JSON");
   base->excludes(calibrate);
   base->excludes(save);  // faster than another program is not faster than what is stored
   for (CLI::Option* option : {effect, top_up, blocked, force}) calibrate->excludes(option);
   command.callback([&line, &command, flags] {
-    if (flags->resume) check_resume(command, {"--json", "--wait"}, "gate");
+    if (flags->resume) check_resume(command, {"--base", "--head", "--baselines", "--json", "--wait"}, "gate");
     line.chosen = [flags] { return gate(*flags); };
   });
 }

@@ -4,6 +4,7 @@
 #include "files/printable.h"
 #include "harness/library_calls.h"
 #include "harness/unfit.h"
+#include "harness/working_directory.h"
 
 #include <c10/util/Exception.h>
 #include <fcntl.h>

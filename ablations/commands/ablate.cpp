@@ -2,6 +2,7 @@
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/draw.h"
+#include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/plan_json.h"
 #include "ablations/plan/quick.h"
@@ -12,6 +13,7 @@
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/seal.h"
+#include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
 #include "harness/locks.h"
@@ -39,7 +41,8 @@ struct Begun {
 };
 
 Begun gone_on_with(const AblateFlags& flags) {
-  Plan plan = open_study(flags.out);
+  const fs::path out = files::named_folder(flags.out);
+  Plan plan = open_study(out);
   if (plan.gate) {
     throw std::invalid_argument(
         fmt::format("{}: is a gate, not a study; ladder gate --resume --out {} goes on", flags.out, flags.out));
@@ -50,15 +53,16 @@ Begun gone_on_with(const AblateFlags& flags) {
   }
   const bool grows = plan.quick && !flags.quick;
   if (grows) plan = whole_plan(plan);
+  check_reads_elsewhere(out, inputs_of(plan));
   check_workload(plan);
-  check_not_edited(plan, flags.out);
-  return {std::move(plan), flags.out, /*is_new=*/false, grows};
+  check_not_edited(plan, out);
+  return {std::move(plan), out, /*is_new=*/false, grows};
 }
 
 Begun planned(const AblateFlags& flags) {
   Plan plan = make_plan(flags);
   check_workload(plan);
-  const fs::path out = flags.out.empty() ? fs::path("studies") / plan.id : fs::path(flags.out);
+  const fs::path out = flags.out.empty() ? fs::path("studies") / plan.id : files::named_folder(flags.out);
   if (flags.ladder.empty()) {
     fmt::print(stderr, "ladder {}: {}\n", plan.ladder_name,
                harness::this_machine().gpu ? "there is a CUDA device, " + harness::this_machine().gpu->name
@@ -67,7 +71,12 @@ Begun planned(const AblateFlags& flags) {
   }
   // A shard that is begun twice, as Slurm does after a pre-emption, goes on: its plan is the same.
   const bool goes_on = plan.shard && fs::exists(out / "plan.json") && to_json(open_study(out)) == to_json(plan);
-  if (goes_on) check_not_edited(plan, out);
+  if (goes_on) {
+    check_reads_elsewhere(out, inputs_of(plan));
+    check_not_edited(plan, out);
+  } else {
+    check_may_begin(out);
+  }
   return {std::move(plan), out, !goes_on};
 }
 
@@ -137,6 +146,7 @@ int ablate(const AblateFlags& flags) {
   if (grows) {
     check_goes_on_here(plan, out);
     const harness::FolderLock lock(out);
+    check_records_are_of(plan, out, Unnamed::refused);
     harness::write_json(out / "plan.json", to_json(plan), "plan");
     fmt::print(stderr, "the quick look goes on as the whole ladder; {} in all, estimated\n",
                estimate_text(estimate, runs));

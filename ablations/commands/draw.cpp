@@ -90,6 +90,26 @@ Drawn show_gate(const Json& verdict, const fs::path& file, const fs::path& out, 
   return drawn;
 }
 
+const std::vector<std::string>& files_of_report() {
+  static const std::vector<std::string> files{"report.json", "report.html", "report.md", "rungs.csv",
+                                              "steps.csv",   "benchmark.json", "charts", "drawing.log"};
+  return files;
+}
+
+const std::vector<std::string>& files_of_gate() {
+  static const std::vector<std::string> files{"gate.json", "gate.html", "charts", "drawing.log"};
+  return files;
+}
+
+void remove_drawn_gate(const fs::path& out) {
+  fs::remove(out / "gate.html");
+  for (const char* chart : {"gate", "pairs"}) {  // chart_names() in plots/gate_view.py
+    for (const char* ending : {".svg", ".png", ".vl.json"}) {
+      fs::remove(out / "charts" / (std::string(chart) + ending));
+    }
+  }
+}
+
 Drawn draw_report(const Json& report, const fs::path& out) {
   fs::create_directories(out);
   harness::write_json(out / "report.json", report, "report");

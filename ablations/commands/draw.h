@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ablations {
 
@@ -29,6 +30,13 @@ Drawn show_gate(const harness::Json& verdict, const std::filesystem::path& file,
 
 // What is to be said about a report, on standard error.
 void show_notes(const harness::Json& report);
+
+// What a report and a gate leave where they are drawn, by name.
+const std::vector<std::string>& files_of_report();
+const std::vector<std::string>& files_of_gate();
+
+// Removes what an earlier verdict left there.
+void remove_drawn_gate(const std::filesystem::path& out);
 
 // Writes report.json and its exports into `out` and draws them.
 Drawn draw_report(const harness::Json& report, const std::filesystem::path& out);

@@ -7,9 +7,11 @@
 //   FOLDER/summary.md, gate.html, charts/  the same for people
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
+#include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/gate_plan.h"
 #include "ablations/report/gate_table.h"
+#include "ablations/report/report.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
@@ -18,6 +20,7 @@
 #include "ablations/study/gate_verdict.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "files/sha256.h"
 #include "harness/environment.h"
 #include "harness/unfit.h"
 #include "model/config.h"
@@ -30,6 +33,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace ablations {
 
@@ -53,6 +57,8 @@ std::string program_of(const char* flag, const std::string& named) {
   }
   return program.string();
 }
+
+std::string sha256_of(const std::string& program) { return files::sha256_hex(files::read_file(program)); }
 
 // The rungs to measure: those that are named, else the last that applies here.
 std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::string>& names) {
@@ -136,6 +142,8 @@ Plan gate_plan(const GateFlags& flags) {
   const std::string base = flags.calibrate ? head : both ? program_of("--base", flags.base) : "";
   std::vector<Rung> arms;
   for (const size_t rung : chosen_rungs(plan, flags.rungs)) add_arms(arms, plan.rungs[rung], base, head);
+  const std::string head_sha256 = sha256_of(head), base_sha256 = base.empty() ? "" : sha256_of(base);
+  for (size_t i = 0; i < arms.size(); ++i) arms[i].program_sha256 = is_base(arms, i) ? base_sha256 : head_sha256;
   plan.rungs = std::move(arms);
   check_workload(plan);
   plan.reference = 0;
@@ -163,19 +171,56 @@ Plan open_gate(const fs::path& folder) {
     throw std::invalid_argument(
         fmt::format("{}: is a study, not a gate; ladder ablate --resume goes on with it", folder.string()));
   }
-  for (const Rung& rung : plan.rungs) {
-    if (!fs::exists(rung.program)) {
-      throw std::invalid_argument(fmt::format("{}: the program {} is gone", folder.string(), rung.program));
-    }
-  }
   return plan;
+}
+
+// What a plan names outside its folder, programs to run and a folder to write into, is never taken from there: anybody
+// may have prepared it. It is told again, by the flags or by their defaults, and must be what the gate began with.
+void take_programs(Plan& plan, const fs::path& folder, const GateFlags& flags) {
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    Rung& rung = plan.rungs[i];
+    const bool by_base_flag = is_base(plan.rungs, i) && !plan.gate->calibrates;
+    const char* const flag = by_base_flag ? "--base" : "--head";
+    const std::string& named = by_base_flag ? flags.base : flags.head;
+    const std::string program = program_of(flag, named);
+    const bool is_same =
+        rung.program_sha256.empty() ? program == rung.program : sha256_of(program) == rung.program_sha256;
+    if (!is_same && named.empty()) {
+      throw std::invalid_argument(fmt::format("{}: its plan names the program {}, and none is run because a folder "
+                                              "names it; {} PATH names it here",
+                                              folder.string(), rung.program, flag));
+    }
+    if (!is_same) {
+      throw std::invalid_argument(fmt::format("{} {}: is not the program that this gate began with, {}{}", flag, named,
+                                              rung.program,
+                                              program == rung.program ? ", whose content was another" : ""));
+    }
+    rung.program = program;
+  }
+}
+
+void check_baselines_are_named(const Plan& plan, const fs::path& folder, const GateFlags& flags) {
+  if (!plan.gate->saves || fs::weakly_canonical(plan.gate->baselines) == fs::weakly_canonical(flags.baselines)) return;
+  throw std::invalid_argument(fmt::format("{}: it saves baselines into {}, and nothing is written elsewhere because a "
+                                          "folder names it; --baselines {} names it here",
+                                          folder.string(), plan.gate->baselines, plan.gate->baselines));
+}
+
+// The command that goes on with a gate that these flags began, or went on with.
+std::string to_go_on(const GateFlags& flags, const fs::path& out) {
+  std::string words = "ladder gate --resume --out " + files::printable(out.string());
+  for (const auto& [flag, value] : {std::pair{"--base", flags.base}, {"--head", flags.head}}) {
+    if (!value.empty()) words += fmt::format(" {} {}", flag, files::printable(value));
+  }
+  const bool names_baselines = flags.baselines != GateFlags{}.baselines;
+  return words + (names_baselines ? " --baselines " + files::printable(flags.baselines) : "");
 }
 
 // The verdict of a gate that has come to its end. It is not judged again: what it has saved would be compared with
 // itself. None where a run is missing.
 std::optional<Json> ended_verdict(const Plan& plan, const fs::path& folder) {
   if (!fs::exists(folder / "gate.json")) return std::nullopt;
-  Json verdict = harness::read_json(folder / "gate.json", "gate");
+  Json verdict = read_gate(folder / "gate.json");
   if (verdict.at("verdict") == "UNFIT" || verdict.at("verdict") == "FAILED") return std::nullopt;
   const auto pairs = verdict.at("pairs").get<int64_t>();
   const auto is_missing = [&](const PlannedRun& run) {
@@ -199,26 +244,28 @@ void save(const std::vector<KeptFile>& files) {
 void write_and_save(const Judgement& judged, const fs::path& folder) {
   Json unsaved{{"verdict_of", judged.verdict.at("created")}, {"files", Json::array()}};
   for (const KeptFile& file : judged.files) {
-    unsaved["files"].push_back({{"path", file.path.string()}, {"kind", file.kind}, {"document", file.document}});
+    unsaved["files"].push_back({{"document", file.document}});
   }
   if (!judged.files.empty()) files::write_file(folder / unsaved_file, harness::ascii_text(unsaved));
-  for (const char* old : {"gate.html", "charts"}) fs::remove_all(folder / old);  // of an earlier verdict
+  remove_drawn_gate(folder);
   harness::write_json(folder / "gate.json", judged.verdict, "gate");
   save(judged.files);
   fs::remove(folder / unsaved_file);
 }
 
-// Of a gate that ended in between.
-void save_the_rest(const fs::path& folder) try {
+// Of a gate that ended in between. Where a document goes, it says itself.
+void save_the_rest(const Plan& plan, const fs::path& folder) try {
   const fs::path file = folder / unsaved_file;
   if (!fs::exists(file)) return;
   const Json unsaved = harness::parse_json(files::read_file(file), file.string());
-  const Json verdict =
-      fs::exists(folder / "gate.json") ? harness::read_json(folder / "gate.json", "gate") : Json::object();
+  const Json verdict = fs::exists(folder / "gate.json") ? read_gate(folder / "gate.json") : Json::object();
   if (unsaved.at("verdict_of") == harness::field_or_null(verdict, "created")) {
     std::vector<KeptFile> rest;
     for (const Json& one : unsaved.at("files")) {
-      rest.push_back({one.at("path").get<std::string>(), one.at("kind"), one.at("document")});
+      const Json& document = one.at("document");
+      const std::string kind = document.at("kind") == "noise" ? "noise" : "baseline";
+      harness::check_schema(document, kind, file.string());
+      rest.push_back({kept_file(folder_of_baselines(plan, folder), document), kind, document});
     }
     save(rest);
   }
@@ -232,7 +279,7 @@ void save_the_rest(const fs::path& folder) try {
 std::vector<std::string> earlier_failures(const fs::path& folder) {
   std::vector<std::string> lines;
   if (!fs::exists(folder / "gate.json")) return lines;
-  const Json before = harness::read_json(folder / "gate.json", "gate");
+  const Json before = read_gate(folder / "gate.json");
   for (const Json& warning : before.at("warnings")) {
     if (warning.get<std::string>().starts_with(went_on_after)) lines.push_back(warning);
   }
@@ -259,23 +306,34 @@ Plan first_pairs(Plan plan, int64_t pairs) {
 }  // namespace
 
 int gate(const GateFlags& flags) {
-  fs::path out = flags.out;
+  fs::path out = flags.out.empty() ? fs::path() : files::named_folder(flags.out);
   Plan plan;
   if (flags.resume) {
     plan = open_gate(out);
-    save_the_rest(out);
+    check_has_no_links(out);
+    if (fs::exists(out / unsaved_file)) {
+      check_baselines_are_named(plan, out, flags);
+      save_the_rest(plan, out);
+    }
     if (const auto verdict = ended_verdict(plan, out)) return show(*verdict, out, flags.json);
+    check_baselines_are_named(plan, out, flags);
+    take_programs(plan, out, flags);
+    check_reads_elsewhere(out, inputs_of(plan));
     check_workload(plan);
     if (!plan.rungs.back().against) (void)runs_in_baselines(plan);
   } else {
     plan = gate_plan(flags);
     if (out.empty()) out = fs::path("gates") / plan.id;
+    check_may_begin(out);
   }
   const Occupied devices = occupy(devices_of(plan, plan.runs), "ladder gate", out, flags.wait);
   if (!flags.resume) {
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
   }
+  const Rung& head = plan.rungs.back();
+  if (head.against) fmt::print(stderr, "base: {}\n", files::printable(plan.rungs[*head.against].program));
+  fmt::print(stderr, "head: {}\n", files::printable(head.program));
   const std::vector<std::string> failures = earlier_failures(out);
   const Programs programs{};  // every arm names its own
   const int64_t declared = plan.repeats - plan.gate->top_up;
@@ -286,8 +344,7 @@ int gate(const GateFlags& flags) {
     fmt::print(stderr, "{} runs of {} steps into {}\n", part.runs.size(), plan.warmup_steps + plan.timed_steps,
                files::printable(out.string()));
     if (carry_out(part, out, programs, 0).interrupted) {
-      fmt::print(stderr, "what is measured is kept; go on with: ladder gate --resume --out {}\n",
-                 files::printable(out.string()));
+      fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on(flags, out));
       return 130;
     }
     judged = gate_verdict(part, out, pairs, pairs > declared);

@@ -3,7 +3,9 @@
 
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
+#include "ablations/commands/place.h"
 #include "ablations/report/history_table.h"
+#include "files/files.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -18,13 +20,17 @@ using files::printable;
 using harness::Json;
 
 int history(const HistoryFlags& flags) {
+  const fs::path out = files::named_folder(flags.out);
+  if (!out.empty()) {
+    check_draws_over_own(out, "history.json", "history", {"history.json", "history.svg", "history.png", "history.vl.json"});
+  }
   const Json history = history_of(flags.folder, flags.min_effect);
   harness::check_schema(history, "history", "the history");
   for (const Json& skipped : history.at("skipped"))
     fmt::print(stderr, "skipped: {}: {}\n", printable(skipped.at("file").get<std::string>()),
                printable(skipped.at("reason").get<std::string>()));
   std::string files;
-  if (const fs::path out = flags.out; !out.empty()) {
+  if (!out.empty()) {
     fs::create_directories(out);
     harness::write_json(out / "history.json", history, "history");
     files = fmt::format("Files:\n{}\n", printable((out / "history.json").string()));

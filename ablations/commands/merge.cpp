@@ -3,6 +3,7 @@
 
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
+#include "files/files.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ using files::printable;
 
 int merge(const MergeFlags& flags) {
   const std::vector<MergedStudy> studies =
-      merge_studies(flags.out, {flags.shards.begin(), flags.shards.end()}, flags.group_by_device);
+      merge_studies(files::named_folder(flags.out), {flags.shards.begin(), flags.shards.end()}, flags.group_by_device);
   int status = 0;
   for (const auto& [folder, plan, missing] : studies) {
     const StudyFiles study = computed_study(plan, folder);

@@ -2,6 +2,7 @@
 // own.
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
+#include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/plan_json.h"
@@ -39,6 +40,9 @@ using harness::Json;
 
 namespace {
 
+// Its plan tells a folder of --diff from a study's.
+constexpr const char* id_of_diff = "profile-";
+
 void write_files(const fs::path& folder, const std::string& name, const TracedRun& traced) {
   fs::create_directories(folder);
   harness::write_json(folder / (name + ".trace.json"), traced.document, "trace");
@@ -63,10 +67,13 @@ Occupied occupied_by(const ProfileFlags& flags, model::Device device) {
 }
 
 int trace(const ProfileFlags& flags) {
-  const RunOptions options = run_options(flags.run);
   const auto [name, title] = named(flags);
-  const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : fs::path(flags.out);
+  const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : files::named_folder(flags.out);
   check_can_make(folder);
+  const std::vector<std::string> files{name + ".trace.json", name + ".timeline.json"};
+  check_draws_over_own(folder, files.front(), "trace", files);
+  for (const std::string& file : files) check_not_read("--out", folder / file, inputs_of(flags.run));
+  const RunOptions options = run_options(flags.run);
   Occupied devices;
   if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
   std::optional<Limits> limits;
@@ -119,21 +126,24 @@ std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan
 
 // Two rungs of a ladder, each traced by a process of its own, as a study's are.
 std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
-  const Plan plan =
-      make_plan({.workload = flags.run.workload, .ladder = flags.run.ladder, .repeats = 1, .order_seed = 0});
+  Plan plan = make_plan({.workload = flags.run.workload, .ladder = flags.run.ladder, .repeats = 1, .order_seed = 0});
   const auto [first, second] = rungs_to_compare(flags, plan);
+  plan.id = id_of_diff + plan.id;
   Plan both = plan;
   both.rungs = {plan.rungs[first], plan.rungs[second]};
   check_workload(both);
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", name_of(plan.rungs[first]),
                                                                                  name_of(plan.rungs[second]))
-                                            : fs::path(flags.out);
-  const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
-                                  fs::current_path(), flags.run.wait);
-  if (fs::exists(folder / "records") || fs::exists(folder / "study.json")) {
+                                            : files::named_folder(flags.out);
+  if (!fs::exists(folder / "plan.json")) {
+    check_may_begin(folder);
+  } else if (!open_study(folder).id.starts_with(id_of_diff)) {
     throw std::invalid_argument(
         fmt::format("--out {}: is a study's folder, whose plan stays as it is; name another", folder.string()));
   }
+  check_has_no_links(folder);
+  const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
+                                  fs::current_path(), flags.run.wait);
   fs::create_directories(folder);
   const harness::FolderLock lock(folder);
   harness::write_json(folder / "plan.json", to_json(plan), "plan");
@@ -179,13 +189,14 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
     throw std::invalid_argument("profile --counters: --rung or --recipe says of which step");
   }
   if (!flags.out.empty()) check_can_write("--out", flags.out);
+  check_not_read("--out", flags.out, inputs_of(flags.run));
   const RunOptions options = run_options(flags.run);
   const Occupied devices = occupied_by(flags, options.recipe.device);
   const Json document =
       counters_json(options, count_step(options, metrics, flags.max_passes,
                                         [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
   harness::check_schema(document, "counters", "the counters");
-  if (!flags.out.empty()) harness::write_json(flags.out, document, "counters");
+  if (!flags.out.empty()) harness::write_json(flags.out, document, "counters", files::Links::followed);
   fmt::print("{}\n", flags.json ? harness::ascii_text(document) : counters_table(document));
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
+#include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/report/compare_table.h"
 #include "ablations/run/study_folder.h"
@@ -10,6 +11,7 @@
 #include "ablations/study/study_files.h"
 #include "ablations/study/study_place.h"
 #include "ablations/text/style.h"
+#include "files/files.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -81,16 +83,36 @@ fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const 
   if (flags.studies.size() > 1 || !flags.with.empty() || flags.published) {
     throw std::invalid_argument(fmt::format("{}: a {} is drawn as it is, by itself; {}", file.string(), what, instead));
   }
-  fs::path out = flags.out.empty() ? fs::absolute(file).parent_path() : fs::path(flags.out);
+  return flags.out.empty() ? fs::absolute(file).parent_path() : files::named_folder(flags.out);
+}
+
+// Into a study's own folder, or over a report of ladder's, and over nothing that it shows.
+void check_report_goes_to(const fs::path& out, const std::vector<std::string>& with) {
   check_folder(out);
-  return out;
+  if (!is_of_kind(out / "plan.json", "plan")) {
+    check_draws_over_own(out, "report.json", "report", files_of_report());
+  }
+  check_has_no_links(out, {"charts"});
+  std::vector<Input> inputs;
+  for (const std::string& file : with) inputs.push_back({"--with", file});
+  for (const std::string& name : files_of_report()) check_not_read("--out", out / name, inputs);
 }
 
 int draw_gate(const fs::path& file, const ReportFlags& flags) {
   const fs::path out =
       place_of_drawing(file, flags, "gate", "ladder report STUDY --with GATE.json shows it beside a study");
   const Json verdict = read_gate(file);
-  fs::create_directories(out);
+  const bool in_its_folder = fs::exists(out) && fs::equivalent(out, fs::absolute(file).parent_path());
+  if (!in_its_folder || file.filename() != "gate.json") {
+    if (is_of_kind(out / "plan.json", "plan")) {
+      throw std::invalid_argument(
+          fmt::format("{}: is a study's or another gate's folder; name another one with --out", out.string()));
+    }
+    check_draws_over_own(out, "gate.json", "gate", files_of_gate());
+    fs::create_directories(out);
+    harness::write_json(out / "gate.json", verdict, "gate");
+  }
+  check_has_no_links(out, {"charts"});
   const Drawn drawn = show_gate(verdict, file, out, false);
   return drawn.exit_status != 0 ? drawn.exit_status : verdict.at("exit_status").get<int>();
 }
@@ -98,6 +120,7 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
 int draw_again(const fs::path& file, const ReportFlags& flags) {
   const fs::path out = place_of_drawing(file, flags, "report", "name the studies to put something beside it");
   const Json report = read_report(file);
+  check_report_goes_to(out, {});
   const Drawn drawn = draw_report(report, out);
   int status = 0;
   for (const Json& entry : report.at("studies")) status = std::max(status, show_study(entry.at("study"), false));
@@ -131,10 +154,10 @@ int report(const ReportFlags& flags) {
   const auto own_folder = [](const fs::path& path) {
     return fs::is_directory(path) ? path : fs::absolute(path).parent_path();
   };
-  const fs::path out = !flags.out.empty() ? fs::path(flags.out)
-                       : alone            ? own_folder(paths[0])
+  const fs::path out = !flags.out.empty() ? files::named_folder(flags.out)
+                       : alone            ? files::named_folder(own_folder(paths[0]))
                                : fs::path("reports") / fmt::format("{}-{}", studies[0].source, studies[1].source);
-  check_folder(out);
+  check_report_goes_to(out, flags.with);
   const Json document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
   if (alone) renew(studies[0], places[0], out);
   const Drawn drawn = draw_report(document, out);

@@ -298,46 +298,4 @@ RunOptions run_options(const RunFlags& run) {
   return options;
 }
 
-void check_can_write(const char* flag, const fs::path& file) {
-  const fs::path folder = fs::absolute(files::followed(file)).parent_path();
-  if (!fs::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0) {
-    throw std::invalid_argument(
-        fmt::format("{} {}: the folder {} cannot be written", flag, file.string(), folder.string()));
-  }
-  if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
-  if (fs::exists(file) && !fs::is_regular_file(file)) {
-    throw std::invalid_argument(fmt::format("{} {}: a device or a pipe; a file is needed", flag, file.string()));
-  }
-}
-
-void check_folder(const fs::path& out) {
-  if (fs::exists(out) && !fs::is_directory(out)) {
-    throw std::invalid_argument(fmt::format("--out {}: is not a folder", out.string()));
-  }
-}
-
-void check_can_make(const fs::path& out) {
-  check_folder(out);
-  fs::path there = fs::absolute(out);
-  while (!fs::exists(there) && there.has_relative_path()) there = there.parent_path();
-  if (!fs::is_directory(there) || ::access(there.c_str(), W_OK) != 0) {
-    throw std::invalid_argument(fmt::format("--out {}: the folder {} cannot be written", out.string(), there.string()));
-  }
-}
-
-void check_not_same(const char* flag, const fs::path& written, const char* of, const fs::path& read) {
-  std::error_code no_file;  // a recipe may be no file but its text
-  if (fs::equivalent(written, read, no_file)) {
-    throw std::invalid_argument(fmt::format("{} {}: is the file that {} names", flag, written.string(), of));
-  }
-}
-
-void check_not_read(const char* flag, const fs::path& written, const RunFlags& flags) {
-  check_not_same(flag, written, "--data", flags.workload.data);
-  check_not_same(flag, written, "--vocab", flags.workload.vocabulary);
-  check_not_same(flag, written, "--recipe", flags.recipe);
-  check_not_same(flag, written, "--from", flags.from);
-  check_not_same(flag, written, "--plan", flags.plan);
-}
-
 }  // namespace ablations

@@ -22,18 +22,4 @@ const PlannedRun& planned_run(const Plan& plan, const RunFlags& flags);
 // Everything that would make each of the plan's runs fail, before the first: throws like those.
 void check_workload(const Plan& plan);
 
-// Before the work whose result goes there. Throws std::invalid_argument that names the flag.
-void check_can_write(const char* flag, const std::filesystem::path& file);
-
-// Before anything is computed for it. Throws std::invalid_argument where --out names a file.
-void check_folder(const std::filesystem::path& out);
-// The same without making it, also where it lies where nothing can be written.
-void check_can_make(const std::filesystem::path& out);
-
-// That what a command writes does not take the place of what it reads.
-void check_not_same(const char* flag, const std::filesystem::path& written, const char* of,
-                    const std::filesystem::path& read);
-// The same of all files that a run reads.
-void check_not_read(const char* flag, const std::filesystem::path& written, const RunFlags& flags);
-
 }  // namespace ablations

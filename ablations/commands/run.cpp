@@ -1,5 +1,6 @@
 // `ladder run`: one run in this process.
 #include "ablations/commands/commands.h"
+#include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/reproduce.h"
@@ -74,8 +75,10 @@ void print_proofs(const Json& proofs) {
 
 int run(const RunFlags& flags) {
   if (flags.report_steps) harness::die_with_parent();
-  check_not_read("--record", flags.record, flags);
+  check_not_read("--record", flags.record, inputs_of(flags));
   const RunOptions options = run_options(flags);
+  check_not_read("--record", flags.record,  // a plan names them
+                 {{"--data", options.data}, {"--vocab", options.vocabulary}, {"--data", options.tokens}});
   if (!flags.record.empty()) check_can_write("--record", flags.record);
   const Json original = flags.from.empty() ? Json() : harness::read_json(flags.from, "record");
   if (!original.is_null()) note_unknown_programs(original, options.recipe.device);
@@ -90,7 +93,7 @@ int run(const RunFlags& flags) {
     verdict = describe(reproduction, files::printable(flags.from));
     record["reproduction"] = to_json(reproduction);
   }
-  if (!flags.record.empty()) harness::write_json(flags.record, record, "record");
+  if (!flags.record.empty()) harness::write_json(flags.record, record, "record", files::Links::followed);
   if (flags.report_steps) return 0;
   if (flags.json) {
     harness::check_schema(record, "record", "the record");

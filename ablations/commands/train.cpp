@@ -1,6 +1,7 @@
 // The trainer as a user would use it, without measuring: `ladder train` and `ladder tokenize`.
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
+#include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -58,7 +59,8 @@ int train(const TrainFlags& flags) {
   const RunOptions options = run_options(run_flags);
   if (!flags.save.empty()) {
     check_can_write("--save", flags.save);
-    check_not_read("--save", flags.save, run_flags);
+    check_not_read("--save", flags.save, inputs_of(run_flags));
+    check_not_read("--save", flags.save, {{"--weights", flags.weights}});
   }
   prepare_process(options);
   const model::TokenStream tokens = tokens_of(options);
@@ -103,8 +105,7 @@ int tokenize(const TokenizeFlags& flags) {
   check_can_write("--out", flags.out);
   const std::filesystem::path vocabulary =
       flags.vocabulary.empty() ? default_vocabulary() : std::filesystem::path(flags.vocabulary);
-  check_not_same("--out", flags.out, "--data", flags.data);
-  check_not_same("--out", flags.out, "--vocab", vocabulary);
+  check_not_read("--out", flags.out, {{"--data", flags.data}, {"--vocab", vocabulary}});
   const auto stream = model::tokens_of_text(flags.data, vocabulary, harness::cache_folder() / "tokens");
   model::write_tokens(flags.out, stream.tokens);
   fmt::print("{}: {} tokens\n", files::printable(flags.out), stream.tokens.size());

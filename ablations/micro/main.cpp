@@ -4,6 +4,7 @@
 #include "ablations/micro/table.h"
 #include "files/files.h"
 #include "harness/environment.h"
+#include "harness/working_directory.h"
 #include "model/config.h"
 #include "model/host_memory.h"
 
@@ -73,7 +74,7 @@ int run(int argc, char** argv) {
     throw std::invalid_argument(fmt::format("{}; micro --help lists the flags", error.what()));
   }
   std::optional<files::AtomicFile> out;  // refused now rather than after a minute of measuring
-  if (!flags.out.empty()) out.emplace(flags.out);
+  if (!flags.out.empty()) out.emplace(flags.out, files::Links::followed);
 
   model::apply_host_memory(model::HostMemory::keep);
   at::set_num_threads(static_cast<int>(flags.threads.value_or(harness::this_machine().cpu.logical_cores)));

@@ -15,6 +15,7 @@ import os
 import pathlib
 import platform
 import re
+import secrets
 import select
 import signal
 import statistics
@@ -196,8 +197,8 @@ def main() -> int:
         result = {"status": "failed", "failure": {"kind": "out_of_memory", "message": message}}
     record = {"kind": "record", "schema_version": 1, "id": run.id, "started": started,
               "duration_s": time.monotonic() - start, **result}
-    temporary = flags.record.with_name(flags.record.name + ".tmp")
-    with temporary.open("w") as file:
+    temporary = flags.record.with_name(f"{flags.record.name}.{secrets.token_hex(8)}.tmp")  # as files::is_unfinished knows it
+    with temporary.open("x") as file:
         json.dump(record, file, indent=1, sort_keys=True, allow_nan=False)
         file.flush()
         os.fsync(file.fileno())

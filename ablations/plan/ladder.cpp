@@ -70,12 +70,15 @@ std::vector<std::string> ladder_names() {
   return names;
 }
 
+fs::path ladder_file(const std::string& name_or_file) {
+  const bool is_path = name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json");
+  return is_path ? fs::path(name_or_file) : harness::resource_root() / "ladders" / (name_or_file + ".json");
+}
+
 Ladder load_ladder(const std::string& name_or_file) {
   const fs::path shipped = harness::resource_root() / "ladders";
-  fs::path file = shipped / (name_or_file + ".json");
-  if (name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json")) {
-    file = name_or_file;
-  } else if (!fs::exists(file)) {
+  const fs::path file = ladder_file(name_or_file);
+  if (file.parent_path() == shipped && !fs::exists(file)) {
     const std::vector<std::string> names = ladder_names(), similar = files::nearest(name_or_file, names);
     throw std::invalid_argument(
         fmt::format("--ladder {}: no such ladder; {} {}, or give the path of a JSON file", name_or_file,

@@ -5,6 +5,7 @@
 #include "harness/environment.h"
 #include "model/recipe.h"
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ struct Ladder {
 // with the file, the field and what is allowed: syntax, schema, unknown or repeated optimizations, conflicts, missing
 // needs.
 Ladder load_ladder(const std::string& name_or_file);
+
+// The file that it is read from, whether that is there or not.
+std::filesystem::path ladder_file(const std::string& name_or_file);
 
 // Names of the ladders that come with the program.
 std::vector<std::string> ladder_names();
@@ -53,6 +57,7 @@ struct Rung {
   std::optional<Shape> shape = {};       // where it is not the plan's
   std::string peer = {};                 // who runs it: empty: a ladder program; "pytorch-eager", ...
   std::string program = {};              // which one; empty: this
+  std::string program_sha256 = {};       // of that file; empty: not known
   std::optional<size_t> against = {};    // the rung that speedup_previous is taken against
   std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
 };

@@ -43,7 +43,8 @@ Rung rung_from_json(const Json& json, const std::string& where) {
             .reason = json.at("reason"),
             .name = json.value("name", ""),
             .peer = json.value("peer", ""),
-            .program = json.value("program", "")};
+            .program = json.value("program", ""),
+            .program_sha256 = json.value("program_sha256", "")};
   if (!optimization.is_null()) check_known(rung.optimization);
   std::ranges::for_each(rung.applied, check_known);
   if (json.contains("against")) rung.against = json.at("against").get<size_t>();
@@ -69,6 +70,11 @@ void check_rungs(const Plan& plan, const std::string& where) {
         throw std::invalid_argument(
             fmt::format("{}: rung {} is compared with rung {}, which is not another rung", where, i, *other));
       }
+    }
+    if (plan.gate ? rung.program.empty() || !rung.peer.empty() : !rung.program.empty()) {
+      throw std::invalid_argument(fmt::format("{}: rung {} {}", where, i,
+                                              plan.gate ? "of a gate is no program's: \"program\" is missing"
+                                                        : "names a program, as only a gate's plan does"));
     }
     if (std::set(rung.applied.begin(), rung.applied.end()).size() != rung.applied.size()) {
       throw std::invalid_argument(fmt::format("{}: rung {} has an optimization on twice", where, i));
@@ -163,6 +169,7 @@ Json to_json(const Plan& plan) {
     if (!rung.name.empty()) json["name"] = rung.name;
     if (!rung.peer.empty()) json["peer"] = rung.peer;
     if (!rung.program.empty()) json["program"] = rung.program;
+    if (!rung.program_sha256.empty()) json["program_sha256"] = rung.program_sha256;
     if (rung.against) json["against"] = *rung.against;
     if (rung.reference) json["reference"] = *rung.reference;
     if (rung.shape) json["workload"] = to_json(*rung.shape);

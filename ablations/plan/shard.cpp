@@ -1,6 +1,7 @@
 #include "ablations/plan/shard.h"
 
 #include "ablations/plan/plan_json.h"
+#include "ablations/plan/quick.h"
 #include "files/files.h"
 #include "files/sha256.h"
 
@@ -54,6 +55,15 @@ std::string id_by_content(const Plan& plan) {
   content.erase("id");
   content.erase("created");
   return fmt::format("{}-{}", plan.ladder_name, files::sha256_hex(content.dump()).substr(0, 12));
+}
+
+Json identity_of(const Plan& plan) {
+  if (plan.quick) return identity_of(whole_plan(plan));
+  Json content = shared_part(plan);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    content["rungs"][i]["recipe"] = model::recipe_diff({}, plan.rungs[i].recipe);
+  }
+  return {{"id", plan.id}, {"sha256", files::sha256_hex(content.dump())}};
 }
 
 std::vector<std::string> differences(const Plan& plan, const Plan& other) {

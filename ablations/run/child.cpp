@@ -58,8 +58,9 @@ class ChildFile {
   }
   ~ChildFile() {
     try {
-      remove_unfinished_files(path_.parent_path());  // a killed child leaves its own temporary file
-    } catch (const fs::filesystem_error&) {          // the next runner tries again
+      fs::remove(path_);
+      remove_unfinished_files(path_.parent_path(), {path_.filename().string()});  // a killed child's own
+    } catch (const fs::filesystem_error&) {  // the next runner tries again
     }
   }
   ChildFile(const ChildFile&) = delete;  // one owner
@@ -162,7 +163,7 @@ std::vector<std::string> command_of(const Plan& plan, const PlannedRun& run, con
 
 std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
                                   const fs::path& folder, const std::function<void(std::string_view)>& on_line) {
-  const ChildFile written(folder / "records" / (run.id + ".child.tmp"));
+  const ChildFile written(child_file(folder, run.id));
   const fs::path log = folder / "logs" / (run.id + ".log");
   PeerWatch watch(plan.rungs[run.rung]);
   const std::string started = harness::utc_now();

@@ -62,8 +62,14 @@ bool waits_for_second(const fs::path& file, const Json& record) {
 // Makes a plan's runs, one child for each.
 class Runner {
  public:
-  Runner(const Plan& plan, fs::path folder, Programs programs, double budget_s, const std::vector<double>& run_s)
-      : plan_(plan), folder_(std::move(folder)), programs_(std::move(programs)), budget_s_(budget_s), run_s_(run_s) {}
+  Runner(const Plan& plan, Json identity, fs::path folder, Programs programs, double budget_s,
+         const std::vector<double>& run_s)
+      : plan_(plan),
+        identity_(std::move(identity)),
+        folder_(std::move(folder)),
+        programs_(std::move(programs)),
+        budget_s_(budget_s),
+        run_s_(run_s) {}
 
   Outcome carry_out() {
     std::vector<Due> due = due_runs();
@@ -213,6 +219,7 @@ class Runner {
       outcome_.interrupted = true;
       return std::nullopt;
     }
+    (*record)["plan"] = identity_;  // children of a gate do not know it
     if (record->at("status") == "ok") check_belongs(run, *record);
     return record;
   }
@@ -265,6 +272,7 @@ class Runner {
   }
 
   const Plan& plan_;
+  Json identity_;
   fs::path folder_;
   Programs programs_;
   double budget_s_;
@@ -283,9 +291,12 @@ class Runner {
 Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s,
                   const std::vector<double>& run_s) {
   const harness::FolderLock lock(folder);
-  for (const char* part : {"records", "logs"}) fs::create_directories(folder / part);
-  for (const fs::path& part : {folder, folder / "records"}) remove_unfinished_files(part);
-  return Runner(plan, folder, programs, budget_s, run_s).carry_out();
+  check_has_no_links(folder);
+  for (const char* part : {"records", "logs"}) files::make_folder_in(folder, part);
+  const Plan whole = open_study(folder);
+  check_records_are_of(whole, folder, Unnamed::refused);
+  remove_unfinished_files(whole, folder);
+  return Runner(plan, identity_of(whole), folder, programs, budget_s, run_s).carry_out();
 }
 
 void check_goes_on_here(const Plan& plan, const fs::path& folder) {
@@ -300,7 +311,7 @@ void check_goes_on_here(const Plan& plan, const fs::path& folder) {
 ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs) {
   const std::string name = name_of(plan.rungs[rung]);
   const auto run = std::ranges::find(plan.runs, rung, &PlannedRun::rung);
-  for (const char* part : {"traces", "logs"}) fs::create_directories(folder / part);
+  for (const char* part : {"traces", "logs"}) files::make_folder_in(folder, part);
   const fs::path log = folder / "logs" / (name + ".trace.log");
   fmt::print(stderr, "tracing {} ...\n", name);
   ChildResult child = harness::run_child(

@@ -1,9 +1,13 @@
 #include "ablations/run/study_folder.h"
 
 #include "ablations/plan/plan_json.h"
+#include "ablations/plan/shard.h"
+#include "files/files.h"
+#include "harness/locks.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -14,13 +18,63 @@ namespace ablations {
 namespace fs = std::filesystem;
 using harness::Json;
 
-void create_study(const Plan& plan, const fs::path& folder) {
+namespace {
+
+// Of the names of the writers' own files: NAME.0123456789abcdef.tmp.
+constexpr size_t unfinished_ending = 1 + 16 + 4;
+
+std::string finished_name(const std::string& file) {
+  const std::string name = file.substr(0, file.size() - std::min(file.size(), unfinished_ending));
+  return files::is_unfinished(file, name) ? name : "";
+}
+
+}  // namespace
+
+const std::set<std::string>& files_of_study() {
+  static const std::set<std::string> names{study_file,     "report.json", "report.html", "report.md",    "rungs.csv",
+                                           "steps.csv",    "gate.json",   "gate.html",   "summary.md",   "unsaved.json",
+                                           "benchmark.json", "drawing.log"};
+  return names;
+}
+
+const std::set<std::string>& folders_of_study() {
+  static const std::set<std::string> names{"records", "logs", "traces", "charts", "baselines"};
+  return names;
+}
+
+void check_may_begin(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: is not a folder", folder.string()));
   if (fs::exists(folder / "plan.json")) {
     throw std::invalid_argument(fmt::format(
         "{}: holds a study already; --resume completes it, or name another folder with --out", folder.string()));
   }
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (finished_name(name) == "plan.json") continue;  // its writer was killed
+    throw std::invalid_argument(
+        fmt::format("{}: is not empty ({} is in it), and a study begins in a new or an empty folder; name another one "
+                    "with --out",
+                    folder.string(), name));
+  }
+}
+
+void create_study(const Plan& plan, const fs::path& folder) {
+  check_may_begin(folder);
   fs::create_directories(folder);
+  const harness::FolderLock lock(folder);
+  check_may_begin(folder);  // nobody else can begin one now
+  remove_unfinished_files(folder, {"plan.json"});
   harness::write_json(folder / "plan.json", to_json(plan), "plan");
+}
+
+void check_has_no_links(const fs::path& folder, const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!fs::is_symlink(folder / name)) continue;
+    throw std::invalid_argument(fmt::format("{}: is a symbolic link, and nothing is written through it; put a folder "
+                                            "there, or name another folder with --out",
+                                            (folder / name).string()));
+  }
 }
 
 Plan open_study(const fs::path& folder) {
@@ -61,6 +115,37 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
   return "";
 }
 
+std::string another_plan_of(const Json& record, const Json& identity) {
+  const Json named = harness::field_or_null(record, "plan");
+  if (named.is_null() || named == identity) return "";
+  const auto words = [](const Json& plan) {
+    return fmt::format("{}, SHA-256 {}", plan.at("id").get<std::string>(),
+                       plan.at("sha256").get<std::string>().substr(0, 12));
+  };
+  return fmt::format("was made for another plan ({}) than the one here ({})", words(named), words(identity));
+}
+
+void check_records_are_of(const Plan& plan, const fs::path& folder, Unnamed unnamed) {
+  if (!fs::is_directory(folder / "records")) return;
+  const Json identity = identity_of(plan);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "records")) {
+    if (entry.path().extension() != ".json") continue;
+    Json record;
+    try {
+      record = harness::read_json(entry.path(), "record");
+    } catch (const std::invalid_argument&) {  // nobody's number
+      continue;
+    }
+    std::string why = another_plan_of(record, identity);
+    if (why.empty() && unnamed == Unnamed::refused && !record.contains("plan")) {
+      why = "does not say for which plan it was made, as records of older versions do not";
+    }
+    if (why.empty()) continue;
+    throw std::invalid_argument(fmt::format("{}: {}; move it out of this folder, or begin in another one",
+                                            entry.path().string(), why));
+  }
+}
+
 bool is_disturbed(const Json& record) { return record.at("status") == "ok" && !record.value("flags", Json()).empty(); }
 
 Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
@@ -78,13 +163,30 @@ fs::path trace_file(const fs::path& folder, const Rung& rung) {
   return folder / "traces" / (name_of(rung) + ".trace.json");
 }
 
-void remove_unfinished_files(const fs::path& folder) {
+fs::path child_file(const fs::path& folder, const std::string& run_id) {
+  return folder / "records" / (run_id + ".child.tmp");
+}
+
+void remove_unfinished_files(const fs::path& folder, const std::set<std::string>& names) {
   std::vector<fs::path> unfinished;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".tmp" && !entry.is_directory()) unfinished.push_back(entry.path());
+    const std::string name = entry.path().filename().string();
+    if (names.contains(finished_name(name)) && !entry.is_directory()) unfinished.push_back(entry.path());
   }
   std::error_code ignored;
   for (const fs::path& file : unfinished) fs::remove(file, ignored);
+}
+
+void remove_unfinished_files(const Plan& plan, const fs::path& folder) {
+  std::set<std::string> records;
+  for (const PlannedRun& run : plan.runs) {
+    const fs::path record = record_file(folder, run.id), child = child_file(folder, run.id);
+    for (const fs::path& file : {record, flagged_file(record), child}) records.insert(file.filename().string());
+    std::error_code ignored;
+    fs::remove(child, ignored);
+  }
+  remove_unfinished_files(folder, files_of_study());
+  remove_unfinished_files(folder / "records", records);
 }
 
 }  // namespace ablations

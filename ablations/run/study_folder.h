@@ -7,21 +7,36 @@
 //   FOLDER/traces/NAME.*.json  where a rung's steps went, if asked for
 //   FOLDER/with/*.json         put there to be shown beside it: noise floors, verdicts, traces, micro benchmarks
 //   FOLDER/study.json          what came of it (ablations/study/analysis.h)
+//
+// A folder may have been prepared by a stranger, and may hold files of the user's own: a study begins in an empty
+// one, only what is listed here is replaced or removed, no link in it is written through (files::Links), and a record
+// counts only for the plan that it names.
 #pragma once
 
 #include "ablations/plan/plan.h"
 #include "harness/json_file.h"
 
 #include <filesystem>
+#include <set>
 #include <string>
 
 namespace ablations {
 
 inline constexpr const char* study_file = "study.json";
 
-// Creates the folder with the plan in it. Throws std::invalid_argument when it holds a study already, std::system_error
-// when it cannot be written.
+// What is written into a study's or a gate's folder itself after its plan, and the folders in it that are written into.
+const std::set<std::string>& files_of_study();
+const std::set<std::string>& folders_of_study();
+
+// Before anything is measured for it. Throws std::invalid_argument where there is anything in the folder.
+void check_may_begin(const std::filesystem::path& folder);
+
+// Creates the folder with the plan in it. Throws as check_may_begin, std::system_error when it cannot be written.
 void create_study(const Plan& plan, const std::filesystem::path& folder);
+
+// Before anything is written into these folders of an existing study's. Throws std::invalid_argument where one of them
+// is a link.
+void check_has_no_links(const std::filesystem::path& folder, const std::set<std::string>& names = folders_of_study());
 
 // Reads the plan of an existing study. Throws std::invalid_argument when there is none.
 Plan open_study(const std::filesystem::path& folder);
@@ -34,6 +49,14 @@ std::filesystem::path flagged_file(const std::filesystem::path& record);
 // Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
 std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
 
+// Throws std::invalid_argument where a record in the folder was made for another plan than this. One that does not say
+// for which, as older ones do not, counts where a study is read, and not where it is gone on with.
+enum class Unnamed { counts, refused };
+void check_records_are_of(const Plan& plan, const std::filesystem::path& folder, Unnamed unnamed);
+
+// Why a record is not of the plan of that identity (identity_of), by its own account; empty where it is.
+std::string another_plan_of(const harness::Json& record, const harness::Json& identity);
+
 // Whether something on the machine disturbed a run that ended well.
 bool is_disturbed(const harness::Json& record);
 
@@ -42,7 +65,12 @@ harness::Json good_record(const std::filesystem::path& folder, const Plan& plan,
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);
 
-// Removes what writers that were killed left behind in a folder. Nobody else may be at work in it.
-void remove_unfinished_files(const std::filesystem::path& folder);
+// Removes what writers of these files who were killed left in the folder. Nobody else may be at work in it.
+void remove_unfinished_files(const std::filesystem::path& folder, const std::set<std::string>& names);
+// The same of all files of a plan's runs.
+void remove_unfinished_files(const Plan& plan, const std::filesystem::path& folder);
+
+// Where the run's child writes its record.
+std::filesystem::path child_file(const std::filesystem::path& folder, const std::string& run_id);
 
 }  // namespace ablations

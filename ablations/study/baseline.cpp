@@ -69,6 +69,11 @@ Json sessions_of(const Json& baseline) {
 fs::path baseline_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".json"); }
 fs::path noise_file(const fs::path& folder, const Json& record) { return file_of(folder, record, ".noise.json"); }
 
+fs::path kept_file(const fs::path& folder, const Json& document) {
+  const char* const ending = harness::kind_of(document) == "noise" ? ".noise.json" : ".json";
+  return folder / device_slug(document.at("setting")) / (document.at("recipe_hash").get<std::string>() + ending);
+}
+
 std::vector<std::string> other_circumstances(const fs::path& file, const char* kind, const Json& record) {
   return differences(harness::read_json(file, kind).at("setting"), setting_of(record));
 }

@@ -18,6 +18,9 @@ namespace ablations {
 std::filesystem::path baseline_file(const std::filesystem::path& folder, const harness::Json& record);
 std::filesystem::path noise_file(const std::filesystem::path& folder, const harness::Json& record);
 
+// The same for such a document itself, wherever it says it was to go.
+std::filesystem::path kept_file(const std::filesystem::path& folder, const harness::Json& document);
+
 // What differs between the circumstances (ablations/run/setting.h) of such a file and those of a record; empty where
 // the file says something of the record. Throws std::invalid_argument for a file that cannot be read. kind: "baseline"
 // or "noise".

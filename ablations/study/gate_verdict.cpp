@@ -20,6 +20,10 @@ namespace ablations {
 namespace fs = std::filesystem;
 using harness::Json;
 
+fs::path folder_of_baselines(const Plan& plan, const fs::path& folder) {
+  return plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines";
+}
+
 namespace {
 
 struct Measurements {
@@ -214,7 +218,7 @@ std::vector<KeptFile> files_to_keep(const Plan& plan, const fs::path& folder, co
   const std::string word = verdict.at("verdict");
   const bool is_last_look = word != "INCONCLUSIVE" || verdict.at("pairs") == plan.repeats;
   const bool may_judge = exit_status(word) == 0 && (plan.gate->saves || word == "IMPROVEMENT");
-  const fs::path to = plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines";
+  const fs::path to = folder_of_baselines(plan, folder);
   const auto improved = [&](const Arm& arm) {
     const Json& comparison = verdict.at("comparison");
     return !comparison.is_null() && std::ranges::any_of(comparison.at("entries"), [&](const Json& entry) {
@@ -247,7 +251,7 @@ std::vector<KeptFile> floors_to_keep(const Plan& plan, const fs::path& folder, c
   for (const Arm& head : measured.head.arms) {
     const Arm* base = find_arm(measured.base, head.label);
     if (base == nullptr) continue;
-    const fs::path to = plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines";
+    const fs::path to = folder_of_baselines(plan, folder);
     files.push_back({noise_file(to, head.records.front()), "noise",
                      noise_json(log_ratios(*base, head, std::nullopt), head.records.front(), head.label)});
     verdict["calibration"].push_back(files.back().document);

@@ -3,6 +3,7 @@
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/study_place.h"
+#include "files/files.h"
 #include "harness/change_points.h"
 #include "harness/utc.h"
 
@@ -157,12 +158,8 @@ Found find_studies(const fs::path& folder) {
     throw std::invalid_argument(
         fmt::format("{}: {}", folder.string(), fs::exists(folder) ? "not a folder" : "no such file or folder"));
   }
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
-    const bool is_study = entry.path().filename() == study_file || is_packed_study(entry.path());
-    if (is_study && !entry.is_directory()) files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
+  const std::vector<fs::path> files = files::files_below(
+      folder, [](const fs::path& file) { return file.filename() == study_file || is_packed_study(file); });
   Found found;
   found.any_file = !files.empty();
   for (const fs::path& file : files) {

@@ -4,6 +4,7 @@
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/seal.h"
+#include "files/files.h"
 #include "harness/locks.h"
 
 #include <fmt/format.h>
@@ -39,6 +40,7 @@ struct Source {
 Source read_source(const fs::path& folder) {
   Source source{.folder = folder, .plan = open_study(folder), .records = {}};
   if (source.plan.gate) throw std::invalid_argument(fmt::format("{}: is a gate, not a study", folder.string()));
+  check_records_are_of(source.plan, folder, Unnamed::counts);
   check_not_edited(source.plan, folder);
   for (const PlannedRun& run : source.plan.runs) {
     const fs::path file = record_file(folder, run.id);
@@ -142,6 +144,11 @@ Prepared prepare(const fs::path& folder, const std::vector<const Source*>& sourc
   Prepared prepared;
   prepared.records = records_of(sources);
   prepared.is_new = !fs::exists(folder / "plan.json");
+  if (prepared.is_new) {
+    check_may_begin(folder);
+  } else {
+    check_has_no_links(folder);
+  }
   prepared.study.folder = folder;
   prepared.study.plan = sources.front()->plan;
   prepared.study.plan.shard.reset();
@@ -155,7 +162,7 @@ void write(const Prepared& prepared) {
   const fs::path& folder = prepared.study.folder;
   if (prepared.is_new) create_study(prepared.study.plan, folder);
   const harness::FolderLock lock(folder);
-  fs::create_directories(folder / "records");
+  files::make_folder_in(folder, "records");
   for (const auto& [run_id, record] : prepared.records) {
     const fs::path file = record_file(folder, run_id);
     if (file == record->file) continue;

@@ -6,6 +6,7 @@
 #include "ablations/study/baseline.h"
 #include "ablations/study/measured.h"
 #include "ablations/study/study_place.h"
+#include "files/files.h"
 
 #include <fmt/format.h>
 
@@ -36,6 +37,7 @@ void add_study(Side& side, const fs::path& folder) {
         fmt::format("{}: is a gate, whose comparison stands in its gate.json; ladder gate --resume --out {} shows it",
                     folder.string(), folder.string()));
   }
+  check_records_are_of(plan, folder, Unnamed::counts);
   const Json study = analyse(plan, folder);
   std::vector<PlannedRun> runs = plan.runs;
   std::ranges::stable_sort(runs, {}, &PlannedRun::rung);  // as the ladder shows them; repeats stay in order
@@ -55,12 +57,14 @@ bool is_of_peer(const Json& record) {
 void add_records(Side& side, const fs::path& folder) {
   std::vector<Json> records;
   std::set<std::string> seen;  // a shard's records stand in the merged study, too: each counts once
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file() || !name.ends_with(".json") || name.ends_with(".flagged.json")) continue;
-    Json document = harness::read_any_json(entry.path());
+  const auto may_be_record = [](const fs::path& file) {
+    const std::string name = file.filename().string();
+    return name.ends_with(".json") && !name.ends_with(".flagged.json");
+  };
+  for (const fs::path& file : files::files_below(folder, may_be_record)) {
+    Json document = harness::read_any_json(file);
     if (harness::kind_of(document) != "record") continue;
-    harness::check_schema(document, "record", entry.path().string());
+    harness::check_schema(document, "record", file.string());
     if (!is_of_peer(document) && seen.insert(document.dump()).second) records.push_back(std::move(document));
   }
   std::ranges::stable_sort(records, {}, [](const Json& record) {

@@ -83,10 +83,10 @@ bool is_packed_study(const fs::path& file) {
   return name.size() > packed_ending.size() && name.ends_with(packed_ending);
 }
 
-StudyPlace::StudyPlace(const fs::path& path) : folder_(path), name_(last_part(path)) {
+StudyPlace::StudyPlace(const fs::path& path) : folder_(files::named_folder(path)), name_(last_part(path)) {
   if (!fs::exists(path)) throw std::invalid_argument(fmt::format("{}: no such file or folder", path.string()));
   if (path.filename() == "study.json") {
-    folder_ = fs::absolute(path).parent_path();
+    folder_ = files::named_folder(fs::absolute(path).parent_path());
     name_ = last_part(folder_);
   }
   if (fs::is_directory(folder_)) {

@@ -1,5 +1,6 @@
 #include "ablations/study/verify.h"
 
+#include "ablations/plan/shard.h"
 #include "ablations/run/proof.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
@@ -144,7 +145,7 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
 Recomputed recompute(const fs::path& folder, const Json& stored) {
   const Plan plan = open_study(folder);
   Recomputed result{.study = {}, .hashes = hashes_of(folder), .findings = {}, .unchecked = {}};
-  const Json here = harness::environment();
+  const Json here = harness::environment(), identity = identity_of(plan);
   size_t other_programs = 0;
   std::map<std::string, const PlannedRun*> planned;
   for (const PlannedRun& run : plan.runs) {
@@ -160,6 +161,9 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
       result.findings.push_back({name, "", "a record", "none, for no run is planned that it is of"});
     if (name.ends_with(".flagged.json") && !is_disturbed(record)) {
       result.findings.push_back({name, "", "a record without flags", "the first record of a disturbed run"});
+    }
+    if (!another_plan_of(record, identity).empty()) {
+      result.findings.push_back({name, "/plan", dumped(record.at("plan")), dumped(identity)});
     }
     if (record.at("status") != "ok") continue;
     const bool is_this_program = are_of_one_program(record.at("environment"), here);

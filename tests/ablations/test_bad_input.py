@@ -58,6 +58,7 @@ FILES = {
     "good.bin": token_file([7] * 100),
     "good.json": ladder_document(),
     "array.json": b"[]",
+    "nul.json": b"{}\0, and more",
     "garbage.json": GARBAGE,
     "garbage.safetensors": GARBAGE,
     "garbage.tiktoken": GARBAGE,
@@ -126,6 +127,7 @@ REFUSED = [
     (["ablate", "--ladder", "start-rows.json", "--out", "study"], "vocabulary_rows 50256 is not allowed; 50257 or more are"),
     # Recipes.
     ([*RUN, "--recipe", "garbage.json"], "garbage.json: not valid JSON"),
+    ([*RUN, "--recipe", "nul.json"], "nul.json: not valid JSON: a NUL byte at position 2"),
     ([*RUN, "--recipe", "{"], "--recipe: not valid JSON"),
     ([*RUN, "--recipe", '{"residual": "autocast"}'], "residual autocast needs autocast bf16 or fp16"),
     ([*RUN, "--recipe", '{"host_memory": "keep"}'], "--warmup 0 is not allowed with host_memory keep.*--warmup 1 or more is"),
@@ -295,7 +297,7 @@ def test_what_is_read_is_not_written_over(assert_refused, files, arguments) -> N
 
 def test_a_study_keeps_its_plan(assert_refused, files) -> None:
     (files / "finished" / "records").mkdir(parents=True)
-    assert_refused(["profile", "--diff", "flash", "--ladder", "tiny", "--out", "finished"], "finished: is a study's folder")
+    assert_refused(["profile", "--diff", "flash", "--ladder", "tiny", "--out", "finished"], "finished: is not empty")
 
 
 def test_a_full_disk(assert_refused, small_disk) -> None:

@@ -84,7 +84,7 @@ def test_what_becomes_a_baseline(ladder, program, tmp_path) -> None:
     next((tmp_path / "gone" / "records").glob("*.json")).unlink()
     for stored in baselines.glob("*/*.json"):
         stored.unlink()
-    again = ladder("gate", "--resume", "--out", tmp_path / "gone")
+    again = ladder("gate", "--resume", "--head", of_exactly(9), "--out", tmp_path / "gone")
     assert again.returncode == 3 and "there is no baseline" in again.stderr
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_saved_before_its_verdict_stands(ladder, program, tmp_path) -
     done = ladder("gate", "--head", in_the_way, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save", "--out", out)
     assert done.returncode == 2 and "gate.json" in done.stderr and not baselines.exists(), done.stderr
     (out / "gate.json").rmdir()
-    done = ladder("gate", "--resume", "--out", out)
+    done = ladder("gate", "--resume", "--head", in_the_way, "--baselines", baselines, "--out", out)
     assert done.returncode == 0 and verdict_of(out)["verdict"] == "SAVED", done.stderr
     (file,) = verdict_of(out)["saved"]
 
@@ -108,17 +108,23 @@ def test_what_a_verdict_could_not_save_is_saved_by_going_on(ladder, program, tmp
     assert done.returncode == 2 and verdict_of(out)["verdict"] == "SAVED" and (out / "unsaved.json").exists(), done.stderr
     baselines.unlink()
     unsaved = (out / "unsaved.json").read_text()
-    assert ladder("gate", "--resume", "--out", out).returncode == 0
+    assert ladder("gate", "--resume", "--out", out).returncode == 2 and not baselines.exists()  # a folder does not say where to write
+    document = json.loads(unsaved)
+    for file in document["files"]:  # nor does this file
+        file["path"] = str(tmp_path / "victim")
+    (out / "unsaved.json").write_text(json.dumps(document))
+    resume = ("gate", "--resume", "--baselines", baselines, "--out", out)
+    assert ladder(*resume).returncode == 0 and not (tmp_path / "victim").exists()
     assert len(verdict_of(out)["saved"]) == 2 and all(pathlib.Path(file).exists() for file in verdict_of(out)["saved"])
     assert not (out / "unsaved.json").exists()
     # Of another verdict, which never came to stand.
     for file in verdict_of(out)["saved"]:
         pathlib.Path(file).unlink()
     (out / "unsaved.json").write_text(unsaved.replace(verdict_of(out)["created"], "2026-01-01T00:00:00Z"))
-    assert ladder("gate", "--resume", "--out", out).returncode == 0
+    assert ladder(*resume).returncode == 0
     assert not (out / "unsaved.json").exists() and not list(baselines.rglob("*.json"))
     (out / "unsaved.json").write_text("{}")
-    refused = ladder("gate", "--resume", "--out", out)
+    refused = ladder(*resume)
     assert refused.returncode == 2 and "unsaved.json: is not what a gate leaves there" in refused.stderr
 
 

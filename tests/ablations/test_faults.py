@@ -149,10 +149,19 @@ def test_killed_at_random_times(program, environment, ladder, small, calm, tmp_p
 
 def test_what_a_killed_writer_leaves_is_swept_up(ladder, begun, calm, tmp_path) -> None:
     folder = begun(tmp_path / "study")
-    for name in ("study.json.0123456789abcdef.tmp", "records/x.json.0123456789abcdef.tmp", "records/x.child.tmp",
-                 "records/x.child.tmp.0123456789abcdef.tmp", "records/x.child.tmp.tmp"):
+    run = read_json(folder / "plan.json")["runs"][-1]["id"]
+    number = "0123456789abcdef.tmp"
+    for name in (f"study.json.{number}", f"records/{run}.json.{number}", f"records/{run}.child.tmp", f"records/{run}.child.tmp.{number}"):
         (folder / name).write_text("{")
-    resumed(ladder, folder, calm)
+    others = [folder / "mine.tmp", folder / "records" / "mine.tmp"]
+    for file in others:
+        file.write_text("mine")
+    done = ladder("ablate", "--resume", "--json", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert sorted(folder.rglob("*.tmp")) == others and all(file.read_text() == "mine" for file in others)
+    for file in others:
+        file.unlink()
+    assert_same(folder, calm)
 
 
 def test_a_disk_that_fills_up(ladder, begun, calm, small_disk) -> None:

@@ -91,6 +91,7 @@ def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
         assert edited.returncode == 2 and f"field [{next(iter(part))}]" in edited.stderr, edited.stderr
     # A page that cannot be drawn takes nothing from the verdict.
     (out / "gate.html").write_text("an earlier verdict's")
+    (out / "charts" / "mine.svg").write_text("mine")
     (out / "drawing.log").mkdir()
     shown = ladder("gate", "--resume", "--out", out)
     assert shown.returncode == done.returncode and verdict["verdict"] in shown.stdout and "was not drawn: " in shown.stderr
@@ -101,6 +102,12 @@ def test_equal_programs_are_not_blamed(ladder, program, tmp_path) -> None:
     again = ladder("gate", "--resume", "--out", out)
     assert {file.name: file.read_bytes() for file in (out / "records").iterdir()} == records
     assert again.returncode == done.returncode
+    # Nor does another verdict remove what is not of the one before it.
+    drawn = {file for file in (out / "charts").iterdir() if file.name != "mine.svg"}
+    assert len(drawn) == 6
+    (out / "gate.json").unlink()
+    shown = ladder("gate", "--resume", "--out", out, variables={"LADDER_PYTHON": "/bin/false"})
+    assert shown.returncode == done.returncode and [file.name for file in (out / "charts").iterdir()] == ["mine.svg"], shown.stderr
 
 
 @pytest.mark.parametrize("blocked", [False, True])
@@ -201,7 +208,7 @@ exec {shlex.quote(program)} "$@"
     done = ladder("gate", "--base", program, "--head", once, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
     assert done.returncode == 1 and verdict_of(out)["verdict"] == "FAILED"
     for _ in range(2):
-        ladder("gate", "--resume", "--out", out)
+        ladder("gate", "--resume", "--head", once, "--out", out)
         verdict = verdict_of(out)
         assert verdict["verdict"] != "FAILED" and verdict["comparison"]["entries"][0]["pairs"] == 6
         (warning,) = [warning for warning in verdict["warnings"] if warning.startswith("went on after FAILED: head run r1-01-head-")]
@@ -210,14 +217,16 @@ exec {shlex.quote(program)} "$@"
 
 def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, program, tmp_path) -> None:
     out = tmp_path / "gate"
-    head = editing(tmp_path / "head", program, "")
+    rebuilt = tmp_path / "rebuilt"
+    editing(rebuilt, program, "")
+    head = script(tmp_path / "head", f'exec {shlex.quote(str(rebuilt))} "$@"\n')  # a launcher, as a bundle's, stays as it is
     command = ("gate", "--base", program, "--head", head, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
     first = ladder(*command)
     assert verdict_of(out)["comparison"]["entries"][0]["pairs"] == 6, first.stderr
     lost = next(out / "records" / f"{run}.json" for run in run_ids(out) if run.startswith("r3-") and "-head-" in run)
     lost.unlink()
-    editing(tmp_path / "head", program, 'record["environment"]["git_commit"] = "1" * 40')
-    again = ladder("gate", "--resume", "--out", out)
+    editing(rebuilt, program, 'record["environment"]["git_commit"] = "1" * 40')
+    again = ladder("gate", "--resume", "--head", head, "--out", out)
     assert again.returncode == 3 and "does not belong to run" in again.stderr and "git_commit" in again.stderr
     assert not lost.exists()  # what the other program measured is not kept
 

@@ -1,15 +1,104 @@
-// A stranger's text in a message.
+// A stranger's text in a message, and writing where somebody else may have put links.
 #include "files/files.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace {
+
+namespace fs = std::filesystem;
 
 TEST(Quotes, FitOneLine) {
   EXPECT_EQ(files::in_quotes("a\n\"\\\xff"), R"("a\x0a\"\\\xff")");
   EXPECT_EQ(files::in_quotes(std::string(61, 'a')), "\"" + std::string(60, 'a') + "...\"");
+}
+
+class Links : public testing::Test {
+ protected:
+  Links() {
+    fs::create_directory(folder_ / "real");
+    put(folder_ / "mine", "mine");
+  }
+
+  static void put(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
+
+  static std::string text_of(const fs::path& file) {
+    std::ifstream stream(file);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  const files::TemporaryFolder temporary_{"links-test"};
+  const fs::path folder_ = temporary_.path();
+};
+
+TEST_F(Links, AreReplacedAndNotWrittenThrough) {
+  fs::create_symlink(folder_ / "mine", folder_ / "real" / "link");
+  files::write_file(folder_ / "real" / "link", "new");
+  EXPECT_EQ(text_of(folder_ / "mine"), "mine");
+  EXPECT_FALSE(fs::is_symlink(folder_ / "real" / "link"));
+  EXPECT_EQ(text_of(folder_ / "real" / "link"), "new");
+}
+
+TEST_F(Links, AreFollowedWhereAPersonNamesThem) {
+  fs::create_symlink("mine", folder_ / "link");
+  fs::create_directory_symlink("real", folder_ / "linked");
+  files::write_file(folder_ / "link", "new", files::Links::followed);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(text_of(folder_ / "mine"), "new");
+  files::write_file(folder_ / "linked" / "file", "there", files::Links::followed);
+  EXPECT_EQ(text_of(folder_ / "real" / "file"), "there");
+}
+
+TEST_F(Links, OfFoldersAreRefused) {
+  fs::create_directory_symlink("real", folder_ / "linked");
+  EXPECT_THROW(files::write_file(folder_ / "linked" / "file", "x"), std::invalid_argument);
+  EXPECT_THROW(files::make_folder_in(folder_, "linked"), std::invalid_argument);
+  EXPECT_THROW((void)files::open_new(folder_ / "linked" / "log"), std::invalid_argument);
+  EXPECT_TRUE(fs::is_empty(folder_ / "real"));
+  EXPECT_TRUE(fs::is_directory(files::make_folder_in(folder_, "made")));
+  EXPECT_TRUE(fs::is_directory(files::make_folder_in(folder_, "made")));
+  // The folder that a person names may be one.
+  for (const char* name : {"linked", "linked/"}) EXPECT_EQ(files::named_folder(folder_ / name), folder_ / "real");
+  EXPECT_EQ(files::named_folder("none"), "none");
+}
+
+TEST_F(Links, ToALogLoseNothing) {
+  fs::create_symlink(folder_ / "mine", folder_ / "soft");
+  fs::create_hard_link(folder_ / "mine", folder_ / "hard");
+  put(folder_ / "old", "an older log");
+  for (const char* name : {"soft", "hard", "old", "none"}) {
+    const int log = files::open_new(folder_ / name);
+    EXPECT_EQ(::write(log, "log", 3), 3);
+    ::close(log);
+    EXPECT_EQ(text_of(folder_ / name), "log");
+    EXPECT_EQ(text_of(folder_ / "mine"), "mine") << name;
+  }
+  EXPECT_THROW((void)files::open_new(folder_ / "real"), std::system_error);
+}
+
+TEST(Unfinished, IsWhatAWriterOfThatNameLeaves) {
+  EXPECT_TRUE(files::is_unfinished("a.json.0123456789abcdef.tmp", "a.json"));
+  for (const char* other : {"a.json", "a.json.tmp", "b.json.0123456789abcdef.tmp", "a.json.0123456789abcdeg.tmp",
+                            "a.json.0123456789abcde.tmp", "a.json.0123456789abcdef.tmp.x", ".0123456789abcdef.tmp", ""}) {
+    EXPECT_FALSE(files::is_unfinished(other, "a.json")) << other;
+  }
+}
+
+TEST_F(Links, AreNoWayIntoOtherFolders) {
+  fs::create_directory_symlink("..", folder_ / "real" / "up");
+  put(folder_ / "real" / "b", "");
+  fs::create_symlink("gone", folder_ / "real" / "dangling");
+  const auto all = [](const fs::path&) { return true; };
+  EXPECT_EQ(files::files_below(folder_, all), (std::vector{folder_ / "mine", folder_ / "real" / "b"}));
+  EXPECT_EQ(files::files_below(folder_, [](const fs::path& file) { return file.filename() == "b"; }).size(), 1U);
+  EXPECT_THROW((void)files::files_below(folder_ / "none", all), std::system_error);
 }
 
 }  // namespace

@@ -46,6 +46,12 @@ std::string with(const std::string& from, const std::string& to) {
 
 TEST_F(JsonFile, ReadsAValidDocument) { EXPECT_EQ(refusal(ladder), "accepted"); }
 
+TEST_F(JsonFile, DoesNotEndAtANulByte) {
+  using namespace std::string_literals;
+  EXPECT_NE(refusal(ladder + "\0, and more"s).find("not valid JSON: a NUL byte at position"), std::string::npos);
+  EXPECT_NE(refusal("\0"s).find("not valid JSON: a NUL byte at position 0"), std::string::npos);
+}
+
 TEST_F(JsonFile, NamesTheFieldThatIsWrong) {
   EXPECT_NE(
       refusal(with("\"batch\": 1", "\"batch\": \"1\"")).find("field [workload][batch]: \"1\" is not of type integer"),

@@ -105,6 +105,28 @@ def test_files_are_replaced_and_readable_by_others(tmp_path):
         assert (tmp_path / name).read_text() == "new" and (tmp_path / name).stat().st_mode & 0o777 == 0o644
 
 
+# ---- what somebody may have prepared in the folder
+
+def test_links_are_replaced_and_linked_folders_refused(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    folder = tmp_path / "out"
+    (folder / "charts").mkdir(parents=True)
+    for name in NAMES:
+        (folder / name).symlink_to(tmp_path / "mine.txt")
+    documents.write(dict.fromkeys(NAMES, b"new"), folder)
+    assert all((folder / name).read_text() == "new" and not (folder / name).is_symlink() for name in NAMES)
+
+    elsewhere = tmp_path / "elsewhere"
+    (folder / "charts").rename(elsewhere)
+    (folder / "charts").symlink_to(elsewhere)
+    for content in (b"newer", None):
+        with pytest.raises(documents.Refused, match="charts: is a symbolic link"):
+            documents.write(dict.fromkeys(NAMES, content), folder)
+    assert {name.name for name in elsewhere.iterdir()} == {name.rsplit("/")[-1] for name in CHARTS}
+    assert all(file.read_text() == "new" for file in elsewhere.iterdir())
+    assert (tmp_path / "mine.txt").read_text() == "mine" and sorted(folder.glob("*.tmp")) == []
+
+
 # ---- what is not installed
 
 def without(module, tmp_path):

@@ -169,4 +169,27 @@ TEST(Plan, RefusesWhatContradictsItself) {
   says("/rungs/0/applied", harness::Json::array({"warp"}), "unknown optimization \"warp\"");
 }
 
+// What it names is run: in a study's plan somebody else has put it there.
+TEST(Plan, OnlyOfAGateNamesPrograms) {
+  Plan plan{.id = "x",
+            .created = "",
+            .ladder_name = "x",
+            .ladder_title = "",
+            .model = "tiny",
+            .data = "",
+            .vocabulary = "",
+            .rungs = rungs(1),
+            .runs = {{"r1", 0, 0}}};
+  EXPECT_NO_THROW((void)plan_from_json(to_json(plan), "here"));
+  plan.gate = GateTerms{};
+  EXPECT_THROW((void)plan_from_json(to_json(plan), "here"), std::invalid_argument);
+  plan.rungs[0].program = "/bin/sh";
+  plan.rungs[0].program_sha256 = std::string(64, 'a');
+  const harness::Json json = to_json(plan);
+  harness::check_schema(json, "plan", "the plan");
+  EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
+  plan.gate.reset();
+  EXPECT_THROW((void)plan_from_json(to_json(plan), "here"), std::invalid_argument);
+}
+
 }  // namespace

@@ -86,6 +86,23 @@ TEST(SamePlan, WhereFilesLieAndWhichShardItIsDoNotCount) {
   EXPECT_EQ(id_by_content(plan).size(), 14U);
 }
 
+TEST(SamePlan, IsNamedAlikeInTheRecordsOfAllShards) {
+  Plan plan = plan_of(4), other = plan_of(4);
+  other.shard = Shard{2, 4};
+  other.tokens = "/elsewhere";
+  EXPECT_EQ(identity_of(plan), identity_of(other));
+  EXPECT_EQ(identity_of(plan).at("id"), "x-1");
+  // What a plan does not say of a recipe is the default: a field that recipes get later changes nothing.
+  harness::Json older = to_json(plan);
+  older["rungs"][0]["recipe"].erase("optimizer");
+  EXPECT_EQ(identity_of(plan), identity_of(plan_from_json(older, "here")));
+  other.created = "2026-01-01T00:00:00Z";
+  EXPECT_NE(identity_of(plan), identity_of(other));
+  other = plan_of(4);
+  other.rungs[1].recipe.optimizer = model::Optimizer::fused;
+  EXPECT_NE(identity_of(plan), identity_of(other));
+}
+
 TEST(SamePlan, EverythingElseCountsAndIsNamed) {
   const Plan plan = plan_of(4);
   Plan other = plan;
