@@ -37,8 +37,8 @@ class InputFile {
 // Where a link leads, also where nothing is there yet; any other path as it is.
 [[nodiscard]] std::filesystem::path followed(std::filesystem::path path);
 
-// What a symbolic link means to who writes. Somebody else may have prepared a folder of results: nothing that lies in it
-// may lead to another file of the user's.
+// What a symbolic link means to who writes. Somebody else may have prepared a folder of results: nothing that lies in
+// it may lead to another file of the user's.
 enum class Links {
   replaced,  // a link at the file's place is replaced, one in place of its folder refused (std::invalid_argument)
   followed,  // the file is that to which the link leads: for a path that a person has named

@@ -22,7 +22,7 @@ __attribute__((no_sanitize("address", "undefined"))) inline void check_working_d
   ::_exit(2);
 }
 
-[[gnu::section(".preinit_array"), gnu::used]] static void (*const look_first)(int, char**, char**) =
-    &check_working_directory;
+[[gnu::section(".preinit_array"), gnu::used]] static void (*const look_first)(int, char**,
+                                                                              char**) = &check_working_directory;
 
 }  // namespace harness

@@ -87,7 +87,8 @@ void add_gate(CommandLine& line) {
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
   command.heading("Where the results go");
   add_text(command, "--out", flags->out, "folder of the gate (default: gates/<ladder>-<time>)", "FOLDER");
-  command.add_flag("--resume", flags->resume, "make only the runs that the gate in --out lacks, of programs that --base and --head name again");
+  command.add_flag("--resume", flags->resume,
+                   "make only the runs that the gate in --out lacks, of programs that --base and --head name again");
   command.add_flag("--json", flags->json, "print the verdict as JSON");
   base->excludes(calibrate);
   base->excludes(save);  // faster than another program is not faster than what is stored

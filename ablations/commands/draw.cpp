@@ -91,8 +91,8 @@ Drawn show_gate(const Json& verdict, const fs::path& file, const fs::path& out, 
 }
 
 const std::vector<std::string>& files_of_report() {
-  static const std::vector<std::string> files{"report.json", "report.html", "report.md", "rungs.csv",
-                                              "steps.csv",   "benchmark.json", "charts", "drawing.log"};
+  static const std::vector<std::string> files{"report.json", "report.html",    "report.md", "rungs.csv",
+                                              "steps.csv",   "benchmark.json", "charts",    "drawing.log"};
   return files;
 }
 

@@ -186,9 +186,10 @@ void take_programs(Plan& plan, const fs::path& folder, const GateFlags& flags) {
     const bool is_same =
         rung.program_sha256.empty() ? program == rung.program : sha256_of(program) == rung.program_sha256;
     if (!is_same && named.empty()) {
-      throw std::invalid_argument(fmt::format("{}: its plan names the program {}, and none is run because a folder "
-                                              "names it; {} PATH names it here",
-                                              folder.string(), rung.program, flag));
+      throw std::invalid_argument(
+          fmt::format("{}: its plan names the program {}, and none is run because a folder "
+                      "names it; {} PATH names it here",
+                      folder.string(), rung.program, flag));
     }
     if (!is_same) {
       throw std::invalid_argument(fmt::format("{} {}: is not the program that this gate began with, {}{}", flag, named,
@@ -201,9 +202,10 @@ void take_programs(Plan& plan, const fs::path& folder, const GateFlags& flags) {
 
 void check_baselines_are_named(const Plan& plan, const fs::path& folder, const GateFlags& flags) {
   if (!plan.gate->saves || fs::weakly_canonical(plan.gate->baselines) == fs::weakly_canonical(flags.baselines)) return;
-  throw std::invalid_argument(fmt::format("{}: it saves baselines into {}, and nothing is written elsewhere because a "
-                                          "folder names it; --baselines {} names it here",
-                                          folder.string(), plan.gate->baselines, plan.gate->baselines));
+  throw std::invalid_argument(
+      fmt::format("{}: it saves baselines into {}, and nothing is written elsewhere because a "
+                  "folder names it; --baselines {} names it here",
+                  folder.string(), plan.gate->baselines, plan.gate->baselines));
 }
 
 // The command that goes on with a gate that these flags began, or went on with.

@@ -22,7 +22,8 @@ using harness::Json;
 int history(const HistoryFlags& flags) {
   const fs::path out = files::named_folder(flags.out);
   if (!out.empty()) {
-    check_draws_over_own(out, "history.json", "history", {"history.json", "history.svg", "history.png", "history.vl.json"});
+    check_draws_over_own(out, "history.json", "history",
+                         {"history.json", "history.svg", "history.png", "history.vl.json"});
   }
   const Json history = history_of(flags.folder, flags.min_effect);
   harness::check_schema(history, "history", "the history");

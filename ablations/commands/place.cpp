@@ -63,8 +63,7 @@ void check_not_read(const char* flag, const fs::path& written, const std::vector
   for (const Input& input : inputs) {
     std::error_code no_file;  // a recipe may be no file but its text
     if (!fs::equivalent(written, input.file, no_file)) continue;
-    throw std::invalid_argument(
-        fmt::format("{} {}: is the file that {} names", flag, written.string(), input.flag));
+    throw std::invalid_argument(fmt::format("{} {}: is the file that {} names", flag, written.string(), input.flag));
   }
 }
 

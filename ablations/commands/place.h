@@ -1,5 +1,5 @@
-// Where a command writes: whether it can, and that nothing is lost there that is not its own to replace. Asked before the
-// work whose result goes there; each throws std::invalid_argument that names the flag or the file.
+// Where a command writes: whether it can, and that nothing is lost there that is not its own to replace. Asked before
+// the work whose result goes there; each throws std::invalid_argument that names the flag or the file.
 #pragma once
 
 #include "ablations/commands/flags.h"

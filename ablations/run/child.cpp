@@ -60,7 +60,7 @@ class ChildFile {
     try {
       fs::remove(path_);
       remove_unfinished_files(path_.parent_path(), {path_.filename().string()});  // a killed child's own
-    } catch (const fs::filesystem_error&) {  // the next runner tries again
+    } catch (const fs::filesystem_error&) {                                       // the next runner tries again
     }
   }
   ChildFile(const ChildFile&) = delete;  // one owner

@@ -18,17 +18,16 @@ struct Outcome {
   size_t not_made = 0;  // runs for which the budget left no time
 };
 
-// `plan` is FOLDER/plan.json's, or the first repeats of it. Makes the runs of its shard that have no successful record yet, or one that is flagged and was not made again,
-// in the plan's order (under a budget: in the first repeat those first that others are compared with); a gate's only up
-// to the end of the repeat in which one fails, for that is its verdict. No run is begun more than budget_s seconds
-// after the call; 0: no such limit. A run whose record is flagged is made a second time, once, after the others of its
-// repeat; where that ends well it takes the first one's place, flagged or not. Where most runs up to the end of the
-// repeat were flagged the first time, its runs are not made again, then or later, which is said once. Throws
-// std::invalid_argument while another runner works in the folder, and for a record that is not of its plan,
-// harness::Unfit where runs are missing and the others
-// were made on another machine or by another program, and for a run that was: of a text, or of a gate's program, that
-// was replaced meanwhile.
-// run_s: how long a run of each rung will take, as was estimated, for the time left; empty: not known.
+// `plan` is FOLDER/plan.json's, or the first repeats of it. Makes the runs of its shard that have no successful record
+// yet, or one that is flagged and was not made again, in the plan's order (under a budget: in the first repeat those
+// first that others are compared with); a gate's only up to the end of the repeat in which one fails, for that is its
+// verdict. No run is begun more than budget_s seconds after the call; 0: no such limit. A run whose record is flagged
+// is made a second time, once, after the others of its repeat; where that ends well it takes the first one's place,
+// flagged or not. Where most runs up to the end of the repeat were flagged the first time, its runs are not made again,
+// then or later, which is said once. Throws std::invalid_argument while another runner works in the folder, and for a
+// record that is not of its plan, harness::Unfit where runs are missing and the others were made on another machine or
+// by another program, and for a run that was: of a text, or of a gate's program, that was replaced meanwhile. run_s:
+// how long a run of each rung will take, as was estimated, for the time left; empty: not known.
 Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s,
                   const std::vector<double>& run_s = {});
 

@@ -31,9 +31,9 @@ std::string finished_name(const std::string& file) {
 }  // namespace
 
 const std::set<std::string>& files_of_study() {
-  static const std::set<std::string> names{study_file,     "report.json", "report.html", "report.md",    "rungs.csv",
-                                           "steps.csv",    "gate.json",   "gate.html",   "summary.md",   "unsaved.json",
-                                           "benchmark.json", "drawing.log"};
+  static const std::set<std::string> names{study_file,   "report.json",  "report.html",    "report.md",
+                                           "rungs.csv",  "steps.csv",    "gate.json",      "gate.html",
+                                           "summary.md", "unsaved.json", "benchmark.json", "drawing.log"};
   return names;
 }
 
@@ -71,9 +71,10 @@ void create_study(const Plan& plan, const fs::path& folder) {
 void check_has_no_links(const fs::path& folder, const std::set<std::string>& names) {
   for (const std::string& name : names) {
     if (!fs::is_symlink(folder / name)) continue;
-    throw std::invalid_argument(fmt::format("{}: is a symbolic link, and nothing is written through it; put a folder "
-                                            "there, or name another folder with --out",
-                                            (folder / name).string()));
+    throw std::invalid_argument(
+        fmt::format("{}: is a symbolic link, and nothing is written through it; put a folder "
+                    "there, or name another folder with --out",
+                    (folder / name).string()));
   }
 }
 
@@ -141,8 +142,8 @@ void check_records_are_of(const Plan& plan, const fs::path& folder, Unnamed unna
       why = "does not say for which plan it was made, as records of older versions do not";
     }
     if (why.empty()) continue;
-    throw std::invalid_argument(fmt::format("{}: {}; move it out of this folder, or begin in another one",
-                                            entry.path().string(), why));
+    throw std::invalid_argument(
+        fmt::format("{}: {}; move it out of this folder, or begin in another one", entry.path().string(), why));
   }
 }
 

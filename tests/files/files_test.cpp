@@ -85,8 +85,9 @@ TEST_F(Links, ToALogLoseNothing) {
 
 TEST(Unfinished, IsWhatAWriterOfThatNameLeaves) {
   EXPECT_TRUE(files::is_unfinished("a.json.0123456789abcdef.tmp", "a.json"));
-  for (const char* other : {"a.json", "a.json.tmp", "b.json.0123456789abcdef.tmp", "a.json.0123456789abcdeg.tmp",
-                            "a.json.0123456789abcde.tmp", "a.json.0123456789abcdef.tmp.x", ".0123456789abcdef.tmp", ""}) {
+  for (const char* other :
+       {"a.json", "a.json.tmp", "b.json.0123456789abcdef.tmp", "a.json.0123456789abcdeg.tmp",
+        "a.json.0123456789abcde.tmp", "a.json.0123456789abcdef.tmp.x", ".0123456789abcdef.tmp", ""}) {
     EXPECT_FALSE(files::is_unfinished(other, "a.json")) << other;
   }
 }

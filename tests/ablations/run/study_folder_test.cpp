@@ -1,6 +1,7 @@
 // What may lie in a study's folder: records of other plans, files of the user's own, what killed writers left, links.
 #include "ablations/run/study_folder.h"
 
+#include "ablations/plan/plan_json.h"
 #include "ablations/plan/shard.h"
 #include "tests/ablations/planted_study.h"
 
@@ -9,6 +10,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -82,9 +84,9 @@ TEST_F(StudyFolder, CountsRecordsOfItsOwnPlan) {
 TEST_F(StudyFolder, LosesOnlyWhatItsOwnWritersLeft) {
   const std::string run = "records/" + plan_.runs[0].id;
   const std::string number = ".0123456789abcdef.tmp";
-  const std::vector<std::string> left{"study.json" + number, "report.md" + number,    run + ".json" + number,
-                                      run + ".child.tmp",    run + ".child.tmp" + number,
-                                      run + ".flagged.json" + number};
+  const std::vector<std::string> left{"study.json" + number,       "report.md" + number,
+                                      run + ".json" + number,      run + ".child.tmp",
+                                      run + ".child.tmp" + number, run + ".flagged.json" + number};
   const std::vector<std::string> others{"mine.tmp", "study.json.tmp", "notes.md" + number, "records/mine.tmp",
                                         "records/other.json" + number};
   for (const std::string& name : left) put(folder_ / name);
