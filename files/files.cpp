@@ -99,11 +99,11 @@ int open_new(const std::filesystem::path& path) {
   const std::string name = path.filename().string();
   struct stat status {};
   // Whatever else has the file keeps its content: it is not emptied, it gives way.
-  if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-      (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))) {
-    unlinkat(folder, name.c_str(), 0);
-  }
-  const int descriptor = openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const bool gives_way = fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode));
+  const int descriptor = gives_way && unlinkat(folder, name.c_str(), 0) != 0
+                             ? -1
+                             : openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   const int error = errno;
   close(folder);
   errno = error;

@@ -40,7 +40,6 @@ struct Source {
 Source read_source(const fs::path& folder) {
   Source source{.folder = folder, .plan = open_study(folder), .records = {}};
   if (source.plan.gate) throw std::invalid_argument(fmt::format("{}: is a gate, not a study", folder.string()));
-  check_records_are_of(source.plan, folder, Unnamed::counts);
   check_not_edited(source.plan, folder);
   for (const PlannedRun& run : source.plan.runs) {
     const fs::path file = record_file(folder, run.id);
@@ -140,6 +139,7 @@ struct Prepared {
 // `sources` outlive the result.
 Prepared prepare(const fs::path& folder, const std::vector<const Source*>& sources) {
   check_plans(sources);
+  for (const Source* source : sources) check_records_are_of(source->plan, source->folder, Unnamed::counts);
   check_machines(sources);
   Prepared prepared;
   prepared.records = records_of(sources);
