@@ -120,7 +120,7 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
       std::error_code unknown;
       const fs::file_type type = entries->symlink_status(unknown).type();
       if (type == fs::file_type::directory) waiting.push_back(entries->path());
-      if (wanted(entries->path()) && entries->is_regular_file(unknown)) found.push_back(entries->path());
+      if (wanted(entries->path()) && !entries->is_directory(unknown)) found.push_back(entries->path());
     }
   };
   look_into(fs::directory_iterator(folder));

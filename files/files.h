@@ -55,7 +55,7 @@ std::filesystem::path make_folder_in(const std::filesystem::path& folder, const 
 // descriptor; throws std::system_error naming the file.
 [[nodiscard]] int open_new(const std::filesystem::path& path);
 
-// The regular files in a folder and below that are `wanted` by their paths, sorted. Links to folders are not followed;
+// What is no folder, in a folder and below, and is `wanted` by its path, sorted. Links to folders are not followed;
 // what vanishes meanwhile, or cannot be looked into, is left out. Throws std::system_error where `folder` itself cannot
 // be read.
 [[nodiscard]] std::vector<std::filesystem::path> files_below(

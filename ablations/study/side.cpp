@@ -59,7 +59,7 @@ void add_records(Side& side, const fs::path& folder) {
   std::set<std::string> seen;  // a shard's records stand in the merged study, too: each counts once
   const auto may_be_record = [](const fs::path& file) {
     const std::string name = file.filename().string();
-    return name.ends_with(".json") && !name.ends_with(".flagged.json");
+    return name.ends_with(".json") && !name.ends_with(".flagged.json") && fs::is_regular_file(file);
   };
   for (const fs::path& file : files::files_below(folder, may_be_record)) {
     Json document = harness::read_any_json(file);
