@@ -2,6 +2,7 @@
 #include "ablations/plan/quick.h"
 
 #include "ablations/plan/plan_json.h"
+#include "ablations/plan/shard.h"
 #include "tests/ablations/machines.h"
 
 #include <gtest/gtest.h>
@@ -52,6 +53,14 @@ TEST(Quick, MeasuresTheRungsThatTheLadderNamesTwice) {
   EXPECT_EQ(plan.runs.size(), 8U);
   EXPECT_EQ(plan.rungs[2].status, Rung::Status::not_measured);
   EXPECT_NE(plan.rungs[2].reason.find("--quick"), std::string::npos);
+}
+
+TEST(Quick, ItsRecordsAreOfTheWholeLaddersPlan) {
+  Plan plan = plan_of("gpt2-cpu", 6);
+  const harness::Json other = identity_of(plan);
+  make_quick(plan, {});
+  EXPECT_EQ(identity_of(plan), identity_of(whole_plan(plan)));
+  EXPECT_NE(identity_of(plan), other);
 }
 
 TEST(Quick, WithoutNamesTheLastRungIsMeasured) {
