@@ -56,9 +56,10 @@ Guard guard(const std::vector<double>& losses, const std::vector<double>& refere
   const auto furthest = std::ranges::max_element(off, {}, [](double x) { return std::abs(x); });
   result.max_deviation = std::abs(*furthest);
   if (std::abs(deviation) > tolerance) {
-    result.message = fmt::format(
-        "its loss is {:.4f} nats {} the reference's, the median over the first {} step{}; {:g} is allowed",
-        std::abs(deviation), deviation > 0 ? "above" : "below", judged.size(), judged.size() == 1 ? "" : "s", tolerance);
+    result.message =
+        fmt::format("its loss is {:.4f} nats {} the reference's, the median over the first {} step{}; {:g} is allowed",
+                    std::abs(deviation), deviation > 0 ? "above" : "below", judged.size(),
+                    judged.size() == 1 ? "" : "s", tolerance);
   } else if (*result.max_deviation > largest_deviation) {
     result.message = fmt::format("the loss of step {} is {:.2f} nats off the reference's; {:g} is the most at any step",
                                  furthest - off.begin() + 1, *result.max_deviation, largest_deviation);

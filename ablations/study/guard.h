@@ -50,8 +50,8 @@ constexpr size_t judged_steps = 16;
 constexpr double largest_deviation = 0.5;
 
 // losses, reference: mean loss of each step; NaN where it was not finite. Passes where all are finite, the median of
-// the first judged_steps deviations from the reference's band is at most the tolerance, in either direction, and none is
-// more than largest_deviation.
+// the first judged_steps deviations from the reference's band is at most the tolerance, in either direction, and none
+// is more than largest_deviation.
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
             double known_offset, int64_t skipped = 0);
 

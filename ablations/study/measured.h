@@ -56,7 +56,7 @@ struct Measured {
   std::map<int64_t, std::vector<Made>> made;  // for each repeat its runs: failed ones and those made again, too
   int64_t runs_ok = 0;
   int64_t not_made_again = 0;  // of them, disturbed ones that were made once only
-  std::string first_started;  // of the earliest record; empty without one
+  std::string first_started;   // of the earliest record; empty without one
   std::string last_started;
 };
 
