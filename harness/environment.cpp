@@ -182,17 +182,17 @@ nlohmann::json kernel_switches() {
                                            "TORCH_CUDNN_",
                                            "DISABLE_ADDMM_CUDA_LT",
                                            "CUDA_LAUNCH_BLOCKING",
-                                           "CUDA_MODULE_LOADING",
                                            "CUDA_DEVICE_MAX_CONNECTIONS",
                                            "PYTORCH_CUDA_ALLOC_CONF",
                                            "PYTORCH_ALLOC_CONF",
                                            "PYTORCH_NO_CUDA_MEMORY_CACHING"};
   nlohmann::json switches = nlohmann::json::object();
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view entry(*variable);
+  // As this process was started: this program and PyTorch set some of them for themselves later.
+  std::ifstream started_with("/proc/self/environ", std::ios::binary);
+  for (std::string entry; std::getline(started_with, entry, '\0');) {
     const size_t end = std::min(entry.find('='), entry.size());
-    const std::string_view name = entry.substr(0, end);
-    const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    const std::string name = entry.substr(0, end);
+    const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
     const bool of_family =
         std::ranges::any_of(families, [&](std::string_view family) { return name.starts_with(family); });
     if (!of_family || has("_VERBOSE") || has("_LOG") || has("_DISPLAY_") || name == "OMP_NUM_THREADS") continue;

@@ -37,7 +37,7 @@ const Machine& this_machine();
 // average, kernel.
 nlohmann::json environment();
 
-// Variables of this process's environment, by name, through which libraries choose kernels or bind threads: all that
+// Variables that this process was started with, by name, through which libraries choose kernels or bind threads: all that
 // ATen, MKL, oneDNN, OpenMP, cuBLAS and cuDNN read, but for what they log and for OMP_NUM_THREADS, in whose place the
 // number of threads is set (`threads`). Children inherit them.
 nlohmann::json kernel_switches();

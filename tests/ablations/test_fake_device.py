@@ -229,7 +229,9 @@ def test_power_and_who_disturbs_are_in_the_record(ladder, watched, tmp_path, ans
 
 def test_the_runner_watches_the_gpu_of_pytorchs_runs(ladder, watched, tmp_path) -> None:
     """The script's energy is the runner's: each time it is asked it has grown by 25 J."""
-    write_json(tmp_path / "one.json", {**read_json(ROOT / "ladders" / "gpt2.json"), "name": "one", "rungs": ["gpu"]})
+    ladder_file = {**read_json(ROOT / "ladders" / "gpt2.json"), "name": "one", "rungs": ["gpu"]}
+    del ladder_file["quick"]
+    write_json(tmp_path / "one.json", ladder_file)
     energy = " ".join(str(1000000 + 25000 * asked) for asked in range(20))
     done = ladder("ablate", "--ladder", tmp_path / "one.json", *TINY[:-1], "30", "--repeats", "1", "--with-peer", "pytorch",
                   "--peer-modes", "eager", "--out", tmp_path / "study", variables=watched(energy=energy, reasons="8"))

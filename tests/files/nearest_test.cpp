@@ -16,6 +16,7 @@ TEST(Nearest, NamesComeInTheOrderOfTheirDistance) {
 
 TEST(Nearest, NoneOfWhatHasHardlyALetterInCommon) {
   EXPECT_TRUE(nearest("qqqqqq", {"ablate", "report"}).empty());
+  EXPECT_TRUE(nearest("warp", {"start", "memory", "flash"}).empty());  // 3 of 4 letters
   EXPECT_TRUE(nearest("run", {}).empty());
 }
 
