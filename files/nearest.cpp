@@ -48,7 +48,8 @@ std::vector<std::string> nearest(const std::string& name, const std::vector<std:
     const std::string typed = lower_case(name), known = lower_case(candidate);
     const bool is_short = is_short_for(typed, known);
     const size_t letters = is_short ? std::min<size_t>(distance(typed, known), 2) : distance(typed, known);
-    if (letters <= std::max(std::min<size_t>(3, name.size() / 2), name.size() / 3)) ranked.emplace_back(letters, !is_short, candidate);
+    if (letters <= std::max(std::min<size_t>(3, name.size() / 2), name.size() / 3))
+      ranked.emplace_back(letters, !is_short, candidate);
   }
   std::ranges::sort(ranked);
   std::vector<std::string> result;

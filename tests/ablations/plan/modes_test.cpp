@@ -200,8 +200,8 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   says({.sweep = "batch=2,02"}, "2 stands twice");
   says({.sweep = "batch="}, "an empty item");
   says({.sweep = "batch=1,,2"}, "an empty item");
-  says({.sweep = "batch=1", .rungs = {"warp"}},
-       "--rung warp: no such rung; did you mean start? Ladder gpt2-cpu has start, memory");
+  says({.sweep = "batch=1", .rungs = {"flsh"}},
+       "--rung flsh: no such rung; did you mean flash? Ladder gpt2-cpu has start, memory");
   says({.sweep = "batch=1", .rungs = {"bf16", "bf16"}}, "--rung bf16: it stands twice");
   says({.peer = "jax"}, "--with-peer jax is not allowed; pytorch is");
   says({.mode = "factorial", .peer = "pytorch"}, "--with-peer is for the modes cumulative and sweep");
