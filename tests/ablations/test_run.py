@@ -57,7 +57,7 @@ def test_libraries_that_are_told_to_log_do_not_among_the_results(ladder, environ
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert '"kernel": null' not in json.dumps(record["observations"]["fingerprint"])  # which the program reads in such logs
-    assert record["environment"]["kernel_switches"] == {}
+    assert not [name for name in record["environment"]["kernel_switches"] if "VERBOSE" in name]
     assert sorted(re.findall(r"^note: (\w+) is ignored: ", done.stderr, re.M)) == ["DNNL_VERBOSE", "MKL_VERBOSE", "ONEDNN_VERBOSE"]
 
 
@@ -68,7 +68,8 @@ def test_what_chooses_kernels_is_told_and_keeps_two_runs_apart(ladder, environme
     assert ladder(*RUN, "--record", tmp_path / "default.json").returncode == 0
     told = read_json(tmp_path / "default.json")["environment"]
     assert told["torch_cpu_capability"] == "DEFAULT"
-    assert told["kernel_switches"] == {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE"}  # `threads` says the number
+    switches = {name: value for name, value in told["kernel_switches"].items() if name != "OMP_WAIT_POLICY"}  # ctest's own
+    assert switches == {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE"}  # `threads` says the number
     done = ladder("compare", tmp_path / "as-it-is.json", tmp_path / "default.json")
     assert done.returncode == 3 and "against ATEN_CPU_CAPABILITY=default, MKL_CBWR=COMPATIBLE" in done.stderr, done.stderr
     assert ladder("compare", tmp_path / "default.json", tmp_path / "default.json").returncode == 0
