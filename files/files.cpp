@@ -22,13 +22,6 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-void refuse_link(const std::filesystem::path& folder) {
-  std::error_code unknown;
-  if (!std::filesystem::is_symlink(folder, unknown)) return;
-  throw std::invalid_argument(
-      fmt::format("{}: is a symbolic link, and nothing is written through it; put a folder there", folder.string()));
-}
-
 // A handle of the folder that a file lies in.
 int open_folder(const std::filesystem::path& file, Links links) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
@@ -85,6 +78,14 @@ std::filesystem::path followed(std::filesystem::path path) {
 std::filesystem::path named_folder(const std::filesystem::path& path) {
   // "link/" is a link, too, but nobody would see that with the slash behind it.
   return followed(path.has_filename() ? path : path.parent_path());
+}
+
+void refuse_link(const std::filesystem::path& folder) {
+  std::error_code unknown;
+  if (!std::filesystem::is_symlink(folder, unknown)) return;
+  throw std::invalid_argument(
+      fmt::format("{}: is a symbolic link, and nothing is written through it; put a folder there, or name another one",
+                  folder.string()));
 }
 
 std::filesystem::path make_folder_in(const std::filesystem::path& folder, const std::string& name) {

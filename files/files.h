@@ -47,6 +47,9 @@ enum class Links {
 // The folder to which a link leads, for one that a person has named; any other as it is.
 [[nodiscard]] std::filesystem::path named_folder(const std::filesystem::path& path);
 
+// Throws std::invalid_argument where a folder that is to be written into is a link.
+void refuse_link(const std::filesystem::path& folder);
+
 // The folder `name` in `folder`, made where there is none. Throws std::invalid_argument where that is a link,
 // std::system_error where it cannot be made.
 std::filesystem::path make_folder_in(const std::filesystem::path& folder, const std::string& name);

@@ -80,30 +80,43 @@ Rate copy_rate(at::Device device) {
 
 // What is written where it was read, as an optimizer does: a processor reads the target of a copy, too, before it
 // writes there, and counts nothing for it.
-Rate update_rate(at::Device device) {
-  const int64_t bytes = block_bytes(device);
-  const at::Tensor block = at::randn({bytes / 4}, at::TensorOptions(device).dtype(at::kFloat));
-  const double seconds = steady_seconds([&] { block.neg_(); }, device);
-  return {"update", fmt::format("{} MiB", bytes >> 20), 2.0 * static_cast<double>(bytes) / seconds, std::nullopt};
+std::function<void()> update_of(int64_t bytes, at::Device device) {
+  return [block = at::randn({bytes / 4}, at::TensorOptions(device).dtype(at::kFloat))] { block.neg_(); };
 }
 
-// Float32 products, unless the recipe says otherwise, with what it says of precision.
+double update_bytes_per_s(int64_t bytes, double seconds) { return 2.0 * static_cast<double>(bytes) / seconds; }
+
+Rate update_rate(at::Device device) {
+  const int64_t bytes = block_bytes(device);
+  const double seconds = steady_seconds(update_of(bytes, device), device);
+  return {"update", fmt::format("{} MiB", bytes >> 20), update_bytes_per_s(bytes, seconds), std::nullopt};
+}
+
+// A product of two n x n matrices: of float32, unless the recipe says otherwise.
+std::function<void()> product_of(const model::Recipe& recipe, int64_t n, at::Device device) {
+  const auto options = at::TensorOptions(device).dtype(model::scalar_type(recipe.autocast));
+  return [a = at::randn({n, n}, options), b = at::randn({n, n}, options), c = at::empty({n, n}, options)]() mutable {
+    at::mm_out(c, a, b);
+  };
+}
+
+constexpr int64_t small_side = 512;  // of a product that takes milliseconds
+
+double small_product_seconds(const model::Recipe& recipe, at::Device device) {
+  return median_seconds(product_of(recipe, small_side, device), device, 1, 3);
+}
+
+// With what the recipe says of precision.
 Rate matrix_rate(const model::Recipe& recipe, at::Device device) {
   const model::MatmulPrecisionScope precision(recipe.matmul_precision);
-  const auto options = at::TensorOptions(device).dtype(model::scalar_type(recipe.autocast));
-  const auto product_of = [&](int64_t n) {
-    return [a = at::randn({n, n}, options), b = at::randn({n, n}, options), c = at::empty({n, n}, options)]() mutable {
-      at::mm_out(c, a, b);
-    };
-  };
   int64_t n = 8192;
-  if (device.is_cpu()) {  // what takes 50 ms, from what 512^3 takes
-    const double small = median_seconds(product_of(512), device, 1, 3);
+  if (device.is_cpu()) {  // what takes 50 ms
+    const double small = small_product_seconds(recipe, device);
     n = std::clamp<int64_t>(static_cast<int64_t>(512 * std::cbrt(0.05 / small)) / 256 * 256, 512, 4096);
   }
   const auto side = static_cast<double>(n);
   return {rate_of(recipe), fmt::format("{}^3", n),
-          model::product_flops(side, side, side) / steady_seconds(product_of(n), device), std::nullopt};
+          model::product_flops(side, side, side) / steady_seconds(product_of(recipe, n, device), device), std::nullopt};
 }
 
 bool of_memory(const std::string& what) { return what == "copy" || what == "update"; }
@@ -159,20 +172,15 @@ Rates measure_rates() {
 }
 
 double rough_product_rate(const model::Recipe& recipe) {
-  constexpr int64_t n = 512;
   const at::NoGradGuard no_grad;
   const model::MatmulPrecisionScope precision(recipe.matmul_precision);
-  const auto options = at::TensorOptions(at::kCPU).dtype(model::scalar_type(recipe.autocast));
-  const at::Tensor a = at::randn({n, n}, options), b = at::randn({n, n}, options);
-  at::Tensor c = at::empty({n, n}, options);
-  return model::product_flops(n, n, n) / median_seconds([&] { at::mm_out(c, a, b); }, at::kCPU, 1, 3);
+  return model::product_flops(small_side, small_side, small_side) / small_product_seconds(recipe, at::kCPU);
 }
 
 double rough_update_rate() {
   constexpr int64_t bytes = 64 << 20;
   const at::NoGradGuard no_grad;
-  const at::Tensor block = at::ones({bytes / 4}, at::TensorOptions(at::kCPU).dtype(at::kFloat));
-  return 2.0 * static_cast<double>(bytes) / median_seconds([&] { block.neg_(); }, at::kCPU, 1, 3);
+  return update_bytes_per_s(bytes, median_seconds(update_of(bytes, at::kCPU), at::kCPU, 1, 3));
 }
 
 std::string flops_text(double flops_per_s) {

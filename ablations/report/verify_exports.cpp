@@ -60,12 +60,13 @@ std::vector<Finding> compare_report(const Json& report, const fs::path& folder, 
 // All of the folder's files but study.json and those that it has hashes of.
 std::vector<std::string> files_without_hash(const fs::path& folder, const Json& study) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    std::string name = entry.path().lexically_relative(folder).generic_string();
-    if (entry.is_directory() || name == study_file || study.at("hashes").contains(name)) continue;
-    files.push_back(std::move(name));
+  const auto is_without = [&](const fs::path& file) {
+    const std::string name = file.lexically_relative(folder).generic_string();
+    return name != study_file && !study.at("hashes").contains(name);
+  };
+  for (const fs::path& file : files::files_below(folder, is_without)) {
+    files.push_back(file.lexically_relative(folder).generic_string());
   }
-  std::ranges::sort(files);
   return files;
 }
 

@@ -69,13 +69,7 @@ void create_study(const Plan& plan, const fs::path& folder) {
 }
 
 void check_has_no_links(const fs::path& folder, const std::set<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!fs::is_symlink(folder / name)) continue;
-    throw std::invalid_argument(
-        fmt::format("{}: is a symbolic link, and nothing is written through it; put a folder "
-                    "there, or name another folder with --out",
-                    (folder / name).string()));
-  }
+  for (const std::string& name : names) files::refuse_link(folder / name);
 }
 
 Plan open_study(const fs::path& folder) {

@@ -234,18 +234,15 @@ int main() {
   const double tolerance = ablations::tolerance_between({.autocast = model::Autocast::bf16}, {});
   fmt::print(
       "\n## Losses\n\n"
-      "A rung, or a gate's head, is void where its losses leave the reference's. What is judged is the median "
-      "deviation "
-      "over the\n"
-      "first {} steps; in 16 bits it may be {:g} nats. No single step may be {:g} nats off. Right programs part, too: "
-      "how, is\n"
-      "simulated as it was measured (`tests/ablations/simulated_losses.h`). How often right rungs are void, by the "
-      "number "
-      "of their runs,\n"
-      "whose losses differ (on a GPU; on a CPU all runs are alike). And how often a wrong program is found, by how "
-      "much "
-      "it is off from\n"
-      "the second step on. For comparison: a limit of 0.05 nats for every single step.\n\n"
+      "A rung, or a gate's head, is void where its losses leave the reference's. The guard judges the median "
+      "deviation\n"
+      "over the first {} steps. In 16 bits it may be {:g} nats. No single step may be {:g} nats off. Right programs\n"
+      "differ, too. The table simulates how; `tests/ablations/simulated_losses.h` says what was measured. It shows "
+      "how\n"
+      "often right rungs are void, by the number of their runs (losses differ between runs on a GPU, not on a CPU), "
+      "and\n"
+      "how often a wrong program is found, by how much it is off from the second step on. The last column is for\n"
+      "comparison: a limit of 0.05 nats for every single step.\n\n"
       "| steps | right, 1 run: void | 6 runs | 16 runs | 0.005 nats off: found | 0.01 | 0.015 | 0.03 | single steps: "
       "right, 1 run: void |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
       ablations::judged_steps, tolerance, ablations::largest_deviation);

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+
+import markdown
+import view
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "plots" / "render.py"
@@ -284,3 +288,13 @@ def run(source, folder, **kwargs):
 
 def files_in(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def markdown_of(study):
+    """The Markdown of a report of one study."""
+    return markdown.render(view.view(report_of(study)) | {"has_pictures": True})
+
+
+def table(report, after="## The ladder"):
+    lines = report.split(after + "\n", 1)[1].lstrip("\n").split("\n\n", 1)[0].splitlines()
+    return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]

@@ -7,7 +7,7 @@ import struct
 import xml.etree.ElementTree as ET
 
 import pytest
-from builders import LADDER, comparison_of, entry, files_in, gate_of, make, mixed, report_of, run, valid, with_peers, without_number
+from builders import LADDER, files_in, make, markdown_of, mixed, report_of, run, table, valid, without_number
 
 import markdown
 import page
@@ -16,11 +16,6 @@ import theme
 import view
 import words
 from charts import ladder
-
-
-def markdown_of(study):
-    """The Markdown of a report of one study."""
-    return markdown.render(view.view(report_of(study)) | {"has_pictures": True})
 
 
 # ---- helpers
@@ -47,11 +42,6 @@ def rendered(study, tmp_path):
         texts += [part.text or "" for part in (list(element) or [element])]
     return ((folder / "report.md").read_text(), texts, svg, struct.unpack(">II", png[16:24]),
             json.loads((folder / f"charts/{name}.vl.json").read_text()))
-
-
-def table(report, after="## The ladder"):
-    lines = report.split(after + "\n", 1)[1].lstrip("\n").split("\n\n", 1)[0].splitlines()
-    return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 
 
 # ---- what is drawn
@@ -387,98 +377,3 @@ def test_orange_is_time_that_is_lost_and_nothing_else():
     assert {name for name, colour in re.findall(r"--(\w+): (#\w{6})", css) if orange(colour)} == {"slower"}
     for colour in theme.SLOWER_BAR, theme.SLOWER_INK:  # and so it is in the dark
         assert orange(theme.DARK[colour])
-
-
-@pytest.mark.parametrize("text, short", [("a whole word", "a whole word"), ("busy for 38 % of the time", "busy for 38 %…"), ("x" * 20, "x" * 15 + "…"),
-                                         ("a " + "x" * 20, "a " + "x" * 13 + "…")])
-def test_a_text_is_cut_after_a_whole_word(text, short):
-    assert words.shorten(text, 16) == short
-
-
-@pytest.mark.parametrize("show, value, text", [
-    (words.count, 16384, "16.4K"), (words.count, 999.6, "1.00K"), (words.count, 999_600, "1.00M"), (words.count, 5.123, "5.12"),
-    (words.milliseconds, 1234.4, "1,234 ms"), (words.milliseconds, 99.96, "100 ms"), (words.milliseconds, 0.0579, "0.0579 ms"),
-    (words.times, 1.0, "1.00×"), (words.times, 0.998, "0.998×"), (words.times, 9.999, "10.0×"), (words.times, 123.4, "123×"),
-    (words.times, 0.004, "0.004×"),
-])
-def test_formats(show, value, text):
-    assert show(value) == text
-
-
-def test_memory_has_one_unit_for_the_column():
-    study = make()
-    assert [r["memory"] for r in ladder.rows(study)][:2] == ["3.1", "2.9"]
-    study["rungs"][1]["peak_memory_bytes"] = 2**29
-    assert [r["memory"] for r in ladder.rows(study)][:2] == ["3.1", "0.5"]
-    study["rungs"][1]["peak_memory_bytes"] = None
-    for r in study["rungs"]:
-        r["peak_memory_bytes"] = r["peak_memory_bytes"] and r["peak_memory_bytes"] // 8
-    assert [r["memory"] for r in ladder.rows(valid(study))][:3] == ["397", "—", "346"]
-    assert words.memory(1, ("GiB", 2**30)) == "<0.1" and words.memory(0, ("GiB", 2**30)) == "0.0"
-
-
-def test_the_command_of_a_study_makes_the_same_one():
-    study = make()
-    plain = "ladder ablate --ladder gpt2 --model gpt2-124m -B 4 -T 256 --warmup 5 --steps 20 --repeats 5 --order-seed 42"
-    assert words_of.ablate_command(study) == plain
-    assert words_of.run_commands(study, study["rungs"][0]) == [
-        f"ladder {command} --ladder gpt2 --rung start --model gpt2-124m -B 4 -T 256 --warmup 5 --steps 20"
-        for command in ("run", "profile --trace")]
-    study["workload"] |= {"accumulation": 2, "positions": 4096, "seed": 7, "data": study["workload"]["data"] | {"source": "my text.txt"}}
-    study["environment"] |= {"threads": 1, "cpu": {"logical_cores": 8}}
-    for r in study["rungs"]:
-        r["recipe"]["deterministic"] = True
-    assert words_of.ablate_command(study) == plain.replace(
-        "-T 256 ", "-T 256 --accumulation 2 --positions 4096 --seed 7 ").replace(
-        "--steps 20 ", "--steps 20 --threads 1 --data 'my text.txt' --deterministic ")
-
-
-def test_page_and_markdown_call_disturbed_runs_of_pytorch_so():
-    study = with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.5))
-    study["rungs"][-1]["flags"] = ["r8-1 shared: 1 other process"]
-    shown = view.view(report_of(study))
-    assert [row[1] for row in table(markdown.render(shown | {"has_pictures": False}), "Above 1× ours is faster.")] == [
-        "PyTorch eager", "PyTorch compile (disturbed)"]
-    html = page.render("report.html.j2", shown)
-    assert '<td>PyTorch compile <span class="warn">(disturbed)</span></td>' in html and "<td>PyTorch eager</td>" in html
-
-
-def test_page_and_markdown_call_a_runs_repeat_the_same():
-    failed = mixed()
-    assert failed["runs"][20]["repeat"] == 0
-    assert "| r4-0 | 4 | 1 | failed |" in markdown_of(failed)
-    assert '<td>r4-0</td><td class="n">4</td><td class="n">1</td><td>failed</td>' in page.render("report.html.j2", view.view(report_of(failed)))
-
-
-def test_verdicts_are_called_the_same_everywhere():
-    entries = [entry(name, 1.01, name) for name in words_of.VERDICT_WORDS]
-    comparison = comparison_of(*entries)
-    report = report_of(make(), make(device="cuda"), comparison=comparison, gates=[gate_of("INCONCLUSIVE", comparison, [None] * 4)])
-    shown = view.view(report)
-    drawings = [one.specification() for one in view.all_charts(shown) if one.name in ("side_by_side", "gate")]
-    said = list(words_of.VERDICT_WORDS.values())
-    assert [[row["word"] for row in drawing["data"]["values"]] for drawing in drawings] == [said, said]
-    rows = table(markdown.render(shown | {"has_pictures": False}), "Above 1 the second study takes longer.")
-    assert [row[4] for row in rows] == said
-    assert [f'<td>{word}</td><td class="whole"></td></tr>' in page.render("report.html.j2", shown) for word in said] == [True] * 4
-
-
-def test_commands_stay_code_in_a_sentence():
-    assert markdown.commands("`a --b`, then *c* or `d`; `e`.") == r"`a --b`, then \*c\* or `d`; `e`."
-
-
-@pytest.mark.parametrize("mode, heads", [("cumulative", ["vs previous", "so far"]), ("leave-one-out", ["vs everything on", "vs first"]),
-                                         ("one-at-a-time", ["vs first"]), ("factorial", ["vs first"]), ("sweep", ["vs first"])])
-def test_no_two_columns_of_one_speedup(mode, heads):
-    study = make() | {"mode": mode}
-    if mode == "sweep":
-        study["swept"] = "batch"
-        for r in study["rungs"]:
-            r["workload"] = {"batch": 4, "context": 256, "accumulation": 1, "tokens_per_step": 1024}
-    without_number(study, 2, "failed", "exit status 3")
-    shown = view.view(valid(report_of(study)))
-    report, html = markdown.render(shown | {"has_pictures": False}), page.render("report.html.j2", shown)
-    head = next(line for line in report.splitlines() if line.startswith("| rung | ms per step"))
-    assert [cell.strip() for cell in head.split("|")[3:-3]] == heads
-    assert all(len(row) == 4 + len(heads) for row in table(report, "## The ladder" if mode == "cumulative" else "## The rungs"))
-    assert f'<td colspan="{3 + len(heads)}">' in html

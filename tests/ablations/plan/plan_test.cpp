@@ -125,17 +125,20 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
   EXPECT_THROW((void)plan_from_json(wrong, "here"), std::invalid_argument);
 }
 
+Plan smallest_plan() {
+  return {.id = "x",
+          .created = "",
+          .ladder_name = "x",
+          .ladder_title = "",
+          .model = "tiny",
+          .data = "",
+          .vocabulary = "",
+          .rungs = rungs(1),
+          .runs = {{"r1", 0, 0}}};
+}
+
 TEST(Plan, RefusesWhatContradictsItself) {
-  Plan plan{.id = "x",
-            .created = "",
-            .ladder_name = "x",
-            .ladder_title = "",
-            .model = "tiny",
-            .data = "",
-            .vocabulary = "",
-            .rungs = rungs(1),
-            .runs = {{"r1", 0, 0}}};
-  harness::Json json = to_json(plan);
+  harness::Json json = to_json(smallest_plan());
   const auto refusal = [&](const char* pointer, const harness::Json& value) -> std::string {
     harness::Json changed = json;
     changed[harness::Json::json_pointer(pointer)] = value;
@@ -171,15 +174,7 @@ TEST(Plan, RefusesWhatContradictsItself) {
 
 // What it names is run: in a study's plan somebody else has put it there.
 TEST(Plan, OnlyOfAGateNamesPrograms) {
-  Plan plan{.id = "x",
-            .created = "",
-            .ladder_name = "x",
-            .ladder_title = "",
-            .model = "tiny",
-            .data = "",
-            .vocabulary = "",
-            .rungs = rungs(1),
-            .runs = {{"r1", 0, 0}}};
+  Plan plan = smallest_plan();
   EXPECT_NO_THROW((void)plan_from_json(to_json(plan), "here"));
   plan.gate = GateTerms{};
   EXPECT_THROW((void)plan_from_json(to_json(plan), "here"), std::invalid_argument);
