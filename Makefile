@@ -31,7 +31,7 @@ needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
   || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
 
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build setup setup-tests data run micro test asan fuzz bundle gpu-check workflows format format-check tidy clean help
+.PHONY: build setup setup-tests data run micro test test-all asan fuzz bundle gpu-check workflows format format-check tidy clean help
 
 build: setup  ## the program, build/release/ladder (the default)
 	$(call configure,release)
@@ -54,10 +54,17 @@ micro: setup  ## the operations one by one, into build/release/micro.json; ARGS=
 	$(call compile,release,the micro benchmarks) --target ladder_micro
 	build/release/micro --benchmark_min_time=0.05 --out build/release/micro.json $(ARGS)
 
-test: setup-tests data  ## build everything and run every test
+run_tests = PYTHONPATH="$(TEST_PACKAGES)" TEST_PACKAGES_NEEDED=1 ctest --preset release -j $(JOBS) --output-on-failure --no-tests=error
+
+test: setup-tests data  ## build everything and run the tests
 	$(call configure,release)
 	$(call compile,release,the program and its tests)
-	PYTHONPATH="$(TEST_PACKAGES)" TEST_PACKAGES_NEEDED=1 ctest --preset release -j $(JOBS) --output-on-failure --no-tests=error
+	$(run_tests) --label-exclude thorough
+
+test-all: setup-tests data  ## the same with the slow tests
+	$(call configure,release)
+	$(call compile,release,the program and its tests)
+	TEST_THOROUGH=1 $(run_tests)
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call configure,asan)

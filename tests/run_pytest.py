@@ -1,7 +1,8 @@
 """tests/run_pytest.py ARGUMENTS: pytest as ctest's entries run it, whose exit status ctest can tell a skip by.
 
 77 where a package of requirements-test.txt is missing before anything runs, and where every test was skipped. With
-TEST_PACKAGES_NEEDED=1, as `make test` sets it, which installs the packages, a missing one is a failure instead.
+TEST_PACKAGES_NEEDED=1, as `make test` sets it, which installs the packages, a missing one is a failure instead. Tests that are
+marked `thorough` run with TEST_THOROUGH=1 only, as `make test-all` sets it.
 """
 import importlib.metadata
 import os
@@ -24,13 +25,16 @@ def missing_packages():
 
 
 class Outcomes:
-    """How many tests were skipped, whole files as one, and how many were not."""
+    """How many tests were skipped, whole files as one, or left to `make test-all`, and how many were not."""
 
     def __init__(self):
         self.skipped = self.others = 0
 
     def pytest_collectreport(self, report):
         self.skipped += report.skipped
+
+    def pytest_deselected(self, items):
+        self.skipped += len(items)
 
     def pytest_runtest_logreport(self, report):
         self.skipped += report.skipped
@@ -43,6 +47,8 @@ def main(arguments):
         return 1 if os.environ.get("TEST_PACKAGES_NEEDED") == "1" else SKIPPED
     import pytest  # which may be missing, above
 
+    if os.environ.get("TEST_THOROUGH") != "1":
+        arguments = [*arguments, "-m", "not thorough"]
     outcomes = Outcomes()
     status = int(pytest.main(arguments, plugins=[outcomes]))
     only_skips = outcomes.skipped and not outcomes.others

@@ -116,7 +116,7 @@ def our_faults(folder: pathlib.Path) -> list[str]:
             faults.append(f"{file.name}: concurrency")
         elif not re.search(r"github\.(sha|run_id)\b", workflow["concurrency"]["group"]):
             faults.append(f"{file.name}: concurrency: a push to main ends the run of the one before it")
-        if not set(workflow["on"]) <= {"push", "pull_request", "workflow_dispatch"}:
+        if not set(workflow["on"]) <= {"push", "pull_request", "schedule", "workflow_dispatch"}:
             faults.append(f"{file.name}: trigger")
         if workflow["on"].get("push", {}).get("branches") != ["main"]:
             faults.append(f"{file.name}: push of more than main")
