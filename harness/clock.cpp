@@ -1,8 +1,9 @@
 #include "harness/clock.h"
 
+#include "harness/host_memory.h"
+
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <iterator>
@@ -14,12 +15,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
-
-int64_t minor_faults() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
 
 using Events = std::vector<c10::cuda::CUDAEvent>;
 

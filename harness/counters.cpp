@@ -1,6 +1,6 @@
 #include "harness/counters.h"
 
-#include "harness/cupti_error.h"
+#include "harness/cupti.h"
 #include "harness/environment.h"
 #include "harness/unfit.h"
 

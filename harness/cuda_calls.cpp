@@ -1,11 +1,10 @@
 #include "harness/cuda_calls.h"
 
-#include "harness/cupti_error.h"
-
-#include <cupti.h>
+#include "harness/cupti.h"
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 
@@ -32,33 +31,6 @@ void CUPTIAPI on_call(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId,
   }
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && enters) ++runtime_depth;
 }
-
-// The place of the one subscriber that CUPTI has; given back when the work is over, also by an exception.
-class Subscription {
- public:
-  explicit Subscription(Counter& counter) {
-    try {
-      check_cupti("cuptiSubscribe", cuptiSubscribe(&handle_, on_call, &counter));
-      subscribed_ = true;
-      for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
-        check_cupti("cuptiEnableDomain", cuptiEnableDomain(1, handle_, domain));
-      }
-    } catch (const std::runtime_error& error) {
-      fault_ = error.what();
-    }
-  }
-  ~Subscription() {
-    if (subscribed_) cuptiUnsubscribe(handle_);
-  }
-  Subscription(const Subscription&) = delete;  // CUPTI has one
-  Subscription& operator=(const Subscription&) = delete;
-  [[nodiscard]] const std::string& fault() const { return fault_; }
-
- private:
-  CUpti_SubscriberHandle handle_{};
-  bool subscribed_ = false;
-  std::string fault_;
-};
 
 template <class Predicate>
 std::map<std::string, int64_t> where(const std::map<std::string, int64_t>& calls, Predicate&& wanted) {
@@ -105,11 +77,18 @@ int64_t sum(const std::map<std::string, int64_t>& calls) {
 
 CudaCalls cuda_calls(const std::function<void()>& work) {
   Counter counter;
-  const Subscription subscription(counter);
+  std::optional<CuptiSubscriber> subscriber;
+  CudaCalls result;
+  try {
+    subscriber.emplace(on_call, &counter);
+  } catch (const std::runtime_error& error) {
+    result.unavailable = error.what();
+  }
   work();
+  if (!subscriber) return result;
   const std::lock_guard lock(counter.mutex);
-  if (!subscription.fault().empty()) return {.calls = {}, .unavailable = subscription.fault()};
-  return {.calls = counter.calls, .unavailable = ""};
+  result.calls = counter.calls;
+  return result;
 }
 
 }  // namespace harness

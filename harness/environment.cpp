@@ -4,6 +4,7 @@
 #include "files/printable.h"
 #include "files/sha256.h"
 #include "harness/cpu_limit.h"
+#include "harness/host_memory.h"
 #include "version.h"
 
 #include <ATen/Parallel.h>
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -219,14 +219,10 @@ std::vector<std::string> disturbances() {
                     "(cpupower frequency-set -g performance)",
                     governor));
   }
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string line; std::getline(meminfo, line);) {
-    long long kib = 0;
-    if (std::sscanf(line.c_str(), "MemAvailable: %lld kB", &kib) == 1 && kib < 6LL * 1024 * 1024) {
-      lines.push_back(
-          fmt::format("{:.1f} GiB of memory available: end other programs, or measure a smaller model or batch",
-                      static_cast<double>(kib) / (1024.0 * 1024.0)));
-    }
+  if (const auto available = available_memory(); available && *available < int64_t{6} << 30) {
+    lines.push_back(
+        fmt::format("{:.1f} GiB of memory available: end other programs, or measure a smaller model or batch",
+                    static_cast<double>(*available) / static_cast<double>(int64_t{1} << 30)));
   }
   return lines;
 }

@@ -37,9 +37,9 @@ const Machine& this_machine();
 // average, kernel.
 nlohmann::json environment();
 
-// Variables that this process was started with, by name, through which libraries choose kernels or bind threads: all that
-// ATen, MKL, oneDNN, OpenMP, cuBLAS and cuDNN read, but for what they log and for OMP_NUM_THREADS, in whose place the
-// number of threads is set (`threads`). Children inherit them.
+// Variables that this process was started with, by name, through which libraries choose kernels or bind threads: all
+// that ATen, MKL, oneDNN, OpenMP, cuBLAS and cuDNN read, but for what they log and for OMP_NUM_THREADS, in whose place
+// the number of threads is set (`threads`). Children inherit them.
 nlohmann::json kernel_switches();
 
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.

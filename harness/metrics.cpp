@@ -1,7 +1,7 @@
 #include "harness/metrics.h"
 
 #include "files/nearest.h"
-#include "harness/cupti_error.h"
+#include "harness/cupti.h"
 
 #include <cupti_profiler_host.h>
 #include <fmt/format.h>

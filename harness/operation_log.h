@@ -20,7 +20,7 @@ class OperationLog {
   // Operations from here on are counted under this phase.
   void begin_phase(std::string_view phase);
 
-  using Counts = std::map<std::string, int64_t, std::less<>>;
+  using Counts = std::map<std::string, int64_t>;
   // Operations of one phase ("aten::mm": 120); nested ones count, too.
   [[nodiscard]] Counts operations(std::string_view phase) const;
   [[nodiscard]] int64_t total() const;

@@ -1,5 +1,5 @@
 #include "files/printable.h"
-#include "harness/cupti_error.h"
+#include "harness/cupti.h"
 #include "harness/trace.h"
 
 #include <cuda_runtime_api.h>
@@ -174,20 +174,14 @@ class Tracing {
  public:
   Tracing() = default;
   void start() {  // and not in the constructor: what it has begun is also undone where it throws
-    check_cupti("cuptiSubscribe", cuptiSubscribe(&subscriber_, on_call, nullptr));
-    subscribed_ = true;
+    subscriber_.emplace(on_call, nullptr);
     check_cupti("cuptiActivityRegisterCallbacks", cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
-    for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
-      check_cupti("cuptiEnableDomain", cuptiEnableDomain(1, subscriber_, domain));
-    }
-    for (const CUpti_CallbackId id : {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED}) {
-      check_cupti("cuptiEnableCallback", cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id));
-    }
+    subscriber_->enable_resource(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+    subscriber_->enable_resource(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
     for (const CUpti_ActivityKind kind : kinds) check_cupti("cuptiActivityEnable", cuptiActivityEnable(kind));
   }
   ~Tracing() {
     for (const CUpti_ActivityKind kind : kinds) cuptiActivityDisable(kind);
-    if (subscribed_) cuptiUnsubscribe(subscriber_);
   }
   Tracing(const Tracing&) = delete;  // CUPTI has one place
   Tracing& operator=(const Tracing&) = delete;
@@ -206,8 +200,7 @@ class Tracing {
   static constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                     CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_RUNTIME,
                                     CUPTI_ACTIVITY_KIND_DRIVER};
-  CUpti_SubscriberHandle subscriber_{};
-  bool subscribed_ = false;
+  std::optional<CuptiSubscriber> subscriber_;
 };
 
 // Records that cannot be used. All are counted: whether it is one or every one tells whose fault it is.

@@ -2,7 +2,7 @@
 // a GPU: this program's own definitions of the calls that need one stand in front of CUDA's and CUPTI's. They keep a
 // list and refuse what they are told to; which metrics there are and how many passes they need is CUPTI's real answer.
 #include "harness/counters.h"
-#include "harness/cupti_error.h"
+#include "harness/cupti.h"
 #include "harness/unfit.h"
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,7 @@
 // Counters where there are none, and what a refusal of CUPTI's is told as. Real counters: tests/cuda.
 #include "harness/counters.h"
 
-#include "harness/cupti_error.h"
+#include "harness/cupti.h"
 #include "harness/environment.h"
 #include "harness/unfit.h"
 

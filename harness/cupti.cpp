@@ -1,9 +1,8 @@
-#include "harness/cupti_error.h"
+#include "harness/cupti.h"
 
 #include "harness/unfit.h"
 
 #include <cuda_runtime_api.h>
-#include <cupti.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -101,6 +100,24 @@ void check_cupti(const char* call, CUptiResult result) {
   const std::string what = describe_cupti(call, result);
   if (const std::string advice = remedy(result); !advice.empty()) throw Unfit(fmt::format("{} [{}]", advice, what));
   throw std::runtime_error(what);
+}
+
+CuptiSubscriber::CuptiSubscriber(CUpti_CallbackFunc on_call, void* user) {
+  check_cupti("cuptiSubscribe", cuptiSubscribe(&handle_, on_call, user));
+  try {
+    for (const CUpti_CallbackDomain domain : {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API}) {
+      check_cupti("cuptiEnableDomain", cuptiEnableDomain(1, handle_, domain));
+    }
+  } catch (...) {
+    cuptiUnsubscribe(handle_);
+    throw;
+  }
+}
+
+CuptiSubscriber::~CuptiSubscriber() { cuptiUnsubscribe(handle_); }
+
+void CuptiSubscriber::enable_resource(CUpti_CallbackId id) {
+  check_cupti("cuptiEnableCallback", cuptiEnableCallback(1, handle_, CUPTI_CB_DOMAIN_RESOURCE, id));
 }
 
 void check_cuda(const char* call, cudaError_t error) {

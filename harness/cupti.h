@@ -1,7 +1,7 @@
-// What a refused call of CUPTI's or CUDA's means to the person who asked, and what to do about it.
+// CUPTI: its one subscriber, and what a refused call of CUPTI's or CUDA's means to the person who asked.
 #pragma once
 
-#include <cupti_result.h>
+#include <cupti.h>
 #include <driver_types.h>
 
 #include <cstdint>
@@ -20,6 +20,23 @@ void check_cuda(const char* call, cudaError_t error);
 
 // As check_cupti, for a call that comes before anything was asked: whatever it answers, it is the machine that refuses.
 void check_counters_exist(const char* call, CUptiResult result);
+
+// The place of the one subscriber that CUPTI has in a process: given back when the work is over, also by an exception.
+class CuptiSubscriber {
+ public:
+  // on_call gets every call to CUDA's run-time library and driver, on the thread that makes it; `user` is handed on to
+  // it. Throws as check_cupti.
+  CuptiSubscriber(CUpti_CallbackFunc on_call, void* user);
+  ~CuptiSubscriber();
+  CuptiSubscriber(const CuptiSubscriber&) = delete;  // one owner
+  CuptiSubscriber& operator=(const CuptiSubscriber&) = delete;
+
+  // on_call gets this callback of the resource domain, too. Throws as check_cupti.
+  void enable_resource(CUpti_CallbackId id);
+
+ private:
+  CUpti_SubscriberHandle handle_{};
+};
 
 // Which other tool is in a process, as told by its /proc/self/maps, the process that traces it (0: none) and its
 // CUDA_INJECTION64_PATH (may be empty): "Nsight Systems is attached to this process". Names all that it could be where
