@@ -8,20 +8,6 @@
 
 namespace harness {
 
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::regression:
-      return "REGRESSION";
-    case Verdict::improvement:
-      return "IMPROVEMENT";
-    case Verdict::same:
-      return "SAME";
-    case Verdict::inconclusive:
-      break;
-  }
-  return "INCONCLUSIVE";
-}
-
 Verdict judge(const Estimate& ratio, double min_effect) {
   if (!ratio.interval) return Verdict::inconclusive;
   const double most = 1 + min_effect, least = 1 / most;

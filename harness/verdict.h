@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 namespace harness {
 
@@ -14,9 +13,6 @@ inline constexpr double usual_min_effect = 0.02;  // the least ratio minus 1 tha
 // regression, improvement: slower or faster by more than the least effect that matters. same: neither. inconclusive:
 // these runs cannot tell.
 enum class Verdict { regression, improvement, same, inconclusive };
-
-// "REGRESSION", ...
-std::string_view name_of(Verdict verdict);
 
 struct Comparison {
   Estimate ratio;        // head / base: above 1 is more time, or more of whatever was measured

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,31 +12,43 @@
 
 namespace model {
 
+// The fields' types, each with its values' names in JSON.
 enum class Device { cpu, cuda };
+constexpr auto names_of(Device) { return std::to_array<std::string_view>({"cpu", "cuda"}); }
 
 // What the C library does with a freed tensor: `release` hands big blocks back to the kernel, which zeroes and faults
 // them in again at the next step; `keep` leaves them mapped.
 enum class HostMemory { release, keep };
+constexpr auto names_of(HostMemory) { return std::to_array<std::string_view>({"release", "keep"}); }
 
 // at::Context's float32 matmul precision: full float32, TF32 (CUDA), or the CPU's oneDNN path.
 enum class MatmulPrecision { highest, high, medium };
+constexpr auto names_of(MatmulPrecision) { return std::to_array<std::string_view>({"highest", "high", "medium"}); }
 
 enum class Autocast { off, bf16, fp16 };
+constexpr auto names_of(Autocast) { return std::to_array<std::string_view>({"off", "bf16", "fp16"}); }
 
 // `manual` writes the T x T matrix out with plain operations; the others are the implementations of
 // scaled_dot_product_attention, of which exactly one is enabled.
 enum class Attention { manual, math, efficient, flash, cudnn };
+constexpr auto names_of(Attention) {
+  return std::to_array<std::string_view>({"manual", "math", "efficient", "flash", "cudnn"});
+}
 
 // PyTorch's own operations, or the gradient of the logits written over the log-probabilities (cross_entropy.cpp).
 enum class CrossEntropy { aten, in_place };
+constexpr auto names_of(CrossEntropy) { return std::to_array<std::string_view>({"aten", "in_place"}); }
 
 // What the residual stream is kept in from the embedding to the last LayerNorm: float32, or autocast's 16-bit type.
 enum class Residual { float32, autocast };
+constexpr auto names_of(Residual) { return std::to_array<std::string_view>({"float32", "autocast"}); }
 
 enum class Execution { eager, graph };
+constexpr auto names_of(Execution) { return std::to_array<std::string_view>({"eager", "graph"}); }
 
 // AdamW tensor by tensor, as operations on tensor lists, or as one fused operation per parameter group.
 enum class Optimizer { loop, foreach, fused };
+constexpr auto names_of(Optimizer) { return std::to_array<std::string_view>({"loop", "foreach", "fused"}); }
 
 struct Recipe {
   Device device = Device::cpu;
@@ -53,6 +66,22 @@ struct Recipe {
   bool operator==(const Recipe&) const = default;
 };
 
+// The one list of fields: JSON in, JSON out and the difference are made from it.
+template <class RecipeType, class Visitor>
+void visit_fields(RecipeType& recipe, Visitor&& visit) {
+  visit("device", recipe.device);
+  visit("host_memory", recipe.host_memory);
+  visit("matmul_precision", recipe.matmul_precision);
+  visit("autocast", recipe.autocast);
+  visit("attention", recipe.attention);
+  visit("cross_entropy", recipe.cross_entropy);
+  visit("residual", recipe.residual);
+  visit("execution", recipe.execution);
+  visit("vocabulary_rows", recipe.vocabulary_rows);
+  visit("optimizer", recipe.optimizer);
+  visit("deterministic", recipe.deterministic);
+}
+
 // All fields, always. Throws nothing.
 nlohmann::json to_json(const Recipe& recipe);
 
@@ -63,9 +92,9 @@ Recipe recipe_from_json(const nlohmann::json& fields, const std::string& where, 
 // {"field": [before, after]} for the fields that differ.
 nlohmann::json recipe_diff(const Recipe& before, const Recipe& after);
 
-// The value's name as it stands in JSON: "bf16".
-std::string_view name_of(Device value);
-std::string_view name_of(Autocast value);
-std::string_view name_of(Attention value);
+// The value as it stands in JSON: "bf16".
+constexpr std::string_view name_of(Device value) { return names_of(value)[static_cast<size_t>(value)]; }
+constexpr std::string_view name_of(Autocast value) { return names_of(value)[static_cast<size_t>(value)]; }
+constexpr std::string_view name_of(Attention value) { return names_of(value)[static_cast<size_t>(value)]; }
 
 }  // namespace model

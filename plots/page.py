@@ -34,6 +34,24 @@ def commands(text):
                                       for i, part in enumerate(clean(text).split("`")))
 
 
+def lines(text):
+    """Lines of code or figures, whose blanks stay."""
+    import markupsafe
+
+    shown = "\n".join(" ".join(map(clean, line.split(" "))) for line in text.split("\n"))
+    return markupsafe.Markup('<pre tabindex="0">{}</pre>').format(shown)
+
+
+def paragraphs(text):
+    """A text of ours: paragraphs, and blocks of lines that begin with four blanks."""
+    import markupsafe
+
+    blocks = [block for block in text.split("\n\n") if block.strip()]
+    return markupsafe.Markup("\n").join(
+        lines("\n".join(line[4:] for line in block.split("\n"))) if all(line.startswith("    ") for line in block.split("\n"))
+        else markupsafe.Markup("<p>{}</p>").format(commands(block)) for block in blocks)
+
+
 def inline(svg, name, label):
     """Vega's SVG as a part of the page: names of its own, which no other drawing has, and a place in the keyboard's order."""
     import markupsafe
@@ -101,7 +119,7 @@ def render(template, shown):
         return markupsafe.Markup(" <small>{}</small>").format(said)
 
     environment.filters.update(
-        commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
+        commands=commands, lines=lines, paragraphs=paragraphs, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
         energy=words.energy, memory=words.memory, percent=words.percent, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
     environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings,

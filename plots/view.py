@@ -69,6 +69,14 @@ def proofs_of(rung):
     return own if own and all(p["passed"] for p in rung["proofs"]) else rung["proofs"]
 
 
+def technique_of(part):
+    """What there is to tell of a rung's optimization, once in a page: of its first rung."""
+    first = {}
+    for rung in of.own_rungs(part["study"]):
+        first.setdefault(rung["optimization"], rung["index"])
+    return lambda rung: part.get("techniques", {}).get(rung["optimization"]) if first[rung["optimization"]] == rung["index"] else None
+
+
 def part_view(report, part, suffix, name):
     study = part["study"]
     head = of.headline(study)
@@ -79,6 +87,7 @@ def part_view(report, part, suffix, name):
     known = {name for _, parts, _ in splits for name in parts}
     return {
         "trust": trust.cards(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
+        "technique_of": technique_of(part),
         "again": of.ablate_command(study),
         "study": study, "name": name, "suffix": suffix, "about": of.about(study),
         "notes": study.get("notes", []), "words": head.words, "first": head.first, "last": head.last, "speedup": head.speedup,

@@ -1,6 +1,6 @@
 #include "ablations/command_line/command.h"
 
-#include "ablations/plan/optimizations.h"
+#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "harness/json_file.h"
 #include "model/config.h"
@@ -149,7 +149,7 @@ void check_resume(const Command& command, const std::vector<std::string>& allowe
 
 std::vector<std::string> rung_names() {
   std::vector<std::string> names{"start"};
-  for (const Optimization& optimization : registry()) names.push_back(optimization.name);
+  for (const Optimization& optimization : optimizations()) names.push_back(optimization.name);
   return names;
 }
 

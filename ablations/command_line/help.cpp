@@ -1,5 +1,7 @@
 #include "ablations/command_line/help.h"
 
+#include "ablations/report/claims.h"
+#include "ablations/report/techniques_page.h"
 #include "ablations/text/markdown.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -82,20 +84,6 @@ std::vector<std::string> paragraphs(const std::string& text) {
   return list;
 }
 
-// Markdown of our own words, in which `...` is code and nothing else is markup.
-std::string page_text(const std::string& text) {
-  std::string page;
-  bool is_code = false;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find('`', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    page += is_code ? "`" + part + "`" : markdown(part);
-    is_code = !is_code;
-    begin = end + 1;
-  }
-  return page;
-}
-
 std::string section_text(const Section& section, const Look& look) {
   std::string text = "\n" + look.painted(Style::strong, section.title) + "\n";
   for (const auto& [name, words] : section.items) {
@@ -122,24 +110,36 @@ std::string examples_text(const Command& command, const Look& look) {
 void add_help(CommandLine& line) {
   struct Flags {
     std::string command;
-    bool markdown = false;
+    bool markdown = false, techniques = false, claims = false;
   };
   auto flags = std::make_shared<Flags>();
   Command& command =
       line.add({.group = "Help",
                 .name = "help",
                 .summary = "what the program or a command is for",
-                .about = "Prints what `ladder --help` and `ladder COMMAND --help` print, or all of it as one "
-                         "page in Markdown, which docs/cli.md is.",
+                .about = "Prints what `ladder --help` and `ladder COMMAND --help` print. Or prints a page of the "
+                         "documentation in Markdown: docs/cli.md, docs/techniques.md or docs/claims.md.",
                 .examples = {{"ladder help ablate", "All about `ladder ablate`."},
-                             {"ladder help --markdown", "Every command, for a page."}}});
+                             {"ladder help --techniques", "What each optimization is, and how it works."},
+                             {"ladder help --claims", "What others claim of each, and what is measured."}}});
   command.heading("Arguments");
   auto* name = command.add_option("command", flags->command, "one of the commands (default: all, in short)");
   for (const Command* other : line.commands()) command.values[name].push_back(other->words.name);
   command.heading("What to print");
-  command.add_flag("--markdown", flags->markdown, "everything, as a page")->excludes(name);
+  auto* every_command = command.add_flag("--markdown", flags->markdown, "every command, as a page");
+  every_command->excludes(name);
+  auto* techniques = command.add_flag("--techniques", flags->techniques, "every technique, as a page");
+  techniques->excludes(name)->excludes(every_command);
+  command.add_flag("--claims", flags->claims, "what others claim of them beside what is measured, as a page")
+      ->excludes(name)
+      ->excludes(every_command)
+      ->excludes(techniques);
   command.callback([&line, flags] {
     line.chosen = [&line, flags] {
+      if (flags->techniques || flags->claims) {
+        fmt::print("{}", flags->techniques ? techniques_page() : claims_page(recorded_studies()));
+        return 0;
+      }
       const Command* about = &line.app;
       std::vector<std::string> names;
       for (const Command* known : line.commands()) {
@@ -227,24 +227,25 @@ std::string help_markdown(const CommandLine& line) {
       "page is not what it prints.\n";
   const auto describe = [&](const Command& command) {
     const bool whole = &command == &line.app;
-    for (const std::string& paragraph : paragraphs(command.words.about)) text += "\n" + page_text(paragraph) + "\n";
+    for (const std::string& paragraph : paragraphs(command.words.about))
+      text += "\n" + markdown_with_code(paragraph) + "\n";
     text += "\n    " + usage(command) + "\n";
     for (const auto& [title, items] : sections_of(command)) {
       if (!whole && title == command.get_help_ptr()->get_group()) continue;  // the same everywhere
       text += "\n**" + title + "**\n\n";
-      for (const auto& [name, words] : items) text += fmt::format("- `{}`: {}\n", name, page_text(words));
+      for (const auto& [name, words] : items) text += fmt::format("- `{}`: {}\n", name, markdown_with_code(words));
     }
     text += whole ? "\n**Begin with**\n" : "\n**Examples**\n";
     for (const auto& [example, shows] : command.words.examples) {
-      text += fmt::format("\n{}\n\n    {}\n", page_text(shows), example);
+      text += fmt::format("\n{}\n\n    {}\n", markdown_with_code(shows), example);
     }
   };
   describe(line.app);
-  text += "\n" + page_text(exit_statuses) + "\n";
+  text += "\n" + markdown_with_code(exit_statuses) + "\n";
   std::string group;
   for (const Command* command : line.commands()) {
     if (command->words.group != group) text += "\n## " + (group = command->words.group) + "\n";
-    text += fmt::format("\n### ladder {}\n\n*{}*\n", command->words.name, page_text(command->words.summary));
+    text += fmt::format("\n### ladder {}\n\n*{}*\n", command->words.name, markdown_with_code(command->words.summary));
     describe(*command);
   }
   return text;

@@ -16,6 +16,7 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
+#include "harness/host_memory.h"
 #include "harness/locks.h"
 #include "harness/unfit.h"
 
@@ -84,7 +85,7 @@ Begun planned(const AblateFlags& flags) {
 void check_estimate(const Plan& plan, const Estimate& estimate) {
   const harness::Machine& machine = harness::this_machine();
   const double memory = uses_cuda(plan) && machine.gpu ? static_cast<double>(machine.gpu->memory_bytes)
-                                                       : static_cast<double>(available_host_bytes().value_or(0));
+                                                       : static_cast<double>(harness::available_memory().value_or(0));
   const std::string why = hopeless(plan, estimate, memory);
   if (why.empty()) return;
   const Ladder fitting = load_ladder(chosen_ladder(""));
@@ -168,8 +169,7 @@ int ablate(const AblateFlags& flags) {
   const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s), estimate.run_s);
   if (outcome.interrupted) {
     // What was made again since must not pass for an edit.
-    if (fs::exists(out / "study.json"))
-      harness::write_json(out / "study.json", computed_study(plan, out).study, "study");
+    if (fs::exists(out / "study.json")) write_document(out / "study.json", computed_study(plan, out).study);
     return interrupted();
   }
   const bool explains =
@@ -177,7 +177,7 @@ int ablate(const AblateFlags& flags) {
   const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs);
   devices.clear();
   const StudyFiles study = computed_study(plan, out);
-  harness::write_json(out / "study.json", study.study, "study");
+  write_document(out / "study.json", study.study);
   if (!traced) return interrupted();
   const int status = show(plan, study, out, flags.json);
   if (outcome.not_made > 0) {

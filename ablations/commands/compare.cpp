@@ -8,13 +8,10 @@
 
 namespace ablations {
 
-using harness::Json;
-
 int compare(const CompareFlags& flags) {
-  const Json comparison = compare_sides(read_side(flags.base), read_side(flags.head),
-                                        {.min_effect = flags.min_effect, .force = flags.force});
-  harness::check_schema(comparison, "comparison", "the comparison");
-  fmt::print("{}\n", flags.json       ? harness::ascii_text(comparison)
+  const Comparison comparison = compare_sides(read_side(flags.base), read_side(flags.head),
+                                              {.min_effect = flags.min_effect, .force = flags.force});
+  fmt::print("{}\n", flags.json       ? harness::ascii_text(json_of(comparison))
                      : flags.markdown ? comparison_markdown(comparison)
                                       : comparison_table(comparison, standard_output()));
   return 0;

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <sstream>
@@ -57,21 +58,20 @@ void show_notes(const Json& report) {
   for (const Json& note : report.at("notes")) fmt::print(stderr, "note: {}\n", printable(note.get<std::string>()));
 }
 
-int show_study(const Json& study, bool json) {
+int show_study(const Study& study, bool json) {
   if (json) {
-    fmt::print("{}\n", harness::ascii_text(study));
+    fmt::print("{}\n", harness::ascii_text(json_of(study)));
   } else {
     fmt::print("{}\n", study_table(study, standard_output()));
   }
-  for (const Json& rung : study.at("rungs")) {
-    for (const char* bad : {"failed", "unproven", "void"}) {
-      if (rung.at("status") == bad) return 1;
-    }
-  }
-  return 0;
+  const bool any_bad = std::ranges::any_of(study.rungs, [](const StudyRung& rung) {
+    return rung.status == RungStatus::failed || rung.status == RungStatus::unproven ||
+           rung.status == RungStatus::voided;
+  });
+  return any_bad ? 1 : 0;
 }
 
-Drawn show_gate(const Json& verdict, const fs::path& file, const fs::path& out, bool json) {
+Drawn show_gate(const GateResult& result, const fs::path& file, const fs::path& out, bool json) {
   Drawn drawn;
   try {
     drawn = draw("page", file, out);
@@ -82,9 +82,9 @@ Drawn show_gate(const Json& verdict, const fs::path& file, const fs::path& out, 
     if (fs::exists(beside)) drawn.files.insert(0, printable(beside.string()) + "\n");
   }
   if (json) {
-    fmt::print("{}\n", harness::ascii_text(verdict));
+    fmt::print("{}\n", harness::ascii_text(json_of(result)));
   } else {
-    fmt::print("{}\nFiles:\n{}", gate_table(verdict, standard_output()), drawn.files);
+    fmt::print("{}\nFiles:\n{}", gate_table(result, standard_output()), drawn.files);
   }
   std::fflush(stdout);
   return drawn;

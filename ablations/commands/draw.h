@@ -1,6 +1,7 @@
 // What is shown of a document: its table here, its pictures by a script of plots/.
 #pragma once
 
+#include "ablations/documents/gate.h"
 #include "ablations/study/study_files.h"
 #include "harness/json_file.h"
 
@@ -22,10 +23,11 @@ struct Drawn {
 Drawn draw(std::string_view what, const std::filesystem::path& document, const std::filesystem::path& out);
 
 // Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
-int show_study(const harness::Json& study, bool json);
+int show_study(const Study& study, bool json);
 
-// Draws the verdict in `file` into `out`, and prints it as a table with the names of its files, or as JSON.
-Drawn show_gate(const harness::Json& verdict, const std::filesystem::path& file, const std::filesystem::path& out,
+// Draws the verdict, which stands in `file`, into `out`, and prints it as a table with the names of its files, or as
+// JSON.
+Drawn show_gate(const GateResult& result, const std::filesystem::path& file, const std::filesystem::path& out,
                 bool json);
 
 // What is to be said about a report, on standard error.

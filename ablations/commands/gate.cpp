@@ -11,7 +11,6 @@
 #include "ablations/commands/request.h"
 #include "ablations/plan/gate_plan.h"
 #include "ablations/report/gate_table.h"
-#include "ablations/report/report.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
@@ -31,9 +30,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 
 namespace ablations {
 
@@ -94,9 +95,17 @@ int64_t runs_in_baselines(const Plan& plan) {
   for (const Rung& rung : plan.rungs) {
     const Json expected = expected_record(plan, rung);
     const fs::path file = baseline_file(plan.gate->baselines, expected);
-    std::vector<std::string> differing;
-    if (fs::exists(file)) differing = other_circumstances(file, "baseline", expected);
-    const auto steps = fs::exists(file) && differing.empty() ? other_steps(file, expected) : std::vector<std::string>{};
+    if (!fs::exists(file)) {
+      missing = true;
+      if (plan.gate->saves) continue;
+      throw harness::Unfit(fmt::format(
+          "there is no baseline for \"{}\" on this device ({}); ladder gate --baselines {} --save makes one",
+          rung.title, file.string(), plan.gate->baselines));
+    }
+    const auto baseline = read_document<Baseline>(file);
+    const std::vector<std::string> differing = other_circumstances(baseline, expected);
+    if (differing.empty() || plan.gate->force) check_baseline(baseline, file);
+    const auto steps = differing.empty() ? other_steps(baseline, expected) : std::vector<std::string>{};
     // Not to be stored over by --save, either: nobody would have judged by it.
     if (!steps.empty() && !plan.gate->force) {
       throw harness::Unfit(
@@ -110,16 +119,11 @@ int64_t runs_in_baselines(const Plan& plan) {
                       "--save stores a new one in its place, --force compares all the same",
                       rung.title, file.string(), fmt::join(differing, "; "), plan.gate->baselines));
     }
-    if (fs::exists(file) && (differing.empty() || plan.gate->force)) {
-      const auto runs = static_cast<int64_t>(read_baseline(file).records.size());
+    if (differing.empty() || plan.gate->force) {
+      const int64_t runs = std::ssize(baseline.records);
       least = least == 0 ? runs : std::min(least, runs);
-      continue;
-    }
-    missing = true;
-    if (!plan.gate->saves) {
-      throw harness::Unfit(fmt::format(
-          "there is no baseline for \"{}\" on this device ({}); ladder gate --baselines {} --save makes one",
-          rung.title, file.string(), plan.gate->baselines));
+    } else {
+      missing = true;  // --save makes a new one
     }
   }
   return missing ? 0 : least;
@@ -218,18 +222,25 @@ std::string to_go_on(const GateFlags& flags, const fs::path& out) {
   return words + (names_baselines ? " --baselines " + files::printable(flags.baselines) : "");
 }
 
-// The verdict of a gate that has come to its end. It is not judged again: what it has saved would be compared with
+std::optional<GateResult> stored_result(const fs::path& folder) {
+  const fs::path file = folder / "gate.json";
+  return fs::exists(file) ? std::optional(read_document<GateResult>(file)) : std::nullopt;
+}
+
+bool has_no_numbers(const GateResult& result) {
+  return result.verdict == GateOutcome::unfit || result.verdict == GateOutcome::failed;
+}
+
+// What a gate found that has come to its end. It is not judged again: what it has saved would be compared with
 // itself. None where a run is missing.
-std::optional<Json> ended_verdict(const Plan& plan, const fs::path& folder) {
-  if (!fs::exists(folder / "gate.json")) return std::nullopt;
-  Json verdict = read_gate(folder / "gate.json");
-  if (verdict.at("verdict") == "UNFIT" || verdict.at("verdict") == "FAILED") return std::nullopt;
-  const auto pairs = verdict.at("pairs").get<int64_t>();
+std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder) {
+  std::optional<GateResult> result = stored_result(folder);
+  if (!result || has_no_numbers(*result)) return std::nullopt;
   const auto is_missing = [&](const PlannedRun& run) {
-    return run.repeat < pairs && !fs::exists(record_file(folder, run.id));
+    return run.repeat < result->pairs && !fs::exists(record_file(folder, run.id));
   };
   if (std::ranges::any_of(plan.runs, is_missing)) return std::nullopt;
-  return verdict;
+  return result;
 }
 
 // What a verdict saves, from before it is written until all of it is saved: else what was saved would be compared with
@@ -239,18 +250,19 @@ constexpr const char* unsaved_file = "unsaved.json";
 void save(const std::vector<KeptFile>& files) {
   for (const KeptFile& file : files) {
     fs::create_directories(file.path.parent_path());
-    harness::write_json(file.path, file.document, file.kind.c_str());
+    std::visit([&](const auto& document) { write_document(file.path, document); }, file.document);
   }
 }
 
 void write_and_save(const Judgement& judged, const fs::path& folder) {
-  Json unsaved{{"verdict_of", judged.verdict.at("created")}, {"files", Json::array()}};
+  Json unsaved{{"verdict_of", judged.result.created}, {"files", Json::array()}};
   for (const KeptFile& file : judged.files) {
-    unsaved["files"].push_back({{"document", file.document}});
+    const Json document = std::visit([](const auto& kept) { return json_of(kept); }, file.document);
+    unsaved["files"].push_back({{"document", document}});
   }
   if (!judged.files.empty()) files::write_file(folder / unsaved_file, harness::ascii_text(unsaved));
   remove_drawn_gate(folder);
-  harness::write_json(folder / "gate.json", judged.verdict, "gate");
+  write_document(folder / "gate.json", judged.result);
   save(judged.files);
   fs::remove(folder / unsaved_file);
 }
@@ -260,14 +272,19 @@ void save_the_rest(const Plan& plan, const fs::path& folder) try {
   const fs::path file = folder / unsaved_file;
   if (!fs::exists(file)) return;
   const Json unsaved = harness::parse_json(files::read_file(file), file.string());
-  const Json verdict = fs::exists(folder / "gate.json") ? read_gate(folder / "gate.json") : Json::object();
-  if (unsaved.at("verdict_of") == harness::field_or_null(verdict, "created")) {
+  const Json verdict_of = unsaved.at("verdict_of");
+  const std::optional<GateResult> result = stored_result(folder);
+  if (result && verdict_of == result->created) {
+    const fs::path to = folder_of_baselines(plan, folder);
     std::vector<KeptFile> rest;
+    const auto add = [&](const auto& document) { rest.push_back({kept_file(to, document), document}); };
     for (const Json& one : unsaved.at("files")) {
       const Json& document = one.at("document");
-      const std::string kind = document.at("kind") == "noise" ? "noise" : "baseline";
-      harness::check_schema(document, kind, file.string());
-      rest.push_back({kept_file(folder_of_baselines(plan, folder), document), kind, document});
+      if (harness::kind_of(document) == Noise::kind) {
+        add(value_from<Noise>(document, file.string()));
+      } else {
+        add(value_from<Baseline>(document, file.string()));
+      }
     }
     save(rest);
   }
@@ -280,24 +297,22 @@ void save_the_rest(const Plan& plan, const fs::path& folder) try {
 // What --resume must not make forgotten: that runs failed which are made again.
 std::vector<std::string> earlier_failures(const fs::path& folder) {
   std::vector<std::string> lines;
-  if (!fs::exists(folder / "gate.json")) return lines;
-  const Json before = read_gate(folder / "gate.json");
-  for (const Json& warning : before.at("warnings")) {
-    if (warning.get<std::string>().starts_with(went_on_after)) lines.push_back(warning);
-  }
-  const std::string verdict = before.at("verdict");
-  if (verdict != "FAILED" && verdict != "UNFIT") return lines;
-  for (const Json& reason : before.at("reasons")) {
-    lines.push_back(fmt::format("{} {}: {}", went_on_after, verdict, reason.get<std::string>()));
+  const std::optional<GateResult> before = stored_result(folder);
+  if (!before) return lines;
+  std::ranges::copy_if(before->warnings, std::back_inserter(lines),
+                       [](const std::string& warning) { return warning.starts_with(went_on_after); });
+  if (!has_no_numbers(*before)) return lines;
+  for (const std::string& reason : before->reasons) {
+    lines.push_back(fmt::format("{} {}: {}", went_on_after, name_of(before->verdict), reason));
   }
   return lines;
 }
 
 // As JSON, or as a table with its files and page. A page that cannot be drawn changes no exit status.
-int show(const Json& verdict, const fs::path& out, bool json) {
-  (void)show_gate(verdict, out / "gate.json", out, json);
-  tell_github(verdict);
-  return verdict.at("exit_status");
+int show(const GateResult& result, const fs::path& out, bool json) {
+  (void)show_gate(result, out / "gate.json", out, json);
+  tell_github(result);
+  return result.exit_status;
 }
 
 Plan first_pairs(Plan plan, int64_t pairs) {
@@ -317,7 +332,7 @@ int gate(const GateFlags& flags) {
       check_baselines_are_named(plan, out, flags);
       save_the_rest(plan, out);
     }
-    if (const auto verdict = ended_verdict(plan, out)) return show(*verdict, out, flags.json);
+    if (const auto result = ended_result(plan, out)) return show(*result, out, flags.json);
     check_baselines_are_named(plan, out, flags);
     take_programs(plan, out, flags);
     check_reads_elsewhere(out, inputs_of(plan));
@@ -340,7 +355,7 @@ int gate(const GateFlags& flags) {
   const Programs programs{};  // every arm names its own
   const int64_t declared = plan.repeats - plan.gate->top_up;
   Judgement judged;
-  Json& verdict = judged.verdict;
+  GateResult& result = judged.result;
   for (const int64_t pairs : {declared, plan.repeats}) {
     const Plan part = first_pairs(plan, pairs);
     fmt::print(stderr, "{} runs of {} steps into {}\n", part.runs.size(), plan.warmup_steps + plan.timed_steps,
@@ -350,16 +365,16 @@ int gate(const GateFlags& flags) {
       return 130;
     }
     judged = gate_verdict(part, out, pairs, pairs > declared);
-    if (verdict.at("verdict") != "INCONCLUSIVE" || pairs == plan.repeats) break;
+    if (result.verdict != GateOutcome::inconclusive || pairs == plan.repeats) break;
     fmt::print(stderr, "inconclusive after {} pairs: the declared top-up of {} follows\n", pairs, plan.repeats - pairs);
   }
   for (const std::string& line : failures) {
-    const auto is_reason = [&](const Json& reason) { return line.ends_with(": " + reason.get<std::string>()); };
-    if (std::ranges::none_of(verdict["reasons"], is_reason)) verdict["warnings"].push_back(line);
+    const auto is_reason = [&](const std::string& reason) { return line.ends_with(": " + reason); };
+    if (std::ranges::none_of(result.reasons, is_reason)) result.warnings.push_back(line);
   }
   write_and_save(judged, out);
-  files::write_file(out / "summary.md", gate_markdown(verdict));
-  return show(verdict, out, flags.json);
+  files::write_file(out / "summary.md", gate_markdown(result));
+  return show(result, out, flags.json);
 }
 
 }  // namespace ablations

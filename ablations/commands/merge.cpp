@@ -25,7 +25,7 @@ int merge(const MergeFlags& flags) {
   int status = 0;
   for (const auto& [folder, plan, missing] : studies) {
     const StudyFiles study = computed_study(plan, folder);
-    harness::write_json(folder / "study.json", study.study, "study");
+    write_document(folder / "study.json", study.study);
     const Drawn drawn = try_draw_report(study, folder);
     status = std::max(status, show_study(study.study, false));
     fmt::print("{}", drawn.files);

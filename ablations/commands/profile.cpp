@@ -45,7 +45,7 @@ constexpr const char* id_of_diff = "profile-";
 
 void write_files(const fs::path& folder, const std::string& name, const TracedRun& traced) {
   fs::create_directories(folder);
-  harness::write_json(folder / (name + ".trace.json"), traced.document, "trace");
+  write_document(folder / (name + ".trace.json"), traced.document);
   files::write_file(folder / (name + ".timeline.json"), traced.timeline);
 }
 
@@ -88,21 +88,19 @@ int trace(const ProfileFlags& flags) {
     reset_peak_memory(options.recipe);  // of gibibytes that no step needs
   }
   TracedRun traced = trace_run(options, title);
-  std::string distances;
   if (limits) {
     const model::Config config = model::with_positions(model::preset(options.model), options.positions);
-    const Roofline roof =
+    traced.document.roofline =
         roofline(model::step_costs(config, options.recipe, options.B, options.T, options.accumulation), *limits,
-                 measured_by_part(traced.document.at("summary")));
-    traced.document["roofline"] = to_json(roof);
-    distances = "\n" + roofline_table(roof);
+                 measured_by_part(traced.document.summary));
   }
   write_files(folder, name, traced);
   if (flags.json) {
-    fmt::print("{}\n", harness::ascii_text(traced.document));
+    fmt::print("{}\n", harness::ascii_text(json_of(traced.document)));
     return 0;
   }
-  fmt::print("{}{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document), distances,
+  fmt::print("{}{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document),
+             limits ? "\n" + roofline_table(*traced.document.roofline) : "",
              files::printable((folder / (name + ".trace.json")).string()),
              files::printable((folder / (name + ".timeline.json")).string()));
   return 0;
@@ -125,7 +123,7 @@ std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan
 }
 
 // Two rungs of a ladder, each traced by a process of its own, as a study's are.
-std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
+std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) {
   Plan plan = make_plan({.workload = flags.run.workload, .ladder = flags.run.ladder, .repeats = 1, .order_seed = 0});
   const auto [first, second] = rungs_to_compare(flags, plan);
   plan.id = id_of_diff + plan.id;
@@ -154,27 +152,27 @@ std::pair<Json, Json> traced_rungs(const ProfileFlags& flags) {
       throw std::runtime_error(fmt::format("--diff: {} could not be traced; what its process printed: {}", name,
                                            (folder / "logs" / (name + ".trace.log")).string()));
     }
-    return harness::read_json(trace_file(folder, plan.rungs[rung]), "trace");
+    return read_document<TraceDocument>(trace_file(folder, plan.rungs[rung]));
   };
-  Json before = traced(first);
+  TraceDocument before = traced(first);
   return {std::move(before), traced(second)};
 }
 
-std::pair<Json, Json> traces_in_files(const ProfileFlags& flags) {
-  Json before = harness::read_json(flags.diff[0], "trace");
-  return {std::move(before), harness::read_json(flags.diff[1], "trace")};
+std::pair<TraceDocument, TraceDocument> traces_in_files(const ProfileFlags& flags) {
+  TraceDocument before = read_document<TraceDocument>(flags.diff[0]);
+  return {std::move(before), read_document<TraceDocument>(flags.diff[1])};
 }
 
 int diff(const ProfileFlags& flags) {
   const auto [before, after] = flags.compares_files() ? traces_in_files(flags) : traced_rungs(flags);
-  const Json explanation = explain(before, after);
-  fmt::print("{}\n", flags.json ? harness::ascii_text(explanation) : explanation_table(explanation));
+  const Explanation explanation = explain(before, after);
+  fmt::print("{}\n", flags.json ? harness::ascii_text(to_json(explanation)) : explanation_table(explanation));
   return 0;
 }
 
-int list_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
-  const Json list = metrics_json(flags.chip, metrics);
-  fmt::print("{}", flags.json ? harness::ascii_text(list) + "\n" : metrics_table(list));
+int show_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  const MetricsList list = list_metrics(flags.chip, metrics);
+  fmt::print("{}", flags.json ? harness::ascii_text(to_json(list)) + "\n" : metrics_table(list));
   return 0;
 }
 
@@ -192,12 +190,13 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
   check_not_read("--out", flags.out, inputs_of(flags.run));
   const RunOptions options = run_options(flags.run);
   const Occupied devices = occupied_by(flags, options.recipe.device);
-  const Json document =
-      counters_json(options, count_step(options, metrics, flags.max_passes,
-                                        [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
-  harness::check_schema(document, "counters", "the counters");
-  if (!flags.out.empty()) harness::write_json(flags.out, document, "counters", files::Links::followed);
-  fmt::print("{}\n", flags.json ? harness::ascii_text(document) : counters_table(document));
+  const CountersDocument document =
+      counters_document(options, count_step(options, metrics, flags.max_passes,
+                                            [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
+  const Json json = json_of(document);
+  harness::check_schema(json, CountersDocument::kind, "the counters");
+  if (!flags.out.empty()) harness::write_json(flags.out, json, CountersDocument::kind, files::Links::followed);
+  fmt::print("{}\n", flags.json ? harness::ascii_text(json) : counters_table(document));
   return 0;
 }
 
@@ -207,7 +206,7 @@ int profile(const ProfileFlags& flags) {
   if (!flags.run.plan.empty()) harness::die_with_parent();  // the runner's child (trace_rung)
   std::vector<std::string> metrics;
   if (!flags.metrics.empty()) metrics = list_of(flags.metrics, "--metrics " + flags.metrics);
-  if (flags.list_metrics) return list_metrics(flags, metrics);
+  if (flags.list_metrics) return show_metrics(flags, metrics);
   if (flags.counters) return counters(flags, metrics);
   if (!metrics.empty()) throw std::invalid_argument("--metrics: needs --counters or --list-metrics");
   if (!flags.diff.empty()) return diff(flags);

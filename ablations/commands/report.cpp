@@ -49,7 +49,7 @@ StudyFiles read_study(const StudyPlace& place) {
   StudyFiles study = computed_study(plan, place.folder());
   study.source = place.name();
   if (has_edited_records(study.edits, place.folder())) {
-    study.study["warnings"].push_back(
+    study.study.warnings.emplace_back(
         "records are not what they were when the study was made; `ladder verify` says which");
   }
   return study;
@@ -61,7 +61,7 @@ void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out
   const fs::path& folder = place.folder();
   const bool keeps = has_edited_records(study.edits, folder);
   try {
-    if (!place.is_packed() && !keeps) harness::write_json(folder / study_file, study.study, "study");
+    if (!place.is_packed() && !keeps) write_document(folder / study_file, study.study);
   } catch (const std::system_error& error) {
     if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
       throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
@@ -101,7 +101,7 @@ void check_report_goes_to(const fs::path& out, const std::vector<std::string>& w
 int draw_gate(const fs::path& file, const ReportFlags& flags) {
   const fs::path out =
       place_of_drawing(file, flags, "gate", "ladder report STUDY --with GATE.json shows it beside a study");
-  const Json verdict = read_gate(file);
+  const auto result = read_document<GateResult>(file);
   const bool in_its_folder = fs::exists(out) && fs::equivalent(out, fs::absolute(file).parent_path());
   if (!in_its_folder || file.filename() != "gate.json") {
     if (is_of_kind(out / "plan.json", "plan")) {
@@ -110,11 +110,11 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
     }
     check_draws_over_own(out, "gate.json", "gate", files_of_gate());
     fs::create_directories(out);
-    harness::write_json(out / "gate.json", verdict, "gate");
+    write_document(out / "gate.json", result);
   }
   check_has_no_links(out, {"charts"});
-  const Drawn drawn = show_gate(verdict, file, out, false);
-  return drawn.exit_status != 0 ? drawn.exit_status : verdict.at("exit_status").get<int>();
+  const Drawn drawn = show_gate(result, file, out, false);
+  return drawn.exit_status != 0 ? drawn.exit_status : result.exit_status;
 }
 
 int draw_again(const fs::path& file, const ReportFlags& flags) {
@@ -123,7 +123,7 @@ int draw_again(const fs::path& file, const ReportFlags& flags) {
   check_report_goes_to(out, {});
   const Drawn drawn = draw_report(report, out);
   int status = 0;
-  for (const Json& entry : report.at("studies")) status = std::max(status, show_study(entry.at("study"), false));
+  for (const Json& entry : report.at("studies")) status = std::max(status, show_study(study_of(entry), false));
   show_notes(report);
   fmt::print("{}", drawn.files);
   return drawn.exit_status != 0 ? drawn.exit_status : status;
@@ -164,7 +164,7 @@ int report(const ReportFlags& flags) {
   int status = 0;
   for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
   if (const Json& comparison = document.at("comparison"); !comparison.is_null()) {
-    fmt::print("{}\n", comparison_table(comparison, standard_output()));
+    fmt::print("{}\n", comparison_table(value_from<Comparison>(comparison, "the report"), standard_output()));
   }
   show_notes(document);
   fmt::print("{}", drawn.files);

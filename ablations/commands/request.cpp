@@ -6,6 +6,7 @@
 #include "ablations/plan/shard.h"
 #include "ablations/run/child.h"
 #include "ablations/run/reproduce.h"
+#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "harness/environment.h"
 #include "harness/resources.h"

@@ -21,7 +21,7 @@ int verify(const VerifyFlags& flags) {
   Verification seen = verify_study(place.folder());
   ExportVerification exports;
   if (seen.findings.empty()) {
-    exports = verify_exports(place.folder(), harness::read_json(place.folder() / study_file, "study"));
+    exports = verify_exports(place.folder(), read_document<Study>(place.folder() / study_file));
     seen.findings = exports.findings;
   }
   if (flags.json) {

@@ -29,13 +29,15 @@ import torch
 from pytorch_clock import available_memory, measure, peak_memory, summarize
 from pytorch_gpt2 import SIZES, VOCABULARY
 from pytorch_proof import observe, prove
-from pytorch_trainer import DTYPES, BadInput, Trainer, load_tokens
+from pytorch_trainer import BadInput, Trainer, load_tokens
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 MODES = {"pytorch-eager": None, "pytorch-compile": "default", "pytorch-max-autotune": "max-autotune",
          "pytorch-cuda-graphs": "reduce-overhead"}  # of torch.compile
 # The first step compiles; graphs are captured in the second one and replayed from then on (torch/_inductor/cudagraph_trees.py).
 LEAST_WARMUP = {None: 0, "default": 1, "max-autotune": 2, "reduce-overhead": 2}
+# What the program asks for beside it (ablations/plan/peer.h); a field's first value is the plain one.
+CAN_DO = json.loads((pathlib.Path(__file__).parent / "pytorch.json").read_text())["fields"]
 BACKENDS = {"math": SDPBackend.MATH, "efficient": SDPBackend.EFFICIENT_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
             "cudnn": SDPBackend.CUDNN_ATTENTION}
 
@@ -61,7 +63,7 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
             raise BadInput(f'{file}: run "{run_id}": {message}')
 
     def one_of(name: str, value, allowed):
-        require(value in allowed, f"{name} {json.dumps(value)} is not allowed; one of {', '.join(allowed)} is")
+        require(value in allowed, f"{name} {json.dumps(value)} is not allowed; one of {', '.join(map(str, allowed))} is")
 
     try:
         plan = json.loads(file.read_text())
@@ -76,12 +78,10 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         one_of("peer", rung.get("peer", ""), MODES)
         one_of("model", run.model, SIZES)
         on_cuda, run.mode = run.recipe["device"] == "cuda", MODES[rung["peer"]]
-        for field, allowed in {"device": ["cpu", "cuda"], "matmul_precision": ["highest", "high", "medium"],
-                               "autocast": ["off", *DTYPES], "optimizer": ["loop", "foreach", "fused"],
-                               "attention": ["manual", *BACKENDS] if on_cuda else ["manual", "math", "flash"],
-                               "cross_entropy": ["aten", "in_place"], "host_memory": ["release", "keep"],
-                               "residual": ["float32", "autocast"]}.items():
-            one_of(f"recipe field {field}", run.recipe[field], allowed)
+        for field, allowed in CAN_DO.items():
+            if allowed != "any":
+                one_of(f"recipe field {field}", run.recipe.get(field, allowed[0]), allowed)
+        require(on_cuda or run.recipe["attention"] not in ("efficient", "cudnn"), f"attention {run.recipe['attention']} needs device cuda")
         require(run.recipe["residual"] == "float32" or run.recipe["autocast"] != "off", "residual autocast needs autocast bf16 or fp16")
         rows = run.recipe["vocabulary_rows"]
         run.positions = max(SIZES[run.model][3], workload.get("positions", 0))

@@ -1,5 +1,6 @@
 #include "ablations/plan/ladder.h"
 
+#include "ablations/techniques/techniques.h"
 #include "files/nearest.h"
 #include "harness/json_file.h"
 #include "harness/resources.h"
@@ -22,7 +23,7 @@ namespace {
 
 std::vector<std::string> optimization_names() {
   std::vector<std::string> names;
-  for (const Optimization& optimization : registry()) names.push_back(optimization.name);
+  for (const Optimization& optimization : optimizations()) names.push_back(optimization.name);
   return names;
 }
 
@@ -67,6 +68,18 @@ std::vector<std::string> ladder_names() {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> ladders_with(const std::string& optimization) {
+  std::vector<std::string> names{"gpt2", "gpt2-cpu"};
+  for (const std::string& name : ladder_names()) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  std::erase_if(names, [&](const std::string& name) {
+    const std::vector<std::string> rungs = load_ladder(name).rungs;
+    return std::ranges::find(rungs, optimization) == rungs.end();
+  });
   return names;
 }
 

@@ -1,7 +1,7 @@
 // A ladder file and the rungs it makes on a machine: rung 0 is the start, rung k the recipe after the first k edits.
 #pragma once
 
-#include "ablations/plan/optimizations.h"
+#include "ablations/documents/common.h"
 #include "harness/environment.h"
 #include "model/recipe.h"
 
@@ -35,12 +35,8 @@ std::filesystem::path ladder_file(const std::string& name_or_file);
 // Names of the ladders that come with the program.
 std::vector<std::string> ladder_names();
 
-// The size of one step.
-struct Shape {
-  int64_t B = 1, T = 1, accumulation = 1;
-  int64_t positions = 0;  // of the model; 0: as many as it has
-  bool operator==(const Shape&) const = default;
-};
+// Those of them that have the optimization: gpt2 and gpt2-cpu first, between which the program chooses by itself.
+std::vector<std::string> ladders_with(const std::string& optimization);
 
 // One recipe that a study measures. In a cumulative ladder: that of the rung below and one edit more; in other modes
 // also at another size or by another program, as the fields say.

@@ -1,5 +1,7 @@
 #include "ablations/plan/modes.h"
 
+#include "ablations/plan/peer.h"
+#include "ablations/techniques/techniques.h"
 #include "ablations/text/list.h"
 
 #include <fmt/format.h>
@@ -17,7 +19,6 @@ using harness::Machine;
 
 namespace {
 
-constexpr std::array<const char*, 5> modes{"cumulative", "leave-one-out", "one-at-a-time", "factorial", "sweep"};
 constexpr std::array<const char*, 3> sweepable{"batch", "context", "accumulation"};
 constexpr size_t most_factors_unasked = 4;
 constexpr int64_t largest_value = 1 << 16;
@@ -260,6 +261,7 @@ void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string
       peer.name = name_of(rungs[i]) + "-" + peer.peer;
       peer.against = i;
       if (peer.shape && !peer.reference) peer.reference = i;  // a sweep of one rung: it guards its peer
+      if (peer.reason = peer_obstacle(peer.recipe); !peer.reason.empty()) peer.status = Rung::Status::not_applicable;
       rungs.push_back(peer);
     }
   }
@@ -267,11 +269,10 @@ void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string
 
 }  // namespace
 
-std::string name_of(Mode mode) { return modes[static_cast<size_t>(mode)]; }
-
-std::vector<std::string> mode_names() { return {modes.begin(), modes.end()}; }
+std::vector<std::string> mode_names() { return {Names<Mode>::list.begin(), Names<Mode>::list.end()}; }
 
 Mode mode_of(const std::string& name, const std::string& where) {
+  const auto& modes = Names<Mode>::list;
   const auto found = std::ranges::find(modes, name);
   if (found == modes.end()) refuse(fmt::format("{} {} is not allowed; {} are", where, name, fmt::join(modes, ", ")));
   return static_cast<Mode>(found - modes.begin());

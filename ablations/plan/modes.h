@@ -11,10 +11,7 @@
 
 namespace ablations {
 
-enum class Mode { cumulative, leave_one_out, one_at_a_time, factorial, sweep };
-
-// "leave-one-out", as on the command line and in documents.
-std::string name_of(Mode mode);
+// As on the command line and in documents.
 std::vector<std::string> mode_names();
 // Throws std::invalid_argument; `where` begins the message.
 Mode mode_of(const std::string& name, const std::string& where);

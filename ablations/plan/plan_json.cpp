@@ -1,5 +1,7 @@
 #include "ablations/plan/plan_json.h"
 
+#include "ablations/techniques/techniques.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,26 +2,66 @@
 // busy and idle time, memory; as numbers and as one paragraph.
 #pragma once
 
+#include "ablations/documents/enums.h"
+#include "ablations/documents/trace.h"
 #include "harness/json_file.h"
 
+#include <array>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace ablations {
 
-// Two documents of kind "trace" (results/schemas/trace.v1.json). Throws std::invalid_argument where they cannot be
-// compared: other devices, models or sizes.
-//   {before, after: titles, totals: [{what, before, after, unit}], phases: [{phase, before_ms, after_ms, clear}],
-//    names: [{name, change: "went" | "came" | "shrank" | "grew" | "unclear", before_ms, after_ms, before_count,
-//             after_count}],
-//    words}
-// A time is told as changed only where no traced step of the one took as long as any of the other, and the words tell
-// none where a study of the two found no clear change of the step (`step_changed` false): a trace is one process.
-harness::Json explain(const harness::Json& before, const harness::Json& after, bool step_changed = true);
+enum class Change { went, came, shrank, grew, unclear };
+template <>
+struct Names<Change> {
+  static constexpr std::array list{"went", "came", "shrank", "grew", "unclear"};
+};
+
+enum class Unit { ms, percent, bytes, count };
+template <>
+struct Names<Unit> {
+  static constexpr std::array list{"ms", "%", "bytes", ""};
+};
+
+struct Explanation {
+  struct Total {
+    std::string what;
+    double before = 0, after = 0;
+    Unit unit = Unit::count;
+  };
+  struct Phase {
+    std::string phase;
+    double before_ms = 0, after_ms = 0;
+    bool clear = false;  // no step of the one took as long as a step of the other
+  };
+  // All instances of a template that a reader calls by one name (kernel_name.h).
+  struct Name {
+    std::string name;
+    Change change = Change::unclear;
+    double before_ms = 0, after_ms = 0;
+    int64_t before_count = 0, after_count = 0;
+  };
+
+  std::string before, after;  // titles
+  std::vector<Total> totals;
+  std::vector<Phase> phases;
+  std::vector<Name> names;  // what changed most first
+  std::string words;
+};
+
+// Throws std::invalid_argument where the two cannot be compared: other devices, models or sizes. A time is told as
+// changed only where no traced step of the one took as long as any of the other, and the words tell none where a study
+// of the two found no clear change of the step (`step_changed` false): a trace is one process.
+Explanation explain(const TraceDocument& before, const TraceDocument& after, bool step_changed = true);
+
+harness::Json to_json(const Explanation& explanation);
 
 // The same for a terminal, at most 80 columns wide.
-std::string explanation_table(const harness::Json& explanation);
+std::string explanation_table(const Explanation& explanation);
 
 // One trace for a terminal: totals, phases, parts, the names that took longest.
-std::string trace_table(const harness::Json& trace);
+std::string trace_table(const TraceDocument& trace);
 
 }  // namespace ablations

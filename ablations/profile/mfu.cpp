@@ -4,7 +4,6 @@
 
 namespace ablations {
 
-using harness::Json;
 using harness::NumberType;
 
 NumberType multiplied_in(const model::Recipe& recipe) {
@@ -20,32 +19,23 @@ NumberType multiplied_in(const model::Recipe& recipe) {
   return recipe.device == model::Device::cuda && may_round ? NumberType::tf32 : NumberType::fp32;
 }
 
-Json mfu(const model::Recipe& recipe, const std::string& gpu, double flops_per_step, double ms_per_step) {
-  const NumberType type = multiplied_in(recipe);
-  Json result{{"value", nullptr},
-              {"formula", fmt::format("6 N + 6 L C T FLOPs per token, N without padding rows, over the dense {} peak",
-                                      name_of(type))},
-              {"type", name_of(type)},
-              {"peak_flops", nullptr},
-              {"peak_source", nullptr},
-              {"reason", ""}};
-  if (recipe.device == model::Device::cpu) {
-    result["reason"] = "there is no table of peaks for CPUs";
-    return result;
-  }
+Mfu mfu(const model::Recipe& recipe, const std::string& gpu, double flops_per_step, double ms_per_step) {
+  Mfu result{.type = multiplied_in(recipe)};
+  result.formula = fmt::format("6 N + 6 L C T FLOPs per token, N without padding rows, over the dense {} peak",
+                               name_of(result.type));
   const auto peaks = harness::peaks_of(gpu);
-  if (!peaks) {
-    result["reason"] = fmt::format("\"{}\" is not in the table of peaks", gpu);
-    return result;
+  const auto peak = peaks ? peaks->of(result.type) : std::nullopt;
+  if (recipe.device == model::Device::cpu) {
+    result.reason = "there is no table of peaks for CPUs";
+  } else if (!peaks) {
+    result.reason = fmt::format("\"{}\" is not in the table of peaks", gpu);
+  } else if (!peak) {
+    result.reason = fmt::format("the table has no {} peak for \"{}\"", name_of(result.type), gpu);
+  } else {
+    result.value = flops_per_step / (ms_per_step / 1e3) / *peak;
+    result.peak_flops = *peak;
+    result.peak_source = peaks->source;
   }
-  const auto peak = peaks->of(type);
-  if (!peak) {
-    result["reason"] = fmt::format("the table has no {} peak for \"{}\"", name_of(type), gpu);
-    return result;
-  }
-  result["value"] = flops_per_step / (ms_per_step / 1e3) / *peak;
-  result["peak_flops"] = *peak;
-  result["peak_source"] = peaks->source;
   return result;
 }
 

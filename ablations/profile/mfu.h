@@ -3,7 +3,7 @@
 // have different peaks, so a rung that is faster in a faster type may have the smaller MFU.
 #pragma once
 
-#include "harness/json_file.h"
+#include "ablations/documents/mfu.h"
 #include "harness/peaks.h"
 #include "model/recipe.h"
 
@@ -15,8 +15,7 @@ namespace ablations {
 // the recipe does not tell what oneDNN makes of float32 products.
 harness::NumberType multiplied_in(const model::Recipe& recipe);
 
-// As a study's rung holds it (results/schemas/study.v1.json). `gpu`: the device's name, empty where there is none.
-// flops_per_step: Config::flops_per_token times tokens. A value of null has a reason.
-harness::Json mfu(const model::Recipe& recipe, const std::string& gpu, double flops_per_step, double ms_per_step);
+// `gpu`: the device's name, empty where there is none. flops_per_step: Config::flops_per_token times tokens.
+Mfu mfu(const model::Recipe& recipe, const std::string& gpu, double flops_per_step, double ms_per_step);
 
 }  // namespace ablations

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 namespace ablations {
@@ -30,24 +31,24 @@ std::string bytes(double value) {
   return fmt::format("{} TB", number(value));
 }
 
-Json summary(const std::vector<harness::CounterValue>& values) {
-  const auto value = [&](const char* metric, double factor = 1) {
+std::optional<double> finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
+
+CounterSummary summary_of(const std::vector<harness::CounterValue>& values) {
+  const auto value = [&](const char* metric) {
     const auto found = std::ranges::find(values, metric, &harness::CounterValue::metric);
-    return found == values.end() ? std::nan("") : found->value * factor;
+    return found == values.end() ? std::nan("") : found->value;
   };
-  const double ms = value("gpu__time_duration.sum", 1e-6);
+  const double ms = 1e-6 * value("gpu__time_duration.sum");
   const auto either = [&](double first, double second) { return std::isnan(first) ? second : first; };
   const double read = either(value("dram__bytes_read.sum"), value("dram__bytes_op_read.sum"));
   const double written = either(value("dram__bytes_write.sum"), value("dram__bytes_op_write.sum"));
-  const auto number_or_null = harness::finite_or_null;
-  return {{"gpu_time_ms", number_or_null(ms)},
-          {"dram_read_bytes", number_or_null(read)},
-          {"dram_write_bytes", number_or_null(written)},
-          {"dram_bytes_per_s", number_or_null((read + written) / ms * 1e3)},
-          {"l2_bytes", number_or_null(value("lts__t_bytes.sum"))},
-          {"tensor_active_percent",
-           number_or_null(value("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"))},
-          {"sm_active_percent", number_or_null(value("sm__cycles_active.avg.pct_of_peak_sustained_elapsed"))}};
+  return {.gpu_time_ms = finite(ms),
+          .dram_read_bytes = finite(read),
+          .dram_write_bytes = finite(written),
+          .dram_bytes_per_s = finite((read + written) / ms * 1e3),
+          .l2_bytes = finite(value("lts__t_bytes.sum")),
+          .tensor_active_percent = finite(value("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed")),
+          .sm_active_percent = finite(value("sm__cycles_active.avg.pct_of_peak_sustained_elapsed"))};
 }
 
 }  // namespace
@@ -79,94 +80,85 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
   return {counters.chip(), workload.description(), warmup, passes, counters.measure([&] { workload.step(); })};
 }
 
-Json counters_json(const RunOptions& options, const StepCounters& counters) {
-  Json metrics = Json::object();
-  for (const auto& [metric, value, unit] : counters.values) {
-    metrics[metric] = {{"value", harness::finite_or_null(value)}, {"unit", unit}};
-  }
-  const Json environment = harness::environment();
-  return {{"kind", "counters"},
-          {"schema_version", 1},
-          {"id", options.id},
-          {"created", harness::utc_now()},
-          {"recipe", model::to_json(options.recipe)},
-          {"optimizations", options.applied},
-          {"workload", counters.workload},
-          {"device",
-           {{"name", environment.at("gpu").is_null() ? Json() : environment.at("gpu").at("name")},
-            {"chip", counters.chip}}},
-          {"warmup_steps", counters.warmup_steps},
-          {"passes", counters.passes},
-          {"metrics", metrics},
-          {"summary", summary(counters.values)},
-          {"environment", environment}};
+CountersDocument counters_document(const RunOptions& options, const StepCounters& counters) {
+  CountersDocument document{.id = options.id,
+                            .created = harness::utc_now(),
+                            .recipe = model::to_json(options.recipe),
+                            .optimizations = options.applied,
+                            .workload = counters.workload,
+                            .device = {.chip = counters.chip},
+                            .warmup_steps = counters.warmup_steps,
+                            .passes = counters.passes,
+                            .summary = summary_of(counters.values),
+                            .environment = harness::environment()};
+  if (const auto& gpu = harness::this_machine().gpu) document.device.name = gpu->name;
+  for (const auto& [metric, value, unit] : counters.values) document.metrics[metric] = {finite(value), unit};
+  return document;
 }
 
-std::string counters_table(const Json& counters) {
-  const Json& workload = counters.at("workload");
-  const Json& name = counters.at("device").at("name");
-  const int64_t passes = counters.at("passes");
+std::string counters_table(const CountersDocument& counters) {
+  const Json& workload = counters.workload;
+  const int64_t passes = counters.passes;
   std::string text = fmt::format(
-      "One step of {} ({} B={} T={}) on {}, {}{}\n\n", counters.at("id").get<std::string>(),
-      workload.at("model").get<std::string>(), workload.at("batch").get<int64_t>(),
-      workload.at("context").get<int64_t>(), name.is_null() ? "?" : name.get<std::string>(),
-      counters.at("device").at("chip").get<std::string>(),
+      "One step of {} ({} B={} T={}) on {}, {}{}\n\n", counters.id, workload.at("model").get<std::string>(),
+      workload.at("batch").get<int64_t>(), workload.at("context").get<int64_t>(), counters.device.name.value_or("?"),
+      counters.device.chip,
       passes == 1 ? "" : fmt::format("\n{} passes: the values come from {} steps, one after another", passes, passes));
-  const Json& summary = counters.at("summary");
-  const auto line = [&](const char* label, const char* key, const auto& show) {
-    if (!summary.at(key).is_null()) text += fmt::format("{:<20}{:>12}\n", label, show(summary.at(key).get<double>()));
+  const auto line = [&](const char* label, const std::optional<double>& value, const auto& show) {
+    if (value) text += fmt::format("{:<20}{:>12}\n", label, show(*value));
   };
   const auto percent = [](double value) { return fmt::format("{:.1f} %", value); };
-  line("GPU time", "gpu_time_ms", [](double ms) { return number(ms) + " ms"; });
-  line("DRAM read", "dram_read_bytes", bytes);
-  line("DRAM written", "dram_write_bytes", bytes);
-  line("DRAM rate", "dram_bytes_per_s", [](double rate) { return bytes(rate) + "/s"; });
-  line("L2", "l2_bytes", bytes);
-  line("SM active", "sm_active_percent", percent);
-  line("tensor pipe active", "tensor_active_percent", percent);
+  const CounterSummary& summary = counters.summary;
+  line("GPU time", summary.gpu_time_ms, [](double ms) { return number(ms) + " ms"; });
+  line("DRAM read", summary.dram_read_bytes, bytes);
+  line("DRAM written", summary.dram_write_bytes, bytes);
+  line("DRAM rate", summary.dram_bytes_per_s, [](double rate) { return bytes(rate) + "/s"; });
+  line("L2", summary.l2_bytes, bytes);
+  line("SM active", summary.sm_active_percent, percent);
+  line("tensor pipe active", summary.tensor_active_percent, percent);
   text += text.ends_with("\n\n") ? "" : "\n";
-  for (const auto& [metric, measured] : counters.at("metrics").items()) {
-    const Json& value = measured.at("value");
-    text += fmt::format("{:>10} {:<4} {}\n", value.is_null() ? "unknown" : fmt::format("{:.5g}", value.get<double>()),
-                        measured.at("unit").get<std::string>(), metric);
+  for (const auto& [name, metric] : counters.metrics) {
+    text += fmt::format("{:>10} {:<4} {}\n", metric.value ? fmt::format("{:.5g}", *metric.value) : "unknown",
+                        metric.unit, name);
   }
   return text;
 }
 
-Json metrics_json(const std::string& chip_or_none, const std::vector<std::string>& metrics) {
+MetricsList list_metrics(const std::string& chip_or_none, const std::vector<std::string>& metrics) {
   if (chip_or_none.empty() && !harness::this_machine().gpu) {
     throw std::invalid_argument(fmt::format("--list-metrics: without a GPU --chip says whose; CUPTI knows {}",
                                             fmt::join(harness::counter_chips(), ", ")));
   }
-  const std::string chip = chip_or_none.empty() ? harness::current_chip() : chip_or_none;
-  Json list = Json::array();
+  MetricsList list{.chip = chip_or_none.empty() ? harness::current_chip() : chip_or_none};
   if (metrics.empty()) {
-    for (const auto& [name, kind, unit, description] : harness::base_metrics(chip)) {
-      list.push_back({{"name", name}, {"kind", kind}, {"unit", unit}, {"description", description}});
-    }
-    return {{"chip", chip}, {"base_metrics", list}};
+    list.base_metrics = harness::base_metrics(list.chip);
+    return list;
   }
-  const harness::MetricSet set(chip, metrics);
+  const harness::MetricSet set(list.chip, metrics);
   const std::vector<std::string> units = set.units();
-  for (size_t i = 0; i < metrics.size(); ++i) list.push_back({{"name", metrics[i]}, {"unit", units[i]}});
-  return {{"chip", chip}, {"passes", set.passes()}, {"metrics", list}};
+  for (size_t i = 0; i < metrics.size(); ++i) list.metrics.push_back({metrics[i], units[i]});
+  list.passes = set.passes();
+  return list;
 }
 
-std::string metrics_table(const Json& list) {
+Json to_json(const MetricsList& list) {
+  Json rows = Json::array();
+  for (const auto& [name, unit] : list.metrics) rows.push_back({{"name", name}, {"unit", unit}});
+  if (!rows.empty()) return {{"chip", list.chip}, {"passes", list.passes}, {"metrics", rows}};
+  for (const auto& [name, kind, unit, description] : list.base_metrics) {
+    rows.push_back({{"name", name}, {"kind", kind}, {"unit", unit}, {"description", description}});
+  }
+  return {{"chip", list.chip}, {"base_metrics", rows}};
+}
+
+std::string metrics_table(const MetricsList& list) {
   std::string text;
-  if (list.contains("base_metrics")) {
-    for (const Json& metric : list.at("base_metrics")) {
-      text +=
-          fmt::format("{:<10} {} [{}] {}\n", metric.at("kind").get<std::string>(), metric.at("name").get<std::string>(),
-                      metric.at("unit").get<std::string>(), metric.at("description").get<std::string>());
-    }
-    return text;
+  for (const auto& [name, kind, unit, description] : list.base_metrics) {
+    text += fmt::format("{:<10} {} [{}] {}\n", kind, name, unit, description);
   }
-  for (const Json& metric : list.at("metrics")) {
-    text += fmt::format("{} [{}]\n", metric.at("name").get<std::string>(), metric.at("unit").get<std::string>());
-  }
-  return text +
-         fmt::format("{} on {}\n", plural(list.at("passes"), "pass", "passes"), list.at("chip").get<std::string>());
+  if (list.metrics.empty()) return text;
+  for (const auto& [name, unit] : list.metrics) text += fmt::format("{} [{}]\n", name, unit);
+  return text + fmt::format("{} on {}\n", plural(list.passes, "pass", "passes"), list.chip);
 }
 
 }  // namespace ablations

@@ -2,9 +2,11 @@
 // own, after warm-up and without a clock: counting slows a step down, so that none of its times is a measurement.
 #pragma once
 
+#include "ablations/documents/counters.h"
 #include "ablations/run/run.h"
 #include "harness/counters.h"
 #include "harness/json_file.h"
+#include "harness/metrics.h"
 
 #include <cstdint>
 #include <functional>
@@ -30,17 +32,26 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
 // Throws std::invalid_argument where a chip needs more passes for its metrics than are allowed.
 void check_passes(const std::string& chip, int64_t passes, int64_t max_passes);
 
-// A document of kind "counters". Its summary has what is asked most, in fixed units, null where the metrics do not
-// tell: gpu_time_ms of the range; dram_read_bytes, dram_write_bytes, dram_bytes_per_s (both, over that time), l2_bytes;
-// tensor_active_percent and sm_active_percent, shares of the elapsed cycles, averaged over the SMs.
-harness::Json counters_json(const RunOptions& options, const StepCounters& counters);
+CountersDocument counters_document(const RunOptions& options, const StepCounters& counters);
 
-// A document of kind "counters" on a terminal, 80 columns wide where the metrics' names allow it.
-std::string counters_table(const harness::Json& counters);
+// On a terminal, 80 columns wide where the metrics' names allow it.
+std::string counters_table(const CountersDocument& counters);
 
-// `ladder profile --list-metrics`: a chip's base metrics; or, where `metrics` are named, their units and the passes
-// they need. `chip`: empty for the GPU of this machine. Throws std::invalid_argument for what CUPTI does not know.
-harness::Json metrics_json(const std::string& chip, const std::vector<std::string>& metrics);
-std::string metrics_table(const harness::Json& list);
+// `ladder profile --list-metrics`: a chip's base metrics; or, where metrics were named, these and the passes they need.
+struct MetricsList {
+  struct Metric {
+    std::string name, unit;
+  };
+
+  std::string chip;
+  std::vector<harness::BaseMetric> base_metrics;
+  std::vector<Metric> metrics;  // empty: base_metrics are listed
+  int64_t passes = 0;
+};
+
+// `chip`: empty for the GPU of this machine. Throws std::invalid_argument for what CUPTI does not know.
+MetricsList list_metrics(const std::string& chip, const std::vector<std::string>& metrics);
+harness::Json to_json(const MetricsList& list);
+std::string metrics_table(const MetricsList& list);
 
 }  // namespace ablations

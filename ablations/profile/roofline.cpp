@@ -7,11 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 
 namespace ablations {
-
-using harness::Json;
 
 namespace {
 
@@ -26,33 +25,35 @@ std::string unnamed_in(const std::vector<model::Cost>& costs, const std::string&
   return known == costs.end() ? "other" : known->op;
 }
 
-RooflineRow& row_of(std::vector<RooflineRow>& rows, const std::string& phase, const std::string& part) {
+// A row that is being added up: its time at the limit, of the calls that compute or memory binds.
+struct Sum {
+  RooflineRow row;
+  double compute_ms = 0, memory_ms = 0;
+};
+
+Sum& sum_of(std::vector<Sum>& sums, const std::string& phase, const std::optional<std::string>& part) {
   const auto known =
-      std::ranges::find_if(rows, [&](const RooflineRow& row) { return row.phase == phase && row.part == part; });
-  return known != rows.end() ? *known : rows.emplace_back(RooflineRow{.phase = phase, .part = part});
+      std::ranges::find_if(sums, [&](const Sum& sum) { return sum.row.phase == phase && sum.row.part == part; });
+  return known != sums.end() ? *known : sums.emplace_back(Sum{.row = {.phase = phase, .part = part}});
 }
 
-void sort(std::vector<RooflineRow>& rows) {
-  std::ranges::stable_sort(rows, [](const RooflineRow& a, const RooflineRow& b) {
-    if (a.measured_ms.has_value() != b.measured_ms.has_value()) return a.measured_ms.has_value();
-    return a.ms_above() > b.ms_above();
-  });
+std::optional<double> ratio(double value, double of) {
+  return value > 0 && of > 0 ? std::optional(value / of) : std::nullopt;
 }
 
-Json row_json(const RooflineRow& row) {
-  const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
-  Json json{{"phase", row.phase},
-            {"flops", row.flops},
-            {"bytes", row.bytes},
-            {"flops_per_byte", or_null(row.flops_per_byte())},
-            {"flops_per_s", or_null(row.flops_per_s())},
-            {"limit_ms", row.limit_ms()},
-            {"bound_by", row.bound_by()},
-            {"measured_ms", or_null(row.measured_ms)},
-            {"distance", or_null(row.distance())},
-            {"ms_above", row.measured_ms ? Json(row.ms_above()) : Json()}};
-  if (!row.part.empty()) json["part"] = row.part;
-  return json;
+std::vector<RooflineRow> rows_of(const std::vector<Sum>& sums) {
+  std::vector<RooflineRow> rows;
+  for (const auto& [sum, compute_ms, memory_ms] : sums) {
+    RooflineRow& row = rows.emplace_back(sum);
+    row.limit_ms = compute_ms + memory_ms;
+    if (row.limit_ms > 0) row.bound_by = compute_ms >= memory_ms ? Bound::compute : Bound::memory;
+    if (row.measured_ms && row.limit_ms > 0) row.distance = *row.measured_ms / row.limit_ms;
+    if (row.measured_ms) row.ms_above = *row.measured_ms - row.limit_ms;
+    row.flops_per_byte = ratio(row.flops, row.bytes);
+    row.flops_per_s = ratio(1e3 * row.flops, row.measured_ms.value_or(0));
+  }
+  std::ranges::stable_sort(rows, std::greater(), &RooflineRow::ms_above);  // none is less than any
+  return rows;
 }
 
 // "1.22x", at most 10 columns.
@@ -62,23 +63,24 @@ std::string distance_text(const std::optional<double>& distance) {
 }
 
 std::string rows_text(const std::vector<RooflineRow>& rows) {
+  const auto number_or_none = [](const std::optional<double>& value) {
+    return value ? (*value < 0 ? "-" : "") + number(std::abs(*value)) : "-";
+  };
   std::string text;
   for (const RooflineRow& row : rows) {
-    const bool limited = row.limit_ms() > 0;
-    text += fmt::format(row_format, row.phase, row.part.empty() ? "all" : row.part,
-                        row.measured_ms ? number(*row.measured_ms) : "-", limited ? number(row.limit_ms()) : "-",
-                        row.bound_by() == "none" ? "-" : row.bound_by(), distance_text(row.distance()),
-                        row.measured_ms ? (row.ms_above() < 0 ? "-" : "") + number(std::abs(row.ms_above())) : "-");
+    text += fmt::format(row_format, row.phase, row.part.value_or("all"), number_or_none(row.measured_ms),
+                        row.limit_ms > 0 ? number(row.limit_ms) : "-",
+                        row.bound_by == Bound::none ? "-" : name_of(row.bound_by), distance_text(row.distance),
+                        number_or_none(row.ms_above));
   }
   return text;
 }
 
 }  // namespace
 
-MeasuredMs measured_by_part(const Json& summary) {
+MeasuredMs measured_by_part(const TraceSummary& summary) {
   MeasuredMs measured;
-  for (const Json& row : summary.at("by_part"))
-    measured[{row.at("phase"), row.at("part")}] += row.at("ms").get<double>();
+  for (const PartTime& row : summary.by_part) measured[{row.phase, row.part}] += row.ms;
   return measured;
 }
 
@@ -93,64 +95,30 @@ std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates
                 fmt::format("measured: {} {}, {} of {}", product->what, product->size, memory.what, memory.size)};
 }
 
-std::string RooflineRow::bound_by() const {
-  if (limit_ms() <= 0) return "none";
-  return compute_ms >= memory_ms ? "compute" : "memory";
-}
-
-std::optional<double> RooflineRow::distance() const {
-  if (!measured_ms || limit_ms() <= 0) return std::nullopt;
-  return *measured_ms / limit_ms();
-}
-
-std::optional<double> RooflineRow::flops_per_byte() const {
-  if (flops <= 0 || bytes <= 0) return std::nullopt;
-  return flops / bytes;
-}
-
-std::optional<double> RooflineRow::flops_per_s() const {
-  if (flops <= 0 || measured_ms.value_or(0) <= 0) return std::nullopt;
-  return 1e3 * flops / *measured_ms;
-}
-
 Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, const MeasuredMs& measured) {
   if (!(limits.flops_per_s > 0) || !(limits.bytes_per_s > 0)) {
     throw std::invalid_argument(fmt::format("roofline: limits of {} FLOP/s and {} bytes/s are not allowed; above 0 is",
                                             limits.flops_per_s, limits.bytes_per_s));
   }
-  Roofline result{.limits = limits, .phases = {}, .parts = {}};
+  std::vector<Sum> phases, parts;
   for (const model::Cost& cost : costs) {
     const double compute_ms = 1e3 * cost.flops / limits.flops_per_s, memory_ms = 1e3 * cost.bytes / limits.bytes_per_s;
-    for (RooflineRow* row :
-         {&row_of(result.phases, cost.phase, ""), &row_of(result.parts, cost.phase, name_of(cost))}) {
-      row->flops += cost.flops;
-      row->bytes += cost.bytes;
-      (compute_ms >= memory_ms ? row->compute_ms : row->memory_ms) += std::max(compute_ms, memory_ms);
+    for (Sum* sum : {&sum_of(phases, cost.phase, {}), &sum_of(parts, cost.phase, name_of(cost))}) {
+      sum->row.flops += cost.flops;
+      sum->row.bytes += cost.bytes;
+      (compute_ms >= memory_ms ? sum->compute_ms : sum->memory_ms) += std::max(compute_ms, memory_ms);
     }
   }
   for (const auto& [key, ms] : measured) {
     const auto& [phase, part] = key;
-    for (RooflineRow* row : {&row_of(result.phases, phase, ""),
-                             &row_of(result.parts, phase, part.empty() ? unnamed_in(costs, phase) : part)}) {
-      row->measured_ms = row->measured_ms.value_or(0) + ms;
+    for (Sum* sum :
+         {&sum_of(phases, phase, {}), &sum_of(parts, phase, part.empty() ? unnamed_in(costs, phase) : part)}) {
+      sum->row.measured_ms = sum->row.measured_ms.value_or(0) + ms;
     }
   }
-  sort(result.phases);
-  sort(result.parts);
+  Roofline result{.limits = limits, .phases = rows_of(phases), .parts = rows_of(parts)};
+  result.limits.flops_per_byte = limits.flops_per_s / limits.bytes_per_s;
   return result;
-}
-
-Json to_json(const Roofline& roofline) {
-  Json phases = Json::array(), parts = Json::array();
-  for (const RooflineRow& row : roofline.phases) phases.push_back(row_json(row));
-  for (const RooflineRow& row : roofline.parts) parts.push_back(row_json(row));
-  return {{"limits",
-           {{"flops_per_s", roofline.limits.flops_per_s},
-            {"bytes_per_s", roofline.limits.bytes_per_s},
-            {"flops_per_byte", roofline.limits.flops_per_s / roofline.limits.bytes_per_s},
-            {"source", roofline.limits.source}}},
-          {"phases", phases},
-          {"parts", parts}};
 }
 
 std::string roofline_table(const Roofline& roofline) {

@@ -17,20 +17,21 @@
 #include <chrono>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace ablations {
-
-using harness::Json;
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 // What disturbed the steps since `begin`, timed and traced ones alike, in the words of a run's record.
-Json flags_since(Clock::time_point begin, const std::optional<harness::ProcessorTime>& before, int busy_threads) {
+std::vector<std::string> flags_since(Clock::time_point begin, const std::optional<harness::ProcessorTime>& before,
+                                     int busy_threads) {
   const auto now = harness::processor_time();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  Json flags = Json::array();
+  std::vector<std::string> flags;
   if (!before || !now) return flags;
   const std::string flag = harness::flag(
       harness::share_lost(*before, *now, seconds, busy_threads, harness::this_machine().cpu.logical_cores));
@@ -46,7 +47,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
   const Clock::time_point begin = Clock::now();
   const auto processor = harness::processor_time();
   const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps);
-  const Json memory = peak_memory(options.recipe);
+  const PeakMemory memory = peak_memory(options.recipe);
   const std::span<const double> timed = std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps));
 
   workload.follow_autograd();
@@ -63,23 +64,20 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
     trace = harness::trace_operations(workload.labels(), traced_steps, step);
   }
 
-  Json flags = flags_since(begin, processor, busy_threads(options.recipe.device, at::get_num_threads()));
-  const Json summary = summarize(trace, harness::median(timed));
+  auto flags = flags_since(begin, processor, busy_threads(options.recipe.device, at::get_num_threads()));
+  TraceSummary summary = summarize(trace, harness::median(timed));
   if (const std::string slower = slower_when_traced(summary); !slower.empty()) flags.push_back(slower);
-  const Json environment = harness::environment();
-  const std::string device = workload.on_cuda() ? environment.at("gpu").at("name").get<std::string>()
-                                                : environment.at("cpu").at("model").get<std::string>();
-  return {.document = {{"kind", "trace"},
-                       {"schema_version", 1},
-                       {"created", harness::utc_now()},
-                       {"title", title},
-                       {"device", {{"kind", workload.on_cuda() ? "cuda" : "cpu"}, {"name", device}}},
-                       {"recipe", model::to_json(options.recipe)},
-                       {"workload", workload.description()},
-                       {"memory", memory},
-                       {"flags", flags},
-                       {"summary", summary},
-                       {"environment", environment}},
+  const harness::Machine& machine = harness::this_machine();
+  return {.document = {.created = harness::utc_now(),
+                       .title = title,
+                       .device = {options.recipe.device, workload.on_cuda() ? machine.gpu->name : machine.cpu.model},
+                       .recipe = model::to_json(options.recipe),
+                       .workload = workload.description(),
+                       .memory = memory,
+                       .flags = std::move(flags),
+                       .summary = std::move(summary),
+                       .roofline = {},
+                       .environment = harness::environment()},
           .timeline = chrome_trace(trace)};
 }
 

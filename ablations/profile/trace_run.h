@@ -1,16 +1,16 @@
 // One traced run: a recipe, a process of its own, nothing but the trace taken from it.
 #pragma once
 
+#include "ablations/documents/trace.h"
 #include "ablations/run/workload.h"
-#include "harness/json_file.h"
 
 #include <string>
 
 namespace ablations {
 
 struct TracedRun {
-  harness::Json document;  // kind "trace" (results/schemas/trace.v1.json)
-  std::string timeline;    // Trace Event Format, for Perfetto
+  TraceDocument document;
+  std::string timeline;  // Trace Event Format, for Perfetto
 };
 
 // Steps under trace.

@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 namespace ablations {
 
 using harness::Activity;
-using harness::Json;
 using harness::Trace;
 
 namespace {
@@ -141,10 +143,11 @@ int64_t waiting_ns(const Trace& trace, const std::vector<Gap>& gaps) {
 
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
-// Of a list of sums, the step's, with the least and the most that any of the steps took for the same. `named` puts into
-// a row what it is of.
-Json rows(auto list, const Step& step, const std::vector<Step>& steps, const auto& named) {
-  Json result = Json::array();
+// Of a list of sums, the step's, with the least and the most that any of the steps took for the same. `name` says in a
+// row what it is of.
+template <class Row>
+std::vector<Row> rows(auto list, const Step& step, const std::vector<Step>& steps, const auto& name) {
+  std::vector<Row> result;
   for (const auto& [key, sum] : step.*list) {
     int64_t least = sum.ns, most = sum.ns;
     for (const Step& other : steps) {
@@ -153,37 +156,41 @@ Json rows(auto list, const Step& step, const std::vector<Step>& steps, const aut
       least = std::min(least, ns);
       most = std::max(most, ns);
     }
-    Json row{{"ms", ms(sum.ns)}, {"min_ms", ms(least)}, {"max_ms", ms(most)}, {"count", sum.count}};
-    named(row, key, sum);
-    result.push_back(row);
+    Row row;
+    row.ms = ms(sum.ns);
+    row.min_ms = ms(least);
+    row.max_ms = ms(most);
+    row.count = sum.count;
+    name(row, key, sum);
+    result.push_back(std::move(row));
   }
   return result;
 }
 
+template <class Row>
+std::vector<Row> longest_first(std::vector<Row> list) {
+  std::ranges::stable_sort(list, std::greater(), &Row::ms);
+  return list;
+}
+
 // The step's times by phase, part, layer and name, and its copies.
-Json lists_of(const Step& step, const std::vector<Step>& steps) {
-  const auto list = [&](auto member, const auto& named) { return rows(member, step, steps, named); };
-  Json lists{
-      {"by_phase",
-       list(&Step::by_phase, [](Json& row, const std::string& phase, const Sum&) { row["phase"] = phase; })},
-      {"by_part", list(&Step::by_part,
-                       [](Json& row, const Part& part, const Sum&) {
-                         row["phase"] = part.first;
-                         row["part"] = part.second;
-                       })},
-      {"by_layer", list(&Step::by_layer, [](Json& row, int64_t layer, const Sum&) { row["layer"] = layer; })},
-      {"by_name", list(&Step::by_name, [](Json& row, const std::string& name, const Sum&) { row["name"] = name; })},
-      {"transfers", list(&Step::by_copy, [](Json& row, const std::string& kind, const Sum& sum) {
-         row["kind"] = kind;
-         row["bytes"] = sum.bytes;
-       })}};
-  const auto longest_first = [](const Json& a, const Json& b) { return a.at("ms") > b.at("ms"); };
-  for (const char* name : {"by_phase", "by_part", "by_name"}) {
-    std::stable_sort(lists[name].begin(), lists[name].end(), longest_first);
-  }
-  Json& names = lists["by_name"];
-  if (names.size() > most_names) names.erase(names.begin() + most_names, names.end());
-  return lists;
+void add_rows(TraceSummary& summary, const Step& step, const std::vector<Step>& steps) {
+  summary.by_phase = longest_first(rows<PhaseTime>(
+      &Step::by_phase, step, steps, [](PhaseTime& row, const std::string& phase, const Sum&) { row.phase = phase; }));
+  summary.by_part =
+      longest_first(rows<PartTime>(&Step::by_part, step, steps, [](PartTime& row, const Part& part, const Sum&) {
+        std::tie(row.phase, row.part) = part;
+      }));
+  summary.by_layer = rows<LayerTime>(&Step::by_layer, step, steps,
+                                     [](LayerTime& row, int64_t layer, const Sum&) { row.layer = layer; });
+  summary.by_name = longest_first(rows<NameTime>(
+      &Step::by_name, step, steps, [](NameTime& row, const std::string& name, const Sum&) { row.name = name; }));
+  if (summary.by_name.size() > most_names) summary.by_name.resize(most_names);
+  summary.transfers =
+      rows<TransferTime>(&Step::by_copy, step, steps, [](TransferTime& row, const std::string& kind, const Sum& sum) {
+        row.kind = kind;
+        row.bytes = sum.bytes;
+      });
 }
 
 }  // namespace
@@ -199,74 +206,79 @@ std::vector<const Activity*> work_of(const Trace& trace) {
   return work;
 }
 
-Json summarize(const Trace& trace, double wall_ms) {
+TraceSummary summarize(const Trace& trace, double wall_ms) {
   if (trace.steps < 1) throw std::invalid_argument("a trace of no steps");
-  const bool gpu = on_gpu(trace);
   const std::vector<const Activity*> work = work_of(trace);
   const std::vector<Gap> gaps = gaps_of(trace, work);
   const std::vector<Step> steps = steps_of(trace, work, gaps);
   const Step& step = of_median_length(steps);
-  const std::vector<Gap> own_gaps = gaps_in(step, gaps);
-  int64_t idle_ns = 0, largest_gap_ns = 0;
-  for (const Gap& gap : own_gaps) {
-    idle_ns += gap.ns();
-    largest_gap_ns = std::max(largest_gap_ns, gap.ns());
-  }
   const auto [least_busy, most_busy] = std::ranges::minmax_element(steps, {}, &Step::busy_ns);
   const auto count_of = [&](Activity::Kind kind) { return step.kinds.contains(kind) ? step.kinds.at(kind) : 0; };
-  Json summary{{"steps", trace.steps},
-               {"wall_ms", wall_ms},
-               {"traced_wall_ms", ms(step.ns())},
-               {"busy_ms", ms(step.busy_ns)},
-               {"least_busy_ms", ms(least_busy->busy_ns)},
-               {"most_busy_ms", ms(most_busy->busy_ns)},
-               {"gaps", {{"count", own_gaps.size()}, {"ms", ms(idle_ns)}, {"largest_ms", ms(largest_gap_ns)}}},
-               {"launch_bound_percent", gpu ? Json(percent(ms(waiting_ns(trace, own_gaps)), ms(step.ns()))) : Json()},
-               {"operations", count_of(Activity::Kind::operation)},
-               {"kernels", count_of(Activity::Kind::kernel)},
-               {"copies", count_of(Activity::Kind::copy)},
-               {"sets", count_of(Activity::Kind::set)},
-               {"kernel_launches", gpu ? Json(step.launches) : Json()},
-               {"graph_launches", gpu ? Json(step.graph_launches.size()) : Json()},
-               {"unlabelled_ms", ms(step.unlabelled_ns)}};
-  summary.update(lists_of(step, steps));
+  TraceSummary summary{.steps = trace.steps,
+                       .wall_ms = wall_ms,
+                       .traced_wall_ms = ms(step.ns()),
+                       .busy_ms = ms(step.busy_ns),
+                       .least_busy_ms = ms(least_busy->busy_ns),
+                       .most_busy_ms = ms(most_busy->busy_ns),
+                       .operations = count_of(Activity::Kind::operation),
+                       .kernels = count_of(Activity::Kind::kernel),
+                       .copies = count_of(Activity::Kind::copy),
+                       .sets = count_of(Activity::Kind::set),
+                       .unlabelled_ms = ms(step.unlabelled_ns)};
+  const std::vector<Gap> own_gaps = gaps_in(step, gaps);
+  summary.gaps.count = static_cast<int64_t>(own_gaps.size());
+  int64_t idle_ns = 0;
+  for (const Gap& gap : own_gaps) {
+    idle_ns += gap.ns();
+    summary.gaps.largest_ms = std::max(summary.gaps.largest_ms, ms(gap.ns()));
+  }
+  summary.gaps.ms = ms(idle_ns);
+  if (on_gpu(trace)) {
+    summary.launch_bound_percent = percent(ms(waiting_ns(trace, own_gaps)), ms(step.ns()));
+    summary.kernel_launches = step.launches;
+    summary.graph_launches = static_cast<int64_t>(step.graph_launches.size());
+  }
+  add_rows(summary, step, steps);
   const Busy busy = busy_of(summary);
-  summary.update({{"busy_percent", busy.percent}, {"idle_ms", busy.idle_ms}});
+  summary.busy_percent = busy.percent;
+  summary.idle_ms = busy.idle_ms;
   return summary;
 }
 
-Busy busy_of(const Json& summary) {
-  const double busy_ms = summary.at("busy_ms");
-  if (summary.at("kernel_launches").is_null()) {
-    return {.percent = percent(busy_ms, summary.at("traced_wall_ms")), .idle_ms = summary.at("gaps").at("ms")};
+Busy busy_of(const TraceSummary& summary) {
+  const double busy_ms = summary.busy_ms, wall_ms = summary.wall_ms;
+  if (!summary.on_gpu()) {
+    return {.percent = percent(busy_ms, summary.traced_wall_ms), .idle_ms = summary.gaps.ms};
   }
   if (!slower_when_traced(summary).empty()) return {};
-  const double wall_ms = summary.at("wall_ms");
   return {.percent = std::min(100.0, percent(busy_ms, wall_ms)), .idle_ms = std::max(0.0, wall_ms - busy_ms)};
 }
 
-Json divided(const Json& summary, double clean_ms) {
-  const Json idle = busy_of(summary).idle_ms;
-  double traced_ms = idle.is_null() ? 0.0 : idle.get<double>();
-  for (const Json& row : summary.at("by_phase")) traced_ms += row.at("ms").get<double>();
-  const double scale = traced_ms > 0 ? clean_ms / traced_ms : 0.0;
-  Json phases = Json::array();
-  for (const Json& row : summary.at("by_phase")) {
-    phases.push_back({{"phase", row.at("phase")}, {"ms", scale * row.at("ms").get<double>()}});
-  }
-  return {{"ms", clean_ms},
-          {"traced_ms", traced_ms},
-          {"idle_ms", idle.is_null() ? Json() : Json(scale * idle.get<double>())},
-          {"by_phase", phases}};
+DividedStep divided(const TraceSummary& summary, double clean_ms) {
+  const std::optional<double> idle_ms = busy_of(summary).idle_ms;
+  DividedStep step{.ms = clean_ms, .traced_ms = idle_ms.value_or(0)};
+  for (const PhaseTime& phase : summary.by_phase) step.traced_ms += phase.ms;
+  const double scale = step.traced_ms > 0 ? clean_ms / step.traced_ms : 0.0;
+  if (idle_ms) step.idle_ms = scale * *idle_ms;
+  for (const PhaseTime& phase : summary.by_phase) step.by_phase.push_back({phase.phase, scale * phase.ms});
+  return step;
 }
 
-std::string slower_when_traced(const Json& summary) {
-  const double wall_ms = summary.at("wall_ms"), busy_ms = summary.at("busy_ms");
-  if (summary.at("kernel_launches").is_null() || busy_ms <= 1.02 * wall_ms) return "";
+RungProfile profile_of(const TraceSummary& summary, double clean_ms) {
+  const Busy busy = busy_of(summary);
+  return {.busy_percent = busy.percent,
+          .idle_ms = busy.idle_ms,
+          .launch_bound_percent = summary.launch_bound_percent,
+          .by_phase = summary.by_phase,
+          .step = divided(summary, clean_ms)};
+}
+
+std::string slower_when_traced(const TraceSummary& summary) {
+  if (!summary.on_gpu() || summary.busy_ms <= 1.02 * summary.wall_ms) return "";
   return fmt::format(
       "the GPU was slower while traced: {:.4g} ms of work, a step without tracing takes {:.4g} ms; how "
       "busy it was is not known",
-      busy_ms, wall_ms);
+      summary.busy_ms, summary.wall_ms);
 }
 
 }  // namespace ablations

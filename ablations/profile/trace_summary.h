@@ -1,9 +1,10 @@
 // A trace as numbers for one step.
 #pragma once
 
-#include "harness/json_file.h"
+#include "ablations/documents/trace.h"
 #include "harness/trace.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,23 +20,25 @@ std::vector<const harness::Activity*> work_of(const harness::Trace& trace);
 // median length, so that what disturbed another is not in it, and with each time the least and the most of all steps.
 // `wall_ms`: what a step takes without tracing. On a GPU the activities counted are the device's, on a CPU the
 // outermost operations. Throws std::invalid_argument for a trace of no steps.
-harness::Json summarize(const harness::Trace& trace, double wall_ms);
+TraceSummary summarize(const harness::Trace& trace, double wall_ms);
 
 struct Busy {
-  harness::Json percent, idle_ms;  // null: slower_when_traced
+  std::optional<double> percent, idle_ms;  // none: slower_when_traced
 };
 
 // How much of a step something ran, and what that leaves: on a GPU of a step without tracing, whose kernels take no
 // longer when traced; on a CPU of the traced step, because there each operation does. Computed of a summary's other
 // fields: earlier versions wrote a CPU's otherwise.
-Busy busy_of(const harness::Json& summary);
+Busy busy_of(const TraceSummary& summary);
 
-// A step of `clean_ms`, which nothing slowed, divided as the traced one is: {"ms", "traced_ms": all parts of the traced
-// step, "idle_ms", "by_phase": [{"phase", "ms"}]}. What ran at the same time counts twice in both.
-harness::Json divided(const harness::Json& summary, double clean_ms);
+// A step of `clean_ms`, which nothing slowed, divided as the traced one is.
+DividedStep divided(const TraceSummary& summary, double clean_ms);
+
+// For a study's rung whose step takes `clean_ms`.
+RungProfile profile_of(const TraceSummary& summary, double clean_ms);
 
 // Why a GPU's busy share means nothing: its work took 2 % longer than a whole step without tracing, at other clocks,
 // say. Empty where it does mean something.
-std::string slower_when_traced(const harness::Json& summary);
+std::string slower_when_traced(const TraceSummary& summary);
 
 }  // namespace ablations

@@ -9,125 +9,112 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace ablations {
 
-using harness::Json;
-
 namespace {
 
-std::string ratio_with_interval(const Json& json) {
-  std::string center = fmt::format("{:.3f}", json.at("ratio").get<double>());
-  if (json.at("lo").is_null()) return center;
-  return fmt::format("{} [{:.3f}-{:.3f}]", center, json.at("lo").get<double>(), json.at("hi").get<double>());
+std::string ratio_with_interval(const ComparedRatio& ratio) {
+  std::string center = fmt::format("{:.3f}", ratio.ratio);
+  return ratio.lo ? fmt::format("{} [{:.3f}-{:.3f}]", center, *ratio.lo, *ratio.hi) : center;
 }
 
-std::string loss_words(const Json& loss) {
-  if (!loss.at("compared").get<bool>()) return loss.at("message");
-  if (!loss.at("passed").get<bool>()) return "LOSSES DIFFER: " + loss.at("message").get<std::string>();
-  if (loss.at("identical").get<bool>()) return "losses identical to the bit";
-  const bool is_typical = loss.contains("deviation");  // of an older program: the largest of all steps
-  const double apart = loss.at(is_typical ? "deviation" : "max_deviation");
+std::string loss_words(const ComparedLoss& loss) {
+  if (!loss.compared) return loss.message;
+  if (!loss.is_good()) return "LOSSES DIFFER: " + loss.message;
+  if (loss.identical == true) return "losses identical to the bit";
+  const bool is_typical = loss.deviation.has_value();  // of an older program: the largest of all steps
+  const double apart = (is_typical ? loss.deviation : loss.max_deviation).value().value();
   return fmt::format("losses {} {:.2g} nats apart, {:g} allowed", is_typical ? "typically" : "at most", std::abs(apart),
-                     loss.at("tolerance").get<double>());
+                     loss.tolerance.value());
 }
 
-std::string memory_words(const Json& memory) {
-  if (memory.is_null()) return "";
-  const std::string verdict = memory.at("lo").is_null()
-                                  ? ""
-                                  : fmt::format(" ({} by pairs, {:.3f})", memory.at("verdict").get<std::string>(),
-                                                memory.at("ratio").get<double>());
-  return fmt::format("; peak memory {:.2f} to {:.2f} GiB at most{}", gib(memory.at("base_bytes")),
-                     gib(memory.at("head_bytes")), verdict);
+std::string memory_words(const std::optional<ComparedMemory>& memory) {
+  if (!memory) return "";
+  const std::string verdict =
+      memory->lo ? fmt::format(" ({} by pairs, {:.3f})", name_of(memory->verdict), memory->ratio) : "";
+  return fmt::format("; peak memory {:.2f} to {:.2f} GiB at most{}", gib(memory->base_bytes), gib(memory->head_bytes),
+                     verdict);
 }
 
 // What stands below an entry's row.
-std::vector<std::string> notes(const Json& entry) {
-  const auto pairs = entry.at("pairs").get<int64_t>();
-  const Json sessions = entry.at("sessions");
-  std::vector<std::string> lines{
-      fmt::format("{}slower in {} of {} pair{} (sign test p = {:.2g}); {}{}",
-                  sessions.is_null() ? "" : "with the baseline's own runs: ", entry.at("slower_pairs").get<int64_t>(),
-                  pairs, pairs == 1 ? "" : "s", entry.at("sign_test_p").get<double>(), loss_words(entry.at("loss")),
-                  memory_words(entry.at("memory")))};
-  if (!sessions.is_null()) {
+std::vector<std::string> notes(const ComparedRecipe& entry) {
+  std::vector<std::string> lines{fmt::format("{}slower in {} of {} pair{} (sign test p = {:.2g}); {}{}",
+                                             entry.sessions ? "with the baseline's own runs: " : "", entry.slower_pairs,
+                                             entry.pairs, entry.pairs == 1 ? "" : "s", entry.sign_test_p,
+                                             loss_words(entry.loss), memory_words(entry.memory))};
+  if (entry.sessions) {
     lines.push_back(
         fmt::format("base: the mean of {} sessions of one program; the interval holds 1 for 95 % of its "
                     "further sessions",
-                    sessions.get<int64_t>()));
-  } else if (pairs == 1) {
+                    *entry.sessions));
+  } else if (entry.pairs == 1) {
     lines.emplace_back("one pair has no interval, so no verdict; more runs give one");
   }
-  if (const auto runs = std::max(entry.at("base_runs").get<int64_t>(), entry.at("head_runs").get<int64_t>());
-      runs > pairs) {
-    lines.push_back(fmt::format("{} of {} runs have a partner", pairs, runs));
+  if (const int64_t runs = std::max(entry.base_runs, entry.head_runs); runs > entry.pairs) {
+    lines.push_back(fmt::format("{} of {} runs have a partner", entry.pairs, runs));
   }
-  if (!entry.at("recipe_diff").empty()) {
-    lines.push_back("recipes differ: " + entry.at("recipe_diff").dump());
-  }
-  if (const Json& flags = entry.at("flags"); !flags.empty()) {
+  if (!entry.recipe_diff.empty()) lines.push_back("recipes differ: " + entry.recipe_diff.dump());
+  if (const auto& flags = entry.flags; !flags.empty()) {
     lines.push_back(fmt::format("! {} of the runs {} disturbed: {}", flags.size(), flags.size() == 1 ? "was" : "were",
-                                flags.front().get<std::string>()));
+                                flags.front()));
   }
   return lines;
 }
 
-std::string programs_of(const Json& side) {
+std::string programs_of(const ComparedSide& side) {
   std::vector<std::string> names;
-  for (const Json& program : side.at("programs")) {
-    const std::string name = program;  // a commit, and what is to be said of it
+  for (const std::string& name : side.programs) {  // a commit, and what is to be said of it
     const size_t end = std::min(name.find(','), name.size());
     names.push_back(name.substr(0, std::min<size_t>(end, 12)) + name.substr(end));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::vector<std::string> closing(const Json& comparison) {
+std::vector<std::string> closing(const Comparison& comparison) {
   std::vector<std::string> lines;
-  for (const Json& arm : comparison.at("unmatched")) {
-    lines.push_back(
-        fmt::format("only {} has {}", arm.at("side").get<std::string>(), arm.at("label").get<std::string>()));
+  for (const Unmatched& one : comparison.unmatched) {
+    lines.push_back(fmt::format("only {} has {}", name_of(one.side), one.label));
   }
-  for (const char* side : {"base", "head"}) {
-    const Json& left_out = comparison.at(side).at("left_out");
+  for (const auto& [name, side] : {std::pair("base", &comparison.base), std::pair("head", &comparison.head)}) {
+    const auto& left_out = side->left_out;
     if (left_out.empty()) continue;
     lines.push_back(fmt::format("{} run{} of {} left out, not a number: {}", left_out.size(),
-                                left_out.size() == 1 ? "" : "s", side, left_out.front().get<std::string>()));
+                                left_out.size() == 1 ? "" : "s", name, left_out.front()));
   }
-  for (const Json& warning : comparison.at("warnings")) lines.push_back(warning);
-  for (const Json& line : comparison.at("forced")) {
-    lines.push_back("FORCED: measured under different circumstances: " + line.get<std::string>());
+  lines.insert(lines.end(), comparison.warnings.begin(), comparison.warnings.end());
+  for (const std::string& line : comparison.forced) {
+    lines.push_back("FORCED: measured under different circumstances: " + line);
   }
   return lines;
 }
 
-std::string band(const Json& comparison) {
-  const double most = 1 + comparison.at("min_effect").get<double>();
-  return fmt::format("Least effect that matters: {:g} %, so the same is {:.3f} to {:.3f}.",
-                     100 * comparison.at("min_effect").get<double>(), 1 / most, most);
+std::string band(const Comparison& comparison) {
+  const double most = 1 + comparison.min_effect;
+  return fmt::format("Least effect that matters: {:g} %, so the same is {:.3f} to {:.3f}.", 100 * comparison.min_effect,
+                     1 / most, most);
 }
 
 }  // namespace
 
-std::string comparison_table(const Json& as_written, const Look& look) {
-  const Json comparison = with_printable_texts(as_written);
-  std::string text = "\n" + wrapped(fmt::format("base {} ({})", comparison.at("base").at("source").get<std::string>(),
-                                                programs_of(comparison.at("base"))));
-  text += wrapped(fmt::format("head {} ({})", comparison.at("head").at("source").get<std::string>(),
-                              programs_of(comparison.at("head"))));
+std::string comparison_table(const Comparison& as_written, const Look& look) {
+  const Comparison comparison = with_printable_texts(as_written);
+  const ComparedSide &base = comparison.base, &head = comparison.head;
+  std::string text = "\n" + wrapped(fmt::format("base {} ({})", base.source, programs_of(base)));
+  text += wrapped(fmt::format("head {} ({})", head.source, programs_of(head)));
   constexpr const char* row = "{:<26} {:>8} {:>8}  {:>20}  {:>12}\n";
   const std::string rule = look.painted(Style::faint, std::string(columns, '-') + "\n");
   text += "\n" + look.painted(Style::faint, fmt::format(row, "", "base ms", "head ms", "head/base [95 %]", "")) + rule;
-  for (const Json& entry : comparison.at("entries")) {
+  for (const ComparedRecipe& entry : comparison.entries) {
     const std::string ratio = ratio_with_interval(entry);
     const bool fits = ratio.size() <= 20;
-    const std::string verdict = entry.at("verdict");
+    const std::string verdict = name_of(entry.verdict);
     const std::string numbers =
-        fmt::format(row, files::shortened(entry.at("label"), 26), number(entry.at("base_ms").get<double>()),
-                    number(entry.at("head_ms").get<double>()),
-                    fits ? ratio : fmt::format("{:.3f}", entry.at("ratio").get<double>()), verdict);
+        fmt::format(row, files::shortened(entry.label, 26), number(entry.base_ms), number(entry.head_ms),
+                    fits ? ratio : fmt::format("{:.3f}", entry.ratio), verdict);
     text += look.painted(style_of(verdict), numbers, numbers.size() - 1 - verdict.size(), verdict.size());
     if (!fits) text += fmt::format("{:>66}\n", ratio.substr(ratio.find('[')));
     for (const std::string& line : notes(entry)) {
@@ -135,28 +122,26 @@ std::string comparison_table(const Json& as_written, const Look& look) {
     }
   }
   text += rule + wrapped(band(comparison));
-  text += wrapped(comparison.at("method").get<std::string>() + ".");
+  text += wrapped(comparison.method + ".");
   for (const std::string& line : closing(comparison)) text += wrapped(line, "  ");
   return text;
 }
 
-std::string comparison_markdown(const Json& comparison) {
-  std::string text = fmt::format(
-      "base {} ({}), head {} ({})\n\n", markdown(comparison.at("base").at("source").get<std::string>()),
-      markdown(programs_of(comparison.at("base"))), markdown(comparison.at("head").at("source").get<std::string>()),
-      markdown(programs_of(comparison.at("head"))));
+std::string comparison_markdown(const Comparison& comparison) {
+  const ComparedSide &base = comparison.base, &head = comparison.head;
+  std::string text = fmt::format("base {} ({}), head {} ({})\n\n", markdown(base.source), markdown(programs_of(base)),
+                                 markdown(head.source), markdown(programs_of(head)));
   text += "| | base ms | head ms | head/base [95 %] | verdict |\n|---|--:|--:|--:|---|\n";
-  for (const Json& entry : comparison.at("entries")) {
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", markdown(entry.at("label").get<std::string>()),
-                        number(entry.at("base_ms").get<double>()), number(entry.at("head_ms").get<double>()),
-                        ratio_with_interval(entry), entry.at("verdict").get<std::string>());
+  for (const ComparedRecipe& entry : comparison.entries) {
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", markdown(entry.label), number(entry.base_ms),
+                        number(entry.head_ms), ratio_with_interval(entry), name_of(entry.verdict));
   }
   text += "\n";
-  for (const Json& entry : comparison.at("entries")) {
-    text += fmt::format("- {}: {}\n", markdown(entry.at("label").get<std::string>()),
-                        markdown(fmt::format("{}", fmt::join(notes(entry), "; "))));
+  for (const ComparedRecipe& entry : comparison.entries) {
+    text +=
+        fmt::format("- {}: {}\n", markdown(entry.label), markdown(fmt::format("{}", fmt::join(notes(entry), "; "))));
   }
-  text += "\n" + band(comparison) + " " + markdown(comparison.at("method").get<std::string>()) + ".\n";
+  text += "\n" + band(comparison) + " " + markdown(comparison.method) + ".\n";
   for (const std::string& line : closing(comparison)) text += "\n" + markdown(line) + "\n";
   return text;
 }

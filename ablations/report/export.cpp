@@ -1,13 +1,16 @@
 #include "ablations/report/export.h"
 
+#include "ablations/report/report.h"
 #include "files/printable.h"
 #include "harness/stats.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -69,68 +72,80 @@ class Table {
   std::string text_;
 };
 
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
 // A rung's label without the "+ " by which a ladder shows that it adds to others.
-Json label_of(const Json& rung) {
-  const Json label = at(rung, {"label"});
-  if (!label.is_string() || !label.get_ref<const std::string&>().starts_with("+ ")) return label;
-  return label.get_ref<const std::string&>().substr(2);
+std::string label_of(const StudyRung& rung) { return rung.label.starts_with("+ ") ? rung.label.substr(2) : rung.label; }
+
+// Of the rung's step, or where it does not say, of the study's.
+StepSize size_of(const Study& study, const StudyRung& rung) {
+  return rung.workload ? *rung.workload : value_from<StepSize>(study.workload, "workload");
 }
 
-// A size of the rung's step, or of the study's.
-Json size_of(const Json& study, const Json& rung, const char* field) {
-  const Json own = at(rung, {"workload", field});
-  return own.is_null() ? at(study, {"workload", field}) : own;
+void add_bounded(Row& row, const std::string& name, const char* center, const std::optional<double>& value,
+                 const Bounds& bounds) {
+  row.emplace_back(name + "_" + center, or_null(value));
+  row.emplace_back(name + "_lo", or_null(bounds.lo));
+  row.emplace_back(name + "_hi", or_null(bounds.hi));
 }
 
-// A row of nulls tells the columns' names.
-Row rung_row(const Json& source, const Json& study, const Json& rung) {
+void add_ratio(Row& row, const std::string& name, const std::optional<Ratio>& ratio) {
+  add_bounded(row, name, "ratio", ratio ? std::optional(ratio->ratio) : std::nullopt, ratio.value_or(Ratio{}));
+  row.emplace_back(name + "_pairs", ratio ? Json(ratio->pairs) : Json());
+}
+
+// Of a study and a rung that are none it tells the columns' names.
+Row rung_row(const std::string& source, const Study& study, const StudyRung& rung) {
   Row row{{"study", source},
-          {"index", at(rung, {"index"})},
-          {"optimization", at(rung, {"optimization"})},
-          {"title", at(rung, {"title"})},
+          {"index", rung.index},
+          {"optimization", or_null(rung.optimization)},
+          {"title", rung.title},
           {"label", label_of(rung)},
-          {"peer", at(rung, {"peer"})},
-          {"status", at(rung, {"status"})},
-          {"reason", at(rung, {"reason"})},
-          {"runs_ok", at(rung, {"runs_ok"})}};
-  for (const char* field : {"median", "lo", "hi", "q1", "q3", "min", "max"}) {
-    row.emplace_back(fmt::format("ms_per_step_{}", field), at(rung, {"ms_per_step", field}));
-  }
-  for (const char* field : {"median", "lo", "hi"}) {
-    row.emplace_back(fmt::format("tokens_per_s_{}", field), at(rung, {"tokens_per_s", field}));
-  }
-  for (const char* speedup : {"speedup_previous", "speedup_first"}) {
-    for (const char* field : {"ratio", "lo", "hi", "pairs"}) {
-      row.emplace_back(fmt::format("{}_{}", speedup, field), at(rung, {speedup, field}));
-    }
-  }
-  row.emplace_back("peak_memory_bytes", at(rung, {"peak_memory_bytes"}));
+          {"peer", or_null(rung.peer)},
+          {"status", name_of(rung.status)},
+          {"reason", rung.reason},
+          {"runs_ok", rung.runs_ok}};
+  const auto& ms = rung.ms_per_step;
+  const auto of_steps = [&](double RungTimes::*field) { return ms ? Json((*ms).*field) : Json(); };
+  add_bounded(row, "ms_per_step", "median", ms ? std::optional(ms->median) : std::nullopt, ms.value_or(RungTimes{}));
+  row.emplace_back("ms_per_step_q1", of_steps(&RungTimes::q1));
+  row.emplace_back("ms_per_step_q3", of_steps(&RungTimes::q3));
+  row.emplace_back("ms_per_step_min", of_steps(&RungTimes::min));
+  row.emplace_back("ms_per_step_max", of_steps(&RungTimes::max));
+  const auto& tokens = rung.tokens_per_s;
+  add_bounded(row, "tokens_per_s", "median", tokens ? std::optional(tokens->median) : std::nullopt,
+              tokens.value_or(Median{}));
+  add_ratio(row, "speedup_previous", rung.speedup_previous);
+  add_ratio(row, "speedup_first", rung.speedup_first);
+  row.emplace_back("peak_memory_bytes", or_null(rung.peak_memory_bytes));
   for (const char* part : {"reserved_peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes",
                            "weight_copies_bytes", "activations_bytes"}) {
-    row.emplace_back(part, at(rung, {"memory", part}));
+    row.emplace_back(part, harness::field_or_null(rung.memory.value_or(Json()), part));
   }
-  row.emplace_back("mfu", at(rung, {"mfu", "value"}));
-  row.emplace_back("joules_per_token", at(rung, {"joules_per_token"}));
-  const Json guard = at(rung, {"guard", "passed"});
-  row.emplace_back("guard", guard.is_null() ? Json() : Json(guard == true ? "passed" : "failed"));
-  row.emplace_back("guard_deviation", at(rung, {"guard", "deviation"}));
-  row.emplace_back("guard_max_deviation", at(rung, {"guard", "max_deviation"}));
-  row.emplace_back("guard_tolerance", at(rung, {"guard", "tolerance"}));
-  int64_t passed = 0;
-  const Json proofs = at(rung, {"proofs"});
-  for (const Json& proof : proofs) passed += proof.at("passed") == true ? 1 : 0;
-  row.emplace_back("proofs_passed", passed);
-  row.emplace_back("proofs", proofs.size());
-  row.emplace_back("device", at(study, {"device", "name"}));
-  row.emplace_back("model", at(study, {"workload", "model"}));
-  row.emplace_back("B", size_of(study, rung, "batch"));
-  row.emplace_back("T", size_of(study, rung, "context"));
-  row.emplace_back("accumulation", size_of(study, rung, "accumulation"));
-  row.emplace_back("study_id", at(study, {"id"}));
+  row.emplace_back("mfu", rung.mfu && *rung.mfu ? or_null((*rung.mfu)->value) : Json());
+  row.emplace_back("joules_per_token", or_null(rung.joules_per_token));
+  const RungGuard guard = rung.guard.value_or(RungGuard{});
+  row.emplace_back("guard", rung.guard ? Json(guard.passed ? "passed" : "failed") : Json());
+  row.emplace_back("guard_deviation", or_null(guard.deviation.value_or(std::nullopt)));
+  row.emplace_back("guard_max_deviation", or_null(guard.max_deviation));
+  row.emplace_back("guard_tolerance", rung.guard ? Json(guard.tolerance) : Json());
+  row.emplace_back("proofs_passed", std::ranges::count(rung.proofs, true, &Proof::passed));
+  row.emplace_back("proofs", rung.proofs.size());
+  row.emplace_back("device", study.device.name);
+  row.emplace_back("model", harness::field_or_null(study.workload, "model"));
+  const StepSize size = study.workload.is_null() ? StepSize{} : size_of(study, rung);
+  row.emplace_back("B", size.B);
+  row.emplace_back("T", size.T);
+  row.emplace_back("accumulation", size.accumulation);
+  row.emplace_back("study_id", study.id);
   return row;
 }
 
-Row step_row(const Json& source, const Json& run, const Json& rung, size_t step) {
+// Of a run and a rung that are none it tells the columns' names.
+Row step_row(const std::string& source, const Json& run, const StudyRung& rung, size_t step) {
   const Json ms = at(run, {"step_ms"}), losses = at(run, {"loss"}), flags = at(run, {"flags"});
   return {{"study", source},
           {"run", at(run, {"id"})},
@@ -153,29 +168,21 @@ std::vector<double> timed_ms(const Json& run) {
 
 // What a rung is called wherever it is measured: by the optimization that it adds; where it leaves one out, or has
 // several, by its title.
-std::string name_of(const Json& study, const Json& rung) {
-  const Json& rungs = study.at("rungs");
-  if (rung.contains("peer")) {
-    const Json& twin = rungs.at(rung.at("against").get<size_t>());
-    return fmt::format("{}-{}", name_of(study, twin), rung.at("peer").get<std::string>());
-  }
-  const bool has_title = rung.at("optimization").is_null() || study.at("mode") == "leave-one-out";
-  if (!has_title) return rung.at("optimization");
-  return rung.at("recipe") == rungs.at(0).at("recipe") ? "start" : rung.at("title");
+std::string name_in(const Study& study, const StudyRung& rung) {
+  if (rung.peer) return fmt::format("{}-{}", name_in(study, study.rungs[*rung.against]), *rung.peer);
+  if (rung.optimization && study.mode != Mode::leave_one_out) return *rung.optimization;
+  return rung.recipe == study.rungs.front().recipe ? "start" : rung.title;
 }
 
 // One of each: what identifies it among the study's, in the letters of a benchmark's name.
-std::vector<std::string> names_of(const Json& study, const std::string& prefix) {
+std::vector<std::string> names_of(const Study& study, const std::string& prefix) {
   std::vector<std::string> names;
   std::set<std::string> taken;
-  for (const Json& rung : study.at("rungs")) {
-    std::string name = name_of(study, rung);
+  for (const StudyRung& rung : study.rungs) {
+    std::string name = name_in(study, rung);
     for (char& c : name) c = c == ' ' || c == '/' ? '_' : c;
     name = files::printable(name).insert(0, prefix);
-    if (study.contains("swept")) {
-      const std::string swept = study.at("swept");
-      name += fmt::format("/{}:{}", swept, rung.at("workload").at(swept).dump());
-    }
+    if (study.swept) name += fmt::format("/{}:{}", name_of(*study.swept), swept_size(*study.swept, rung));
     if (!taken.insert(name).second) {
       name += fmt::format("/{}", names.size());
       taken.insert(name);
@@ -214,33 +221,30 @@ void add_aggregates(const std::vector<Json>& runs, Json& benchmarks) {
   }
 }
 
-void add_benchmarks(const Json& entry, const std::string& prefix, int64_t& family, Json& benchmarks,
-                    std::string& left_out) {
-  const Json& study = entry.at("study");
-  const std::vector<std::string> names =
-      names_of(study, prefix + study.at("ladder").at("name").get<std::string>() + "/");
+void add_benchmarks(const Study& study, const Json& runs_made, const std::string& prefix, int64_t& family,
+                    Json& benchmarks, std::string& left_out) {
+  const std::vector<std::string> names = names_of(study, prefix + study.ladder.name + "/");
   std::map<size_t, std::vector<const Json*>> runs_of;
-  for (const Json& run : entry.at("runs")) {
+  for (const Json& run : runs_made) {
     if (run.at("status") == "ok" && !timed_ms(run).empty()) runs_of[run.at("rung")].push_back(&run);
   }
   for (size_t i = 0; i < names.size(); ++i) {
-    const Json& rung = study.at("rungs").at(i);
-    const std::string status = rung.at("status");
+    const StudyRung& rung = study.rungs[i];
     Json common{{"name", names[i]},         {"run_name", names[i]},
                 {"family_index", family++}, {"per_family_instance_index", 0},
                 {"run_type", "iteration"},  {"threads", 1},
-                {"time_unit", "ms"},        {"label", files::printable(rung.at("label").get<std::string>())}};
-    if (status != "measured") {
-      left_out += fmt::format("{}{}: {}", left_out.empty() ? "" : "; ", names[i], status);
+                {"time_unit", "ms"},        {"label", files::printable(rung.label)}};
+    if (!rung.is_measured()) {
+      left_out += fmt::format("{}{}: {}", left_out.empty() ? "" : "; ", names[i], name_of(rung.status));
       continue;
     }
     const auto& runs = runs_of[i];
-    const Json tokens = size_of(study, rung, "tokens_per_step");
+    const auto tokens = static_cast<double>(size_of(study, rung).tokens_per_step);
     std::vector<Json> made;
     for (size_t repetition = 0; repetition < runs.size(); ++repetition) {
       const std::vector<double> ms = timed_ms(*runs[repetition]);
       const double median = harness::median(ms);
-      const double rate = 1000 * tokens.get<double>() / median;
+      const double rate = 1000 * tokens / median;
       Json run = common;
       run.update({{"repetitions", runs.size()},
                   {"repetition_index", repetition},
@@ -269,8 +273,8 @@ Json text_or(const Json& value, const char* otherwise) { return value.is_string(
 std::string rungs_csv(const Json& report) {
   Table table(rung_row({}, {}, {}));
   for (const Json& entry : report.at("studies")) {
-    for (const Json& rung : entry.at("study").at("rungs"))
-      table.add(rung_row(entry.at("source"), entry.at("study"), rung));
+    const Study study = study_of(entry);
+    for (const StudyRung& rung : study.rungs) table.add(rung_row(entry.at("source"), study, rung));
   }
   return table.text();
 }
@@ -278,8 +282,9 @@ std::string rungs_csv(const Json& report) {
 std::string steps_csv(const Json& report) {
   Table table(step_row({}, {}, {}, 0));
   for (const Json& entry : report.at("studies")) {
+    const Study study = study_of(entry);
     for (const Json& run : entry.at("runs")) {
-      const Json& rung = entry.at("study").at("rungs").at(run.at("rung").get<size_t>());
+      const StudyRung& rung = study.rungs.at(run.at("rung").get<size_t>());
       for (size_t step = 0; step < run.at("step_ms").size(); ++step) {
         table.add(step_row(entry.at("source"), run, rung, step));
       }
@@ -289,12 +294,14 @@ std::string steps_csv(const Json& report) {
 }
 
 Json benchmark_json(const Json& report) {
-  const Json& studies = report.at("studies");
-  const Json& first = studies.front().at("study");
-  const Json environment = at(first, {"environment"});
+  const Json& entries = report.at("studies");
+  std::vector<Study> studies;
+  for (const Json& entry : entries) studies.push_back(study_of(entry));
+  const Study& first = studies.front();
+  const Json& environment = first.environment;
   const Json load = at(environment, {"load_average"});
   Json context{
-      {"date", date_of(first.at("created"))},
+      {"date", date_of(first.created)},
       {"host_name", ""},
       {"executable", "ladder"},
       {"num_cpus", at(environment, {"cpu", "logical_cores"})},
@@ -309,18 +316,18 @@ Json benchmark_json(const Json& report) {
       {"json_schema_version", 1},
       {"not_measured", "cpu_time: the time of a step by the wall clock stands there. mhz_per_cpu: 0 stands there"},
       {"real_time", "the median of a run's timed steps; a run is one repetition, in a process of its own"},
-      {"device", text_or(at(first, {"device", "name"}), "")},
-      {"study", first.at("id")}};
+      {"device", first.device.name},
+      {"study", first.id}};
   if (const Json governor = at(environment, {"governor"}); governor.is_string()) {
     context["cpu_scaling_enabled"] = governor != "performance";
   }
-  if (studies.size() == 2) context["second_study"] = studies[1].at("study").at("id");
+  if (studies.size() == 2) context["second_study"] = studies[1].id;
   Json benchmarks = Json::array();
   int64_t family = 0;
   std::string left_out;
-  for (const Json& entry : studies) {
-    std::string prefix = studies.size() == 1 ? "" : entry.at("source").get<std::string>() + "/";
-    add_benchmarks(entry, prefix, family, benchmarks, left_out);
+  for (size_t i = 0; i < studies.size(); ++i) {
+    const std::string prefix = studies.size() == 1 ? "" : entries[i].at("source").get<std::string>() + "/";
+    add_benchmarks(studies[i], entries[i].at("runs"), prefix, family, benchmarks, left_out);
   }
   if (!left_out.empty()) context["left_out"] = left_out;
   return {{"context", context}, {"benchmarks", benchmarks}};

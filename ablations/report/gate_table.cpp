@@ -6,6 +6,7 @@
 #include "files/printable.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -15,21 +16,14 @@
 
 namespace ablations {
 
-using harness::Json;
-
 namespace {
 
 // Whether it says of two programs which is faster; a calibration compares one with itself.
-bool compares(const Json& verdict) {
-  return !verdict.at("comparison").is_null() && verdict.at("verdict") != "CALIBRATED";
-}
+bool compares(const GateResult& result) { return result.comparison && result.verdict != GateOutcome::calibrated; }
 
-std::string headline(const Json& verdict) {
-  std::string line = verdict.at("verdict");
-  for (const Json& reason : verdict.at("reasons")) {
-    line += (line.size() == verdict.at("verdict").get<std::string>().size() ? ": " : "; ") + reason.get<std::string>();
-  }
-  return line;
+std::string headline(const GateResult& result) {
+  const std::string reasons = fmt::format("{}", fmt::join(result.reasons, "; "));
+  return name_of(result.verdict) + (reasons.empty() ? "" : ": " + reasons);
 }
 
 // The text of a workflow command: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
@@ -55,19 +49,16 @@ std::string command_text(const std::string& text) {
 
 }  // namespace
 
-std::string noise_table(const Json& as_written) {
-  const Json noise = with_printable_texts(as_written);
+std::string noise_table(const Noise& as_written) {
+  const Noise noise = with_printable_texts(as_written);
   std::string text =
       "\n" + wrapped(fmt::format("What this machine can show: {} against itself, {} pairs of runs that differ by "
                                  "{:.2g} % (standard deviation).",
-                                 noise.at("label").get<std::string>(), noise.at("pairs").get<int64_t>(),
-                                 100 * noise.at("sd").get<double>()));
+                                 noise.label, noise.pairs, 100 * noise.sd));
   text += fmt::format("\n{:>8}  {:>12}  {:>34}\n", "pairs", "noise floor", "with a least effect of 2 % it finds");
   text += std::string(columns, '-') + "\n";
-  for (const Json& entry : noise.at("floors")) {
-    const double floor = entry.at("floor");
-    text += fmt::format("{:>8}  {:>10.2f} %  {:>24.2f} % slower\n", entry.at("pairs").get<int64_t>(), 100 * floor,
-                        100 * (1.02 * (1 + floor) - 1));
+  for (const auto& [pairs, floor] : noise.floors) {
+    text += fmt::format("{:>8}  {:>10.2f} %  {:>24.2f} % slower\n", pairs, 100 * floor, 100 * (1.02 * (1 + floor) - 1));
   }
   text += std::string(columns, '-') + "\n";
   return text +
@@ -76,57 +67,50 @@ std::string noise_table(const Json& as_written) {
              "studies. A least effect well below the floor leaves most comparisons of equal programs inconclusive.");
 }
 
-std::string gate_table(const Json& as_written, const Look& look) {
-  const Json verdict = with_printable_texts(as_written);
+std::string gate_table(const GateResult& as_written, const Look& look) {
+  const GateResult result = with_printable_texts(as_written);
   std::string text;
-  if (compares(verdict)) text += comparison_table(verdict.at("comparison"), look);
-  for (const Json& noise : verdict.at("calibration")) text += noise_table(noise);
-  for (const Json& warning : verdict.at("warnings")) text += warning_line(look, warning);
-  const std::string word = verdict.at("verdict");
-  text += "\n" + look.painted(style_of(word), wrapped(headline(verdict), "  "), 0, word.size());
-  if (const Json& saved = verdict.at("saved"); !saved.empty()) {
-    text += verdict.at("verdict") == "CALIBRATED" ? "noise floor:\n" : "new baseline:\n";
-    for (const Json& file : saved) text += "  " + file.get<std::string>() + "\n";
+  if (compares(result)) text += comparison_table(*result.comparison, look);
+  for (const Noise& noise : result.calibration) text += noise_table(noise);
+  for (const std::string& warning : result.warnings) text += warning_line(look, warning);
+  const std::string word = name_of(result.verdict);
+  text += "\n" + look.painted(style_of(word), wrapped(headline(result), "  "), 0, word.size());
+  if (!result.saved.empty()) {
+    text += result.verdict == GateOutcome::calibrated ? "noise floor:\n" : "new baseline:\n";
+    for (const std::string& file : result.saved) text += "  " + file + "\n";
   }
-  if (const Json& added_to = verdict.at("added_to"); !added_to.empty()) {
+  if (!result.added_to.empty()) {
     text += "one more session of the baseline's program:\n";
-    for (const Json& file : added_to) text += "  " + file.get<std::string>() + "\n";
+    for (const std::string& file : result.added_to) text += "  " + file + "\n";
   }
   return text;
 }
 
-std::string gate_markdown(const Json& verdict) {
-  std::string text = "## ladder gate: " + verdict.at("verdict").get<std::string>() + "\n\n";
-  for (const Json& reason : verdict.at("reasons")) text += "- " + markdown(reason.get<std::string>()) + "\n";
-  for (const Json& warning : verdict.at("warnings")) {
-    text += "- warning: " + markdown(warning.get<std::string>()) + "\n";
-  }
-  if (compares(verdict)) text += "\n" + comparison_markdown(verdict.at("comparison"));
-  for (const Json& noise : verdict.at("calibration")) {
-    text += fmt::format("\n{}: noise floor\n\n| pairs | floor |\n|--:|--:|\n",
-                        markdown(noise.at("label").get<std::string>()));
-    for (const Json& entry : noise.at("floors")) {
-      text +=
-          fmt::format("| {} | {:.2f} % |\n", entry.at("pairs").get<int64_t>(), 100 * entry.at("floor").get<double>());
-    }
+std::string gate_markdown(const GateResult& result) {
+  std::string text = "## ladder gate: " + name_of(result.verdict) + "\n\n";
+  for (const std::string& reason : result.reasons) text += "- " + markdown(reason) + "\n";
+  for (const std::string& warning : result.warnings) text += "- warning: " + markdown(warning) + "\n";
+  if (compares(result)) text += "\n" + comparison_markdown(*result.comparison);
+  for (const Noise& noise : result.calibration) {
+    text += fmt::format("\n{}: noise floor\n\n| pairs | floor |\n|--:|--:|\n", markdown(noise.label));
+    for (const auto& [pairs, floor] : noise.floors) text += fmt::format("| {} | {:.2f} % |\n", pairs, 100 * floor);
   }
   return text;
 }
 
-void tell_github(const Json& verdict) {
+void tell_github(const GateResult& result) {
   const char* in_github = std::getenv("GITHUB_ACTIONS");
   if (in_github == nullptr || std::string_view(in_github) != "true") return;
-  const int status = verdict.at("exit_status");
-  if (status != 0) {
-    fmt::print(stderr, "::{} title=ladder gate::{}\n", status == 1 ? "error" : "warning",
-               command_text(files::printable(headline(verdict))));
+  if (result.exit_status != 0) {
+    fmt::print(stderr, "::{} title=ladder gate::{}\n", result.exit_status == 1 ? "error" : "warning",
+               command_text(files::printable(headline(result))));
   }
-  for (const Json& warning : verdict.at("warnings")) {
-    fmt::print(stderr, "::warning title=ladder gate::{}\n", command_text(files::printable(warning.get<std::string>())));
+  for (const std::string& warning : result.warnings) {
+    fmt::print(stderr, "::warning title=ladder gate::{}\n", command_text(files::printable(warning)));
   }
   if (const char* summary = std::getenv("GITHUB_STEP_SUMMARY"); summary != nullptr && *summary != 0) {
     std::ofstream file(summary, std::ios::app);
-    file << gate_markdown(verdict) << std::flush;
+    file << gate_markdown(result) << std::flush;
     if (!file) throw std::system_error(errno, std::generic_category(), summary);
   }
 }

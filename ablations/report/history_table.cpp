@@ -4,14 +4,16 @@
 #include "files/printable.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 namespace ablations {
 
 using files::shortened;
-using harness::Json;
 
 namespace {
 
@@ -23,75 +25,64 @@ std::string change(double ratio) {
   return std::abs(percent) < 999.5 ? fmt::format("{:+.1f} %", percent) : fmt::format("x {}", number(ratio));
 }
 
-// What stands in a setting; null: nothing.
-std::string with_name(const char* name, const Json& value) {
-  if (value.is_null()) return "";
-  return fmt::format(", {} {}", name, value.is_string() ? value.get<std::string>() : value.dump());
+// "" where it is not known.
+std::string with_name(const char* name, const std::optional<std::string>& value) {
+  return value ? fmt::format(", {} {}", name, *value) : "";
 }
 
-std::string device(const Json& setting) {
-  const Json& name = setting.at("device");
-  std::string text = name.is_string() ? name.get<std::string>() : "unknown device";
-  if (const Json threads = setting.value("threads", Json()); !threads.is_null())
-    text += fmt::format(", {} threads", threads.dump());
-  return text;
+std::string device(const Setting& setting) {
+  const auto threads = setting.threads.value_or(std::nullopt);
+  return setting.device.value_or("unknown device") + (threads ? fmt::format(", {} threads", *threads) : "");
 }
 
-std::string workload(const Json& setting) {
-  std::string text = setting.at("model").get<std::string>();
-  text += fmt::format(" B={} T={}", setting.at("batch").get<int64_t>(), setting.at("context").get<int64_t>());
-  if (setting.at("accumulation") != 1)
-    text += fmt::format(" x {} micro-steps", setting.at("accumulation").get<int64_t>());
-  return text + with_name("torch", setting.at("torch")) + with_name("driver", setting.value("driver", Json()));
+std::string workload(const Setting& setting) {
+  std::string text = fmt::format("{} B={} T={}", setting.model.value_or("unknown model"), setting.batch.value_or(0),
+                                 setting.context.value_or(0));
+  if (const int64_t micro_steps = setting.accumulation.value_or(1); micro_steps != 1)
+    text += fmt::format(" x {} micro-steps", micro_steps);
+  return text + with_name("torch", setting.torch) + with_name("driver", setting.driver.value_or(std::nullopt));
 }
 
 std::string told(const std::string& text) { return wrapped("  " + text, "    "); }
 
 }  // namespace
 
-std::string history_table(const Json& as_written, const Look& look) {
-  const Json history = with_printable_texts(as_written);
+std::string history_table(const History& as_written, const Look& look) {
+  const History history = with_printable_texts(as_written);
   const std::string rule = look.painted(Style::faint, std::string(columns, '-') + "\n");
   std::string text;
   std::string slug;
-  for (const Json& series : history.at("series")) {
-    const Json& points = series.at("points");
-    const Json& setting = series.at("setting");
-    if (series.at("device_slug") != slug) {
-      slug = series.at("device_slug").get<std::string>();
-      text += "\n" + look.painted(Style::strong, wrapped(device(setting))) +
-              (setting.contains("threads") ? "These are CPU figures; they say nothing about a GPU.\n" : "");
+  for (const DescribedSeries& series : history.series) {
+    const std::vector<SeriesPoint>& points = series.points;
+    if (series.device_slug != slug) {
+      slug = series.device_slug;
+      text += "\n" + look.painted(Style::strong, wrapped(device(series.setting))) +
+              (series.setting.is_of_cpu() ? "These are CPU figures; they say nothing about a GPU.\n" : "");
       text += look.painted(Style::faint,
                            fmt::format(row, "ms per step", "studies", "first", "latest", "vs first", "vs best")) +
               rule;
     }
-    text +=
-        fmt::format(row, shortened(series.at("label").get<std::string>(), 34), points.size(),
-                    number(points.front().at("median").get<double>()), number(points.back().at("median").get<double>()),
-                    points.size() == 1 ? "-" : change(series.at("against_first").get<double>()),
-                    points.size() == 1 ? "-" : change(series.at("against_best").get<double>()));
-    text += told(series.at("recipe_hash").get<std::string>() + ", " + workload(setting));
-    std::string because;
-    for (const Json& line : series.at("new_because"))
-      because += (because.empty() ? "" : "; ") + line.get<std::string>();
-    if (!because.empty()) text += told("another series than the one above: " + because);
-    if (series.at("left_out") != 0)
-      text += told(fmt::format("the {} oldest studies are left out", series.at("left_out").get<int64_t>()));
-    const std::string verdict = series.at("verdict");
-    const std::string word = verdict == "slower" ? "SLOWER" : verdict == "faster" ? "faster" : "";
-    const std::string finding = told((word.empty() ? "" : word + ": ") + series.at("finding").get<std::string>());
+    const bool one = points.size() == 1;
+    text += fmt::format(row, shortened(series.label, 34), points.size(), number(points.front().median),
+                        number(points.back().median), one ? "-" : change(series.against_first),
+                        one ? "-" : change(series.against_best));
+    text += told(series.recipe_hash + ", " + workload(series.setting));
+    if (!series.new_because.empty()) {
+      text += told(fmt::format("another series than the one above: {}", fmt::join(series.new_because, "; ")));
+    }
+    if (series.left_out != 0) text += told(fmt::format("the {} oldest studies are left out", series.left_out));
+    const std::string word = series.verdict == Trend::slower   ? "SLOWER"
+                             : series.verdict == Trend::faster ? "faster"
+                                                               : "";
+    const std::string finding = told((word.empty() ? "" : word + ": ") + series.finding);
     text += look.painted(style_of(word), finding, 2, word.size());
   }
   text += rule;
   text +=
-      wrapped(fmt::format("{} {}. {}.", history.at("studies").get<int64_t>(),
-                          history.at("studies") == 1 ? "study" : "studies", history.at("finding").get<std::string>()));
-  text += wrapped(history.at("method").get<std::string>());
-  for (const Json& note : history.at("notes")) text += told("note: " + note.get<std::string>());
-  for (const Json& skipped : history.at("skipped")) {
-    text += told(
-        fmt::format("skipped: {}: {}", skipped.at("file").get<std::string>(), skipped.at("reason").get<std::string>()));
-  }
+      wrapped(fmt::format("{} {}. {}.", history.studies, history.studies == 1 ? "study" : "studies", history.finding));
+  text += wrapped(history.method);
+  for (const std::string& note : history.notes) text += told("note: " + note);
+  for (const auto& [file, reason] : history.skipped) text += told(fmt::format("skipped: {}: {}", file, reason));
   return text;
 }
 

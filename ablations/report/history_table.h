@@ -1,13 +1,13 @@
-// The history of studies (ablations/study/history.h) on a terminal, at most 80 columns wide.
+// The history of studies on a terminal, at most 80 columns wide.
 #pragma once
 
+#include "ablations/documents/history.h"
 #include "ablations/text/style.h"
-#include "harness/json_file.h"
 
 #include <string>
 
 namespace ablations {
 
-std::string history_table(const harness::Json& history, const Look& look = {});
+std::string history_table(const History& history, const Look& look = {});
 
 }  // namespace ablations

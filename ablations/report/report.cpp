@@ -1,9 +1,12 @@
 #include "ablations/report/report.h"
 
+#include "ablations/documents/gate.h"
+#include "ablations/report/techniques_page.h"
 #include "ablations/run/setting.h"
 #include "ablations/study/compare.h"
 #include "ablations/study/guard.h"
 #include "ablations/study/measured.h"
+#include "ablations/techniques/techniques.h"
 #include "files/printable.h"
 #include "harness/resources.h"
 
@@ -13,6 +16,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -25,11 +29,11 @@ using harness::Json;
 namespace {
 
 std::vector<RunsByRepeat> runs_by_rung(const StudyFiles& files) {
-  std::vector<RunsByRepeat> runs(files.study.at("rungs").size());
+  std::vector<RunsByRepeat> runs(files.study.rungs.size());
   for (size_t i = 0; i < files.records.size(); ++i) {
     if (files.records[i].is_null()) continue;
-    const Json& run = files.study.at("runs").at(i);
-    runs[run.at("rung").get<size_t>()][run.at("repeat").get<int64_t>()] = run_data(files.records[i]);
+    const StudyRun& run = files.study.runs[i];
+    runs[run.rung][run.repeat] = run_data(files.records[i]);
   }
   return runs;
 }
@@ -54,13 +58,12 @@ Json losses_of(const StudyFiles& files) {
   const auto runs = runs_by_rung(files);
   Json list = Json::array();
   for (size_t i = 0; i < runs.size(); ++i) {
-    const Json& stated = files.study.at("rungs").at(i).at("guard");
-    if (stated.is_null() || runs[i].empty()) continue;
-    const size_t guarded_by = stated.at("guarded_by");
-    const RunsByRepeat& reference = runs.at(guarded_by);
-    const Guard verdict = worst_of(runs[i], reference, stated.at("tolerance"), stated.at("known_offset"));
+    const auto& stated = files.study.rungs[i].guard;
+    if (!stated || runs[i].empty()) continue;
+    const RunsByRepeat& reference = runs[stated->guarded_by];
+    const Guard verdict = worst_of(runs[i], reference, stated->tolerance, stated->known_offset);
     list.push_back(
-        losses_json(i, guarded_by, verdict, runs[i].at(verdict.repeat), partner_of(verdict.repeat, reference)));
+        losses_json(i, stated->guarded_by, verdict, runs[i].at(verdict.repeat), partner_of(verdict.repeat, reference)));
   }
   return list;
 }
@@ -70,13 +73,13 @@ Json runs_of(const StudyFiles& files) {
   for (size_t i = 0; i < files.records.size(); ++i) {
     const Json& record = files.records[i];
     if (record.is_null()) continue;
-    const Json& run = files.study.at("runs").at(i);
+    const StudyRun& run = files.study.runs[i];
     const Json& timing = record.at("timing");
-    list.push_back({{"id", run.at("id")},
-                    {"rung", run.at("rung")},
-                    {"repeat", run.at("repeat")},
-                    {"position", run.at("position")},
-                    {"status", record.at("status")},
+    list.push_back({{"id", run.id},
+                    {"rung", run.rung},
+                    {"repeat", run.repeat},
+                    {"position", run.position},
+                    {"status", name_of(run.status)},
                     {"started", record.at("started")},
                     {"warmup_steps", timing.at("warmup_steps")},
                     {"step_ms", timing.at("step_ms")},
@@ -92,35 +95,44 @@ Json runs_of(const StudyFiles& files) {
   return list;
 }
 
+// What there is to tell of each of its optimizations, by name.
+Json techniques_of(const Study& study) {
+  Json list = Json::object();
+  for (const StudyRung& rung : study.rungs) {
+    const Optimization* known = rung.optimization ? find_optimization(*rung.optimization) : nullptr;
+    if (known != nullptr) list[known->name] = technique_json(*known, study);
+  }
+  return list;
+}
+
 Side side_of(const StudyFiles& files) {
-  Side side{.source = files.source, .arms = {}, .left_out = {}};
-  const Json& rungs = files.study.at("rungs");
+  Side side{.source = files.source, .samples = {}, .left_out = {}};
   std::vector<size_t> order;
   for (size_t i = 0; i < files.records.size(); ++i) {
     if (!files.records[i].is_null()) order.push_back(i);
   }
-  const auto rung_of = [&](size_t i) { return files.study.at("runs").at(i).at("rung").get<size_t>(); };
+  const auto rung_of = [&](size_t i) { return files.study.runs[i].rung; };
   std::ranges::stable_sort(order, {}, rung_of);
   for (const size_t i : order) {
-    const Json& rung = rungs.at(rung_of(i));
-    if (rung.contains("peer")) continue;
-    add_record(side, rung.at("label"), files.records[i], rung);
+    const StudyRung& rung = files.study.rungs[rung_of(i)];
+    if (!rung.peer) add_record(side, rung.label, files.records[i], &rung);
   }
   return side;
 }
 
-Json comparison_of(const StudyFiles& base, const StudyFiles& head, std::vector<std::string>& notes) {
+std::optional<Comparison> comparison_of(const StudyFiles& base, const StudyFiles& head,
+                                        std::vector<std::string>& notes) {
   const Side sides[] = {side_of(base), side_of(head)};
   for (const Side& side : sides) {
-    if (!side.arms.empty()) continue;
+    if (!side.samples.empty()) continue;
     notes.push_back(fmt::format("the two are not compared: {} has no record of a run that is a number", side.source));
-    return {};
+    return std::nullopt;
   }
   try {
     return compare_sides(sides[0], sides[1], {.force = true});
   } catch (const std::invalid_argument& error) {
     notes.push_back(fmt::format("the two are not compared: {}", error.what()));
-    return {};
+    return std::nullopt;
   }
 }
 
@@ -173,30 +185,26 @@ Json micro_from(const Json& document, const fs::path& file, std::vector<std::str
   return micro;
 }
 
-void check_parts(const Json& gate, const std::string& where) {
-  if (const Json& comparison = gate.at("comparison"); !comparison.is_null()) {
-    harness::check_schema(comparison, "comparison", where + ": field [comparison]");
-  }
-  for (const Json& noise : gate.at("calibration")) {
-    harness::check_schema(noise, "noise", where + ": field [calibration]");
-  }
-}
-
-void add_file(const fs::path& file, Json& report, std::vector<std::string>& notes) {
+void add_file(const fs::path& file, Json& report, std::vector<TraceDocument>& traces, std::vector<std::string>& notes) {
   static const std::map<std::string, const char*> places{
-      {"gate", "gates"}, {"history", "histories"}, {"noise", "noise"}, {"trace", "traces"}};
+      {"gate", "gates"}, {"history", "histories"}, {"noise", "noise"}};
   const Json document = harness::read_any_json(file);
   const Json kind = harness::kind_of(document);
-  if (kind.is_string() && places.contains(kind)) {
-    harness::check_schema(document, kind.get<std::string>(), file.string());
-    if (kind == "gate") check_parts(document, file.string());
-    report[places.at(kind)].push_back(document);
-    if (kind == "trace" && !document.contains("roofline")) {
+  if (kind == TraceDocument::kind) {
+    traces.push_back(value_from<TraceDocument>(document, file.string()));
+    if (!traces.back().roofline) {
       notes.push_back(
           fmt::format("nothing is shown of {}: its trace has no roofline; ladder profile --trace --roofline "
                       "makes one that has",
                       file.filename().string()));
     }
+  } else if (kind.is_string() && places.contains(kind)) {
+    if (kind == GateResult::kind) {
+      (void)value_from<GateResult>(document, file.string());  // with what stands in it
+    } else {
+      harness::check_schema(document, kind.get<std::string>(), file.string());
+    }
+    report[places.at(kind)].push_back(document);
   } else if (kind.is_null() && document.is_object() && document.contains("context") &&
              document.contains("benchmarks")) {
     report["micro"].push_back(micro_from(document, file, notes));
@@ -211,36 +219,36 @@ void add_file(const fs::path& file, Json& report, std::vector<std::string>& note
 // places in the report's list. The others are noted.
 void match_noise(Json& report, std::vector<std::string>& notes) {
   for (size_t i = 0; i < report.at("noise").size(); ++i) {
-    const Json& noise = report.at("noise")[i];
+    const auto noise = value_from<Noise>(report.at("noise")[i], "the report");
     std::vector<std::string> differing;
     bool matched = false;
     for (Json& entry : report["studies"]) {
       const Json& study = entry.at("study");
-      const Json own = setting_of(study.at("environment"), study.at("workload"), noise.at("recipe"));
-      differing = differences(own, noise.at("setting"));
+      differing = differences(setting_of(study.at("environment"), study.at("workload"), noise.recipe), noise.setting);
       if (!differing.empty()) continue;
       entry["noise"].push_back(i);
       matched = true;
     }
     if (matched) continue;
     notes.push_back(fmt::format("the noise floor of {} is not shown: it was measured under other circumstances ({})",
-                                noise.at("label").get<std::string>(), fmt::join(differing, "; ")));
+                                noise.label, fmt::join(differing, "; ")));
   }
 }
 
 // A trace is shown whatever it is of; that it was taken on another machine than the studies is said.
-void note_other_machines(const Json& report, std::vector<std::string>& notes) {
-  for (const Json& trace : report.at("traces")) {
-    const bool cuda = trace.at("device").at("kind") == "cuda";
-    const Json setting = machine_setting(trace.at("environment"), cuda);
+void note_other_machines(const std::vector<TraceDocument>& traces, const Json& studies,
+                         std::vector<std::string>& notes) {
+  for (const TraceDocument& trace : traces) {
+    const bool cuda = trace.device.kind == model::Device::cuda;
+    const Setting setting = machine_setting(trace.environment, cuda);
     std::vector<std::string> differing;
-    for (const Json& entry : report.at("studies")) {
+    for (const Json& entry : studies) {
       differing = differences(machine_setting(entry.at("study").at("environment"), cuda), setting);
       if (differing.empty()) break;
     }
     if (differing.empty()) continue;
-    notes.push_back(fmt::format("the trace of {} was taken under other circumstances ({})",
-                                trace.at("title").get<std::string>(), fmt::join(differing, "; ")));
+    notes.push_back(fmt::format("the trace of {} was taken under other circumstances ({})", trace.title,
+                                fmt::join(differing, "; ")));
   }
 }
 
@@ -251,25 +259,28 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
   for (const char* list : {"studies", "gates", "histories", "noise", "traces", "micro", "published", "notes"}) {
     report[list] = Json::array();
   }
+  std::vector<TraceDocument> traces;
   std::vector<std::string> notes;
   for (const StudyFiles& files : studies) {
     report["studies"].push_back({{"source", files.source},
-                                 {"study", files.study},
+                                 {"study", json_of(files.study)},
                                  {"runs", runs_of(files)},
                                  {"losses", losses_of(files)},
+                                 {"techniques", techniques_of(files.study)},
                                  {"noise", Json::array()}});
-    for (const Json& trace : files.traces) report["traces"].push_back(trace);
+    std::ranges::copy(files.traces, std::back_inserter(traces));
   }
-  if (studies.size() == 2) report["comparison"] = comparison_of(studies[0], studies[1], notes);
+  if (studies.size() == 2) report["comparison"] = json_of(comparison_of(studies[0], studies[1], notes));
   std::vector<fs::path> files_beside;
   for (const StudyFiles& files : studies) std::ranges::copy(files.with, std::back_inserter(files_beside));
   for (const fs::path& file : with) {
     const auto is_it = [&](const fs::path& other) { return fs::exists(file) && fs::equivalent(file, other); };
     if (std::ranges::none_of(files_beside, is_it)) files_beside.push_back(file);
   }
-  for (const fs::path& file : files_beside) add_file(file, report, notes);
+  for (const fs::path& file : files_beside) add_file(file, report, traces, notes);
   match_noise(report, notes);
-  note_other_machines(report, notes);
+  note_other_machines(traces, report.at("studies"), notes);
+  report["traces"] = json_of(traces);
   if (published) {
     report["published"] =
         harness::read_json(harness::resource_root() / "results" / "published.json", "published").at("entries");
@@ -279,16 +290,12 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
   return report;
 }
 
+Study study_of(const Json& entry) { return value_from<Study>(entry.at("study"), "the report's study"); }
+
 Json read_report(const fs::path& file) {
   Json report = harness::read_any_json(file);
   check_report(report, file.string());
   return report;
-}
-
-Json read_gate(const fs::path& file) {
-  Json gate = harness::read_json(file, "gate");
-  check_parts(gate, file.string());
-  return gate;
 }
 
 void check_report(const Json& report, const std::string& where) {
@@ -301,9 +308,7 @@ void check_report(const Json& report, const std::string& where) {
   for (size_t i = 0; i < report.at("studies").size(); ++i) {
     const Json& entry = report.at("studies")[i];
     const std::string place = fmt::format("{}: field [studies][{}]", where, i);
-    harness::check_schema(entry.at("study"), "study", place + "[study]");
-    check_study(entry.at("study"), place + "[study]");
-    const size_t rungs = entry.at("study").at("rungs").size();
+    const size_t rungs = value_from<Study>(entry.at("study"), place + "[study]").rungs.size();
     for (const Json& noise : entry.at("noise")) {
       if (noise.get<size_t>() < report.at("noise").size()) continue;
       throw std::invalid_argument(
@@ -317,13 +322,10 @@ void check_report(const Json& report, const std::string& where) {
       }
     }
   }
-  if (const Json& comparison = report.at("comparison"); !comparison.is_null()) {
-    harness::check_schema(comparison, "comparison", where + ": field [comparison]");
-  }
-  check_each("gates", "gate");
-  for (const Json& gate : report.at("gates")) check_parts(gate, where + ": field [gates]");
+  (void)value_from<std::optional<Comparison>>(report.at("comparison"), where + ": field [comparison]");
+  (void)value_from<std::vector<GateResult>>(report.at("gates"), where + ": field [gates]");
+  (void)value_from<std::vector<Noise>>(report.at("noise"), where + ": field [noise]");
   check_each("histories", "history");
-  check_each("noise", "noise");
   check_each("traces", "trace");
   harness::check_schema({{"kind", "published"}, {"schema_version", 1}, {"entries", report.at("published")}},
                         "published", where + ": field [published]");

@@ -17,11 +17,11 @@ namespace ablations {
 harness::Json report_document(const std::vector<StudyFiles>& studies,
                               const std::vector<std::filesystem::path>& with = {}, bool published = false);
 
+// The study of an entry of a report's.
+Study study_of(const harness::Json& entry);
+
 // A report.json made before, and every document in it checked.
 harness::Json read_report(const std::filesystem::path& file);
-
-// A gate.json, and the comparison and noise floors in it checked.
-harness::Json read_gate(const std::filesystem::path& file);
 
 // Throws std::invalid_argument for a report, or a document in it, that does not follow its schema or contradicts
 // itself; `where` begins the message.

@@ -1,6 +1,5 @@
 #include "ablations/report/table.h"
 
-#include "ablations/plan/modes.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 
@@ -8,7 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,17 +38,27 @@ std::string factor(double value) {
   return text == "1.00" && value != 1.0 ? fmt::format("{:.3f}", value) : text;
 }
 
-std::string ratio(const Json& speedup) {
-  if (speedup.is_null() || speedup.at("ratio").is_null()) return "-";
-  return factor(speedup.at("ratio").get<double>()) + "x";
-}
+// Ratios of rungs, peers and worths. The last two may be none and have a reason instead.
+struct Shown : Bounds {
+  std::optional<double> ratio;
 
-std::string interval(const Json& speedup) {
-  if (speedup.is_null() || speedup.at("lo").is_null()) return "";
-  const double lo = speedup.at("lo"), hi = speedup.at("hi");
+  Shown(const Ratio& of) : Bounds(of), ratio(of.ratio) {}
+  Shown(const std::optional<Ratio>& of) {
+    if (of) *this = Shown(*of);
+  }
+  Shown(const PeerRatio& of) : Bounds(of), ratio(of.ratio) {}
+  Shown(const Worth& of) : Bounds(of), ratio(of.ratio) {}
+};
+
+std::string ratio(const Shown& shown) { return shown.ratio ? factor(*shown.ratio) + "x" : "-"; }
+
+bool has_interval(const Shown& shown) { return shown.lo && shown.hi; }
+
+std::string interval(const Shown& shown) {
+  if (!has_interval(shown)) return "";
   // As two runs far from each other have it; plots/words.py says so, too.
-  if (hi > 1000 * lo) return "[unknown]";
-  return fmt::format("[{}-{}]", factor(lo), factor(hi));
+  if (*shown.hi > 1000 * *shown.lo) return "[unknown]";
+  return fmt::format("[{}-{}]", factor(*shown.lo), factor(*shown.hi));
 }
 
 // At most 7 columns.
@@ -64,29 +74,24 @@ std::string rate(double value) {
   return brief(1e12 * value);
 }
 
-std::string gibibytes(const Json& bytes) { return bytes.is_null() ? "-" : brief(gib(bytes)); }
+std::string gibibytes(const std::optional<int64_t>& bytes) { return bytes ? brief(gib(*bytes)) : "-"; }
 
 // The data do not say which way it went.
-bool is_unclear(const Json& speedup) {
-  return !speedup.is_null() && !speedup.at("lo").is_null() && speedup.at("lo") <= 1.0 && speedup.at("hi") >= 1.0;
-}
+bool is_unclear(const Shown& shown) { return has_interval(shown) && *shown.lo <= 1.0 && *shown.hi >= 1.0; }
 
 // Of one run each. What is exactly 1 is a rung beside itself.
-bool has_no_interval(const Json& speedup) {
-  return !speedup.is_null() && !speedup.at("ratio").is_null() && speedup.at("lo").is_null() &&
-         speedup.at("ratio") != 1.0;
-}
+bool has_no_interval(const Shown& shown) { return shown.ratio && !has_interval(shown) && *shown.ratio != 1.0; }
 
 // For a column whose intervals stand beside it.
-std::string bare_ratio(const Json& speedup) { return (has_no_interval(speedup) ? "?" : "") + ratio(speedup); }
+std::string bare_ratio(const Shown& shown) { return (has_no_interval(shown) ? "?" : "") + ratio(shown); }
 
-std::string marked_ratio(const Json& speedup) { return (is_unclear(speedup) ? "~" : "") + bare_ratio(speedup); }
+std::string marked_ratio(const Shown& shown) { return (is_unclear(shown) ? "~" : "") + bare_ratio(shown); }
 
 // `alone`, a ratio that counts, with its interval, in `width` columns; where they do not fit, `below` is a line for the
 // interval.
-std::string with_interval(const Look& look, const std::string& alone, const Json& speedup, size_t width,
+std::string with_interval(const Look& look, const std::string& alone, const Shown& shown, size_t width,
                           std::string& below) {
-  const std::string bounds = interval(speedup);
+  const std::string bounds = interval(shown);
   const bool fits = !bounds.empty() && alone.size() + 1 + bounds.size() <= width;
   if (!fits && !bounds.empty()) below = fmt::format("{:>80}\n", bounds);
   const std::string cell = fmt::format("{:>{}}", fits ? alone + " " + bounds : alone, width);
@@ -98,39 +103,36 @@ std::string rule(const Look& look) { return look.painted(Style::faint, std::stri
 std::string headed(const Look& look, const std::string& line) { return look.painted(Style::faint, line) + rule(look); }
 
 // How a rung without a number stands: the words of plots/study.py.
-std::pair<std::string, Style> standing(const Json& rung) {
-  const std::string status = rung.at("status");
-  if (rung.value("out_of_memory", false)) return {"out of memory", Style::bad};
-  if (status == "not_applicable") return {"not applicable", Style::faint};
-  if (status == "not_measured") return {"not measured", Style::faint};
-  if (status == "missing") return {"not run yet", Style::caution};
-  return {status, style_of(status)};
+std::pair<std::string, Style> standing(const StudyRung& rung) {
+  if (rung.out_of_memory.value_or(false)) return {"out of memory", Style::bad};
+  switch (rung.status) {
+    case RungStatus::not_applicable:
+      return {"not applicable", Style::faint};
+    case RungStatus::not_measured:
+      return {"not measured", Style::faint};
+    case RungStatus::missing:
+      return {"not run yet", Style::caution};
+    default:
+      return {name_of(rung.status), style_of(name_of(rung.status))};
+  }
 }
 
-std::string status_line(const Look& look, const std::string& label, size_t width, const Json& rung) {
+std::string status_line(const Look& look, const std::string& label, size_t width, const StudyRung& rung) {
   const auto [words, style] = standing(rung);
   const std::string begin = fmt::format("{:<{}} ", label, width);
-  const std::string text =
-      wrapped(fmt::format("{}{}: {}", begin, words, rung.at("reason").get<std::string>()), std::string(width + 1, ' '));
+  const std::string text = wrapped(fmt::format("{}{}: {}", begin, words, rung.reason), std::string(width + 1, ' '));
   return style == Style::faint ? look.painted(style, text) : look.painted(style, text, begin.size(), words.size());
 }
 
-// "B=16 " before what a sweep measures.
-std::string swept_value(const Json& study, const Json& rung) {
-  if (!study.contains("swept")) return "";
-  const std::string swept = study.at("swept");
-  const std::string letter = swept == "batch" ? "B=" : swept == "context" ? "T=" : "micro-steps=";
-  return fmt::format("{}{} ", letter, rung.at("workload").at(swept).get<int64_t>());
+// With "B=16 " before what a sweep measures.
+std::string label(const Study& study, const StudyRung& rung) {
+  if (!study.swept) return rung.label;
+  const char* letter = *study.swept == Swept::batch ? "B=" : *study.swept == Swept::context ? "T=" : "micro-steps=";
+  return fmt::format("{}{} {}", letter, swept_size(*study.swept, rung), rung.label);
 }
 
-std::string label(const Json& study, const Json& rung) {
-  return swept_value(study, rung) + rung.at("label").get<std::string>();
-}
-
-bool is_peer(const Json& rung) { return rung.contains("peer"); }
-
-bool is_disturbed(const Json& rung) { return rung.contains("flags"); }
-const char* mark(const Json& rung) { return is_disturbed(rung) ? "!" : " "; }
+bool is_disturbed(const StudyRung& rung) { return rung.flags.has_value(); }
+const char* mark(const StudyRung& rung) { return is_disturbed(rung) ? "!" : " "; }
 
 // Which columns the ladder's table has: what a mode has no numbers for gives its room to the label and the bar.
 struct Layout {
@@ -138,46 +140,36 @@ struct Layout {
   size_t label = label_width, bar = 8;
 };
 
-Layout layout_of(const Json& study) {
-  const std::string mode = study.at("mode");
+Layout layout_of(const Study& study) {
   // In a sweep of one rung nothing is compared.
-  const bool compared = mode != "sweep" || std::ranges::any_of(study.at("rungs"), [](const Json& rung) {
-                          return !is_peer(rung) && !rung.at("speedup_first").is_null();
+  const bool compared = study.mode != Mode::sweep || std::ranges::any_of(study.rungs, [](const StudyRung& rung) {
+                          return !rung.peer && rung.speedup_first;
                         });
-  Layout layout{.step = mode == "cumulative"      ? "vs prev"
-                        : mode == "leave-one-out" ? "vs all"
-                                                  : "",
-                .so_far = mode == "cumulative" ? "so far [95 %]"
-                          : compared           ? "vs first [95 %]"
-                                               : ""};
+  Layout layout{.step = study.mode == Mode::cumulative      ? "vs prev"
+                        : study.mode == Mode::leave_one_out ? "vs all"
+                                                            : "",
+                .so_far = study.mode == Mode::cumulative ? "so far [95 %]"
+                          : compared                     ? "vs first [95 %]"
+                                                         : ""};
   if (layout.step.empty()) layout.label += step_width + 1;
   if (layout.so_far.empty()) layout.bar += ratio_width + 1;
   return layout;
 }
 
-// Slower than the rung before it, and the data say so.
-bool costs_time(const Json& rung) {
-  const Json& step = rung.at("speedup_previous");
-  return !step.is_null() && !step.at("hi").is_null() && step.at("hi") < 1.0;
-}
-
-double median_ms(const Json& rung) { return rung.at("ms_per_step").at("median"); }
-
-double slowest_ms(const Json& study) {
+double slowest_ms(const Study& study) {
   double slowest = 0;
-  for (const Json& rung : study.at("rungs")) {
-    if (!is_peer(rung) && !rung.at("ms_per_step").is_null()) slowest = std::max(slowest, median_ms(rung));
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.peer && rung.ms_per_step) slowest = std::max(slowest, rung.ms_per_step->median);
   }
   return slowest;
 }
 
 // Whether ratios are against this rung, which took the place of the planned reference.
-bool took_its_place(const Json& study, size_t rung) {
-  const Json& headline = study.at("headline");
-  return !headline.is_null() && headline.contains("planned") && headline.at("first") == rung;
+bool took_its_place(const Study& study, const StudyRung& rung) {
+  return study.headline && study.headline->planned && study.headline->first == rung.index;
 }
 
-std::string rung_rows(const Json& study, const Look& look) {
+std::string rung_rows(const Study& study, const Look& look) {
   const Layout layout = layout_of(study);
   const double slowest = slowest_ms(study);
   const auto row = [&](const std::string& label, const char* flag, const std::string& ms, const std::string& bar,
@@ -193,80 +185,74 @@ std::string rung_rows(const Json& study, const Look& look) {
   std::string text = headed(look, row("", " ", "ms/step", std::string(layout.bar - beyond, ' '),
                                       fmt::format("{:>{}}", layout.step, step_width),
                                       fmt::format("{:>{}}", layout.so_far, ratio_width), "tok/s", "GiB"));
-  for (size_t i = 0; i < study.at("rungs").size(); ++i) {
-    const Json& rung = study.at("rungs")[i];
-    if (is_peer(rung)) continue;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer) continue;
     const std::string title = shortened(label(study, rung), layout.label);
-    if (rung.at("ms_per_step").is_null()) {
+    if (!rung.ms_per_step) {
       text += status_line(look, title, layout.label, rung);
       continue;
     }
     std::string below;
-    const Style style = costs_time(rung) ? Style::caution : Style::plain;
-    text += row(title, mark(rung), milliseconds(median_ms(rung)),
-                look.painted(style, look.bar(median_ms(rung) / slowest, layout.bar)),
-                look.painted(style, fmt::format("{:>{}}", marked_ratio(rung.at("speedup_previous")), step_width)),
-                layout.so_far.empty()      ? ""
-                : took_its_place(study, i) ? fmt::format("{:>{}}", "reference", ratio_width)
-                                           : with_interval(look, bare_ratio(rung.at("speedup_first")),
-                                                           rung.at("speedup_first"), ratio_width, below),
-                rate(rung.at("tokens_per_s").at("median")), gibibytes(rung.at("peak_memory_bytes")));
+    const double ms = rung.ms_per_step->median;
+    const auto &step = rung.speedup_previous, &so_far = rung.speedup_first;
+    const Style style = step && step->is_slower() ? Style::caution : Style::plain;
+    text += row(title, mark(rung), milliseconds(ms), look.painted(style, look.bar(ms / slowest, layout.bar)),
+                look.painted(style, fmt::format("{:>{}}", marked_ratio(step), step_width)),
+                layout.so_far.empty()         ? ""
+                : took_its_place(study, rung) ? fmt::format("{:>{}}", "reference", ratio_width)
+                                              : with_interval(look, bare_ratio(so_far), so_far, ratio_width, below),
+                rate(rung.tokens_per_s->median), gibibytes(rung.peak_memory_bytes));
     text += below;
-    if (rung.at("status") != "measured") text += status_line(look, "", layout.label, rung);
+    if (!rung.is_measured()) text += status_line(look, "", layout.label, rung);
   }
   return text + rule(look);
 }
 
-std::string peer_rows(const Json& study, const Look& look) {
-  const Json& rungs = study.at("rungs");
-  if (std::ranges::none_of(rungs, is_peer)) return "";
+std::string peer_rows(const Study& study, const Look& look) {
+  if (std::ranges::none_of(study.rungs, [](const StudyRung& rung) { return rung.peer.has_value(); })) return "";
   constexpr const char* row = "{:<25} {:<21}{}{:>9} {:>22}\n";
   std::string text =
       headed(look, "\n" + fmt::format(row, "the same work in PyTorch", "", " ", "ms/step", "our speedup [95 %]"));
-  for (const Json& own : rungs) {
-    for (const Json& peer : own.value("peers", Json::array())) {
-      const Json& rung = rungs.at(peer.at("rung").get<size_t>());
+  for (const StudyRung& own : study.rungs) {
+    for (const PeerRatio& peer : own.peers.value_or(std::vector<PeerRatio>{})) {
+      const StudyRung& rung = study.rungs[peer.rung];
       const std::string title = shortened(label(study, own), label_width);
-      if (rung.at("ms_per_step").is_null()) {
-        text += status_line(look, shortened(rung.at("title"), label_width), label_width, rung);
+      if (!rung.ms_per_step) {
+        text += status_line(look, shortened(rung.title, label_width), label_width, rung);
         continue;
       }
       std::string below;
       const std::string ours = with_interval(look, marked_ratio(peer), peer, 22, below);
-      text +=
-          fmt::format(row, title, rung.at("title").get<std::string>(), mark(rung), milliseconds(median_ms(rung)), ours);
+      text += fmt::format(row, title, rung.title, mark(rung), milliseconds(rung.ms_per_step->median), ours);
       text += below;
-      if (rung.at("status") != "measured") text += status_line(look, "", label_width, rung);
+      if (!rung.is_measured()) text += status_line(look, "", label_width, rung);
     }
   }
   return text + rule(look);
 }
 
 // A factorial study has other methods, too, for charts.
-std::vector<Json> worths_shown(const Json& study) {
-  const Json& all = study.at("attribution");
-  std::vector<Json> worths;
-  std::ranges::copy_if(all, std::back_inserter(worths),
-                       [&](const Json& worth) { return worth.at("method") == all.front().at("method"); });
+std::vector<Worth> worths_shown(const Study& study) {
+  std::vector<Worth> worths = study.attribution.value_or(std::vector<Worth>{});
+  if (!worths.empty()) {
+    std::erase_if(worths, [method = worths.front().method](const Worth& worth) { return worth.method != method; });
+  }
   return worths;
 }
 
-std::string worth_rows(const Json& study, const Look& look) {
-  std::vector<Json> worths = worths_shown(study);
+std::string worth_rows(const Study& study, const Look& look) {
+  std::vector<Worth> worths = worths_shown(study);
   if (worths.empty()) return "";
-  const std::string method = worths.front().at("method");
-  std::ranges::stable_sort(worths, std::greater<>(), [](const Json& worth) {
-    return worth.at("ratio").is_null() ? 0.0 : worth.at("ratio").get<double>();
-  });
-  const std::string head = method == "leave_one_out"   ? "what is lost without it"
-                           : method == "one_at_a_time" ? "what it brings alone"
-                                                       : "what it brings, averaged over all orders";
+  const Method method = worths.front().method;
+  std::ranges::stable_sort(worths, std::greater<>(), [](const Worth& worth) { return worth.ratio.value_or(0.0); });
+  const std::string head = method == Method::leave_one_out   ? "what is lost without it"
+                           : method == Method::one_at_a_time ? "what it brings alone"
+                                                             : "what it brings, averaged over all orders";
   std::string text = headed(look, "\n" + fmt::format("{:<57} {:>22}\n", head, "worth [95 %]"));
-  for (const Json& worth : worths) {
-    const std::string title = shortened(worth.at("title"), 57);
-    if (worth.at("ratio").is_null()) {
-      text += wrapped(fmt::format("{:<{}} no number: {}", shortened(title, label_width), label_width,
-                                  worth.at("reason").get<std::string>()),
+  for (const Worth& worth : worths) {
+    const std::string title = shortened(worth.title, 57);
+    if (!worth.ratio) {
+      text += wrapped(fmt::format("{:<{}} no number: {}", shortened(title, label_width), label_width, worth.reason),
                       std::string(label_width + 1, ' '));
       continue;
     }
@@ -277,123 +263,104 @@ std::string worth_rows(const Json& study, const Look& look) {
   return text + rule(look);
 }
 
-std::string sizes(const Json& study) {
-  const Json& workload = study.at("workload");
-  const std::string swept = study.value("swept", "");
-  std::string text = workload.at("model").get<std::string>();
-  if (swept != "batch") text += fmt::format(", B={}", workload.at("batch").get<int64_t>());
-  if (swept != "context") text += fmt::format(" T={}", workload.at("context").get<int64_t>());
-  if (swept != "accumulation" && workload.at("accumulation") != 1) {
+std::string sizes(const Study& study) {
+  const Json& workload = study.workload;
+  auto text = workload.at("model").get<std::string>();
+  if (study.swept != Swept::batch) text += fmt::format(", B={}", workload.at("batch").get<int64_t>());
+  if (study.swept != Swept::context) text += fmt::format(" T={}", workload.at("context").get<int64_t>());
+  if (study.swept != Swept::accumulation && workload.at("accumulation") != 1) {
     text += fmt::format(" x {} micro-steps", workload.at("accumulation").get<int64_t>());
   }
   return text;
 }
 
 // Whether one of the ratios that the tables mark is such; `so_far`: those beside their intervals, too.
-bool has_ratio(const Json& study, bool (*is_such)(const Json&), bool so_far) {
+bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
   const Layout layout = layout_of(study);
-  return std::ranges::any_of(study.at("rungs"),
-                             [&](const Json& rung) {
-                               if (is_peer(rung)) return false;
-                               return (!layout.step.empty() && is_such(rung.at("speedup_previous"))) ||
-                                      (so_far && !layout.so_far.empty() && is_such(rung.at("speedup_first"))) ||
-                                      std::ranges::any_of(rung.value("peers", Json::array()), is_such);
-                             }) ||
-         std::ranges::any_of(worths_shown(study), is_such);
+  const auto any = [&](const auto& ratios) { return std::ranges::any_of(ratios, is_such); };
+  return any(worths_shown(study)) || std::ranges::any_of(study.rungs, [&](const StudyRung& rung) {
+           if (rung.peer) return false;
+           return (!layout.step.empty() && is_such(rung.speedup_previous)) ||
+                  (so_far && !layout.so_far.empty() && is_such(rung.speedup_first)) || (rung.peers && any(*rung.peers));
+         });
 }
 
 // That it is no more than a quick look, and how to have all of it; else empty.
-std::string quick_lines(const Json& study) {
-  if (!study.contains("quick")) return "";
+std::string quick_lines(const Study& study) {
+  if (!study.quick) return "";
   return wrapped(
       "A quick look: two repeats of a few rungs. The whole ladder goes on from here: ladder ablate --resume --out "
       "FOLDER, with this study's folder.");
 }
 
 // The names by which flags take the rungs that were measured; empty where each stands in the table.
-std::string names_line(const Json& study) {
-  if (study.at("mode") != "cumulative") return "";
+std::string names_line(const Study& study) {
+  if (study.mode != Mode::cumulative) return "";
   std::string names;
-  for (const Json& rung : study.at("rungs")) {
-    if (is_peer(rung) || rung.at("ms_per_step").is_null() || !rung.contains("optimization")) continue;
-    const Json& optimization = rung.at("optimization");
-    names += (names.empty() ? "" : ", ") + (optimization.is_null() ? "start" : optimization.get<std::string>());
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer || !rung.ms_per_step) continue;
+    names += (names.empty() ? "" : ", ") + rung.optimization.value_or("start");
   }
   return names.empty() ? "" : wrapped("Names for --rung and --diff, in this order: " + names + ".");
 }
 
 // What the study comes to: the rung that it leads with against its reference, both by name. Empty without a headline.
-std::string headline_line(const Json& study) {
-  const Json& headline = study.at("headline");
-  if (headline.is_null()) return "";
-  const bool leads_earlier = headline.contains("fastest");
-  const auto rung_of = [&](const char* end) { return study.at("rungs").at(headline.at(end).get<size_t>()); };
-  const Json rung = rung_of(leads_earlier ? "fastest" : "last");
-  const Json& speedup = leads_earlier ? rung.at("speedup_first") : headline.at("speedup");
-  const std::string name = rung.at("title"), reference = rung_of("first").at("title");
-  const std::string bounds = interval(speedup).empty() ? "" : " " + interval(speedup);
-  if (speedup.at("lo").is_null()) {
+std::string headline_line(const Study& study) {
+  if (!study.headline) return "";
+  const Headline& headline = *study.headline;
+  const StudyRung& rung = study.rungs[headline.fastest.value_or(headline.last)];
+  const Ratio& speedup = headline.fastest ? *rung.speedup_first : headline.speedup;
+  const std::string &name = rung.title, &reference = study.rungs[headline.first].title;
+  if (!has_interval(speedup)) {
     return fmt::format("{} from \"{}\" to \"{}\", without an interval.", ratio(speedup), reference, name);
   }
-  if (is_unclear(speedup)) {
-    return fmt::format("No clear change from \"{}\" to \"{}\": {}{}.", reference, name, ratio(speedup), bounds);
-  }
-  if (speedup.at("ratio") < 1.0) {
-    return fmt::format("Slower: \"{}\" has {}{} the speed of \"{}\".", name, ratio(speedup), bounds, reference);
-  }
-  return fmt::format("{}{} faster than \"{}\" at \"{}\".", ratio(speedup), bounds, reference, name);
+  const std::string shown = ratio(speedup) + " " + interval(speedup);
+  if (is_unclear(speedup)) return fmt::format("No clear change from \"{}\" to \"{}\": {}.", reference, name, shown);
+  if (speedup.ratio < 1.0) return fmt::format("Slower: \"{}\" has {} the speed of \"{}\".", name, shown, reference);
+  return fmt::format("{} faster than \"{}\" at \"{}\".", shown, reference, name);
 }
 
 // Of the last rung that has one; the table has no room for a column.
-std::string mfu_line(const Json& study) {
+std::string mfu_line(const Study& study) {
   std::string line;
-  for (const Json& rung : study.at("rungs")) {
-    const Json mfu = rung.value("mfu", Json());
-    if (is_peer(rung) || mfu.is_null() || mfu.at("value").is_null()) continue;
-    line = fmt::format("MFU of \"{}\": {:.1f} % of {} TFLOP/s ({}); {}.", label(study, rung),
-                       100 * mfu.at("value").get<double>(), number(mfu.at("peak_flops").get<double>() / 1e12),
-                       mfu.at("peak_source").get<std::string>(), mfu.at("formula").get<std::string>());
+  for (const StudyRung& rung : study.rungs) {
+    const Mfu mfu = rung.mfu.value_or(std::nullopt).value_or(Mfu{});
+    if (rung.peer || !mfu.value) continue;
+    line = fmt::format("MFU of \"{}\": {:.1f} % of {} TFLOP/s ({}); {}.", label(study, rung), 100 * *mfu.value,
+                       number(*mfu.peak_flops / 1e12), *mfu.peak_source, mfu.formula);
   }
   return line.empty() ? "" : wrapped(line);
 }
 
 }  // namespace
 
-std::string study_table(const Json& as_written, const Look& look) {
-  const Json study = with_printable_texts(as_written);
-  const auto& device = study.at("device");
-  const std::string mode = study.at("mode");
-  std::string text =
-      "\n" + look.painted(Style::strong, wrapped(study.at("ladder").at("title").get<std::string>() +
-                                                 (mode == "cumulative" ? "" : fmt::format(" ({})", mode))));
-  text += wrapped(fmt::format("{}, {}", sizes(study), device.at("name").get<std::string>()));
-  if (device.at("kind") == "cpu") text += "These are CPU figures; they say nothing about a GPU.\n";
+std::string study_table(const Study& as_written, const Look& look) {
+  const Study study = with_printable_texts(as_written);
+  const std::string mode = study.mode == Mode::cumulative ? "" : fmt::format(" ({})", name_of(study.mode));
+  std::string text = "\n" + look.painted(Style::strong, wrapped(study.ladder.title + mode));
+  text += wrapped(fmt::format("{}, {}", sizes(study), study.device.name));
+  if (study.device.kind == model::Device::cpu) text += "These are CPU figures; they say nothing about a GPU.\n";
   text += quick_lines(study);
   text += "\n" + rung_rows(study, look);
   if (const std::string headline = headline_line(study); !headline.empty()) {
     text += look.painted(Style::strong, wrapped(headline));
   }
-  for (const Json& note : study.value("notes", Json::array())) text += wrapped(note);
+  for (const std::string& note : study.notes.value_or(std::vector<std::string>{})) text += wrapped(note);
   text += worth_rows(study, look) + peer_rows(study, look);
-  for (const Json& rung : study.at("rungs")) {
-    if (rung.contains("explanation")) text += wrapped(rung.at("explanation").get<std::string>(), "  ");
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.explanation) text += wrapped(*rung.explanation, "  ");
   }
-  const auto& plan = study.at("plan");
-  const auto& statistics = study.at("statistics");
-  text +=
-      wrapped(fmt::format("{} of {} runs, {} timed steps each after {} of warm-up; {}; {}.",
-                          plan.at("runs_ok").get<int64_t>(), plan.at("runs_planned").get<int64_t>(),
-                          plan.at("timed_steps").get<int64_t>(), plan.at("warmup_steps").get<int64_t>(),
-                          statistics.at("center").get<std::string>(), statistics.at("interval").get<std::string>()));
-  if (statistics.contains("attribution")) {
-    text += wrapped(fmt::format("Worth: {}.", statistics.at("attribution").get<std::string>()));
-  }
+  text += wrapped(fmt::format("{} of {} runs, {} timed steps each after {} of warm-up; {}; {}.", study.plan.runs_ok,
+                              study.plan.runs_planned, study.plan.timed_steps, study.plan.warmup_steps,
+                              study.statistics.center, study.statistics.interval));
+  if (study.statistics.attribution) text += wrapped(fmt::format("Worth: {}.", *study.statistics.attribution));
   if (has_ratio(study, is_unclear, false)) text += "~ no clear change: the interval includes 1.00x.\n";
   if (has_ratio(study, has_no_interval, true)) text += "? no interval, as of one run: it may be no change.\n";
-  if (std::ranges::any_of(study.at("rungs"), is_disturbed))
+  if (std::ranges::any_of(study.rungs, is_disturbed)) {
     text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");
+  }
   text += mfu_line(study) + names_line(study);
-  for (const Json& warning : study.at("warnings")) text += warning_line(look, warning);
+  for (const std::string& warning : study.warnings) text += warning_line(look, warning);
   return text;
 }
 

@@ -1,8 +1,8 @@
 // A study as a table on a terminal, at most 80 columns wide.
 #pragma once
 
+#include "ablations/documents/study.h"
 #include "ablations/text/style.h"
-#include "harness/json_file.h"
 
 #include <string>
 
@@ -12,6 +12,6 @@ namespace ablations {
 // where one has none; what each optimization is worth; the same work in another program; and the sentences that belong
 // to it: device, interval, warnings. An interval that is too wide for its column stands on the next line; a rung with
 // disturbed runs is marked.
-std::string study_table(const harness::Json& study, const Look& look = {});
+std::string study_table(const Study& study, const Look& look = {});
 
 }  // namespace ablations

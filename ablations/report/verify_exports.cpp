@@ -40,11 +40,11 @@ std::vector<Finding> compare_texts(const std::string& file, const std::string& s
 
 // The study's own part of a report: where the folder lay when it was drawn, and what is shown beside it, is the
 // report's.
-std::vector<Finding> compare_report(const Json& report, const fs::path& folder, const Json& study) {
+std::vector<Finding> compare_report(const Json& report, const fs::path& folder, const Study& study) {
   Json stored = report.at("studies").at(0);
-  if (stored.at("study").at("sha256") != study.at("sha256")) {  // everything else would follow
+  if (stored.at("study").at("sha256") != *study.sha256) {  // everything else would follow
     return {{"report.json", "/studies/0/study/sha256", dumped(stored.at("study").at("sha256")),
-             dumped(study.at("sha256")) + ", as study.json has it (ladder report draws it again)"}};
+             dumped(*study.sha256) + ", as study.json has it (ladder report draws it again)"}};
   }
   StudyFiles files = computed_study(open_study(folder), folder);
   files.study = study;
@@ -58,11 +58,11 @@ std::vector<Finding> compare_report(const Json& report, const fs::path& folder, 
 }
 
 // All of the folder's files but study.json and those that it has hashes of.
-std::vector<std::string> files_without_hash(const fs::path& folder, const Json& study) {
+std::vector<std::string> files_without_hash(const fs::path& folder, const Study& study) {
   std::vector<std::string> files;
   const auto is_without = [&](const fs::path& file) {
     const std::string name = file.lexically_relative(folder).generic_string();
-    return name != study_file && !study.at("hashes").contains(name);
+    return name != study_file && !study.hashes->contains(name);
   };
   for (const fs::path& file : files::files_below(folder, is_without)) {
     files.push_back(file.lexically_relative(folder).generic_string());
@@ -72,7 +72,7 @@ std::vector<std::string> files_without_hash(const fs::path& folder, const Json& 
 
 }  // namespace
 
-ExportVerification verify_exports(const fs::path& folder, const Json& study) {
+ExportVerification verify_exports(const fs::path& folder, const Study& study) {
   ExportVerification result{.findings = {}, .same = {}, .not_covered = files_without_hash(folder, study)};
   const auto cover = [&](const std::string& name, const std::function<std::vector<Finding>()>& compare) {
     const auto file = std::ranges::find(result.not_covered, name);

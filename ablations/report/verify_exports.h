@@ -2,8 +2,8 @@
 // And which files nothing is computed again for, such as pages, pictures and logs.
 #pragma once
 
+#include "ablations/documents/study.h"
 #include "ablations/study/seal.h"
-#include "harness/json_file.h"
 
 #include <filesystem>
 #include <string>
@@ -19,7 +19,7 @@ struct ExportVerification {
 
 // `study`: the folder's study.json, of which nothing else was found. A report of two studies is not covered, and of one
 // study's neither what was put beside it (gates, histories, noise floors, traces, published numbers).
-ExportVerification verify_exports(const std::filesystem::path& folder, const harness::Json& study);
+ExportVerification verify_exports(const std::filesystem::path& folder, const Study& study);
 
 // "charts (12 files), logs (8 files), report.html", in order.
 std::string in_words(const std::vector<std::string>& files);

@@ -1,6 +1,7 @@
 #include "ablations/run/memory.h"
 
 #include "ablations/text/text.h"
+#include "harness/host_memory.h"
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
@@ -8,14 +9,11 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
 
 namespace ablations {
-
-using harness::Json;
 
 namespace {
 
@@ -32,14 +30,14 @@ int64_t peak_resident_kib() {
 
 }  // namespace
 
-Json peak_memory(const model::Recipe& recipe) {
+PeakMemory peak_memory(const model::Recipe& recipe) {
   if (recipe.device == model::Device::cuda) {
     const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
-    return {{"peak_bytes", stats.allocated_bytes[0].peak},
-            {"peak_source", "CUDA caching allocator, allocated bytes"},
-            {"reserved_peak_bytes", stats.reserved_bytes[0].peak}};
+    return {.peak_bytes = stats.allocated_bytes[0].peak,
+            .peak_source = "CUDA caching allocator, allocated bytes",
+            .reserved_peak_bytes = stats.reserved_bytes[0].peak};
   }
-  return {{"peak_bytes", peak_resident_kib() * 1024}, {"peak_source", "resident set of the process"}};
+  return {.peak_bytes = peak_resident_kib() * 1024, .peak_source = "resident set of the process"};
 }
 
 void reset_peak_memory(const model::Recipe& recipe) {
@@ -52,23 +50,8 @@ void reset_peak_memory(const model::Recipe& recipe) {
   std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM becomes what is resident now (man 5 proc)
 }
 
-std::optional<int64_t> available_host_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string name;
-  int64_t kilobytes = 0;
-  for (std::string unit; meminfo >> name >> kilobytes; std::getline(meminfo, unit)) {
-    if (name != "MemAvailable:") continue;
-    int64_t available = kilobytes * 1024, limit = 0;
-    for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-      if (std::ifstream(file) >> limit) available = std::min(available, limit);  // "max" is no number
-    }
-    return available;
-  }
-  return std::nullopt;
-}
-
 std::string available_host_memory() {
-  const std::optional<int64_t> bytes = available_host_bytes();
+  const std::optional<int64_t> bytes = harness::available_memory();
   return bytes ? fmt::format("{:.2f} GiB of the host's memory were available", gib(*bytes))
                : "how much of the host's memory was available is not known";
 }

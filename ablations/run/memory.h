@@ -1,7 +1,7 @@
 // What a run's memory came to: the peak, what could not be had, and whether PyTorch's allocator went to the device.
 #pragma once
 
-#include "harness/json_file.h"
+#include "ablations/documents/common.h"
 #include "model/recipe.h"
 
 #include <cstdint>
@@ -11,15 +11,13 @@
 
 namespace ablations {
 
-// {"peak_bytes", "peak_source", on a GPU "reserved_peak_bytes"} of this process so far.
-harness::Json peak_memory(const model::Recipe& recipe);
+// Of this process so far.
+PeakMemory peak_memory(const model::Recipe& recipe);
 
 // From here on peak_memory() is of what is to come: PyTorch's allocator gives back what it has in reserve and begins
 // anew. On a CPU where the kernel has no /proc/self/clear_refs the peak stays.
 void reset_peak_memory(const model::Recipe& recipe);
 
-// Of the host's memory, in bytes, and no more than a container may have; none where the kernel does not say.
-std::optional<int64_t> available_host_bytes();
 // "1.25 GiB of the host's memory were available"
 std::string available_host_memory();
 

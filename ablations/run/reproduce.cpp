@@ -23,7 +23,7 @@ bool uncommitted(const Json& environment) { return harness::field_or_null(enviro
 // What decides bits beside what setting_of() says: the instructions that libraries choose their kernels by.
 std::vector<std::string> instruction_differences(const Json& environment, const Json& other) {
   const auto instructions = [](const Json& of) {
-    return Json{{"cpu features", harness::field_or_null(harness::field_or_null(of, "cpu"), "features")}};
+    return Facts{{"cpu features", fact_of(harness::field_or_null(harness::field_or_null(of, "cpu"), "features"))}};
   };
   return differences(instructions(environment), instructions(other));
 }
@@ -111,12 +111,10 @@ Reproduction compare_losses(const Json& record, const Json& again) {
   const bool cuda = harness::field_or_null(recipe, "device") == "cuda";
   const Json& environment = record.at("environment");
   const Json& here = again.at("environment");
-  Json setting = setting_of(environment, record.at("workload"), recipe);
-  // A record that does not say had the model's own.
-  if (setting.at("positions").is_null())
-    setting["positions"] = harness::field_or_null(again.at("workload"), "positions");
-  Json now = setting_of(here, again.at("workload"), recipe);
-  for (Json* either : {&setting, &now}) either->erase("cores");  // the threads decide in which order is added
+  Setting setting = setting_of(environment, record.at("workload"), recipe);
+  const Setting now = setting_of(here, again.at("workload"), recipe);
+  if (!setting.positions) setting.positions = now.positions;  // a record that does not say had the model's own
+  setting.cores = now.cores;                                  // the threads decide in which order is added
   reproduction.excuses = differences(setting, now);
   if (!cuda) {
     std::ranges::move(instruction_differences(environment, here), std::back_inserter(reproduction.excuses));

@@ -2,8 +2,8 @@
 
 #include "ablations/run/memory.h"
 #include "ablations/run/observe.h"
-#include "ablations/run/proof.h"
 #include "ablations/run/watch.h"
+#include "ablations/techniques/techniques.h"
 #include "ablations/text/text.h"
 #include "harness/clock.h"
 #include "harness/environment.h"
@@ -57,16 +57,19 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
   const harness::Timing timing =
       harness::measure(workload, options.warmup_steps, options.timed_steps, on_step, on_begin, on_end);
 
-  Json memory = peak_memory(options.recipe);
+  Json memory = json_of(peak_memory(options.recipe));
   Json losses = Json::array();
   for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
   const int64_t skipped_steps = trainer.skipped_steps();
-  Json observations = observe(trainer);
-  memory.update(observations.at("memory"));
-  observations.erase("memory");
+  const Observed seen = observe(trainer);
+  memory.update({{"weights_bytes", seen.memory.weights},
+                 {"gradients_bytes", seen.memory.gradients},
+                 {"optimizer_bytes", seen.memory.optimizer},
+                 {"weight_copies_bytes", seen.memory.weight_copies},
+                 {"activations_bytes", seen.memory.activations}});
   const auto timed_faults = std::span(timing.page_faults).subspan(static_cast<size_t>(timing.warmup_steps));
   const double faults_per_step = harness::median(std::vector<double>(timed_faults.begin(), timed_faults.end()));
-  const auto proofs = prove(options.recipe, {.observations = observations,
+  const auto proofs = prove(options.recipe, {.observations = seen.observations,
                                              .page_faults_per_step = faults_per_step,
                                              .peak_bytes = memory.at("peak_bytes"),
                                              .attentions = workload.config().n_layer * options.accumulation});
@@ -83,8 +86,8 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
               {"summary", summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
                                      trainer.tokens_per_step())},
               {"memory", memory},
-              {"observations", observations},
-              {"proofs", to_json(proofs)},
+              {"observations", json_of(seen.observations)},
+              {"proofs", json_of(proofs)},
               {"environment", harness::environment()}};
   watch.complete(record);
   return record;

@@ -40,10 +40,10 @@ void check_same_machine(const fs::path& folder, const Plan& plan, const Json& re
   Json here{{"environment", harness::environment()}, {"workload", record.at("workload")}};
   here["environment"]["threads"] = plan.threads;  // of the runs, not of this process
   const bool cuda = uses_cuda(plan);
-  const auto setting = [&](const Json& of) {
-    return plan.gate ? machine_setting(of.at("environment"), cuda) : study_setting(of, cuda);
+  const auto facts = [&](const Json& of) {
+    return plan.gate ? machine_setting(of.at("environment"), cuda).facts() : study_facts(of, cuda);
   };
-  const auto lines = differences(setting(record), setting(here));
+  const auto lines = differences(facts(record), facts(here));
   if (lines.empty()) return;
   throw harness::Unfit(fmt::format("{}: its runs were made under other circumstances: {}; go on there, or begin anew",
                                    folder.string(), fmt::join(lines, "; ")));
@@ -265,7 +265,7 @@ class Runner {
   void check_belongs(const PlannedRun& run, const Json& record) {
     const Json& first = first_of_.try_emplace(maker_of(run), record).first->second;
     const bool cuda = uses_cuda(plan_);
-    const auto lines = differences(study_setting(first, cuda), study_setting(record, cuda));
+    const auto lines = differences(study_facts(first, cuda), study_facts(record, cuda));
     if (lines.empty()) return;
     throw harness::Unfit(fmt::format("{}: run {} does not belong to run {}, and is not kept: {}", folder_.string(),
                                      run.id, first.at("id").get<std::string>(), fmt::join(lines, "; ")));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <string_view>
 
 namespace ablations {
 
@@ -14,6 +13,17 @@ using harness::Estimate;
 namespace {
 
 using Reasons = std::vector<std::string>;
+
+Worth worth_of(const std::string& optimization, Method method, const std::optional<Estimate>& estimate) {
+  Worth worth;
+  worth.optimization = optimization;
+  worth.method = method;
+  if (!estimate) return worth;
+  static_cast<Bounds&>(worth) = bounds(*estimate);
+  worth.ratio = estimate->center;
+  worth.repeats = estimate->n;
+  return worth;
+}
 
 std::string no_number(const Plan& plan, const Reasons& reasons, size_t rung) {
   return fmt::format("\"{}\" has none: {}", plan.rungs[rung].title, reasons[rung]);
@@ -27,8 +37,9 @@ std::vector<Worth> of_pairs(const Plan& plan, const std::vector<Times>& times, c
     const Rung& rung = plan.rungs[i];
     if (!rung.against) continue;
     const size_t off = left_out ? i : *rung.against, on = left_out ? *rung.against : i;
-    Worth worth{rung.optimization, left_out ? "leave_one_out" : "one_at_a_time", paired(times[off], times[on]), ""};
-    if (!worth.estimate) {
+    Worth worth = worth_of(rung.optimization, left_out ? Method::leave_one_out : Method::one_at_a_time,
+                           paired(times[off], times[on]));
+    if (!worth.ratio) {
       worth.reason = times[i].empty()               ? reasons[i]
                      : times[*rung.against].empty() ? no_number(plan, reasons, *rung.against)
                                                     : "no repeat has both runs yet";
@@ -56,7 +67,6 @@ std::vector<Worth> of_subsets(const Plan& plan, const std::vector<Times>& times,
   }
   std::vector<Worth> result;
   result.reserve(4 * factors.size());
-  for (const std::string& factor : factors) result.push_back({factor, "shapley", std::nullopt, ""});
   std::vector<std::vector<double>> values(factors.size());  // by factor, of each complete repeat
   for (int64_t repeat = 0; repeat < plan.repeats; ++repeat) {
     std::vector<double> log_times;
@@ -72,22 +82,22 @@ std::vector<Worth> of_subsets(const Plan& plan, const std::vector<Times>& times,
   const auto lacking = std::ranges::find_if(rung_of, [&](size_t rung) { return times[rung].empty(); });
   for (size_t f = 0; f < factors.size(); ++f) {
     if (!values[f].empty()) {
-      result[f].estimate = harness::mean_ratio(values[f]);
+      result.push_back(worth_of(factors[f], Method::shapley, harness::mean_ratio(values[f])));
     } else {
-      result[f].reason =
+      result.push_back(worth_of(factors[f], Method::shapley, std::nullopt));
+      result.back().reason =
           lacking == rung_of.end() ? "no repeat has the runs of all subsets yet" : no_number(plan, reasons, *lacking);
     }
   }
   // What the other modes would have told, from the subsets that they would have measured.
   const size_t all = rung_of.size() - 1;
-  for (const char* method : {"cumulative", "leave_one_out", "one_at_a_time"}) {
-    const std::string_view name = method;
+  for (const Method method : {Method::cumulative, Method::leave_one_out, Method::one_at_a_time}) {
     for (size_t f = 0; f < factors.size(); ++f) {
       const size_t bit = size_t{1} << f;
-      const size_t with = name == "cumulative" ? 2 * bit - 1 : name == "leave_one_out" ? all : bit;
+      const size_t with = method == Method::cumulative ? 2 * bit - 1 : method == Method::leave_one_out ? all : bit;
       const size_t off = rung_of[with ^ bit], on = rung_of[with];
-      Worth worth{factors[f], method, paired(times[off], times[on]), ""};
-      if (!worth.estimate) {
+      Worth worth = worth_of(factors[f], method, paired(times[off], times[on]));
+      if (!worth.ratio) {
         worth.reason = times[off].empty()  ? no_number(plan, reasons, off)
                        : times[on].empty() ? no_number(plan, reasons, on)
                                            : "no repeat has both runs yet";

@@ -10,6 +10,7 @@
 // center that speedups have (harness/stats.h), so that they add up to the logarithm of the whole speedup.
 #pragma once
 
+#include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
 #include "harness/stats.h"
 
@@ -24,14 +25,8 @@ namespace ablations {
 // A rung's median step in ms, by repeat; only of rungs whose number counts.
 using Times = std::map<int64_t, double>;
 
-struct Worth {
-  std::string optimization, method;           // "cumulative", "leave_one_out", "one_at_a_time", "shapley"
-  std::optional<harness::Estimate> estimate;  // above 1: it makes a step shorter. none: see reason
-  std::string reason;
-};
-
 // One for each optimization that the plan takes apart, in the ladder's order, and each of its mode's methods; none in
-// the other modes. `times`: one for each rung, empty where it has no valid number; `reasons`: why.
+// the other modes; without titles. `times`: one for each rung, empty where it has no valid number; `reasons`: why.
 std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times,
                                const std::vector<std::string>& reasons);
 

@@ -2,8 +2,8 @@
 // Whether the two may be compared at all is asked first.
 #pragma once
 
+#include "ablations/documents/comparison.h"
 #include "ablations/study/side.h"
-#include "harness/json_file.h"
 #include "harness/verdict.h"
 
 namespace ablations {
@@ -17,10 +17,10 @@ struct CompareOptions {
 inline constexpr const char* not_interleaved =
     "not interleaved: what changed on the machine between the two sides' runs is taken for the program's";
 
-// The comparison (results/schemas/comparison.v1.json). Arms are matched by recipe and size, then by recipe alone; where
-// each side has one only, those two. Runs are paired in order, as many as both have. Throws std::invalid_argument where
-// nothing matches, harness::Unfit where records that were matched were measured under different circumstances
-// (ablations/run/setting.h) and `force` is not given: with it they stand in the result under "forced".
-harness::Json compare_sides(const Side& base, const Side& head, const CompareOptions& options);
+// Samples are matched by recipe and size, then by recipe alone; where each side has one only, those two. Runs are
+// paired in order, as many as both have. Throws std::invalid_argument where nothing matches, harness::Unfit where
+// records that were matched were measured under different circumstances (ablations/documents/setting.h) and `force` is
+// not given: with it they stand in the result under "forced".
+Comparison compare_sides(const Side& base, const Side& head, const CompareOptions& options);
 
 }  // namespace ablations

@@ -1,24 +1,23 @@
 // From a gate's records to its verdict.
 #pragma once
 
+#include "ablations/documents/gate.h"
 #include "ablations/plan/plan.h"
-#include "harness/json_file.h"
 
 #include <filesystem>
-#include <string>
+#include <variant>
 #include <vector>
 
 namespace ablations {
 
-// A baseline or a noise floor, for later gates to judge by.
+// For later gates to judge by.
 struct KeptFile {
   std::filesystem::path path;
-  std::string kind;  // "baseline", "noise"
-  harness::Json document;
+  std::variant<Baseline, Noise> document;
 };
 
 struct Judgement {
-  harness::Json verdict;        // results/schemas/gate.v1.json
+  GateResult result;
   std::vector<KeptFile> files;  // that it says are saved
 };
 

@@ -1,5 +1,6 @@
 #include "ablations/study/guard.h"
 
+#include "ablations/techniques/techniques.h"
 #include "harness/stats.h"
 
 #include <fmt/format.h>
@@ -9,8 +10,6 @@
 #include <span>
 
 namespace ablations {
-
-using harness::Json;
 
 Band band_of(const std::vector<double>& reference, double known_offset, int64_t skipped) {
   Band band;
@@ -68,24 +67,6 @@ Guard guard(const std::vector<double>& losses, const std::vector<double>& refere
   return result;
 }
 
-namespace {
-
-// By how much right programs may typically differ, in the coarsest number type that a recipe's products may round to.
-// The recorded studies' bfloat16 rungs differ by 0.0003 nats at most from float32. No device has shown yet what TF32
-// does, which rounds between the two: its limit lies between theirs.
-double rounding_tolerance(const model::Recipe& recipe) {
-  if (recipe.autocast != model::Autocast::off) return 1e-2;                    // bfloat16, float16
-  if (recipe.matmul_precision == model::MatmulPrecision::medium) return 1e-2;  // oneDNN may take bfloat16
-  if (recipe.matmul_precision == model::MatmulPrecision::high) return 5e-3;    // TF32
-  return 1e-3;                                                                 // float32, another order of sums
-}
-
-}  // namespace
-
-double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference) {
-  return std::max(rounding_tolerance(recipe), rounding_tolerance(reference));
-}
-
 bool is_worse(const Guard& one, const Guard& other) {
   if (one.passed != other.passed) return !one.passed;
   const auto size_of = [](const Guard& of) { return of.deviation ? std::abs(*of.deviation) : INFINITY; };
@@ -94,9 +75,8 @@ bool is_worse(const Guard& one, const Guard& other) {
 
 Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference,
                  const RunsByRepeat& reference_runs) {
-  const double offset = std::log(static_cast<double>(rung.recipe.vocabulary_rows) /
-                                 static_cast<double>(reference.recipe.vocabulary_rows));
-  return worst_of(runs, reference_runs, tolerance_between(rung.recipe, reference.recipe), offset);
+  return worst_of(runs, reference_runs, tolerance_between(rung.recipe, reference.recipe),
+                  known_offset(rung.recipe, reference.recipe));
 }
 
 const RunData& partner_of(int64_t repeat, const RunsByRepeat& reference_runs) {
@@ -115,19 +95,6 @@ Guard worst_of(const RunsByRepeat& runs, const RunsByRepeat& reference_runs, dou
     first = false;
   }
   return worst;
-}
-
-Json to_json(const Guard& guard, size_t guarded_by) {
-  const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
-  return {{"passed", guard.passed},
-          {"deviation", or_null(guard.deviation)},
-          {"max_deviation", or_null(guard.max_deviation)},
-          {"tolerance", guard.tolerance},
-          {"known_offset", guard.known_offset},
-          {"steps", guard.steps},
-          {"message", guard.message},
-          {"guarded_by", guarded_by},
-          {"repeat", guard.repeat}};
 }
 
 }  // namespace ablations

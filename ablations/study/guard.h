@@ -9,7 +9,6 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/study/measured.h"
-#include "harness/json_file.h"
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +22,7 @@ struct Guard {
   bool passed = false;
   std::optional<double> deviation;      // nats, with its sign: what is judged; none where a loss is not finite
   std::optional<double> max_deviation;  // nats, of the step that is furthest off: shown, decides nothing
-  double tolerance = 0;                 // what the deviation may be; see tolerance_between
+  double tolerance = 0;                 // what the deviation may be; see techniques.h, tolerance_between
   double known_offset = 0;              // ln(V' / V): what padding rows may add to a loss
   int64_t steps = 0;
   std::string message;
@@ -55,10 +54,6 @@ constexpr double largest_deviation = 0.5;
 Guard guard(const std::vector<double>& losses, const std::vector<double>& reference, double tolerance,
             double known_offset, int64_t skipped = 0);
 
-// By how much the losses of two right programs may differ, in nats: by the coarser of the number types that the two
-// recipes compute in. Nothing else of the recipes counts, nor what came before them on a ladder.
-double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference);
-
 // Whether one failed and the other did not, else whether one is further off; a loss that is not finite is the furthest.
 bool is_worse(const Guard& one, const Guard& other);
 
@@ -70,8 +65,5 @@ Guard worst_of(const RunsByRepeat& runs, const RunsByRepeat& reference_runs, dou
 
 // The reference's run of the same repeat; its first, where it has none.
 const RunData& partner_of(int64_t repeat, const RunsByRepeat& reference_runs);
-
-// `guarded_by`: the reference rung's index.
-harness::Json to_json(const Guard& guard, size_t guarded_by);
 
 }  // namespace ablations

@@ -11,59 +11,52 @@
 
 namespace ablations {
 
-using harness::Json;
-
 namespace {
+
+using Rungs = std::vector<StudyRung>;
 
 // The fastest of the rungs between the reference and `last` that are clearly faster than `last`, and faster than the
 // reference. The best of many is better by luck alone: not only the interval of their ratio must say so, but those of
 // their times lie apart.
-std::optional<size_t> overtaking(const Plan& plan, const Measured& measured, const Json& rungs, size_t reference,
+std::optional<size_t> overtaking(const Plan& plan, const Measured& measured, const Rungs& rungs, size_t reference,
                                  size_t last) {
   const auto is_clear = [&](size_t i) {
-    const Json ahead = speedup(measured.runs_of[last], measured.runs_of[i]);
-    if (ahead.is_null() || ahead.at("lo").is_null() || ahead.at("lo") <= 1.0) return false;
-    const Json& high = rungs[i].at("ms_per_step").at("hi");
-    const Json& low = rungs[last].at("ms_per_step").at("lo");
-    return high.is_number() && low.is_number() && high < low;
+    const auto ahead = speedup(measured.runs_of[last], measured.runs_of[i]);
+    if (!ahead || !ahead->is_faster()) return false;
+    const auto &high = rungs[i].ms_per_step->hi, &low = rungs[last].ms_per_step->lo;
+    return high && low && *high < *low;
   };
   std::optional<size_t> fastest;
   double best = 1;
   for (size_t i = reference + 1; i < last; ++i) {
-    const Json& ratio = rungs[i].at("speedup_first");
-    if (!plan.rungs[i].peer.empty() || ratio.is_null() || ratio.at("ratio") <= best || !is_clear(i)) continue;
-    best = ratio.at("ratio");
+    const auto& ratio = rungs[i].speedup_first;
+    if (!plan.rungs[i].peer.empty() || !ratio || ratio->ratio <= best || !is_clear(i)) continue;
+    best = ratio->ratio;
     fastest = i;
   }
   return fastest;
 }
 
-double ratio_of(const Json& speedup) { return speedup.at("ratio"); }
-
 // As tables show it: two decimals, three where these would hide a change.
-std::string shown(double ratio) {
-  const std::string text = fmt::format("{:.2f}", ratio);
-  return text == "1.00" && ratio != 1 ? fmt::format("{:.3f}", ratio) : text;
+std::string shown(const Ratio& speedup) {
+  const std::string text = fmt::format("{:.2f}", speedup.ratio);
+  return text == "1.00" && speedup.ratio != 1 ? fmt::format("{:.3f}", speedup.ratio) : text;
 }
 
-bool counts(const Plan& plan, const Json& rungs, size_t i) {
-  return plan.rungs[i].peer.empty() && rungs[i].at("status") == "measured";
-}
+bool counts(const StudyRung& rung) { return !rung.peer && rung.is_measured(); }
 
-std::string what_costs_time(const Plan& plan, const Json& rungs, const Json& headline) {
+std::string what_costs_time(const Rungs& rungs, const std::optional<Headline>& headline) {
   std::vector<std::string> slower;
-  for (size_t i = 0; i < rungs.size(); ++i) {
-    const Json& step = rungs[i].at("speedup_previous");
-    if (!counts(plan, rungs, i) || step.is_null() || step.at("hi").is_null() || step.at("hi") >= 1.0) continue;
-    slower.push_back(fmt::format("\"{}\" ({}x)", rungs[i].at("title").get<std::string>(), shown(ratio_of(step))));
+  for (const StudyRung& rung : rungs) {
+    const auto& step = rung.speedup_previous;
+    if (counts(rung) && step && step->is_slower())
+      slower.push_back(fmt::format("\"{}\" ({}x)", rung.title, shown(*step)));
   }
-  const Json fastest = headline.is_null() ? Json() : harness::field_or_null(headline, "fastest");
   std::string text;
   if (!slower.empty()) text = fmt::format("What costs time here: {}.", fmt::join(slower, ", "));
-  if (!fastest.is_null()) {
-    const Json& last = rungs[headline.at("last").get<size_t>()];
+  if (headline && headline->fastest) {
     text += fmt::format("{}At the ladder's last rung, \"{}\", {}x is left.", text.empty() ? "" : " ",
-                        last.at("title").get<std::string>(), shown(ratio_of(last.at("speedup_first"))));
+                        rungs[headline->last].title, shown(headline->speedup));
   }
   if (!text.empty()) text += " `ladder ablate --mode leave-one-out` says what each is worth.";
   return text;
@@ -71,16 +64,15 @@ std::string what_costs_time(const Plan& plan, const Json& rungs, const Json& hea
 
 // The rung whose "so far" is farthest from that of the rung before it times its own step, as a reader would multiply
 // what is shown; empty where rounding explains all of them.
-std::string what_does_not_multiply(const Plan& plan, const Json& rungs) {
+std::string what_does_not_multiply(const Rungs& rungs) {
   std::string text;
   double farthest = 0;
-  std::optional<size_t> before;
-  for (size_t i = 0; i < rungs.size(); ++i) {
-    if (!counts(plan, rungs, i)) continue;
-    const Json &so_far = rungs[i].at("speedup_first"), &step = rungs[i].at("speedup_previous");
-    if (before && !so_far.is_null() && !step.is_null() && !rungs[*before].at("speedup_first").is_null()) {
-      const std::string first = shown(ratio_of(rungs[*before].at("speedup_first"))), second = shown(ratio_of(step)),
-                        result = shown(ratio_of(so_far));
+  const StudyRung* before = nullptr;
+  for (const StudyRung& rung : rungs) {
+    if (!counts(rung)) continue;
+    const auto &so_far = rung.speedup_first, &step = rung.speedup_previous;
+    if (before != nullptr && so_far && step && before->speedup_first) {
+      const std::string first = shown(*before->speedup_first), second = shown(*step), result = shown(*so_far);
       const double a = std::stod(first), b = std::stod(second), c = std::stod(result);
       const double apart = std::abs(std::log(a * b / c));
       constexpr double rounding = 0.005;
@@ -89,43 +81,39 @@ std::string what_does_not_multiply(const Plan& plan, const Json& rungs) {
         text = fmt::format(
             "\"{}\" is at {}x so far, not at {} x {} = {:.2f}x: each ratio is the middle of its own pairs "
             "of runs, and middles do not multiply exactly; the difference is the runs' noise.",
-            rungs[i].at("title").get<std::string>(), result, first, second, a * b);
+            rung.title, result, first, second, a * b);
       }
     }
-    before = i;
+    before = &rung;
   }
   return text;
 }
 
 }  // namespace
 
-size_t reference_that_counts(const Plan& plan, const Json& rungs) {
+size_t reference_that_counts(const Plan& plan, const Rungs& rungs) {
   for (size_t i = plan.reference; plan.mode == Mode::cumulative && i < rungs.size(); ++i) {
-    if (counts(plan, rungs, i)) return i;
+    if (counts(rungs[i])) return i;
   }
   return plan.reference;
 }
 
-Json headline_of(const Plan& plan, const Measured& measured, const Json& rungs, size_t reference,
-                 std::optional<size_t> last) {
+std::optional<Headline> headline_of(const Plan& plan, const Measured& measured, const Rungs& rungs, size_t reference,
+                                    std::optional<size_t> last) {
   if (plan.mode == Mode::leave_one_out) last = 1;
   if (plan.mode == Mode::factorial) last = plan.rungs.size() - 1;
   if (plan.mode == Mode::one_at_a_time || plan.mode == Mode::sweep) last.reset();
-  if (!last || *last == reference || rungs[*last].at("speedup_first").is_null()) return {};
-  Json headline{{"first", reference}, {"last", *last}, {"speedup", rungs[*last].at("speedup_first")}};
-  if (reference != plan.reference) headline["planned"] = plan.reference;
-  if (plan.mode == Mode::cumulative) {
-    if (const auto fastest = overtaking(plan, measured, rungs, reference, *last)) headline["fastest"] = *fastest;
-  }
+  if (!last || *last == reference || !rungs[*last].speedup_first) return std::nullopt;
+  Headline headline{.first = reference, .last = *last, .speedup = *rungs[*last].speedup_first};
+  if (reference != plan.reference) headline.planned = plan.reference;
+  if (plan.mode == Mode::cumulative) headline.fastest = overtaking(plan, measured, rungs, reference, *last);
   return headline;
 }
 
-Json notes_of(const Plan& plan, const Json& rungs, const Json& headline) {
-  Json notes = Json::array();
-  if (plan.mode != Mode::cumulative) return notes;
-  for (const std::string& note : {what_costs_time(plan, rungs, headline), what_does_not_multiply(plan, rungs)}) {
-    if (!note.empty()) notes.push_back(note);
-  }
+std::vector<std::string> notes_of(const Plan& plan, const Rungs& rungs, const std::optional<Headline>& headline) {
+  if (plan.mode != Mode::cumulative) return {};
+  std::vector<std::string> notes{what_costs_time(rungs, headline), what_does_not_multiply(rungs)};
+  std::erase(notes, "");
   return notes;
 }
 

@@ -31,42 +31,39 @@ bool is_time(const std::string& text) {
       text, pattern, [](char c, char expected) { return expected == 'd' ? c >= '0' && c <= '9' : c == expected; });
 }
 
-Json records_of(const Json& study) {
-  Json records = Json::object();
-  for (const auto& [file, sha256] : study.at("hashes").items()) {
-    if (file.starts_with("records/")) records[file] = sha256;
-  }
+std::map<std::string, std::string> records_of(const Study& study) {
+  std::map<std::string, std::string> records = study.hashes.value();
+  std::erase_if(records, [](const auto& file) { return !file.first.starts_with("records/"); });
   return records;
 }
 
 // Whether they hold the same measurements: a record in common. An id and a moment are no proof, for two machines may
 // begin in the same second; they are all there is in studies without records.
-bool are_of_one_study(const Json& study, const Json& other) {
-  if (study.at("id") != other.at("id")) return false;
-  const Json records = records_of(study), others = records_of(other);
+bool are_of_one_study(const Study& study, const Study& other) {
+  if (study.id != other.id) return false;
+  const auto records = records_of(study), others = records_of(other);
   if (records.empty() || others.empty()) {
-    return study.at("created") == other.at("created") && study.at("environment") == other.at("environment");
+    return study.created == other.created && study.environment == other.environment;
   }
-  return std::ranges::any_of(records.items(),
-                             [&](const auto& record) { return others.value(record.key(), Json()) == record.value(); });
+  return std::ranges::any_of(records, [&](const auto& record) {
+    const auto same = others.find(record.first);
+    return same != others.end() && same->second == record.second;
+  });
 }
 
 // Why the rung's time is not known, or not for good; empty where it is.
-std::string fault_of(const Json& study, const Json& rung) {
-  const std::string status = rung.at("status"), reason = rung.at("reason");
-  if (status != "measured") return status + (reason.empty() ? "" : ": " + reason);
-  const auto missing = std::ranges::count_if(study.at("runs"), [&](const Json& run) {
-    return run.at("rung") == rung.at("index") && run.at("status") == "missing";
-  });
+std::string fault_of(const Study& study, const StudyRung& rung) {
+  if (!rung.is_measured()) return name_of(rung.status) + (rung.reason.empty() ? "" : ": " + rung.reason);
+  const auto missing = std::ranges::count_if(
+      study.runs, [&](const StudyRun& run) { return run.rung == rung.index && run.status == RunStatus::missing; });
   return missing == 0 ? "" : fmt::format("{} of its runs {} missing", missing, missing == 1 ? "is" : "are");
 }
 
-std::optional<harness::Estimate> ms_per_step(const Json& rung) {
-  const Json& ms = rung.at("ms_per_step");
-  if (rung.at("status") != "measured" || ms.is_null()) return std::nullopt;
-  harness::Estimate estimate{.center = ms.at("median"), .interval = {}};
-  const Json &lo = ms.at("lo"), &hi = ms.at("hi");
-  if (!lo.is_null() && !hi.is_null()) estimate.interval = harness::Interval{lo.get<double>(), hi.get<double>()};
+std::optional<harness::Estimate> ms_per_step(const StudyRung& rung) {
+  if (!rung.is_measured() || !rung.ms_per_step) return std::nullopt;
+  const Median& ms = *rung.ms_per_step;
+  harness::Estimate estimate{.center = ms.median, .interval = {}};
+  if (ms.lo && ms.hi) estimate.interval = harness::Interval{*ms.lo, *ms.hi};
   return estimate;
 }
 
@@ -96,15 +93,15 @@ void add_note(const Series& series, std::vector<std::string>& notes) {
   }
 }
 
-std::string finding(const Json& series, std::ptrdiff_t slower, std::ptrdiff_t missed) {
-  const auto count = [&](auto holds) { return std::ranges::count_if(series, holds); };
-  const auto current = count([](const Json& one) { return one.at("current") == true; });
-  const auto dropped = count([](const Json& one) { return one.at("dropped") == true; });
-  const auto gone = count([](const Json& one) {
-    return one.at("current") == false && one.at("dropped") == false && one.at("verdict") == "slower";
-  });
-  const bool judged = std::ranges::any_of(series, [](const Json& one) { return one.at("verdict") != "too_few"; });
-  std::string words = !judged       ? "No rung has enough studies yet to tell a change"
+std::string finding(const History& history) {
+  const auto count = [&](auto holds) { return std::ranges::count_if(history.series, holds); };
+  const auto current = count([](const DescribedSeries& one) { return one.current; });
+  const auto dropped = count([](const DescribedSeries& one) { return one.dropped; });
+  const auto gone =
+      count([](const DescribedSeries& one) { return !one.current && !one.dropped && one.verdict == Trend::slower; });
+  const auto judged = count([](const DescribedSeries& one) { return one.verdict != Trend::too_few; });
+  const size_t slower = history.slower, missed = history.missed;
+  std::string words = judged == 0   ? "No rung has enough studies yet to tell a change"
                       : slower == 0 ? "No rung is known to be slower than at its best"
                                     : fmt::format("{} of {} rungs {} best", slower, current,
                                                   slower == 1 ? "is slower than at its" : "are slower than at their");
@@ -126,20 +123,19 @@ std::string method(double min_effect) {
 
 // What there is in a folder and below.
 struct Found {
-  std::vector<std::pair<std::string, Json>> studies;  // by name
-  Json skipped = Json::array();
+  std::vector<std::pair<std::string, Study>> studies;  // by name
+  std::vector<SkippedFile> skipped;
   std::vector<std::string> notes;
   bool any_file = false;
 };
 
 // Of copies, and of shards and what they were merged into, the one with the most runs counts.
-void add_study(Found& found, const std::string& name, Json study) {
-  const auto runs = [](const Json& of) { return of.at("plan").at("runs_ok").get<double>(); };
+void add_study(Found& found, const std::string& name, Study study) {
   const auto note = [&](const std::string& copy, const std::string& counted) {
     found.notes.push_back(fmt::format("{}: the same study as {}, counted once", copy, counted));
   };
   const auto larger = std::ranges::find_if(found.studies, [&](const auto& other) {
-    return are_of_one_study(study, other.second) && runs(other.second) >= runs(study);
+    return are_of_one_study(study, other.second) && other.second.plan.runs_ok >= study.plan.runs_ok;
   });
   if (larger != found.studies.end()) {
     note(name, larger->first);
@@ -165,9 +161,9 @@ Found find_studies(const fs::path& folder) {
   for (const fs::path& file : files) {
     const std::string name = as_utf8(file.lexically_relative(folder).string());
     try {
-      add_study(found, name, harness::read_json(file, "study"));
+      add_study(found, name, read_document<Study>(file));
     } catch (const std::exception& error) {
-      found.skipped.push_back({{"file", name}, {"reason", as_utf8(error.what())}});
+      found.skipped.push_back({name, as_utf8(error.what())});
     }
   }
   return found;
@@ -175,48 +171,47 @@ Found find_studies(const fs::path& folder) {
 
 }  // namespace
 
-void add_points(const Json& study, const std::string& file, std::vector<HistoryPoint>& points,
+void add_points(const Study& study, const std::string& file, std::vector<HistoryPoint>& points,
                 std::vector<std::string>& notes) {
-  const std::string field = study.at("finished").is_null() ? "created" : "finished";
-  const std::string time = study.at(field);
+  const std::string& time = study.finished ? *study.finished : study.created;
   if (!is_time(time)) {
-    throw std::invalid_argument(
-        fmt::format("{}: field {}: {} is not a time; 2026-11-21T13:54:54Z is one", file, field, Json(time).dump()));
+    throw std::invalid_argument(fmt::format("{}: field {}: {} is not a time; 2026-11-21T13:54:54Z is one", file,
+                                            study.finished ? "finished" : "created", Json(time).dump()));
   }
-  const Json& environment = study.at("environment");
-  const Json& planned = study.at("workload");
-  const Json plan{study.at("ladder").at("name"), study.at("mode"),      study.value("swept", ""),  planned.at("model"),
-                  planned.at("batch"),           planned.at("context"), planned.at("accumulation")};
-  for (const Json& rung : study.at("rungs")) {
-    const bool was_planned = rung.at("status") != "not_applicable" && rung.at("status") != "not_measured";
-    if (rung.contains("peer") || !was_planned) continue;
-    const std::string title = rung.at("title");
+  const Json &environment = study.environment, &planned = study.workload;
+  const Json plan{study.ladder.name,         name_of(study.mode), study.swept ? name_of(*study.swept) : "",
+                  planned.at("model"),       planned.at("batch"), planned.at("context"),
+                  planned.at("accumulation")};
+  for (const StudyRung& rung : study.rungs) {
+    const bool was_planned = rung.status != RungStatus::not_applicable && rung.status != RungStatus::not_measured;
+    if (rung.peer || !was_planned) continue;
     Json workload = planned;
-    if (rung.contains("workload")) workload.update(rung.at("workload"));  // in a sweep
+    if (rung.workload) workload.update(json_of(*rung.workload));  // in a sweep
     const std::optional<harness::Estimate> ms = ms_per_step(rung);
     if (ms && !are_times(*ms)) {
-      notes.push_back(fmt::format("{}: rung \"{}\" is left out: its ms_per_step are no times", file, title));
+      notes.push_back(fmt::format("{}: rung \"{}\" is left out: its ms_per_step are no times", file, rung.title));
       continue;
     }
     // The environment has no schema; what is not what it should be is not known.
-    const Json commit = environment.value("git_commit", Json()), dirty = environment.value("git_dirty", Json());
-    HistoryPoint point{.study = study.at("id"),
+    const Json commit = harness::field_or_null(environment, "git_commit");
+    const Json dirty = harness::field_or_null(environment, "git_dirty");
+    HistoryPoint point{.study = study.id,
                        .file = file,
                        .time = time,
-                       .ladder = study.at("ladder").at("name"),
-                       .label = rung.at("label"),
+                       .ladder = study.ladder.name,
+                       .label = rung.label,
                        .plan = plan.dump(),
-                       .setting = setting_of(environment, workload, rung.at("recipe")),
+                       .setting = setting_of(environment, workload, rung.recipe),
                        .recipe_hash = "",
-                       .git_commit = commit.is_string() ? commit : Json(),
-                       .git_dirty = dirty.is_boolean() ? dirty : Json(),
+                       .git_commit = commit.is_string() ? std::optional(commit.get<std::string>()) : std::nullopt,
+                       .git_dirty = dirty.is_boolean() ? std::optional(dirty.get<bool>()) : std::nullopt,
                        .fault = fault_of(study, rung),
                        .ms_per_step = ms,
-                       .disturbed = rung.contains("flags")};
+                       .disturbed = rung.flags.has_value()};
     try {
-      point.recipe_hash = recipe_hash(rung.at("recipe"), workload);
+      point.recipe_hash = recipe_hash(rung.recipe, workload);
     } catch (const std::invalid_argument& error) {
-      notes.push_back(fmt::format("{}: rung \"{}\" is left out: {}", file, title, error.what()));
+      notes.push_back(fmt::format("{}: rung \"{}\" is left out: {}", file, rung.title, error.what()));
       continue;
     }
     points.push_back(std::move(point));
@@ -226,7 +221,7 @@ void add_points(const Json& study, const std::string& file, std::vector<HistoryP
 std::vector<Series> series_of(std::vector<HistoryPoint> points) {
   std::ranges::stable_sort(points, {}, [](const HistoryPoint& point) { return std::pair(point.time, point.study); });
   const auto plan_on_device = [](const HistoryPoint& point) {
-    return std::pair(device_slug(point.setting), point.plan);
+    return std::pair(point.setting.device_slug(), point.plan);
   };
   std::map<std::pair<std::string, std::string>, const HistoryPoint*> newest;
   for (const HistoryPoint& point : points) newest[plan_on_device(point)] = &point;
@@ -241,7 +236,7 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points) {
   std::vector<Key> order;
   std::map<Key, Line> lines;
   for (const HistoryPoint& point : points) {
-    const Key key{device_slug(point.setting), point.recipe_hash};
+    const Key key{point.setting.device_slug(), point.recipe_hash};
     if (!lines.contains(key)) order.push_back(key);
     Line& line = lines[key];
     line.in_newest = line.in_newest || are_of_one_file(point, *newest.at(plan_on_device(point)));
@@ -259,11 +254,8 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points) {
     if (series->points.empty()) {
       series->points.push_back(point);
     } else if (!are_of_one_file(point, series->points.back())) {
-      HistoryPoint next =
-          point;  // what it does not say is as the series has it, so that the one after it is held to that
-      for (const auto& [field, value] : series->points.back().setting.items()) {
-        if (harness::field_or_null(next.setting, field.c_str()).is_null()) next.setting[field] = value;
-      }
+      HistoryPoint next = point;
+      next.setting.fill_from(series->points.back().setting);  // so that the one after it is held to that
       series->points.push_back(std::move(next));
     }
   }
@@ -286,7 +278,7 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points) {
   return result;
 }
 
-Json history_of(const fs::path& folder, double min_effect) {
+History history_of(const fs::path& folder, double min_effect) {
   Found found = find_studies(folder);
   std::vector<HistoryPoint> points;
   size_t read = 0;
@@ -295,26 +287,30 @@ Json history_of(const fs::path& folder, double min_effect) {
       add_points(study, name, points, found.notes);
       ++read;
     } catch (const std::invalid_argument& error) {
-      found.skipped.push_back({{"file", name}, {"reason", as_utf8(error.what())}});
+      found.skipped.push_back({name, as_utf8(error.what())});
     }
   }
   const std::vector<Series> all = series_of(std::move(points));
   if (all.empty()) {
-    const std::string why =
-        !found.any_file ? "no study.json or NAME.study.json in it or below"
-        : read == 0     ? "none of its studies can be read: " + found.skipped.at(0).at("reason").get<std::string>()
-                        : "no study in it has a measured rung that can be used";
+    const std::string why = !found.any_file ? "no study.json or NAME.study.json in it or below"
+                            : read == 0     ? "none of its studies can be read: " + found.skipped.front().reason
+                                            : "no study in it has a measured rung that can be used";
     throw std::invalid_argument(fmt::format("{}: {}; `ladder ablate` makes studies", folder.string(), why));
   }
   for (const Series& one : all) add_note(one, found.notes);
-  const Json series = series_json(all, min_effect);
-  const auto count = [&](auto holds) { return std::ranges::count_if(series, holds); };
-  const auto slower = count([](const Json& one) { return one.at("current") == true && one.at("verdict") == "slower"; });
-  const auto missed = count([](const Json& one) { return !one.at("missed").is_null(); });
-  return {{"kind", "history"},        {"schema_version", 1},      {"created", harness::utc_now()},
-          {"studies", read},          {"min_effect", min_effect}, {"finding", finding(series, slower, missed)},
-          {"slower", slower},         {"missed", missed},         {"method", method(min_effect)},
-          {"skipped", found.skipped}, {"notes", found.notes},     {"series", series}};
+  History history{.created = harness::utc_now(),
+                  .studies = read,
+                  .min_effect = min_effect,
+                  .finding = {},
+                  .method = method(min_effect),
+                  .skipped = std::move(found.skipped),
+                  .notes = std::move(found.notes),
+                  .series = describe(all, min_effect)};
+  const auto count = [&](auto holds) { return static_cast<size_t>(std::ranges::count_if(history.series, holds)); };
+  history.slower = count([](const DescribedSeries& one) { return one.current && one.verdict == Trend::slower; });
+  history.missed = count([](const DescribedSeries& one) { return one.missed.has_value(); });
+  history.finding = finding(history);
+  return history;
 }
 
 }  // namespace ablations

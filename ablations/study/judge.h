@@ -5,19 +5,21 @@
 // The surprising thing: unproven comes before void. What was not seen to be on has no losses of its own to compare.
 #pragma once
 
+#include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
 #include "ablations/study/measured.h"
-#include "harness/json_file.h"
+
+#include <vector>
 
 namespace ablations {
 
 // By its own runs, of which there is one at least: sets the rung's proofs (a failed one of any run stands for all), and
 // status and reason where its number does not count.
-void judge_alone(const RunsByRepeat& runs, harness::Json& rung);
+void judge_alone(const RunsByRepeat& runs, StudyRung& rung);
 
 // By the rung that guards it, once all have been judged alone: sets guard, and status and reason where its number does
 // not count. Rung `index` has a run; an unproven one is left as it is.
 void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured,
-                        harness::Json& rungs);
+                        std::vector<StudyRung>& rungs);
 
 }  // namespace ablations

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace ablations {
 
@@ -63,8 +64,9 @@ RunData run_data(const Json& record) {
   run.flops_per_step = record.at("workload").at("flops_per_step");
   run.skipped_steps = timing.value("skipped_steps", int64_t{0});
   run.memory = record.at("memory");
-  run.proofs = record.at("proofs");
-  run.observations = record.at("observations");
+  run.proofs = value_from<std::vector<Proof>>(record.at("proofs"), "proofs of run " + record.at("id").dump());
+  if (!record.at("observations").contains("peer"))  // PyTorch's are of its own form
+    run.observations = value_from<Observations>(record.at("observations"), record.at("id").get<std::string>());
   if (const auto flags = record.value("flags", std::vector<std::string>{}); !flags.empty()) {
     run.disturbed = fmt::format("{} {}", record.at("id").get<std::string>(), fmt::join(flags, "; "));
   }
@@ -97,17 +99,15 @@ std::string why_no_number(const Json& record) {
 Measured read_records(const Plan& plan, const fs::path& folder) {
   Measured measured;
   measured.runs_of.resize(plan.rungs.size());
-  measured.runs = Json::array();
   size_t described_by = plan.rungs.size();  // the rung whose record environment and workload come from
   for (size_t position = 0; position < plan.runs.size(); ++position) {
     const PlannedRun& run = plan.runs[position];
     const fs::path file = record_file(folder, run.id);
-    Json entry{{"id", run.id},        {"rung", run.rung}, {"repeat", run.repeat}, {"position", position},
-               {"status", "missing"}, {"reason", ""},     {"median_ms", nullptr}, {"record", nullptr}};
+    StudyRun entry{.id = run.id, .rung = run.rung, .repeat = run.repeat, .position = static_cast<int64_t>(position)};
     if (fs::exists(file)) {
       const Json record = harness::read_json(file, "record");
-      entry["record"] = file.lexically_relative(folder).string();
-      entry["status"] = record.at("status");
+      entry.record = file.lexically_relative(folder).string();
+      entry.status = value_of<RunStatus>(record.at("status"));
       const std::string started = record.at("started");
       measured.made[run.repeat].push_back(made_of(record));
       if (const fs::path first = flagged_file(file); fs::exists(first)) {
@@ -115,10 +115,10 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
       }
       if (measured.first_started.empty() || started < measured.first_started) measured.first_started = started;
       measured.last_started = std::max(measured.last_started, started);
-      if (record.at("status") == "ok") {
+      if (entry.status == RunStatus::ok) {
         ++measured.runs_ok;
         const RunData& data = measured.runs_of[run.rung][run.repeat] = run_data(record);
-        entry["median_ms"] = data.median_ms;
+        entry.median_ms = data.median_ms;
         if (!data.disturbed.empty() && !fs::exists(flagged_file(file))) ++measured.not_made_again;
         if (plan.rungs[run.rung].peer.empty() && run.rung < described_by) {
           described_by = run.rung;
@@ -127,16 +127,16 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
         }
       } else {
         const Json& failure = record.at("failure");
-        entry["reason"] = failure.at("message");
+        entry.reason = failure.at("message").get<std::string>();
         const bool out_of_memory = failure.at("kind") == "out_of_memory";
         const auto [known, first] = measured.failures.try_emplace(run.rung, Failure{"", true});
         // Where runs failed for different reasons, one that is not out of memory says more.
         if (first || (known->second.out_of_memory && !out_of_memory)) {
-          known->second = {fmt::format("run {}: {}", run.id, entry["reason"].get<std::string>()), out_of_memory};
+          known->second = {fmt::format("run {}: {}", run.id, entry.reason), out_of_memory};
         }
       }
     }
-    measured.runs.push_back(entry);
+    measured.runs.push_back(std::move(entry));
   }
   return measured;
 }

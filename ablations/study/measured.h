@@ -1,6 +1,8 @@
 // What the records in a study's folder hold, by rung and repeat: measured, not judged.
 #pragma once
 
+#include "ablations/documents/observations.h"
+#include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
 #include "harness/json_file.h"
 
@@ -20,7 +22,9 @@ struct RunData {
   int64_t peak_bytes = 0, tokens_per_step = 0;
   int64_t skipped_steps = 0;  // by the gradient scaler
   double flops_per_step = 0;
-  harness::Json memory, proofs, observations;
+  harness::Json memory;
+  std::vector<Proof> proofs;
+  Observations observations;
   std::optional<double> joules_per_token, sm_clock_mhz;
   std::string disturbed;  // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
   // Why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none.
@@ -51,7 +55,7 @@ struct Made {
 struct Measured {
   std::vector<RunsByRepeat> runs_of;          // one for each rung
   std::map<size_t, Failure> failures;         // by rung
-  harness::Json runs;                         // as the study lists them
+  std::vector<StudyRun> runs;                 // in the order in which they are made
   harness::Json environment, workload;        // of this program's own records, the first rung's first; null without one
   std::map<int64_t, std::vector<Made>> made;  // for each repeat its runs: failed ones and those made again, too
   int64_t runs_ok = 0;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -26,8 +27,9 @@ namespace {
 struct SourceRecord {
   std::string run_id;
   fs::path file;
-  Json record, flagged;  // flagged: the first of two, null where there was one only
-  Json setting;          // null for a run that failed: it says nothing of its machine
+  Json record, flagged;        // flagged: the first of two, null where there was one only
+  std::optional<Facts> facts;  // none for a run that failed: it says nothing of its machine
+  std::string device;          // "nvidia-h200"; empty for a run that failed
   bool of_peer;
 };
 
@@ -53,9 +55,19 @@ Source read_source(const fs::path& folder) {
                       file.string(), fault, folder.string()));
     }
     const fs::path flagged = flagged_file(file);
-    source.records.push_back(
-        {run.id, file, record, fs::exists(flagged) ? harness::read_json(flagged, "record") : Json(),
-         failed ? Json() : study_setting(record, uses_cuda(source.plan)), !source.plan.rungs[run.rung].peer.empty()});
+    const bool cuda = uses_cuda(source.plan);
+    SourceRecord read{.run_id = run.id,
+                      .file = file,
+                      .record = record,
+                      .flagged = fs::exists(flagged) ? harness::read_json(flagged, "record") : Json(),
+                      .facts = {},
+                      .device = {},
+                      .of_peer = !source.plan.rungs[run.rung].peer.empty()};
+    if (!failed) {
+      read.facts = study_facts(record, cuda);
+      read.device = machine_setting(record.at("environment"), cuda).device_slug();
+    }
+    source.records.push_back(std::move(read));
   }
   return source;
 }
@@ -77,11 +89,11 @@ void check_machines(const std::vector<const Source*>& sources) {
   std::map<bool, const SourceRecord*> first;
   for (const Source* source : sources) {
     for (const SourceRecord& record : source->records) {
-      if (record.setting.is_null()) continue;
+      if (!record.facts) continue;
       const SourceRecord& other = *first.try_emplace(record.of_peer, &record).first->second;
-      const auto lines = differences(other.setting, record.setting);
+      const auto lines = differences(*other.facts, *record.facts);
       if (lines.empty()) continue;
-      const bool devices = other.setting.at("device") != record.setting.at("device");
+      const bool devices = other.facts->at("device") != record.facts->at("device");
       throw std::invalid_argument(fmt::format("{} and {} do not belong into one study: {}{}", other.file.string(),
                                               record.file.string(), fmt::join(lines, "; "),
                                               devices ? "; --group-by-device makes a study of each device" : ""));
@@ -91,7 +103,7 @@ void check_machines(const std::vector<const Source*>& sources) {
 
 // Whether `later` is what --resume made of a run after `earlier` was copied: where that had failed, or was disturbed.
 bool takes_the_place_of(const SourceRecord& later, const SourceRecord& earlier) {
-  return earlier.setting.is_null() || later.flagged == earlier.record;
+  return !earlier.facts || later.flagged == earlier.record;
 }
 
 // The record of each run. Twice the same is a copy; two different ones are two measurements.
@@ -118,10 +130,10 @@ std::map<std::string, std::vector<Source>> by_device(const std::vector<Source>& 
     std::map<std::string, Source> parts;
     std::string slug;
     for (const SourceRecord& record : source.records) {
-      if (!record.setting.is_null()) slug = device_slug(record.setting);
+      if (record.facts) slug = record.device;
     }
     for (const SourceRecord& record : source.records) {
-      const std::string own = record.setting.is_null() ? slug : device_slug(record.setting);
+      const std::string own = record.facts ? record.device : slug;
       if (own.empty()) continue;  // nothing of the shard ended well: its device is not known
       parts.try_emplace(own, Source{source.folder, source.plan, {}}).first->second.records.push_back(record);
     }

@@ -50,15 +50,15 @@ std::string own_sha256(Json study) {
   return files::sha256_hex(dumped(study));
 }
 
-Json sealed(Json study, const fs::path& folder) {
-  study["hashes"] = hashes_of(folder);
-  study["sha256"] = own_sha256(study);
+Study sealed(Study study, const fs::path& folder) {
+  study.hashes = hashes_of(folder);
+  study.sha256 = own_sha256(json_of(study));
   return study;
 }
 
-std::vector<Finding> changed_files(const Json& study, const std::map<std::string, std::string>& now) {
+std::vector<Finding> changed_files(const std::map<std::string, std::string>& then,
+                                   const std::map<std::string, std::string>& now) {
   std::vector<Finding> findings;
-  const auto then = study.at("hashes").get<std::map<std::string, std::string>>();
   for (const auto& [name, hash] : then) {
     const auto found = now.find(name);
     if (found == now.end()) {
@@ -74,13 +74,13 @@ std::vector<Finding> changed_files(const Json& study, const std::map<std::string
 }
 
 std::vector<Finding> edits_since(const Plan& plan, const fs::path& folder) {
-  Json study;
+  Study study;
   try {
-    study = harness::read_json(folder / study_file, "study");
+    study = read_document<Study>(folder / study_file);
   } catch (const std::exception&) {
     return {};
   }
-  const auto then = study.at("hashes").get<std::map<std::string, std::string>>(), now = hashes_of(folder);
+  const auto &then = *study.hashes, now = hashes_of(folder);
   const auto name_of = [&](const fs::path& file) { return file.lexically_relative(folder).string(); };
   std::map<std::string, std::string> again;  // records that may be made again, and the name under which the first stays
   for (const PlannedRun& run : plan.runs) {
@@ -95,12 +95,12 @@ std::vector<Finding> edits_since(const Plan& plan, const fs::path& folder) {
     const auto kept = now.find(record->second);
     const bool was_disturbed =
         kept != now.end() && kept->second == was->second && holds_disturbed(folder / record->second);
-    const bool had_failed = std::ranges::any_of(study.at("runs"), [&](const Json& run) {
-      return run.at("status") != "ok" && name_of(record_file(folder, run.at("id"))) == change.file;
+    const bool had_failed = std::ranges::any_of(study.runs, [&](const StudyRun& run) {
+      return run.status != RunStatus::ok && name_of(record_file(folder, run.id)) == change.file;
     });
     return was_disturbed || had_failed;
   };
-  std::vector<Finding> edits = changed_files(study, now);
+  std::vector<Finding> edits = changed_files(then, now);
   std::erase_if(edits, goes_on);
   return edits;
 }

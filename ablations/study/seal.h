@@ -3,6 +3,7 @@
 // numbers follow from its records. So nothing here makes a new seal over an edited record by itself.
 #pragma once
 
+#include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
 #include "harness/json_file.h"
 
@@ -27,14 +28,15 @@ std::string dumped(const harness::Json& value);
 // {relative path: SHA-256}: plan.json, records/*.json, traces/*.trace.json, as they are now.
 std::map<std::string, std::string> hashes_of(const std::filesystem::path& folder);
 
-// Of study.json's dump without its own hash.
+// Of a study.json's dump without its own hash.
 std::string own_sha256(harness::Json study);
 
 // The study with its `hashes` and its own `sha256`. Throws std::invalid_argument for a file that cannot be read.
-harness::Json sealed(harness::Json study, const std::filesystem::path& folder);
+Study sealed(Study study, const std::filesystem::path& folder);
 
-// Files that are gone, new or changed since the study was sealed.
-std::vector<Finding> changed_files(const harness::Json& study, const std::map<std::string, std::string>& now);
+// Files that are gone, new or changed since a study was sealed; `then` and `now`: SHA-256 by file.
+std::vector<Finding> changed_files(const std::map<std::string, std::string>& then,
+                                   const std::map<std::string, std::string>& now);
 
 // The same of a folder's study.json, without what going on with the study does: new files, and records in place of
 // failed and disturbed ones. None where it cannot be read.

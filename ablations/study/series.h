@@ -1,8 +1,8 @@
 // The times of one rung in a row, under equal circumstances: their levels, where these changed, and what is said of it.
 #pragma once
 
+#include "ablations/documents/history.h"
 #include "harness/change_points.h"
-#include "harness/json_file.h"
 #include "harness/stats.h"
 
 #include <cstddef>
@@ -18,25 +18,26 @@ struct HistoryPoint {
   std::string study, file, time;  // id; where it was found; when it ended or, unfinished, began: ISO 8601, UTC
   std::string ladder, label;      // "gpt2-cpu", "+ bf16 autocast"
   std::string plan;               // ladder, mode and size: what a later study of the same plan measures again
-  harness::Json setting;
+  Setting setting;
   std::string recipe_hash;
-  harness::Json git_commit, git_dirty;  // as in the environment; null where it does not say
-  std::string fault;                    // "failed: exit 7", "2 of its runs are missing"; empty: measured in full
+  std::optional<std::string> git_commit;
+  std::optional<bool> git_dirty;
+  std::string fault;  // "failed: exit 7", "2 of its runs are missing"; empty: measured in full
   std::optional<harness::Estimate> ms_per_step;  // none: it has no time
-  bool disturbed;
+  bool disturbed = false;
 };
 
 struct Series {
   std::vector<HistoryPoint> points;      // each with a time, in order of time
-  size_t left_out;                       // older ones
-  bool current;                          // neither ended by new circumstances nor dropped
-  bool dropped;                          // the newest study of its plan and device does not have the rung
+  size_t left_out = 0;                   // older ones
+  bool current = false;                  // neither ended by new circumstances nor dropped
+  bool dropped = false;                  // the newest study of its plan and device does not have the rung
   std::optional<HistoryPoint> missed;    // the rung in the newest study, where that has a fault
   std::vector<std::string> new_because;  // what differs from the series before it, of the same recipe and device
 };
 
 struct SeriesVerdict {
-  std::string word;        // as in history.v1.json
+  Trend trend;
   bool unsure;             // "unchanged", because chance does as much too often among so many series
   double lost;             // last level - best level, as logarithms
   size_t best_level_at;    // the last value of the best level
@@ -49,9 +50,9 @@ struct SeriesVerdict {
 // no series changes, the share of looks at which any is called changed is that at which a single one would be.
 std::vector<SeriesVerdict> verdicts_of(std::span<const harness::Changes> family, double min_effect);
 
-// The `series` of history.v1.json, in the order given; the current ones are judged together, the others too. Changes
-// are those of harness/change_points.h on the logarithms of the medians.
-harness::Json series_json(const std::vector<Series>& all, double min_effect);
+// In the order given; the current ones are judged together, the others too. Changes are those of
+// harness/change_points.h on the logarithms of the medians.
+std::vector<DescribedSeries> describe(const std::vector<Series>& all, double min_effect);
 
 // JSON carries UTF-8 only; names of files, and texts that were cut, may be anything.
 std::string as_utf8(const std::string& text);

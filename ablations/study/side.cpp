@@ -6,6 +6,7 @@
 #include "ablations/study/baseline.h"
 #include "ablations/study/measured.h"
 #include "ablations/study/study_place.h"
+#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 
 #include <fmt/format.h>
@@ -38,15 +39,14 @@ void add_study(Side& side, const fs::path& folder) {
                     folder.string(), folder.string()));
   }
   check_records_are_of(plan, folder, Unnamed::counts);
-  const Json study = analyse(plan, folder);
+  const Study study = analyse(plan, folder);
   std::vector<PlannedRun> runs = plan.runs;
   std::ranges::stable_sort(runs, {}, &PlannedRun::rung);  // as the ladder shows them; repeats stay in order
   for (const PlannedRun& run : runs) {
     const Rung& rung = plan.rungs[run.rung];
     const fs::path file = record_file(folder, run.id);
     if (!rung.peer.empty() || !fs::exists(file)) continue;
-    add_record(side, label_of(plan, run.rung, rung.title), harness::read_json(file, "record"),
-               study.at("rungs").at(run.rung));
+    add_record(side, label_of(plan, run.rung, rung.title), harness::read_json(file, "record"), &study.rungs[run.rung]);
   }
 }
 
@@ -77,10 +77,10 @@ void add_records(Side& side, const fs::path& folder) {
 
 std::string recipe_hash_of(const Json& record) { return recipe_hash(record.at("recipe"), record.at("workload")); }
 
-void add_record(Side& side, const std::string& label, const Json& record, const Json& rung) {
+void add_record(Side& side, const std::string& label, const Json& record, const StudyRung* rung) {
   std::string why = why_no_number(record);
-  if (why.empty() && !rung.is_null() && rung.at("status") != "measured") {
-    why = fmt::format("its rung is {}: {}", rung.at("status").get<std::string>(), rung.at("reason").get<std::string>());
+  if (why.empty() && rung != nullptr && !rung->is_measured()) {
+    why = fmt::format("its rung is {}: {}", name_of(rung->status), rung->reason);
   }
   if (!why.empty()) {
     side.left_out.push_back(fmt::format("{}: {}", record.at("id").get<std::string>(), why));
@@ -88,29 +88,29 @@ void add_record(Side& side, const std::string& label, const Json& record, const 
   }
   (void)run_data(record);  // throws for one that contradicts itself
   const std::string hash = recipe_hash_of(record);
-  const auto arm = std::ranges::find_if(side.arms, [&](const Arm& other) {
+  const auto sample = std::ranges::find_if(side.samples, [&](const Sample& other) {
     return other.label == label && recipe_hash_of(other.records.front()) == hash;
   });
-  if (arm == side.arms.end()) {
-    side.arms.push_back({label, {record}});
+  if (sample == side.samples.end()) {
+    side.samples.push_back({label, {record}, {}});
   } else {
-    arm->records.push_back(record);
+    sample->records.push_back(record);
   }
 }
 
 Side read_side(const fs::path& path) {
-  Side side{.source = path.string(), .arms = {}, .left_out = {}};
+  Side side{.source = path.string(), .samples = {}, .left_out = {}};
   if (fs::is_directory(path) && !fs::exists(path / "plan.json")) {
     add_records(side, path);
   } else if (fs::is_directory(path) || path.filename() == "study.json" || is_packed_study(path)) {
     add_study(side, StudyPlace(path).folder());
-  } else if (const Json record = harness::read_any_json(path); harness::kind_of(record) == "baseline") {
-    side.arms.push_back(read_baseline(path));
+  } else if (const Json record = harness::read_any_json(path); harness::kind_of(record) == Baseline::kind) {
+    side.samples.push_back(sample_of(read_baseline(path)));
   } else {
     harness::check_schema(record, "record", path.string());
     add_record(side, label_of(record), record);
   }
-  if (side.arms.empty()) {
+  if (side.samples.empty()) {
     throw std::invalid_argument(fmt::format("{}: no record of a run that is a number{}", path.string(),
                                             side.left_out.empty() ? "" : ": " + side.left_out.front()));
   }

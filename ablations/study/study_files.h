@@ -1,6 +1,7 @@
 // A study with what its folder holds, for a report.
 #pragma once
 
+#include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
 #include "ablations/study/seal.h"
 #include "harness/json_file.h"
@@ -13,10 +14,10 @@ namespace ablations {
 
 struct StudyFiles {
   std::string source;  // the last part of its name, printable
-  harness::Json study;
+  Study study;
   std::vector<harness::Json> records;        // one for each of the study's runs; null: none that ended well
   std::vector<harness::Json> first_records;  // likewise, of runs that were disturbed and made again; null: made once
-  std::vector<harness::Json> traces;
+  std::vector<TraceDocument> traces;
   std::vector<std::filesystem::path> with;  // with/*.json, to be shown beside it
   std::vector<Finding> edits;               // since its study.json was made
 };
@@ -24,10 +25,6 @@ struct StudyFiles {
 // The study computed from the records in its folder, sealed. Writes nothing. Throws std::invalid_argument for a record
 // or a trace that cannot be read.
 StudyFiles computed_study(const Plan& plan, const std::filesystem::path& folder);
-
-// Throws std::invalid_argument for a study whose rungs and runs refer to what it does not have; `where` begins the
-// message. What a schema cannot say.
-void check_study(const harness::Json& study, const std::string& where);
 
 // The last part of a path, printable: what a page may say of where something was.
 std::string last_part(const std::filesystem::path& path);

@@ -1,13 +1,13 @@
 #include "ablations/study/verify.h"
 
 #include "ablations/plan/shard.h"
-#include "ablations/run/proof.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/study/seal.h"
+#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "harness/environment.h"
 #include "harness/stats.h"
@@ -30,10 +30,17 @@ using harness::Json;
 
 namespace {
 
+// Whether that is a recipe's field with its plain value. A recipe of before the field was there says nothing of it, and
+// means that.
+bool is_plain_in_recipe(const std::string& object, const std::string& field, const Json& value) {
+  static const Json plain = model::to_json(model::Recipe());
+  return object.ends_with("/recipe") && plain.contains(field) && plain.at(field) == value;
+}
+
 // Everything in which `stored` is not `expected`, by JSON pointer. Numbers may differ by a share of `tolerance`.
-class Comparison {
+class Differences {
  public:
-  explicit Comparison(std::string file, double tolerance = 0) : file_(std::move(file)), tolerance_(tolerance) {}
+  explicit Differences(std::string file, double tolerance = 0) : file_(std::move(file)), tolerance_(tolerance) {}
 
   void compare(const Json& stored, const Json& expected, const std::string& field) {
     if (stored.is_object() && expected.is_object()) {
@@ -41,7 +48,7 @@ class Comparison {
         const std::string inner = field + (Json::json_pointer() / key).to_string();
         if (stored.contains(key)) {
           compare(stored.at(key), value, inner);
-        } else {
+        } else if (!is_plain_in_recipe(field, key, value)) {
           findings.push_back({file_, inner, "nothing", dumped(value)});
         }
       }
@@ -105,7 +112,7 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
              "a time and a count for each step, and timed steps"}};
   }
   // The peer's is Python's, which rounds in another order.
-  Comparison summary(name, peer ? 1e-12 : 0);
+  Differences summary(name, peer ? 1e-12 : 0);
   summary.compare(record.at("summary"),
                   summary_of(std::span(step_ms).subspan(warmup), workload.at("tokens_per_step").get<int64_t>()),
                   "/summary");
@@ -122,7 +129,7 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
         {name, has_device ? "/timing/device_ms" : "/timing/window_ms", dumped(whole_ms), dumped(steps_ms)});
   }
 
-  Comparison rest(name);
+  Differences rest(name);
   RunOptions options = options_of(record, name);
   options.data = workload.at("data").at("source").get<std::string>();
   rest.compare(workload,
@@ -130,11 +137,11 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
                              workload.at("data").at("tokens").get<size_t>()),
                "/workload");
   if (is_this_program) {
-    const RunFacts facts{.observations = record.at("observations"),
+    const RunFacts facts{.observations = value_from<Observations>(record.at("observations"), name),
                          .page_faults_per_step = harness::median(std::span(faults).subspan(warmup)),
                          .peak_bytes = record.at("memory").at("peak_bytes"),
                          .attentions = model::preset(options.model).n_layer * options.accumulation};
-    rest.compare(record.at("proofs"), to_json(prove(options.recipe, facts)), "/proofs");
+    rest.compare(record.at("proofs"), json_of(prove(options.recipe, facts)), "/proofs");
   }
   append(summary.findings, std::move(rest.findings));
   return summary.findings;
@@ -186,19 +193,20 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
                     other_programs));
   }
   // There and back, so that numbers have the types that JSON gives them.
-  result.study = Json::parse(dumped(analyse(plan, folder, stored)));
+  result.study =
+      Json::parse(dumped(json_of(analyse(plan, folder, Earlier{stored.at("created"), stored.at("environment")}))));
   return result;
 }
 
 std::vector<Finding> compare_documents(const std::string& file, const Json& stored, const Json& expected,
                                        const std::string& field) {
-  Comparison comparison(file);
-  comparison.compare(stored, expected, field);
-  return std::move(comparison.findings);
+  Differences differences(file);
+  differences.compare(stored, expected, field);
+  return std::move(differences.findings);
 }
 
 std::vector<Finding> compare(const Json& study, const Recomputed& recomputed) {
-  std::vector<Finding> findings = changed_files(study, recomputed.hashes);
+  std::vector<Finding> findings = changed_files(study.at("hashes"), recomputed.hashes);
   Json stored = study;
   stored.erase("sha256");
   stored.erase("hashes");
@@ -222,7 +230,8 @@ Verification verify_study(const fs::path& folder) {
   try {
     study = harness::parse_json(text, study_file);
     harness::check_schema(study, "study", study_file);
-    append(verification.findings, changed_files(study, hashes_of(folder)));  // should nothing else be readable
+    append(verification.findings,
+           changed_files(study.at("hashes"), hashes_of(folder)));  // should the rest be unreadable
     const Json commit = study.at("environment").value("git_commit", Json());
     if (commit != harness::environment().at("git_commit")) verification.made_by = dumped(commit);
     const Recomputed recomputed = recompute(folder, study);

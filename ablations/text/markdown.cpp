@@ -2,6 +2,8 @@
 
 #include "files/printable.h"
 
+#include <algorithm>
+
 namespace ablations {
 
 std::string markdown(std::string_view text) {
@@ -19,6 +21,19 @@ std::string markdown(std::string_view text) {
     escaped += c;
   }
   return escaped;
+}
+
+std::string markdown_with_code(std::string_view text) {
+  std::string page;
+  bool is_code = false;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('`', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    page += is_code ? "`" + std::string(part) + "`" : markdown(part);
+    is_code = !is_code;
+    begin = end + 1;
+  }
+  return page;
 }
 
 }  // namespace ablations

@@ -1,7 +1,9 @@
 // Text in tables and messages: 80 columns, wrapped, numbers shortened, the strings of documents made printable.
 #pragma once
 
+#include "ablations/documents/fields.h"
 #include "ablations/text/style.h"
+#include "files/printable.h"
 #include "harness/json_file.h"
 
 #include <string>
@@ -13,6 +15,14 @@ constexpr size_t columns = 80;  // of every table
 // The document with every string in it made printable (files/printable.h): what a table is made from. Its keys are the
 // schema's.
 harness::Json with_printable_texts(const harness::Json& document);
+
+template <HasFields T>
+T with_printable_texts(T document) {
+  each_text(
+      document, [](std::string& text) { text = files::printable(text); },
+      [](harness::Json& json) { json = with_printable_texts(json); });
+  return document;
+}
 
 // At most `columns` wide, broken at spaces, and within a word that is longer than a line; continuation lines begin with
 // `indent`.

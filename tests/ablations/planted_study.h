@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
+#include "ablations/report/table.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/study/seal.h"
@@ -24,6 +25,8 @@ using namespace ablations;
 using harness::Json;
 
 inline constexpr const char* begun = "2026-01-01T00:00:00Z";
+
+inline std::string table_of(const Json& study) { return study_table(value_from<Study>(study, "the study")); }
 
 class PlantedStudy : public testing::Test {
  protected:
@@ -61,8 +64,8 @@ class PlantedStudy : public testing::Test {
 
   // What it comes to, of the schema.
   Json study() const {
-    Json result = analyse(plan_, folder_);
-    harness::check_schema(sealed(result, folder_), "study", "the study");
+    Json result = json_of(sealed(analyse(plan_, folder_), folder_));
+    harness::check_schema(result, "study", "the study");
     return result;
   }
 

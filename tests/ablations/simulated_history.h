@@ -35,7 +35,7 @@ inline std::vector<ablations::SeriesVerdict> verdicts_after(size_t nights, const
   return ablations::verdicts_of(family, least_effect);
 }
 
-inline bool is_slower(const ablations::SeriesVerdict& verdict) { return verdict.word == "slower"; }
+inline bool is_slower(const ablations::SeriesVerdict& verdict) { return verdict.trend == ablations::Trend::slower; }
 
 // Of ladders in which nothing changes, looked at each night from the sixth to the fortieth: the share that is called
 // slower once or more.

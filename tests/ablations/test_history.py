@@ -24,7 +24,9 @@ def stored(folder, day, factor=1.0, **environment):
     when = f"2026-{1 + day // 28:02}-{1 + day % 28:02}T01:00:00Z"
     study |= {"id": f"nightly-{day:03}", "created": when, "finished": when}
     study["environment"] |= {"git_commit": f"{day:03}" + "ab" * 18 + "c", **environment}
-    study["rungs"] = [study["rungs"][0], study["rungs"][LAST]]
+    study["rungs"] = [study["rungs"][0], study["rungs"][LAST] | {"index": 1}]
+    study["runs"] = [run | {"rung": min(run["rung"], 1)} for run in study["runs"] if run["rung"] in (0, LAST)]
+    study["headline"] = None
     noise = random.Random(day)
     for rung, factor_of_rung in zip(study["rungs"], (1.0, factor)):
         ms = rung["ms_per_step"]
@@ -103,6 +105,7 @@ def without_last_rung(place, **changes):
     study["rungs"][-1] |= changes
     if not changes:
         study["rungs"].pop()
+        study["runs"] = [run for run in study["runs"] if run["rung"] < len(study["rungs"])]
     write_json(place, study)
 
 

@@ -49,6 +49,7 @@ def home(environment, tmp_path, monkeypatch):
     for name in ("ladders", "results", "plots"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "ablations" / "peers" / "pytorch_ladder.py").write_text(STAND_IN)
+    (folder / "ablations" / "peers" / "pytorch.json").write_text((ROOT / "ablations" / "peers" / "pytorch.json").read_text())
     monkeypatch.setitem(environment, "LADDER_HOME", str(folder))
     return folder
 
@@ -228,6 +229,18 @@ def test_pytorch_compiles_beside_the_rungs_that_are_named(small, home, ladder, t
                         (["--peer-rung", "flash", "--mode", "factorial"], "")):
         done = ladder(*peers, *flags, "--out", tmp_path / "no")
         assert done.returncode == 2 and says in done.stderr and not (tmp_path / "no").exists(), done.stderr
+
+
+def test_pytorch_has_no_twin_of_what_it_does_not_declare(small, home, ladder, tmp_path) -> None:
+    """Of a field that it does not name it can do the plain value, and of the others those that it names."""
+    declared = home / "ablations" / "peers" / "pytorch.json"
+    fields = read_json(declared)["fields"]
+    write_json(declared, {"fields": {**{name: values for name, values in fields.items() if name != "host_memory"}, "attention": ["manual"]}})
+    document = write_json(small, ladder_document(rungs=["memory", "flash"], start={"optimizer": "fused"}))
+    done = ladder("ablate", "--ladder", document, *SMALL, "--with-peer", "pytorch", "--peer-modes", "eager", "--out", tmp_path / "study")
+    twins = [(rung["status"], rung["reason"]) for rung in study_of(tmp_path / "study")["rungs"] if "peer" in rung]
+    assert twins == [("measured", ""), ("not_applicable", 'PyTorch cannot do host_memory "keep"'),
+                     ("not_applicable", 'PyTorch cannot do attention "flash"')], done.stderr
 
 
 def test_a_peer_that_is_not_there_is_refused(small, home, environment, ladder, tmp_path, monkeypatch) -> None:

@@ -20,7 +20,7 @@ BAD = {
     "no peer": (lambda p: p(peer=""), 'peer "" is not allowed'),
     "GPU": (lambda p: p({"device": "cuda"}), "device cuda is not available here"),
     "CUDA graphs": (lambda p: p(peer="pytorch-cuda-graphs"), "peer pytorch-cuda-graphs needs device cuda"),
-    "attention": (lambda p: p({"attention": "cudnn"}), 'attention "cudnn" is not allowed; one of manual, math, flash is'),
+    "attention": (lambda p: p({"attention": "cudnn"}), 'attention cudnn needs device cuda'),
     "optimizer": (lambda p: p({"optimizer": "adam"}), 'optimizer "adam" is not allowed; one of loop, foreach, fused is'),
     "rows": (lambda p: p({"vocabulary_rows": 5}), "vocabulary_rows 5 is not allowed; 50257 or more are"),
     "context": (lambda p: p(context=65), "context 65 is not allowed; 1 to 64 are"),

@@ -36,8 +36,8 @@ def test_every_folder_is_in_the_layout() -> None:
 
 
 def test_every_source_has_its_header() -> None:
-    """Else a folder may define what another declares, and no include shows it. The commands share one header."""
-    for folder in INNER[:-2]:
+    """Else a folder may define what another declares, and no include shows it. The commands share one header, the techniques, too."""
+    for folder in set(INNER[:-2]) - {"ablations/techniques"}:
         for source in (ROOT / folder).glob("*.cpp"):
             assert source.with_suffix(".h").exists(), source
 

@@ -1,8 +1,7 @@
 // Two runs of a deterministic recipe have the same losses to the bit, under every attention of the device that has a
 // deterministic backward pass, step by step and replayed.
-#include "ablations/plan/optimizations.h"
 #include "ablations/run/observe.h"
-#include "ablations/run/proof.h"
+#include "ablations/techniques/techniques.h"
 #include "tests/cuda/device.h"
 
 #include <gtest/gtest.h>
@@ -80,11 +79,11 @@ TEST(Deterministic, IsProvenWithoutAWait) {
     SCOPED_TRACE(to_json(recipe).dump());
     Trainer trainer(small(), recipe, {.B = batch(), .T = context(), .max_steps = 6 + observed_steps}, text());
     for (int i = 0; i < 6; ++i) trainer.step();
-    const RunFacts facts{.observations = observe(trainer),
+    const RunFacts facts{.observations = observe(trainer).observations,
                          .page_faults_per_step = 0,
                          .peak_bytes = int64_t{1} << 40,
                          .attentions = small().n_layer};
-    ASSERT_TRUE(counted(facts.observations)) << facts.observations.at("cuda_calls");
+    ASSERT_TRUE(counted(facts.observations)) << facts.observations.cuda_calls->unavailable.value_or("");
     for (const Proof& proof : prove(recipe, facts)) {
       if (proof.field != "deterministic" && proof.field != "device") continue;
       EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;

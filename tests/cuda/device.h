@@ -2,13 +2,13 @@
 // that they can pass and, with a planted bug, that they can fail, before a GPU is at hand.
 #pragma once
 
+#include "ablations/documents/observations.h"
 #include "harness/environment.h"
 #include "model/precision.h"
 #include "model/trainer.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -25,8 +25,8 @@ inline bool rehearsal() {
 }
 
 // What a step's proofs say of calls is worth nothing where CUPTI did not count them.
-inline bool counted(const nlohmann::json& observations) {
-  return rehearsal() || !observations.at("cuda_calls").contains("unavailable");
+inline bool counted(const ablations::Observations& observations) {
+  return rehearsal() || (observations.cuda_calls && !observations.cuda_calls->unavailable);
 }
 
 inline model::Device device() { return rehearsal() ? model::Device::cpu : model::Device::cuda; }

@@ -16,6 +16,7 @@
 #include "ablations/study/compare.h"
 #include "ablations/study/history.h"
 #include "ablations/study/seal.h"
+#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "fuzz/input.h"
@@ -80,11 +81,12 @@ class Folder {
 
   void analyse(const Plan& plan, std::string_view record) const {
     record_.write(record);
-    const Json study = ablations::sealed(ablations::analyse(plan, folder_), folder_);
+    const ablations::Study study = ablations::sealed(ablations::analyse(plan, folder_), folder_);
+    const Json written = ablations::json_of(study);
     // As it is written: a number that JSON has no word for is null there.
-    harness::check_schema(Json::parse(study.dump()), "study", "the study");
+    harness::check_schema(Json::parse(written.dump()), "study", "the study");
     check_shown(ablations::study_table(study));
-    check_shown(harness::ascii_text(study));
+    check_shown(harness::ascii_text(written));
   }
 
  private:
@@ -105,7 +107,7 @@ class StoredStudy {
 
 // As `ladder report` shows it.
 void check_report_shown(const Json& report) {
-  for (const Json& entry : report.at("studies")) check_shown(ablations::study_table(entry.at("study")));
+  for (const Json& entry : report.at("studies")) check_shown(ablations::study_table(ablations::study_of(entry)));
   for (std::string csv : {ablations::rungs_csv(report), ablations::steps_csv(report)}) {
     std::erase(csv, '\r');
     check_shown(csv);
@@ -132,8 +134,10 @@ bool read_baseline(std::string_view bytes) {
   return taken([] {
     const ablations::Side side = ablations::read_side(file.path());
     for (const auto& [base, head] : {std::pair(&side, &other), std::pair(&other, &side), std::pair(&side, &side)}) {
-      const Json comparison = ablations::compare_sides(*base, *head, {.force = true});
-      harness::check_schema(Json::parse(comparison.dump()), "comparison", "the comparison");
+      const ablations::Comparison comparison = ablations::compare_sides(*base, *head, {.force = true});
+      const Json written = Json::parse(ablations::json_of(comparison).dump());
+      require(ablations::json_of(ablations::value_from<ablations::Comparison>(written, "the comparison")) == written,
+              "a comparison changes when it is read");
       check_shown(ablations::comparison_table(comparison));
       check_shown(ablations::comparison_markdown(comparison));
     }
@@ -157,7 +161,7 @@ bool read_ladder(std::string_view bytes) {
 
 bool read_noise(std::string_view bytes) {
   return taken([&] {
-    const Json noise = document(bytes, "noise");
+    const auto noise = ablations::value_from<ablations::Noise>(harness::parse_json(bytes, "file"), "file");
     for (const int64_t pairs : {1, 8, 1000}) (void)ablations::floor_at(noise, pairs);
     check_shown(ablations::noise_table(noise));
   });
@@ -192,9 +196,12 @@ bool read_study(std::string_view bytes) {
   static const StoredStudy folder;
   static const Json around = seed("report/valid.json");
   return taken([&] {
+    const Json given = document(bytes, "study");
+    const Json written = ablations::json_of(ablations::value_from<ablations::Study>(given, "file"));
+    require(ablations::json_of(ablations::value_from<ablations::Study>(written, "again")) == written,
+            "a study changes when it is copied");
     Json report = around;
-    report["studies"][0].update(
-        {{"study", document(bytes, "study")}, {"runs", Json::array()}, {"losses", Json::array()}});
+    report["studies"][0].update({{"study", given}, {"runs", Json::array()}, {"losses", Json::array()}});
     ablations::check_report(report, "the report");
     check_report_shown(report);
     folder.study.write(bytes);
@@ -203,9 +210,13 @@ bool read_study(std::string_view bytes) {
 }
 
 bool read_trace(std::string_view bytes) {
-  static const Json other = seed("trace/valid.json");
+  using ablations::TraceDocument;
+  static const auto other = ablations::value_from<TraceDocument>(seed("trace/valid.json"), "trace");
   return taken([&] {
-    const Json trace = document(bytes, "trace");
+    const auto trace = ablations::value_from<TraceDocument>(harness::parse_json(bytes, "file"), "file");
+    const Json again = ablations::json_of(trace);
+    require(ablations::json_of(ablations::value_from<TraceDocument>(again, "again")) == again,
+            "a trace changes when it is copied");
     check_shown(ablations::trace_table(trace));
     for (const auto& [before, after] : {std::pair(other, trace), std::pair(trace, other), std::pair(trace, trace)}) {
       (void)taken(
@@ -242,7 +253,7 @@ const std::vector<std::string>& words_of(const std::string& target) {
         if (value.is_string() && pointer.find("/description") == std::string::npos) found.insert(value);
         for (auto at = place; !at.empty(); at = at.parent_pointer()) found.insert(at.back());
       }
-      for (const auto& optimization : ablations::registry()) found.insert(optimization.name);
+      for (const auto& optimization : ablations::optimizations()) found.insert(optimization.name);
       words[kind] = {found.begin(), found.end()};
     }
     return words;

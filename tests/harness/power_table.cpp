@@ -1,4 +1,5 @@
 // Prints docs/power.md: what a gate finds and how often it is wrong, on machines whose timing is programmed.
+#include "ablations/techniques/techniques.h"
 #include "harness/verdict.h"
 #include "tests/ablations/simulated_history.h"
 #include "tests/ablations/simulated_losses.h"

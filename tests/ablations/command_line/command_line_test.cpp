@@ -1,9 +1,12 @@
 // Examples are promises: each is parsed as if it were typed, without being carried out.
 #include "ablations/command_line/command.h"
+#include "ablations/report/techniques_page.h"
+#include "ablations/techniques/techniques.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace {
 
@@ -35,6 +38,21 @@ TEST(CommandLine, EveryExampleParses) {
   for (const Command* command : line.commands()) {
     EXPECT_FALSE(command->words.examples.empty()) << command->words.name;
     for (const Example& example : command->words.examples) expect_parses(example.line, command->words.name);
+  }
+}
+
+// Those of docs/techniques.md and docs/claims.md.
+TEST(CommandLine, EveryCommandThatATechniqueNamesParses) {
+  const auto expect_each = [](const std::string& lines) {
+    std::istringstream stream(lines);
+    for (std::string line; std::getline(stream, line);) {
+      if (line.starts_with("ladder ")) expect_parses(line, "");
+    }
+  };
+  for (const Technique& technique : techniques()) expect_each(technique.text.alone);
+  for (const Optimization& optimization : optimizations()) {
+    expect_each(commands_alone(optimization));
+    for (const Claim& claim : optimization.claims) expect_each(claim.command);
   }
 }
 

@@ -1,6 +1,7 @@
 // Ladder files and the rungs they make on machines with and without a GPU.
 #include "ablations/plan/ladder.h"
 
+#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "harness/json_file.h"
 #include "harness/unfit.h"
@@ -87,11 +88,11 @@ TEST_F(LadderFile, TellsWhatIsWrongWithItsFields) {
   says({{"plan", {{"repeats", 1'000'000'000}}}}, "repeats");
   says({{"start", Json::array()}}, "start");
   says({{"start", {{"attn", "flash"}}}}, "start: unknown recipe field \"attn\"; known are device");
-  says({{"start", {{"attention", "flashy"}}}}, "\"attention\": \"flashy\" is not allowed; one of manual, math");
-  says({{"start", {{"attention", 3}}}}, "\"attention\": 3 is not allowed");
-  says({{"start", {{"vocabulary_rows", 0}}}}, "\"vocabulary_rows\": 0 is not allowed");
-  says({{"start", {{"vocabulary_rows", 1e30}}}}, "\"vocabulary_rows\": 1e+30 is not allowed");
-  says({{"start", {{"vocabulary_rows", "many"}}}}, "\"vocabulary_rows\": \"many\" is not allowed");
+  says({{"start", {{"attention", "flashy"}}}}, "\"attention\" must be one of manual, math, efficient, flash, cudnn, got \"flashy\"");
+  says({{"start", {{"attention", 3}}}}, "cudnn, got 3");
+  says({{"start", {{"vocabulary_rows", 0}}}}, "\"vocabulary_rows\" must be a whole number between 1 and 1048576, got 0");
+  says({{"start", {{"vocabulary_rows", 1e30}}}}, "got 1e+30");
+  says({{"start", {{"vocabulary_rows", "many"}}}}, "got \"many\"");
 }
 
 TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {

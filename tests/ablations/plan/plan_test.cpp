@@ -167,7 +167,7 @@ TEST(Plan, RefusesWhatContradictsItself) {
   says("/runs/1", json["runs"][0], of_run);
   says("/runs", harness::Json::array(), "rung 0 is planned, and no run is of it");
   says("/reference", 9, "reference 9 is not a rung");
-  says("/rungs/0/recipe/device", "tpu", "recipe field \"device\": \"tpu\" is not allowed");
+  says("/rungs/0/recipe/device", "tpu", "recipe field \"device\" must be one of cpu, cuda, got \"tpu\"");
   says("/rungs/0/optimization", "warp", "unknown optimization \"warp\"");
   says("/rungs/0/applied", harness::Json::array({"warp"}), "unknown optimization \"warp\"");
 }

@@ -47,7 +47,7 @@ TEST(ProfileCounters, MorePassesThanAllowedAreRefused) {
 }
 
 TEST(ProfileCounters, SummaryHasFixedUnits) {
-  const Json document = counters_json(options(), counted());
+  const Json document = json_of(counters_document(options(), counted()));
   harness::check_schema(document, "counters", "the counters");
   EXPECT_EQ(document.at("summary"), (Json{{"gpu_time_ms", 50.0},
                                           {"dram_read_bytes", 60e9},
@@ -59,32 +59,33 @@ TEST(ProfileCounters, SummaryHasFixedUnits) {
   EXPECT_EQ(document.at("metrics").at("dram__bytes_read.sum"), (Json{{"value", 60e9}, {"unit", "byte"}}));
   EXPECT_EQ(document.at("workload").at("tokens_per_step"), 16 * 1024);
   EXPECT_EQ(document.at("device").at("chip"), "GH100");
+  EXPECT_EQ(json_of(value_from<CountersDocument>(document, "the counters")).dump(), document.dump());
 }
 
 TEST(ProfileCounters, DramMayBeCountedUnderAnotherName) {
   StepCounters counters = counted();
   counters.values[1].metric = "dram__bytes_op_read.sum";
   counters.values[2].metric = "dram__bytes_op_write.sum";
-  const Json document = counters_json(options(), counters);
-  EXPECT_EQ(document.at("summary").at("dram_read_bytes"), 60e9);
-  EXPECT_EQ(document.at("summary").at("dram_write_bytes"), 40e9);
+  const CounterSummary summary = counters_document(options(), counters).summary;
+  EXPECT_EQ(summary.dram_read_bytes, 60e9);
+  EXPECT_EQ(summary.dram_write_bytes, 40e9);
 }
 
 TEST(ProfileCounters, WhatIsNotKnownIsNull) {
   StepCounters counters = counted();
   counters.values = {{"dram__bytes_read.sum", std::nan(""), "byte"}, {"dram__bytes_write.sum", 1.0, "byte"}};
-  const Json document = counters_json(options(), counters);
-  harness::check_schema(document, "counters", "the counters");
-  EXPECT_TRUE(document.at("metrics").at("dram__bytes_read.sum").at("value").is_null());
-  EXPECT_EQ(document.at("summary").at("dram_write_bytes"), 1.0);
-  for (const char* key : {"gpu_time_ms", "dram_read_bytes", "dram_bytes_per_s", "sm_active_percent"}) {
-    EXPECT_TRUE(document.at("summary").at(key).is_null()) << key;
-  }
+  const CountersDocument document = counters_document(options(), counters);
+  const Json json = json_of(document);
+  harness::check_schema(json, "counters", "the counters");
+  EXPECT_TRUE(json.at("metrics").at("dram__bytes_read.sum").at("value").is_null());
+  const CounterSummary& summary = document.summary;
+  EXPECT_EQ(summary.dram_write_bytes, 1.0);
+  EXPECT_FALSE(summary.gpu_time_ms || summary.dram_read_bytes || summary.dram_bytes_per_s || summary.sm_active_percent);
   EXPECT_NE(counters_table(document).find("   unknown byte dram__bytes_read.sum\n"), std::string::npos);
 }
 
 TEST(ProfileCounters, TableFitsATerminal) {
-  const std::string table = counters_table(counters_json(options(), counted()));
+  const std::string table = counters_table(counters_document(options(), counted()));
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   for (const char* part : {"One step of flash (gpt2-124m B=16 T=1024)", "GPU time                 50.0 ms\n",
@@ -98,7 +99,7 @@ TEST(ProfileCounters, TableFitsATerminal) {
 TEST(ProfileCounters, SeveralPassesAreSaid) {
   StepCounters counters = counted();
   counters.passes = 3;
-  const std::string table = counters_table(counters_json(options(), counters));
+  const std::string table = counters_table(counters_document(options(), counters));
   EXPECT_NE(table.find("3 passes: the values come from 3 steps"), std::string::npos) << table;
 }
 

@@ -18,23 +18,25 @@ const std::vector<model::Cost> costs{
     {"update", "adamw", "", 1, 0, 5e8},              // 5 ms by memory
 };
 
-const RooflineRow& find(const std::vector<RooflineRow>& rows, const std::string& phase, const std::string& part) {
+// `part` is none in the row of a phase.
+const RooflineRow& find(const std::vector<RooflineRow>& rows, const std::string& phase,
+                        const std::optional<std::string>& part = {}) {
   for (const RooflineRow& row : rows) {
     if (row.phase == phase && row.part == part) return row;
   }
-  throw std::runtime_error(phase + " " + part + " is not there");
+  throw std::runtime_error(phase + " " + part.value_or("") + " is not there");
 }
 
 TEST(Roofline, TimeAtTheLimitIsTheLargerOfBothForEachPart) {
   const Roofline r = roofline(costs, limits, {});
-  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_attn").limit_ms(), 4);
-  EXPECT_EQ(find(r.parts, "forward", "c_attn").bound_by(), "compute");
-  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_fc").limit_ms(), 3);
-  EXPECT_EQ(find(r.parts, "forward", "c_fc").bound_by(), "memory");
-  EXPECT_FALSE(find(r.parts, "forward", "gelu").measured_ms || find(r.parts, "forward", "gelu").distance());
-  const RooflineRow& forward = find(r.phases, "forward", "");
-  EXPECT_DOUBLE_EQ(forward.limit_ms(), 4 + 3 + 2);  // not max(5, 6): the parts are kernels of their own
-  EXPECT_EQ(forward.bound_by(), "memory");          // 5 of 9 ms
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_attn").limit_ms, 4);
+  EXPECT_EQ(find(r.parts, "forward", "c_attn").bound_by, Bound::compute);
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_fc").limit_ms, 3);
+  EXPECT_EQ(find(r.parts, "forward", "c_fc").bound_by, Bound::memory);
+  EXPECT_FALSE(find(r.parts, "forward", "gelu").measured_ms || find(r.parts, "forward", "gelu").distance);
+  const RooflineRow& forward = find(r.phases, "forward");
+  EXPECT_DOUBLE_EQ(forward.limit_ms, 4 + 3 + 2);  // not max(5, 6): the parts are kernels of their own
+  EXPECT_EQ(forward.bound_by, Bound::memory);     // 5 of 9 ms
   EXPECT_DOUBLE_EQ(forward.flops, 5e9);
   EXPECT_DOUBLE_EQ(forward.bytes, 6e8);
 }
@@ -47,19 +49,19 @@ TEST(Roofline, DistanceIsMeasuredOverTheLimit) {
                                {{"forward", ""}, 0.5},
                                {{"backward", "c_attn"}, 10.0},
                                {{"data", "copy"}, 0.25}});
-  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "c_attn").distance(), 2);
-  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_attn").ms_above(), 4);
-  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "gelu").distance(), 0.5);  // from the cache
-  EXPECT_DOUBLE_EQ(*find(r.phases, "forward", "").measured_ms, 15.5);
-  EXPECT_DOUBLE_EQ(*find(r.phases, "forward", "").distance(), 15.5 / 9);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "c_attn").distance, 2);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "c_attn").ms_above, 4);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "gelu").distance, 0.5);  // from the cache
+  EXPECT_DOUBLE_EQ(*find(r.phases, "forward").measured_ms, 15.5);
+  EXPECT_DOUBLE_EQ(*find(r.phases, "forward").distance, 15.5 / 9);
   // What has no costs has no limit, and all of its time counts as above it.
-  EXPECT_FALSE(find(r.parts, "forward", "other").distance());
-  EXPECT_DOUBLE_EQ(find(r.parts, "data", "copy").ms_above(), 0.25);
-  EXPECT_EQ(find(r.parts, "data", "copy").bound_by(), "none");
-  EXPECT_FALSE(find(r.phases, "update", "").measured_ms);
+  EXPECT_FALSE(find(r.parts, "forward", "other").distance);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "data", "copy").ms_above, 0.25);
+  EXPECT_EQ(find(r.parts, "data", "copy").bound_by, Bound::none);
+  EXPECT_FALSE(find(r.phases, "update").measured_ms);
   // Most above the limit first; not measured last.
   std::vector<std::string> order;
-  for (const RooflineRow& row : r.parts) order.push_back(row.phase + " " + row.part);
+  for (const RooflineRow& row : r.parts) order.push_back(row.phase + " " + row.part.value());
   EXPECT_EQ(order, (std::vector<std::string>{"forward c_attn", "forward c_fc", "backward c_attn", "forward other",
                                              "data copy", "forward gelu", "update adamw"}));
   EXPECT_EQ(r.phases.front().phase, "forward");
@@ -68,17 +70,16 @@ TEST(Roofline, DistanceIsMeasuredOverTheLimit) {
 
 // A trace has no parts in the update: all of it is the optimizer's.
 TEST(Roofline, TakesTheTimesOfATrace) {
-  const Json summary{{"by_part",
-                      {{{"phase", "forward"}, {"part", "gelu"}, {"ms", 3.0}, {"count", 12}},
-                       {{"phase", "update"}, {"part", ""}, {"ms", 10.0}, {"count", 2}}}}};
+  const TraceSummary summary{
+      .by_part = {{{.ms = 3.0, .count = 12}, "forward", "gelu"}, {{.ms = 10.0, .count = 2}, "update", ""}}};
   const Roofline r = roofline(costs, limits, measured_by_part(summary));
-  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "gelu").distance(), 1.5);
-  EXPECT_DOUBLE_EQ(*find(r.parts, "update", "adamw").distance(), 2);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "gelu").distance, 1.5);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "update", "adamw").distance, 2);
   EXPECT_EQ(r.parts.size(), costs.size());
 }
 
 TEST(Roofline, ConvertsToJson) {
-  const Json json = to_json(roofline(costs, limits, {{{"update", ""}, 6.0}}));
+  const Json json = json_of(roofline(costs, limits, {{{"update", ""}, 6.0}}));
   EXPECT_EQ(json["limits"]["source"], "made up");
   EXPECT_EQ(json["parts"][0]["part"], "adamw");
   EXPECT_DOUBLE_EQ(json["parts"][0]["distance"].get<double>(), 1.2);
@@ -90,7 +91,7 @@ TEST(Roofline, ConvertsToJson) {
 }
 
 TEST(Roofline, HasWhatItsAxesShow) {
-  const Json json = to_json(roofline(costs, limits, {{{"forward", "c_attn"}, 8.0}, {{"forward", "gelu"}, 1.0}}));
+  const Json json = json_of(roofline(costs, limits, {{{"forward", "c_attn"}, 8.0}, {{"forward", "gelu"}, 1.0}}));
   const Json &c_attn = json["parts"][0], &gelu = json["parts"][1], &no_time = json["parts"][3];
   ASSERT_EQ(c_attn["part"], "c_attn");
   EXPECT_DOUBLE_EQ(c_attn["flops_per_byte"].get<double>(), 40);

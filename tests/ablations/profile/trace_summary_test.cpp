@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 namespace {
@@ -59,63 +60,64 @@ Trace eager() {
   return trace;
 }
 
-std::map<std::string, Json> by(const Json& list, const char* key) {
-  std::map<std::string, Json> result;
-  for (const Json& row : list) result[row.at(key)] = row;
+// The rows by what they are of: &PhaseTime::phase, say.
+template <class Row>
+std::map<std::string, Row> by(const std::vector<Row>& rows, std::string Row::*key) {
+  std::map<std::string, Row> result;
+  for (const Row& row : rows) result[row.*key] = row;
   return result;
 }
 
 TEST(TraceSummary, CountsADevicesTime) {
-  const Json summary = summarize(eager(), 0.5);
-  const auto expect = [&](const char* field, double value) {
-    EXPECT_NEAR(summary.at(field).get<double>(), value, 1e-9) << field;
-  };
+  const TraceSummary summary = summarize(eager(), 0.5);
   // The step goes from the first activity to the trace's end. Busy: [100, 250), [300, 400), [450, 500).
-  expect("busy_ms", 0.3);
-  expect("busy_percent", 60);
-  expect("idle_ms", 0.2);
-  expect("traced_wall_ms", 0.9);
-  expect("kernels", 3);
-  expect("copies", 1);
-  expect("operations", 0);
-  expect("kernel_launches", 3);
-  expect("graph_launches", 0);
-  EXPECT_NEAR(summary.at("gaps").at("count").get<double>(), 3, 1e-9);
-  EXPECT_NEAR(summary.at("gaps").at("ms").get<double>(), 0.6, 1e-9);
-  EXPECT_NEAR(summary.at("gaps").at("largest_ms").get<double>(), 0.5, 1e-9);
+  EXPECT_NEAR(summary.busy_ms, 0.3, 1e-9);
+  EXPECT_NEAR(summary.busy_percent.value(), 60, 1e-9);
+  EXPECT_NEAR(summary.idle_ms.value(), 0.2, 1e-9);
+  EXPECT_NEAR(summary.traced_wall_ms, 0.9, 1e-9);
+  EXPECT_EQ(summary.kernels, 3);
+  EXPECT_EQ(summary.copies, 1);
+  EXPECT_EQ(summary.operations, 0);
+  EXPECT_EQ(summary.kernel_launches, 3);
+  EXPECT_EQ(summary.graph_launches, 0);
+  EXPECT_EQ(summary.gaps.count, 3);
+  EXPECT_NEAR(summary.gaps.ms, 0.6, 1e-9);
+  EXPECT_NEAR(summary.gaps.largest_ms, 0.5, 1e-9);
   // Of the first gap, [250, 300), the host's launch took until 280; the second waited for nothing of the host's.
-  expect("launch_bound_percent", 100.0 * 30 / 900);
+  EXPECT_NEAR(summary.launch_bound_percent.value(), 100.0 * 30 / 900, 1e-9);
 
-  const auto phases = by(summary.at("by_phase"), "phase");
-  EXPECT_NEAR(phases.at("forward").at("ms").get<double>(), 0.2, 1e-9);
-  EXPECT_NEAR(phases.at("backward").at("ms").get<double>(), 0.1, 1e-9);
-  EXPECT_EQ(summary.at("by_phase")[0].at("phase"), "forward");  // the longest first
-  const auto names = by(summary.at("by_name"), "name");
-  EXPECT_NEAR(names.at("void gemm<float>(float*)").at("ms").get<double>(), 0.2, 1e-9);
-  EXPECT_NEAR(names.at("void gemm<float>(float*)").at("count").get<double>(), 2, 1e-9);
-  EXPECT_EQ(summary.at("by_layer").size(), 2U);
-  EXPECT_NEAR(summary.at("transfers")[0].at("bytes").get<double>(), 4096, 1e-9);
+  const auto phases = by(summary.by_phase, &PhaseTime::phase);
+  EXPECT_NEAR(phases.at("forward").ms, 0.2, 1e-9);
+  EXPECT_NEAR(phases.at("backward").ms, 0.1, 1e-9);
+  EXPECT_EQ(summary.by_phase[0].phase, "forward");  // the longest first
+  const auto names = by(summary.by_name, &NameTime::name);
+  EXPECT_NEAR(names.at("void gemm<float>(float*)").ms, 0.2, 1e-9);
+  EXPECT_EQ(names.at("void gemm<float>(float*)").count, 2);
+  EXPECT_EQ(summary.by_layer.size(), 2U);
+  ASSERT_EQ(summary.transfers.size(), 1U);
+  EXPECT_EQ(summary.transfers[0].kind, "host to device");
+  EXPECT_EQ(summary.transfers[0].bytes, 4096);
 }
 
 TEST(TraceSummary, ACleanStepIsDividedAsTheTracedOne) {
-  const Json step = divided(summarize(eager(), 0.5), 1.1);
+  const DividedStep step = divided(summarize(eager(), 0.5), 1.1);
   // Forward 0.2, backward 0.1, a copy on another stream 0.05, idle 0.2.
-  EXPECT_NEAR(step.at("traced_ms").get<double>(), 0.55, 1e-9);
-  const auto phases = by(step.at("by_phase"), "phase");
-  EXPECT_NEAR(phases.at("forward").at("ms").get<double>(), 0.4, 1e-9);
-  EXPECT_NEAR(phases.at("backward").at("ms").get<double>(), 0.2, 1e-9);
-  EXPECT_NEAR(step.at("idle_ms").get<double>(), 0.4, 1e-9);
+  EXPECT_NEAR(step.traced_ms, 0.55, 1e-9);
+  const auto phases = by(step.by_phase, &PhaseShare::phase);
+  EXPECT_NEAR(phases.at("forward").ms, 0.4, 1e-9);
+  EXPECT_NEAR(phases.at("backward").ms, 0.2, 1e-9);
+  EXPECT_NEAR(step.idle_ms.value(), 0.4, 1e-9);
   // Where idle time is not known the phases fill the step.
-  const Json unknown = divided(summarize(eager(), 0.2), 0.7);
-  EXPECT_TRUE(unknown.at("idle_ms").is_null());
-  EXPECT_NEAR(by(unknown.at("by_phase"), "phase").at("forward").at("ms").get<double>(), 0.4, 1e-9);
+  const DividedStep unknown = divided(summarize(eager(), 0.2), 0.7);
+  EXPECT_FALSE(unknown.idle_ms);
+  EXPECT_NEAR(by(unknown.by_phase, &PhaseShare::phase).at("forward").ms, 0.4, 1e-9);
 }
 
 TEST(TraceSummary, AGpuSlowerThanWithoutTracingIsTold) {
   EXPECT_EQ(slower_when_traced(summarize(eager(), 0.3)), "");
-  const Json summary = summarize(eager(), 0.2);  // 0.3 ms of work
-  EXPECT_TRUE(summary.at("busy_percent").is_null() && summary.at("idle_ms").is_null());
-  EXPECT_EQ(summarize(eager(), 0.299).at("busy_percent"), 100);
+  const TraceSummary summary = summarize(eager(), 0.2);  // 0.3 ms of work
+  EXPECT_FALSE(summary.busy_percent || summary.idle_ms);
+  EXPECT_EQ(summarize(eager(), 0.299).busy_percent, 100);
   EXPECT_NE(slower_when_traced(summary).find("0.3 ms of work, a step without tracing takes 0.2 ms"), std::string::npos);
 }
 
@@ -142,26 +144,26 @@ Trace three_steps(int64_t product_us = 50) {
 }
 
 TEST(TraceSummary, IsOfTheStepOfMedianLength) {
-  const Json summary = summarize(three_steps(), 0.1);
-  EXPECT_EQ(summary.at("steps"), 3);
-  EXPECT_EQ(summary.at("operations"), 2);
+  const TraceSummary summary = summarize(three_steps(), 0.1);
+  EXPECT_EQ(summary.steps, 3);
+  EXPECT_EQ(summary.operations, 2);
   // Steps of 90, 191 and 92 us, each with 10 us between and 10 us after its operations.
-  EXPECT_NEAR(summary.at("traced_wall_ms").get<double>(), 0.092, 1e-9);
-  EXPECT_NEAR(summary.at("busy_ms").get<double>(), 0.072, 1e-9);
-  EXPECT_NEAR(summary.at("least_busy_ms").get<double>(), 0.070, 1e-9);
-  EXPECT_NEAR(summary.at("most_busy_ms").get<double>(), 0.171, 1e-9);
-  EXPECT_EQ(summary.at("gaps").at("count"), 2);
+  EXPECT_NEAR(summary.traced_wall_ms, 0.092, 1e-9);
+  EXPECT_NEAR(summary.busy_ms, 0.072, 1e-9);
+  EXPECT_NEAR(summary.least_busy_ms, 0.070, 1e-9);
+  EXPECT_NEAR(summary.most_busy_ms, 0.171, 1e-9);
+  EXPECT_EQ(summary.gaps.count, 2);
   // Of the traced step: 0.1 ms is what another step took, without the tracer's own time in every operation.
-  EXPECT_NEAR(summary.at("busy_percent").get<double>(), 100.0 * 72 / 92, 1e-9);
-  EXPECT_NEAR(summary.at("idle_ms").get<double>(), 0.020, 1e-9);
+  EXPECT_NEAR(summary.busy_percent.value(), 100.0 * 72 / 92, 1e-9);
+  EXPECT_NEAR(summary.idle_ms.value(), 0.020, 1e-9);
   EXPECT_EQ(slower_when_traced(summarize(three_steps(), 0.01)), "");
-  Json of_earlier_version = summary;
-  of_earlier_version["busy_percent"] = 72;
-  EXPECT_NEAR(busy_of(of_earlier_version).percent, 100.0 * 72 / 92, 1e-9);
-  const Json row = by(summary.at("by_name"), "name").at("aten::embedding_backward");
-  EXPECT_NEAR(row.at("ms").get<double>(), 0.020, 1e-9);
-  EXPECT_NEAR(row.at("min_ms").get<double>(), 0.020, 1e-9);
-  EXPECT_NEAR(row.at("max_ms").get<double>(), 0.120, 1e-9);
+  TraceSummary of_earlier_version = summary;
+  of_earlier_version.busy_percent = 72;
+  EXPECT_NEAR(busy_of(of_earlier_version).percent.value(), 100.0 * 72 / 92, 1e-9);
+  const NameTime row = by(summary.by_name, &NameTime::name).at("aten::embedding_backward");
+  EXPECT_NEAR(row.ms, 0.020, 1e-9);
+  EXPECT_NEAR(row.min_ms, 0.020, 1e-9);
+  EXPECT_NEAR(row.max_ms, 0.120, 1e-9);
 }
 
 // A copy for the second step that runs beside the first belongs to the second, and makes the first no shorter.
@@ -174,22 +176,22 @@ TEST(TraceSummary, StepsDoNotOverlap) {
               .begin_ns = 0,
               .end_ns = 210 * us};
   trace.activities[1].step = trace.activities[2].step = 1;
-  const Json summary = summarize(trace, 0.1);
-  EXPECT_NEAR(summary.at("traced_wall_ms").get<double>(), 0.1, 1e-9);
-  EXPECT_NEAR(summary.at("most_busy_ms").get<double>(), 0.11, 1e-9);
-  EXPECT_EQ(summary.at("copies"), 0);
+  const TraceSummary summary = summarize(trace, 0.1);
+  EXPECT_NEAR(summary.traced_wall_ms, 0.1, 1e-9);
+  EXPECT_NEAR(summary.most_busy_ms, 0.11, 1e-9);
+  EXPECT_EQ(summary.copies, 0);
 }
 
 TEST(TraceSummary, NothingTracedIsNothing) {
-  const Json summary = summarize(Trace{.activities = {}, .steps = 1, .begin_ns = 0, .end_ns = 10}, 1);
-  EXPECT_EQ(summary.at("busy_ms"), 0);
-  EXPECT_TRUE(summary.at("launch_bound_percent").is_null());
+  const TraceSummary summary = summarize(Trace{.activities = {}, .steps = 1, .begin_ns = 0, .end_ns = 10}, 1);
+  EXPECT_EQ(summary.busy_ms, 0);
+  EXPECT_FALSE(summary.launch_bound_percent);
 }
 
 TEST(TraceSummary, AnUnlabelledActivityIsTold) {
   Trace trace = eager();
   trace.activities[3].label = {};
-  EXPECT_NEAR(summarize(trace, 1).at("unlabelled_ms").get<double>(), 0.1, 1e-9);
+  EXPECT_NEAR(summarize(trace, 1).unlabelled_ms, 0.1, 1e-9);
 }
 
 TEST(ChromeTrace, HasNamedTracksAndMicroseconds) {
@@ -224,12 +226,12 @@ TEST(ChromeTrace, HasNamedTracksAndMicroseconds) {
   }
 }
 
-Json document(const Trace& trace, double wall_ms, const std::string& title) {
-  return {{"title", title},
-          {"device", {{"kind", "cuda"}, {"name", "test"}}},
-          {"workload", {{"batch", 1}}},
-          {"memory", {{"peak_bytes", 1000}}},
-          {"summary", summarize(trace, wall_ms)}};
+TraceDocument document(const Trace& trace, double wall_ms, const std::string& title) {
+  return {.title = title,
+          .device = {model::Device::cuda, "test"},
+          .workload = {{"batch", 1}},
+          .memory = {.peak_bytes = 1000},
+          .summary = summarize(trace, wall_ms)};
 }
 
 // The same kernels, launched by one graph, without gaps.
@@ -247,22 +249,23 @@ Trace replayed() {
 }
 
 TEST(Explain, SaysThatAGraphIsOneLaunch) {
-  const Json explanation = explain(document(eager(), 0.5, "eager"), document(replayed(), 0.36, "+ graph capture"));
-  const std::string words = explanation.at("words");
+  const Explanation explanation =
+      explain(document(eager(), 0.5, "eager"), document(replayed(), 0.36, "+ graph capture"));
+  const std::string& words = explanation.words;
   EXPECT_NE(words.find("+ graph capture: step 0.50 -> 0.36 ms"), std::string::npos) << words;
   EXPECT_NE(words.find("3 launches became 1"), std::string::npos) << words;
   EXPECT_NE(words.find("idle 40 % -> 3 %"), std::string::npos) << words;
-  for (const Json& name : explanation.at("names")) EXPECT_NE(name.at("change"), "came") << name.dump();
+  for (const Explanation::Name& name : explanation.names) EXPECT_NE(name.change, Change::came) << name.name;
 }
 
 TEST(Explain, NamesADisturbedTrace) {
-  Json before = document(eager(), 0.5, "eager");
-  const Json after = document(replayed(), 0.36, "+ graph capture");
-  const std::string undisturbed = explain(before, after).at("words");
-  before["flags"] = {"shared: the processor was busy with something else for 23 % of the time"};
-  EXPECT_EQ(explain(before, after).at("words").get<std::string>(),
-            undisturbed + " The trace of \"eager\" was disturbed, which may be what is seen: " +
-                before["flags"][0].get<std::string>() + ".");
+  TraceDocument before = document(eager(), 0.5, "eager");
+  const TraceDocument after = document(replayed(), 0.36, "+ graph capture");
+  const std::string undisturbed = explain(before, after).words;
+  const std::string flag = "shared: the processor was busy with something else for 23 % of the time";
+  before.flags = {flag};
+  EXPECT_EQ(explain(before, after).words,
+            undisturbed + " The trace of \"eager\" was disturbed, which may be what is seen: " + flag + ".");
   EXPECT_NE(trace_table(before).find("disturbed: shared"), std::string::npos);
   EXPECT_EQ(trace_table(after).find("disturbed"), std::string::npos);
 }
@@ -270,7 +273,7 @@ TEST(Explain, NamesADisturbedTrace) {
 // What took as long in a step of the one as in a step of the other is not told as changed.
 TEST(Explain, TellsNoChangeWithinTheSpreadOfTheSteps) {
   const auto words = [](int64_t product_us) -> std::string {
-    return explain(document(three_steps(), 0.1, "before"), document(three_steps(product_us), 0.1, "after")).at("words");
+    return explain(document(three_steps(), 0.1, "before"), document(three_steps(product_us), 0.1, "after")).words;
   };
   EXPECT_EQ(words(51), "after: step 0.10 -> 0.10 ms; no clear change of the work (0.07 ms).");
   EXPECT_NE(words(80).find("grew aten::mm (1x, 0.03 ms)"), std::string::npos) << words(80);
@@ -280,7 +283,7 @@ TEST(Explain, TellsNoChangeWithinTheSpreadOfTheSteps) {
 // Where the study found no clear change of the step, only what ran is told.
 TEST(Explain, NamesNoCauseOfAChangeThatIsNotClear) {
   const auto words = [](const Trace& before, const Trace& after) -> std::string {
-    return explain(document(before, 0.5, "before"), document(after, 0.36, "after"), /*step_changed=*/false).at("words");
+    return explain(document(before, 0.5, "before"), document(after, 0.36, "after"), /*step_changed=*/false).words;
   };
   EXPECT_EQ(words(three_steps(), three_steps(80)), "after: no clear change of the step.");
   EXPECT_EQ(words(eager(), replayed()), "after: no clear change of the step; 3 launches became 1.");
@@ -293,12 +296,12 @@ TEST(Explain, NamesWhatWentAndWhatCame) {
   Trace fused = eager();
   fused.activities[4].name = "void ns::flash_fwd_kernel<Traits, 64>(Params)";
   fused.activities[4].end_ns = 170 * us;
-  const Json explanation = explain(document(eager(), 0.5, "before"), document(fused, 0.4, "+ flash attention"));
-  std::map<std::string, std::string> changes;
-  for (const Json& name : explanation.at("names")) changes[name.at("name")] = name.at("change");
-  EXPECT_EQ(changes.at("softmax"), "went");
-  EXPECT_EQ(changes.at("flash_fwd_kernel"), "came");
-  const std::string words = explanation.at("words");
+  const Explanation explanation = explain(document(eager(), 0.5, "before"), document(fused, 0.4, "+ flash attention"));
+  std::map<std::string, Change> changes;
+  for (const Explanation::Name& name : explanation.names) changes[name.name] = name.change;
+  EXPECT_EQ(changes.at("softmax"), Change::went);
+  EXPECT_EQ(changes.at("flash_fwd_kernel"), Change::came);
+  const std::string& words = explanation.words;
   EXPECT_NE(words.find("went softmax (1x, 0.10 ms)"), std::string::npos) << words;
   EXPECT_NE(words.find("came flash_fwd_kernel (1x, 0.02 ms)"), std::string::npos) << words;
   for (const std::string& table : {explanation_table(explanation)}) {
@@ -317,32 +320,47 @@ TEST(Explain, TakesAllInstancesOfATemplateTogether) {
   Trace before = eager(), after = eager();
   before.activities[4].name = name("float");
   after.activities[4].name = name("double");
-  const Json explanation = explain(document(before, 0.5, "before"), document(after, 0.5, "after"));
+  const Explanation explanation = explain(document(before, 0.5, "before"), document(after, 0.5, "after"));
   size_t seen = 0;
-  for (const Json& one : explanation.at("names")) {
-    if (one.at("name") != "fill") continue;
+  for (const Explanation::Name& one : explanation.names) {
+    if (one.name != "fill") continue;
     ++seen;
-    EXPECT_EQ(one.at("before_count"), one.at("after_count"));
+    EXPECT_EQ(one.before_count, one.after_count);
   }
   EXPECT_EQ(seen, 1U);
 }
 
 // What there is none of before and after is no line of a table: operations on a GPU, graphs in two eager rungs.
 TEST(Explain, LeavesOutWhatThereIsNoneOf) {
-  const Json explanation = explain(document(eager(), 0.5, "before"), document(eager(), 0.5, "after"));
-  for (const Json& total : explanation.at("totals")) {
-    EXPECT_NE(total.at("what"), "operations");
-    EXPECT_NE(total.at("what"), "graph launches");
+  const Explanation explanation = explain(document(eager(), 0.5, "before"), document(eager(), 0.5, "after"));
+  for (const Explanation::Total& total : explanation.totals) {
+    EXPECT_NE(total.what, "operations");
+    EXPECT_NE(total.what, "graph launches");
   }
 }
 
 TEST(Explain, RefusesAnotherDeviceOrSize) {
-  Json other = document(eager(), 0.5, "other");
-  other["device"]["name"] = "another";
+  TraceDocument other = document(eager(), 0.5, "other");
+  other.device.name = "another";
   EXPECT_THROW(explain(document(eager(), 0.5, "one"), other), std::invalid_argument);
   other = document(eager(), 0.5, "other");
-  other["workload"]["batch"] = 2;
+  other.workload["batch"] = 2;
   EXPECT_THROW(explain(document(eager(), 0.5, "one"), other), std::invalid_argument);
+}
+
+// `--json`: counts and bytes are whole numbers, words those of the enums.
+TEST(Explain, IsJsonForMachines) {
+  const Json json = to_json(explain(document(eager(), 0.5, "eager"), document(replayed(), 0.36, "+ graph capture")));
+  const auto total = [&](const char* what) {
+    const Json& totals = json.at("totals");
+    const auto found = std::ranges::find_if(totals, [&](const Json& one) { return one.at("what") == what; });
+    return found == totals.end() ? Json() : *found;
+  };
+  EXPECT_EQ(total("kernel launches").dump(), R"({"after":0,"before":3,"unit":"","what":"kernel launches"})");
+  EXPECT_EQ(total("peak memory").dump(), R"({"after":1000,"before":1000,"unit":"bytes","what":"peak memory"})");
+  EXPECT_EQ(total("step").dump(), R"({"after":0.36,"before":0.5,"unit":"ms","what":"step"})");
+  EXPECT_EQ(json.at("names").at(0).at("change"), "unclear");
+  EXPECT_EQ(json.at("after"), "+ graph capture");
 }
 
 }  // namespace

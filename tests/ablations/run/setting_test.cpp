@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
 namespace {
 
 using namespace ablations;
@@ -22,12 +26,13 @@ const Json workload{{"model", "gpt2-124m"}, {"batch", 16},       {"context", 102
                     {"accumulation", 1},    {"positions", 1024}, {"seed", 1}};
 
 TEST(Setting, OfAGpuHasItsDriverAndOfACpuItsThreads) {
-  const Json gpu = setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}});
+  const Json gpu = json_of(setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}}));
   EXPECT_EQ(gpu.at("device"), "NVIDIA H200");
   EXPECT_EQ(gpu.at("driver"), "580.82.07");
   EXPECT_EQ(gpu.at("dtype"), "bf16");
+  EXPECT_EQ(gpu.at("batch"), 16);
   EXPECT_FALSE(gpu.contains("threads"));
-  const Json cpu = setting_of(environment, workload, {{"device", "cpu"}, {"autocast", "off"}});
+  const Json cpu = json_of(setting_of(environment, workload, {{"device", "cpu"}, {"autocast", "off"}}));
   EXPECT_EQ(cpu.at("device"), "AMD EPYC");
   EXPECT_EQ(cpu.at("threads"), 2);
   EXPECT_EQ(cpu.at("cores"), 2);
@@ -37,31 +42,49 @@ TEST(Setting, OfAGpuHasItsDriverAndOfACpuItsThreads) {
   EXPECT_FALSE(cpu.contains("driver"));
 }
 
+TEST(Setting, WhatItsSourceDoesNotSayIsNullAndWhatAnOlderFileLacksStaysAway) {
+  Json silent = environment;
+  silent.erase("kernel_switches");
+  silent["threads"] = "two";
+  const Json cpu = json_of(setting_of(silent, workload, {{"device", "cpu"}}));
+  EXPECT_TRUE(cpu.at("kernel_switches").is_null() && cpu.at("threads").is_null() && cpu.at("dtype").is_null());
+  EXPECT_EQ(json_of(value_from<Setting>(cpu, "it")), cpu);
+  Json older = cpu;
+  for (const char* field : {"cores", "cpu_capability", "kernel_switches"}) older.erase(field);
+  EXPECT_EQ(json_of(value_from<Setting>(older, "it")), older);
+  older["batch"] = "many";
+  EXPECT_THROW((void)value_from<Setting>(older, "it"), std::invalid_argument);
+}
+
 TEST(Setting, OfAMachineSaysNothingOfTheWork) {
-  const auto fields = [](const Json& setting) {
+  const auto known = [](const Setting& setting) {
     std::string names;
-    for (const auto& [name, value] : setting.items()) names += name + " ";
+    for (const auto& [name, value] : setting.facts()) names += value ? name + " " : "";
     return names;
   };
-  EXPECT_EQ(fields(machine_setting(environment, true)), "cuda device driver driver_cuda kernel_switches torch ");
-  EXPECT_EQ(fields(machine_setting(environment, false)), "cores cpu_capability device kernel_switches threads torch ");
-  EXPECT_EQ(machine_setting(environment, true).at("device"), "NVIDIA H200");
+  EXPECT_EQ(known(machine_setting(environment, true)), "cuda device driver driver_cuda kernel_switches torch ");
+  EXPECT_EQ(known(machine_setting(environment, false)), "cores cpu_capability device kernel_switches threads torch ");
+  EXPECT_EQ(machine_setting(environment, true).device, "NVIDIA H200");
 }
 
 TEST(Setting, EveryFieldThatDiffersIsNamed) {
-  const Json setting = setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}});
-  EXPECT_TRUE(differences(setting, setting).empty());
-  for (const auto& [field, value] : setting.items()) {
-    Json other = setting;
-    other[field] = "something else";
-    const auto lines = differences(setting, other);
-    ASSERT_EQ(lines.size(), 1U) << field;
-    EXPECT_TRUE(lines[0].starts_with(field + ": ")) << lines[0];
+  const Facts facts = setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}}).facts();
+  EXPECT_TRUE(differences(facts, facts).empty());
+  for (const auto& [name, value] : facts) {
+    Facts other = facts;
+    other[name] = "something else";
+    const auto lines = differences(facts, other);
+    if (!value && (name == "cores" || name == "cpu_capability")) {  // below
+      EXPECT_TRUE(lines.empty()) << name;
+      continue;
+    }
+    ASSERT_EQ(lines.size(), 1U) << name;
+    EXPECT_TRUE(lines[0].starts_with(name + ": ")) << lines[0];
     EXPECT_TRUE(lines[0].ends_with(" against something else")) << lines[0];
-    if (field == "kernel_switches") continue;  // below
-    other.erase(field);
-    EXPECT_EQ(differences(setting, other).size(), 1U) << field;
-    EXPECT_EQ(differences(other, setting).size(), 1U) << field;
+    if (!value || name == "kernel_switches") continue;  // below
+    other.erase(name);
+    EXPECT_EQ(differences(facts, other).size(), 1U) << name;
+    EXPECT_EQ(differences(other, facts).size(), 1U) << name;
   }
 }
 
@@ -71,20 +94,20 @@ TEST(Setting, WhatChoosesTheKernelsCountsAndOlderRecordsMayBeSilent) {
     other.merge_patch(edit);
     return setting_of(other, workload, {{"device", "cpu"}});
   };
-  const Json now = setting(Json::object());
+  const Setting now = setting(Json::object());
   EXPECT_EQ(differences(now, setting({{"torch_cpu_capability", "DEFAULT"}})),
             std::vector<std::string>{"cpu_capability: AVX512 against DEFAULT"});
   EXPECT_EQ(differences(now, setting({{"cpu", {{"logical_cores", 1}}}})),
             std::vector<std::string>{"cores: 2 against 1"});
-  const Json switched = setting({{"kernel_switches", {{"MKL_CBWR", "AVX2"}, {"OMP_PROC_BIND", "close"}}}});
+  const Setting switched = setting({{"kernel_switches", {{"MKL_CBWR", "AVX2"}, {"OMP_PROC_BIND", "close"}}}});
   EXPECT_EQ(differences(now, switched),
             std::vector<std::string>{"kernel_switches: none against MKL_CBWR=AVX2, OMP_PROC_BIND=close"});
-  const Json gpu = setting_of(environment, workload, {{"device", "cuda"}});
+  const Setting gpu = setting_of(environment, workload, {{"device", "cuda"}});
   Json elsewhere = environment;
   elsewhere["kernel_switches"] = {{"NVIDIA_TF32_OVERRIDE", "1"}};
   EXPECT_EQ(differences(gpu, setting_of(elsewhere, workload, {{"device", "cuda"}})).size(), 1U);
   // Null takes a field out.
-  const Json older =
+  const Setting older =
       setting({{"torch_cpu_capability", nullptr}, {"kernel_switches", nullptr}, {"cpu", {{"logical_cores", nullptr}}}});
   for (const auto& [one, other] : {std::pair{older, older}, {older, now}, {now, older}}) {
     EXPECT_TRUE(differences(one, other).empty());
@@ -124,10 +147,28 @@ TEST(RecipeHash, ChangesWithTheRecipeAndTheStepAndNothingElse) {
 }
 
 TEST(DeviceSlug, CanBePartOfAFileName) {
-  EXPECT_EQ(device_slug({{"device", "NVIDIA H200"}}), "nvidia-h200");
-  EXPECT_EQ(device_slug({{"device", "AMD EPYC"}, {"threads", 2}}), "amd-epyc-2-threads");
-  EXPECT_EQ(device_slug({{"device", "../../Intel(R) Xeon(R) @ 2.0GHz"}}), "intel-r-xeon-r-2-0ghz");
-  EXPECT_EQ(device_slug({{"device", nullptr}}), "unknown-device");
+  const auto slug = [](std::optional<std::string> device, std::optional<int64_t> threads) {
+    Setting setting;
+    setting.device = std::move(device);
+    setting.threads = threads;
+    return setting.device_slug();
+  };
+  EXPECT_EQ(slug("NVIDIA H200", {}), "nvidia-h200");
+  EXPECT_EQ(slug("AMD EPYC", 2), "amd-epyc-2-threads");
+  EXPECT_EQ(slug("../../Intel(R) Xeon(R) @ 2.0GHz", {}), "intel-r-xeon-r-2-0ghz");
+  EXPECT_EQ(slug({}, {}), "unknown-device");
+}
+
+TEST(Setting, TakesWhatItDoesNotSayFromAnother) {
+  const Json cpu{{"device", "cpu"}};
+  const Setting known = setting_of(environment, workload, cpu);
+  Json silent = environment;
+  silent.erase("torch_cpu_capability");
+  silent["threads"] = 4;
+  Setting setting = setting_of(silent, workload, cpu);
+  setting.fill_from(known);
+  EXPECT_EQ(differences(setting, known), std::vector<std::string>{"threads: 4 against 2"});
+  EXPECT_EQ(json_of(setting).at("cpu_capability"), "AVX512");
 }
 
 }  // namespace

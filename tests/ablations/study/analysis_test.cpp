@@ -2,7 +2,6 @@
 #include "ablations/study/analysis.h"
 
 #include "ablations/plan/plan_json.h"
-#include "ablations/report/table.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
 #include "harness/environment.h"
@@ -43,7 +42,7 @@ TEST_F(Analysis, MfuIsNoneOnACpuAndSaysWhy) {
   EXPECT_TRUE(s["rungs"][1]["mfu"]["value"].is_null());
   EXPECT_EQ(s["rungs"][1]["mfu"]["type"], "bf16");
   EXPECT_EQ(s["rungs"][1]["mfu"]["reason"], "there is no table of peaks for CPUs");
-  EXPECT_EQ(study_table(s).find("MFU"), std::string::npos);
+  EXPECT_EQ(planted::table_of(s).find("MFU"), std::string::npos);
 }
 
 TEST_F(Analysis, MfuOfEachRungIsOfItsOwnTypesPeak) {
@@ -57,7 +56,7 @@ TEST_F(Analysis, MfuOfEachRungIsOfItsOwnTypesPeak) {
   const Json s = study();
   EXPECT_NEAR(s["rungs"][0]["mfu"]["value"].get<double>(), 100 / 19.5, 1e-9);
   EXPECT_NEAR(s["rungs"][1]["mfu"]["value"].get<double>(), 100.0 / 312, 1e-9);
-  const std::string table = study_table(s);
+  const std::string table = planted::table_of(s);
   EXPECT_NE(table.find("MFU of \"+ fused AdamW\": 32.1 % of 312 TFLOP/s (NVIDIA A100 datasheet, June"),
             std::string::npos)
       << table;
@@ -92,7 +91,7 @@ TEST_F(Analysis, AFailedProofTakesTheNumberAway) {
       s["warnings"].dump().find("what it alone brings is not known: \\\"bf16 autocast\\\" before it has no number"),
       std::string::npos)
       << s["warnings"];
-  EXPECT_NE(study_table(s).find("unproven: autocast"), std::string::npos);
+  EXPECT_NE(planted::table_of(s).find("unproven: autocast"), std::string::npos);
 }
 
 TEST_F(Analysis, EnergyIsTheMedianOfTheRunsThatCouldTell) {
@@ -221,7 +220,7 @@ TEST_F(Analysis, LeaveOneOutSaysWhatEachIsWorth) {
   EXPECT_NEAR(s["rungs"][2]["speedup_previous"]["ratio"].get<double>(), 2, 1e-9);
   EXPECT_TRUE(s["rungs"][1]["speedup_previous"].is_null());
   EXPECT_EQ(s["headline"]["last"], 1);
-  EXPECT_NE(study_table(s).find("what is lost without it"), std::string::npos);
+  EXPECT_NE(planted::table_of(s).find("what is lost without it"), std::string::npos);
   // A rung whose number does not count has no worth.
   Json record = good(run_of(2, 2), 50);
   record["proofs"][0]["passed"] = false;
@@ -246,8 +245,8 @@ TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
   }
   EXPECT_EQ(s["rungs"][2]["workload"]["batch"], 4);
   EXPECT_TRUE(s["headline"].is_null());
-  EXPECT_NE(study_table(s).find("B=4 fused AdamW"), std::string::npos);
-  EXPECT_EQ(study_table(s).find("vs first"), std::string::npos);
+  EXPECT_NE(planted::table_of(s).find("B=4 fused AdamW"), std::string::npos);
+  EXPECT_EQ(planted::table_of(s).find("vs first"), std::string::npos);
 }
 
 TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
@@ -263,7 +262,7 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   ASSERT_EQ(s["rungs"][1]["peers"].size(), 1U);
   EXPECT_EQ(s["rungs"][1]["peers"][0]["rung"], 2);
   EXPECT_NEAR(s["rungs"][1]["peers"][0]["ratio"].get<double>(), 1.5, 1e-9);
-  const std::string table = study_table(s);
+  const std::string table = planted::table_of(s);
   EXPECT_NE(table.find("the same work in PyTorch"), std::string::npos);
   EXPECT_NE(table.find("1.50x [1.50-1.50]"), std::string::npos);
   EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
@@ -316,29 +315,29 @@ TEST_F(Analysis, TheTableFitsEightyColumns) {
   Json disturbed = good(run_of(0, 1), 110);
   disturbed["flags"] = {"shared: the processor was busy with something else for 23 % of the time"};
   write(run_of(0, 1), disturbed);
-  expect_eighty_columns(study_table(study()));
+  expect_eighty_columns(planted::table_of(study()));
   plan_.ladder_title = "A title of a hundred and twenty characters: " + std::string(76, 'x');
   write(run_of(2, 0), good(run_of(2, 0), 0.0004));  // wild runs: intervals over many orders of magnitude
   write(run_of(1, 1), good(run_of(1, 1), 9e6));
   Json s = study();
-  expect_eighty_columns(study_table(s));
-  EXPECT_NE(study_table(s).find("[unknown]"), std::string::npos);
+  expect_eighty_columns(planted::table_of(s));
+  EXPECT_NE(planted::table_of(s).find("[unknown]"), std::string::npos);
   plan_.mode = Mode::one_at_a_time;
   plan_.rungs[1].against = plan_.rungs[2].against = 0;
   plan_.rungs[1].reference = plan_.rungs[2].reference = 0;
-  expect_eighty_columns(study_table(study()));
+  expect_eighty_columns(planted::table_of(study()));
   plan_.mode = Mode::cumulative;
   plan_.rungs[2].peer = "pytorch-max-autotune";
   plan_.rungs[2].title = "PyTorch max-autotune";
   plan_.rungs[2].against = 1;
-  expect_eighty_columns(study_table(study()));
+  expect_eighty_columns(planted::table_of(study()));
 }
 
 TEST_F(Analysis, AReasonStandsUnderTheNumberItTakesAway) {
   Json record = good(run_of(2, 0), 25);
   record["timing"]["loss"] = {10.0, 9.0, 8.0};
   write(run_of(2, 0), record);
-  EXPECT_NE(study_table(study()).find("\n" + std::string(26, ' ') + "void: its loss is"), std::string::npos);
+  EXPECT_NE(planted::table_of(study()).find("\n" + std::string(26, ' ') + "void: its loss is"), std::string::npos);
 }
 
 TEST_F(Analysis, AStudyIsCreatedOnce) {

@@ -83,26 +83,24 @@ TEST(Attribution, OfAFactorialIsPairedWithinRepeats) {
   const auto worth = attribution(factorial_plan(), times, reasons);
   ASSERT_EQ(worth.size(), 8U);
   EXPECT_EQ(worth[0].optimization, "bf16");
-  EXPECT_EQ(worth[0].method, "shapley");
+  EXPECT_EQ(worth[0].method, Method::shapley);
   const double usual = (std::log(100.0 / 80) + std::log(50.0 / 20)) / 2;
   const double third = (std::log(100.0 / 80) + std::log(50.0 / 25)) / 2;
-  EXPECT_NEAR(worth[0].estimate->center, std::exp((2 * usual + third) / 3), 1e-12);
-  EXPECT_EQ(worth[0].estimate->n, 3);
+  EXPECT_NEAR(*worth[0].ratio, std::exp((2 * usual + third) / 3), 1e-12);
+  EXPECT_EQ(worth[0].repeats, 3);
   // s of (u, u, v) is |u - v| / sqrt 3, its t interval with 2 degrees of freedom 4.302653 s / sqrt 3 wide.
-  EXPECT_NEAR(std::log(worth[0].estimate->interval->hi / worth[0].estimate->center),
-              4.302652729911275 * std::abs(usual - third) / 3, 1e-9);
-  EXPECT_NEAR(worth[0].estimate->center * worth[1].estimate->center, std::exp((2 * std::log(5) + std::log(4)) / 3),
-              1e-9);
+  EXPECT_NEAR(std::log(*worth[0].hi / *worth[0].ratio), 4.302652729911275 * std::abs(usual - third) / 3, 1e-9);
+  EXPECT_NEAR(*worth[0].ratio * *worth[1].ratio, std::exp((2 * std::log(5) + std::log(4)) / 3), 1e-9);
 }
 
 TEST(Attribution, OfAFactorialUsesCompleteRepeatsOnly) {
   std::vector<Times> times{{{0, 100}, {1, 100}}, {{0, 80}}, {{0, 50}, {1, 1}}, {{0, 20}, {1, 20}}};
   auto worth = attribution(factorial_plan(), times, reasons);
-  EXPECT_NEAR(worth[0].estimate->center, std::sqrt(1.25 * 2.5), 1e-12);
-  EXPECT_FALSE(worth[0].estimate->interval);  // one repeat
+  EXPECT_NEAR(*worth[0].ratio, std::sqrt(1.25 * 2.5), 1e-12);
+  EXPECT_FALSE(worth[0].lo);  // one repeat
   times[1].clear();
   worth = attribution(factorial_plan(), times, reasons);
-  EXPECT_FALSE(worth[0].estimate);
+  EXPECT_FALSE(worth[0].ratio);
   EXPECT_EQ(worth[1].reason, "\"bf16\" has none: no one");
 }
 
@@ -117,11 +115,11 @@ TEST(Attribution, OfAFactorialTellsWhatTheOtherModesWould) {
   ASSERT_EQ(worth.size(), 2 + by_hand.size());
   for (size_t i = 0; i < by_hand.size(); ++i) {
     const auto& [method, optimization, ratio] = by_hand[i];
-    EXPECT_EQ(worth[i + 2].method, method);
+    EXPECT_EQ(name_of(worth[i + 2].method), method);
     EXPECT_EQ(worth[i + 2].optimization, optimization);
-    EXPECT_NEAR(worth[i + 2].estimate->center, ratio, 1e-12) << i;
-    EXPECT_NEAR(worth[i + 2].estimate->interval->lo, ratio, 1e-9) << i;
-    EXPECT_EQ(worth[i + 2].estimate->n, 2) << i;
+    EXPECT_NEAR(*worth[i + 2].ratio, ratio, 1e-12) << i;
+    EXPECT_NEAR(*worth[i + 2].lo, ratio, 1e-9) << i;
+    EXPECT_EQ(worth[i + 2].repeats, 2) << i;
   }
 }
 
@@ -145,7 +143,7 @@ TEST(Attribution, OfThreeFactorsInTheLaddersOrder) {
   ASSERT_EQ(worth.size(), 12U);
   const std::vector<double> by_hand{10 - 8, 8 - 7.5, 7.5 - 1, 3 - 1, 6 - 1, 7.5 - 1, 10 - 8, 10 - 7, 10 - 9};
   for (size_t i = 0; i < by_hand.size(); ++i) {
-    EXPECT_NEAR(std::log(worth[i + 3].estimate->center), by_hand[i], 1e-9) << worth[i + 3].method << i;
+    EXPECT_NEAR(std::log(*worth[i + 3].ratio), by_hand[i], 1e-9) << name_of(worth[i + 3].method) << i;
   }
 }
 
@@ -154,8 +152,8 @@ TEST(Attribution, OfAFactorialNeedsOnlyTheTwoRungsThatItCompares) {
   const auto worth = attribution(factorial_plan(), times, reasons);
   EXPECT_EQ(worth[2].reason, "\"bf16\" has none: no one");    // cumulative, bf16
   EXPECT_EQ(worth[4].reason, "no repeat has both runs yet");  // left out, bf16: both without flash
-  EXPECT_NEAR(worth[7].estimate->center, 2, 1e-12);           // alone, flash
-  EXPECT_FALSE(worth[0].estimate);
+  EXPECT_NEAR(*worth[7].ratio, 2, 1e-12);                     // alone, flash
+  EXPECT_FALSE(worth[0].ratio);
 }
 
 TEST(Attribution, LeaveOneOutAndOneAtATimeCountTheSameWay) {
@@ -163,18 +161,18 @@ TEST(Attribution, LeaveOneOutAndOneAtATimeCountTheSameWay) {
   const std::vector<Times> left_out{{{0, 10}, {1, 20}}, {{0, 15}, {1, 30}}, {}};
   auto worth = attribution(pairs_plan(Mode::leave_one_out), left_out, reasons);
   ASSERT_EQ(worth.size(), 2U);
-  EXPECT_EQ(worth[0].method, "leave_one_out");
-  EXPECT_NEAR(worth[0].estimate->center, 1.5, 1e-12);
-  EXPECT_NEAR(worth[0].estimate->interval->hi, 1.5, 1e-9);
-  EXPECT_FALSE(worth[1].estimate);
+  EXPECT_EQ(worth[0].method, Method::leave_one_out);
+  EXPECT_NEAR(*worth[0].ratio, 1.5, 1e-12);
+  EXPECT_NEAR(*worth[0].hi, 1.5, 1e-9);
+  EXPECT_FALSE(worth[1].ratio);
   EXPECT_EQ(worth[1].reason, "no two");
 
   const std::vector<Times> alone{{{0, 30}}, {{0, 15}}, {{0, 60}}};
   worth = attribution(pairs_plan(Mode::one_at_a_time), alone, reasons);
-  EXPECT_EQ(worth[0].method, "one_at_a_time");
-  EXPECT_NEAR(worth[0].estimate->center, 2, 1e-12);
-  EXPECT_NEAR(worth[1].estimate->center, 0.5, 1e-12);
-  EXPECT_FALSE(worth[1].estimate->interval);
+  EXPECT_EQ(worth[0].method, Method::one_at_a_time);
+  EXPECT_NEAR(*worth[0].ratio, 2, 1e-12);
+  EXPECT_NEAR(*worth[1].ratio, 0.5, 1e-12);
+  EXPECT_FALSE(worth[1].lo);
 
   EXPECT_TRUE(attribution(pairs_plan(Mode::cumulative), alone, reasons).empty());
   worth = attribution(pairs_plan(Mode::one_at_a_time), {{{0, 30}}, {{1, 15}}, {}}, reasons);
@@ -196,8 +194,8 @@ double coverage(int64_t repeats, int studies) {
       const double shared = drift(random);
       for (size_t i = 0; i < 4; ++i) times[i][repeat] = true_ms[i] * std::exp(shared + noise(random));
     }
-    const auto interval = *attribution(plan, times, reasons)[0].estimate->interval;
-    covered += interval.lo <= truth && truth <= interval.hi ? 1 : 0;
+    const Worth worth = attribution(plan, times, reasons)[0];
+    covered += *worth.lo <= truth && truth <= *worth.hi ? 1 : 0;
   }
   return static_cast<double>(covered) / studies;
 }

@@ -1,6 +1,8 @@
 // Losses against the reference's.
 #include "ablations/study/guard.h"
 
+#include "ablations/techniques/techniques.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>

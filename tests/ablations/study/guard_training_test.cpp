@@ -1,5 +1,6 @@
 // The guard on real trainings: what a right program changes passes, what a wrong one changes does not.
 #include "ablations/study/guard.h"
+#include "ablations/techniques/techniques.h"
 #include "model/trainer.h"
 
 #include <gtest/gtest.h>

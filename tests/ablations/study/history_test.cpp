@@ -12,42 +12,36 @@ namespace {
 using namespace ablations;
 using harness::Json;
 
-Json rung(const char* label, double ms, const Json& recipe) {
-  return {{"index", 0},
-          {"title", label},
-          {"label", label},
-          {"recipe", recipe},
-          {"status", "measured"},
-          {"reason", ""},
-          {"ms_per_step", {{"median", ms}, {"lo", ms * 0.99}, {"hi", ms * 1.01}}}};
+StudyRung rung(const char* label, double ms, const Json& recipe) {
+  StudyRung rung;
+  rung.title = rung.label = label;
+  rung.recipe = recipe;
+  rung.ms_per_step = RungTimes{{{ms * 0.99, ms * 1.01}, ms}};
+  return rung;
 }
 
 const Json float32{{"device", "cpu"}}, bf16{{"device", "cpu"}, {"autocast", "bf16"}};
 
 // The `day`-th study, of one rung.
-Json study(int day, double ms, const Json& recipe = bf16) {
-  const std::string time = fmt::format("2026-{:02}-{:02}T01:00:00Z", 1 + day / 28, 1 + day % 28);
-  return {{"id", fmt::format("night-{}", day)},
-          {"created", "2026-01-01T00:00:00Z"},
-          {"finished", time},
-          {"mode", "cumulative"},
-          {"runs", Json::array()},
-          {"ladder", {{"name", "nightly"}}},
-          {"workload", {{"model", "tiny"}, {"batch", 2}, {"context", 16}, {"accumulation", 1}}},
-          {"environment",
-           {{"cpu", {{"model", "AMD EPYC"}}},
-            {"torch", "2.11.0"},
-            {"threads", 2},
-            {"git_commit", fmt::format("commit{}", day)}}},
-          {"rungs", {rung("+ bf16", ms, recipe)}}};
+Study study(int day, double ms, const Json& recipe = bf16) {
+  return {.id = fmt::format("night-{}", day),
+          .created = "2026-01-01T00:00:00Z",
+          .finished = fmt::format("2026-{:02}-{:02}T01:00:00Z", 1 + day / 28, 1 + day % 28),
+          .ladder = {.name = "nightly"},
+          .workload = {{"model", "tiny"}, {"batch", 2}, {"context", 16}, {"accumulation", 1}},
+          .rungs = {rung("+ bf16", ms, recipe)},
+          .environment = {{"cpu", {{"model", "AMD EPYC"}}},
+                          {"torch", "2.11.0"},
+                          {"threads", 2},
+                          {"git_commit", fmt::format("commit{}", day)}}};
 }
 
-Json series_of_studies(const std::vector<Json>& studies) {
+Json series_of_studies(const std::vector<Study>& studies) {
   std::vector<HistoryPoint> points;
   std::vector<std::string> notes;
-  for (const Json& one : studies) add_points(one, one.at("id"), points, notes);
+  for (const Study& one : studies) add_points(one, one.id, points, notes);
   EXPECT_TRUE(notes.empty());
-  return series_json(series_of(points), 0.02);
+  return json_of(describe(series_of(points), 0.02));
 }
 
 // Seven values of noise, 0.4 % at most.
@@ -69,8 +63,8 @@ TEST(History, OneRecipeUnderEqualCircumstancesIsASeriesInOrderOfTime) {
 
 TEST(History, OtherKernelsMakeAnotherSeriesAndAnOlderStudyThatDoesNotSayNone) {
   const auto with = [](int day, const Json& edit) {
-    Json one = study(day, 10);
-    one["environment"].merge_patch(edit);
+    Study one = study(day, 10);
+    one.environment.merge_patch(edit);
     return one;
   };
   const Json known{{"torch_cpu_capability", "AVX512"}, {"kernel_switches", Json::object()}};
@@ -85,10 +79,10 @@ TEST(History, OtherKernelsMakeAnotherSeriesAndAnOlderStudyThatDoesNotSayNone) {
 }
 
 TEST(History, AnotherRecipeSizeOrDeviceIsAnotherSeries) {
-  Json larger = study(1, 10), elsewhere = study(2, 10), swept = study(3, 10);
-  larger["workload"]["batch"] = 4;
-  elsewhere["environment"]["cpu"]["model"] = "Intel Xeon";
-  swept["rungs"][0]["workload"] = {{"batch", 8}};
+  Study larger = study(1, 10), elsewhere = study(2, 10), swept = study(3, 10);
+  larger.workload["batch"] = 4;
+  elsewhere.environment["cpu"]["model"] = "Intel Xeon";
+  swept.rungs[0].workload = StepSize{{.B = 8, .T = 16}, 128};
   const Json series = series_of_studies({study(0, 10), larger, elsewhere, swept, study(4, 10, float32), study(5, 10)});
   ASSERT_EQ(series.size(), 5U);
   EXPECT_EQ(series[0].at("points").size(), 2U);
@@ -97,10 +91,10 @@ TEST(History, AnotherRecipeSizeOrDeviceIsAnotherSeries) {
 }
 
 TEST(History, NewCircumstancesBeginANewSeriesAndSayWhy) {
-  std::vector<Json> studies;
+  std::vector<Study> studies;
   for (int day = 0; day < 24; ++day) {
     studies.push_back(study(day, day < 12 ? 10 * noise(day) : 20 * noise(day)));
-    if (day >= 12) studies.back()["environment"]["torch"] = "2.12.0";
+    if (day >= 12) studies.back().environment["torch"] = "2.12.0";
   }
   const Json series = series_of_studies(studies);
   ASSERT_EQ(series.size(), 2U);
@@ -111,7 +105,7 @@ TEST(History, NewCircumstancesBeginANewSeriesAndSayWhy) {
 }
 
 TEST(History, AStepIsNamedWithItsStudyAndCommits) {
-  std::vector<Json> studies;
+  std::vector<Study> studies;
   for (int day = 0; day < 30; ++day) studies.push_back(study(day, (day < 20 ? 100 : 105) * noise(day)));
   const Json series = series_of_studies(studies)[0];
   ASSERT_EQ(series.at("steps").size(), 1U);
@@ -126,7 +120,7 @@ TEST(History, AStepIsNamedWithItsStudyAndCommits) {
 }
 
 TEST(History, ASpeedupIsFasterAndOneThatWasLostAgainIsSlower) {
-  std::vector<Json> faster, lost;
+  std::vector<Study> faster, lost;
   for (int day = 0; day < 30; ++day) {
     faster.push_back(study(day, (day < 15 ? 100 : 90) * noise(day)));
     lost.push_back(study(day, (day >= 10 && day < 20 ? 90 : 100) * noise(day)));
@@ -140,7 +134,7 @@ TEST(History, ASpeedupIsFasterAndOneThatWasLostAgainIsSlower) {
 }
 
 TEST(History, AMendedSlowdownIsNoneAndKeepsItsSteps) {
-  std::vector<Json> studies;
+  std::vector<Study> studies;
   for (int day = 0; day < 30; ++day)
     studies.push_back(study(day, (day >= 10 && day < 20 ? 110 : day < 10 ? 100 : 100.5) * noise(day)));
   const Json series = series_of_studies(studies)[0];
@@ -154,7 +148,7 @@ TEST(History, AMendedSlowdownIsNoneAndKeepsItsSteps) {
 }
 
 TEST(History, SmallStepsThatAddUpAreADriftWithItsTotal) {
-  std::vector<Json> studies;
+  std::vector<Study> studies;
   for (int day = 0; day < 30; ++day) studies.push_back(study(day, 100 * std::pow(1.002, day) * noise(day)));
   const Json series = series_of_studies(studies)[0];
   ASSERT_FALSE(series.at("drift").is_null()) << series.at("finding");
@@ -163,59 +157,62 @@ TEST(History, SmallStepsThatAddUpAreADriftWithItsTotal) {
   EXPECT_NE(series.at("finding").get<std::string>().find("since 2026-01-01, night-0"), std::string::npos);
 }
 
-Json without_time(Json study, const char* status, const char* reason = "") {
-  study["rungs"][0].update({{"status", status}, {"reason", reason}, {"ms_per_step", nullptr}});
+Study without_time(Study study, RungStatus status, const char* reason = "") {
+  study.rungs[0].status = status;
+  study.rungs[0].reason = reason;
+  study.rungs[0].ms_per_step.reset();
   return study;
 }
 
 TEST(History, ARungThatTheNewestStudyWasToMeasureAndDidNotIsMissed) {
-  for (const char* status : {"failed", "void", "unproven", "missing"}) {
+  for (const RungStatus status : {RungStatus::failed, RungStatus::voided, RungStatus::unproven, RungStatus::missing}) {
     const Json one = series_of_studies({study(0, 10), study(1, 10), without_time(study(2, 0), status, "exit 7")})[0];
     EXPECT_EQ(one.at("current"), true);
-    ASSERT_FALSE(one.at("missed").is_null()) << status;
+    ASSERT_FALSE(one.at("missed").is_null()) << name_of(status);
     EXPECT_EQ(one.at("missed").at("study"), "night-2");
-    EXPECT_EQ(one.at("missed").at("reason"), std::string(status) + ": exit 7");
+    EXPECT_EQ(one.at("missed").at("reason"), name_of(status) + ": exit 7");
     EXPECT_EQ(one.at("points").size(), 2U);
   }
-  Json part = study(1, 10);
-  part["runs"] = {{{"rung", 0}, {"status", "ok"}}, {{"rung", 0}, {"status", "missing"}}};
+  Study part = study(1, 10);
+  part.runs = {{.id = "r1-00", .status = RunStatus::ok}, {.id = "r2-00", .status = RunStatus::missing}};
   const Json partly = series_of_studies({study(0, 10), part})[0];
   EXPECT_EQ(partly.at("missed").at("reason"), "1 of its runs is missing");
   EXPECT_EQ(partly.at("points").size(), 2U);
   // Known again: what was missed once is past.
-  EXPECT_TRUE(series_of_studies({without_time(study(0, 0), "failed"), study(1, 10)})[0].at("missed").is_null());
+  EXPECT_TRUE(
+      series_of_studies({without_time(study(0, 0), RungStatus::failed), study(1, 10)})[0].at("missed").is_null());
   // A recipe that never had a time has no history.
-  EXPECT_TRUE(series_of_studies({without_time(study(0, 0), "failed")}).empty());
+  EXPECT_TRUE(series_of_studies({without_time(study(0, 0), RungStatus::failed)}).empty());
 }
 
 TEST(History, ARungThatTheNewestStudyDoesNotHaveIsNotCurrent) {
-  Json both = study(0, 10), never = study(1, 10), larger = study(2, 10, float32), swept = study(3, 10, float32);
-  both["rungs"].push_back(rung("float32", 20, float32));
-  const auto dropped = [&](const Json& newest) { return series_of_studies({both, newest})[1].at("dropped"); };
+  Study both = study(0, 10), never = study(1, 10), larger = study(2, 10, float32), swept = study(3, 10, float32);
+  both.rungs.push_back(rung("float32", 20, float32));
+  const auto dropped = [&](const Study& newest) { return series_of_studies({both, newest})[1].at("dropped"); };
   EXPECT_EQ(dropped(never), true);
   EXPECT_EQ(series_of_studies({both, never})[1].at("current"), false);
   EXPECT_EQ(series_of_studies({both, never})[0].at("current"), true);
-  never["rungs"].push_back(rung("float32", 20, float32));
-  never["rungs"][1]["status"] = "not_applicable";
+  never.rungs.push_back(rung("float32", 20, float32));
+  never.rungs[1].status = RungStatus::not_applicable;
   EXPECT_EQ(dropped(never), true);
   // Another ladder, mode or size has its own newest study.
   never = study(1, 10);
-  never["ladder"]["name"] = "other";
+  never.ladder.name = "other";
   EXPECT_EQ(dropped(never), false);
-  larger["workload"]["batch"] = 4;
+  larger.workload["batch"] = 4;
   EXPECT_EQ(dropped(larger), false);
-  swept["mode"] = "sweep";
+  swept.mode = Mode::sweep;
   EXPECT_EQ(series_of_studies({both, swept})[0].at("dropped"), false);
 }
 
 TEST(History, OnlyMeasuredRungsOfThisProgramCount) {
-  Json mixed = study(0, 10);
-  Json peer = rung("PyTorch", 20, float32), failed = rung("failed", 30, float32);
-  peer["peer"] = "pytorch-eager";
-  failed["status"] = "void";
-  mixed["rungs"].push_back(peer);
-  mixed["rungs"].push_back(failed);
-  mixed["rungs"].push_back(rung("the same again", 11, bf16));
+  Study mixed = study(0, 10);
+  StudyRung peer = rung("PyTorch", 20, float32), failed = rung("failed", 30, float32);
+  peer.peer = "pytorch-eager";
+  failed.status = RungStatus::voided;
+  mixed.rungs.push_back(peer);
+  mixed.rungs.push_back(failed);
+  mixed.rungs.push_back(rung("the same again", 11, bf16));
   const Json series = series_of_studies({mixed});
   ASSERT_EQ(series.size(), 1U);
   ASSERT_EQ(series[0].at("points").size(), 1U);
@@ -223,25 +220,25 @@ TEST(History, OnlyMeasuredRungsOfThisProgramCount) {
 }
 
 TEST(History, WhatCannotBeUsedIsSaid) {
-  Json odd = study(0, 10);
-  odd["rungs"].push_back(rung("from the future", 20, {{"attention", "telepathy"}}));
-  odd["rungs"].push_back(rung("impossible", -1, float32));
-  odd["environment"]["git_commit"] = 7;
+  Study odd = study(0, 10);
+  odd.rungs.push_back(rung("from the future", 20, {{"attention", "telepathy"}}));
+  odd.rungs.push_back(rung("impossible", -1, float32));
+  odd.environment["git_commit"] = 7;
   std::vector<HistoryPoint> points;
   std::vector<std::string> notes;
   add_points(odd, "odd/study.json", points, notes);
   EXPECT_EQ(points.size(), 1U);
-  EXPECT_EQ(points[0].git_commit, Json());
+  EXPECT_FALSE(points[0].git_commit.has_value());
   ASSERT_EQ(notes.size(), 2U);
   EXPECT_NE(notes[0].find("odd/study.json: rung \"from the future\" is left out: "), std::string::npos) << notes[0];
   EXPECT_NE(notes[1].find("\"impossible\" is left out: its ms_per_step are no times"), std::string::npos) << notes[1];
-  odd["finished"] = "yesterday";
+  odd.finished = "yesterday";
   EXPECT_THROW(add_points(odd, "odd/study.json", points, notes), std::invalid_argument);
 }
 
 TEST(History, AnUnfinishedStudyCountsWithTheTimeOfItsBeginning) {
-  Json unfinished = study(3, 10);
-  unfinished["finished"] = nullptr;
+  Study unfinished = study(3, 10);
+  unfinished.finished.reset();
   const Json points = series_of_studies({study(1, 20), unfinished})[0].at("points");
   EXPECT_EQ(points[0].at("time"), "2026-01-01T00:00:00Z");
   EXPECT_EQ(points[0].at("median"), 10);
@@ -256,10 +253,10 @@ TEST(History, OfALongSeriesTheLatestThousandCount) {
     points.back().study = fmt::format("{}", i);
     points.back().time = fmt::format("{}-01-01T00:00:00Z", 3000 + i);
   }
-  const Json series = series_json(series_of(points), 0.02)[0];
-  EXPECT_EQ(series.at("points").size(), 1000U);
-  EXPECT_EQ(series.at("left_out"), 3);
-  EXPECT_EQ(series.at("points")[0].at("study"), "3");
+  const DescribedSeries series = describe(series_of(points), 0.02)[0];
+  EXPECT_EQ(series.points.size(), 1000U);
+  EXPECT_EQ(series.left_out, 3U);
+  EXPECT_EQ(series.points[0].study, "3");
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Changes changes(const std::vector<std::pair<size_t, double>>& levels, double p =
 }
 
 std::string word(const Changes& one, double min_effect = 0.02) {
-  return verdicts_of(std::vector{one}, min_effect)[0].word;
+  return name_of(verdicts_of(std::vector{one}, min_effect)[0].trend);
 }
 
 TEST(Verdicts, ComeFromTheLastLevelAgainstTheBestAndTheFirst) {
@@ -59,7 +59,7 @@ TEST(Verdicts, AreSureAmongAllThatAreJudgedTogether) {
   EXPECT_EQ(word(weak), "slower");
   const auto words = [](const std::vector<Changes>& family) {
     std::vector<std::string> result;
-    for (const SeriesVerdict& verdict : verdicts_of(family, 0.02)) result.push_back(verdict.word);
+    for (const SeriesVerdict& verdict : verdicts_of(family, 0.02)) result.push_back(name_of(verdict.trend));
     return result;
   };
   using Words = std::vector<std::string>;

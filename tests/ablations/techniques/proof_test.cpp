@@ -1,10 +1,8 @@
 // Every optimization of the CPU, on and switched off behind the recipe's back: the proof passes on the one and fails on
 // the other, with a real trainer.
-#include "ablations/run/proof.h"
-
-#include "ablations/plan/optimizations.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
+#include "ablations/techniques/techniques.h"
 #include "harness/environment.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
@@ -35,7 +33,7 @@ RunFacts facts(
                   {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 1 + observed_steps}, stream);
   sabotage(trainer);
   trainer.step();
-  return {.observations = observe(trainer),
+  return {.observations = observe(trainer).observations,
           .page_faults_per_step = 0,
           .peak_bytes = int64_t{1} << 30,
           .attentions = 2 * accumulation};
@@ -77,7 +75,7 @@ TEST(Proof, OneDnnByTheLibraryThatMultiplied) {
                       "matmul_precision"));
   // The flag alone: it reads "medium", but the product is MKL's.
   RunFacts flag = facts({});
-  flag.observations["matmul_precision"]["aten"] = "medium";
+  flag.observations.matmul_precision.aten = "medium";
   EXPECT_FALSE(passes(medium, flag, "matmul_precision"));
 }
 
@@ -177,18 +175,18 @@ TEST(Proof, DeviceAndExecutionAreSeenNotBelieved) {
   RunFacts run = facts({});
   EXPECT_TRUE(passes({}, run, "execution"));
   EXPECT_FALSE(passes({.execution = Execution::graph}, run, "execution"));
-  run.observations["cuda_calls"] = {{"unavailable", "no driver"}};
+  run.observations.cuda_calls = StepCalls{.unavailable = "no driver"};
   EXPECT_FALSE(passes({.device = Device::cuda}, run, "device"));
 }
 
 // What a step on a GPU would be seen to do, from a real one on the CPU.
 RunFacts on_cuda(int64_t kernels, int64_t graphs, int64_t waits, int64_t dispatched) {
   RunFacts run = facts({});
-  run.observations["parameters_device"] = "cuda:0";
-  run.observations["matmul_precision"]["backend"] = "ieee";
-  run.observations["operations"]["forward"] = dispatched;
-  run.observations["operations"]["backward"] = 0;
-  run.observations["cuda_calls"] = {{"kernel_launches", kernels}, {"graph_launches", graphs}, {"host_waits", waits}};
+  run.observations.parameters_device = "cuda:0";
+  run.observations.matmul_precision.backend = "ieee";
+  run.observations.operations["forward"] = dispatched;
+  run.observations.operations["backward"] = 0;
+  run.observations.cuda_calls = StepCalls{.kernel_launches = kernels, .graph_launches = graphs, .host_waits = waits};
   return run;
 }
 
@@ -207,9 +205,8 @@ TEST(Proof, CallsThatShouldNotBeAreNamed) {
   };
   const Recipe eager{.device = Device::cuda}, graph{.device = Device::cuda, .execution = Execution::graph};
   RunFacts run = on_cuda(7, 1, 3, 0);
-  run.observations["cuda_calls"]["calls"] = {{"cudaStreamSynchronize", 2}, {"cudaFree", 1},
-                                             {"cudaMemcpyAsync", 9},       {"cudaLaunchKernel", 4},
-                                             {"cuLaunchKernelEx", 3},      {"cudaGraphLaunch", 1}};
+  run.observations.cuda_calls->calls = {{"cudaStreamSynchronize", 2}, {"cudaFree", 1},         {"cudaMemcpyAsync", 9},
+                                        {"cudaLaunchKernel", 4},      {"cuLaunchKernelEx", 3}, {"cudaGraphLaunch", 1}};
   EXPECT_EQ(observed(eager, run, "device"),
             "parameters on cuda:0; 3 waits in a step: 1 cudaFree, 2 cudaStreamSynchronize");
   const std::string launches = observed(graph, run, "execution");
@@ -218,7 +215,7 @@ TEST(Proof, CallsThatShouldNotBeAreNamed) {
                          "cudaLaunchKernel"))
       << launches;
   run = on_cuda(0, 0, 0, 500);  // a launch by a name that is not known as one
-  run.observations["cuda_calls"]["calls"] = {{"cudaStartKernel", 1400}};
+  run.observations.cuda_calls->calls = {{"cudaStartKernel", 1400}};
   EXPECT_TRUE(observed(eager, run, "execution").ends_with("; calls: 1400 cudaStartKernel"));
 }
 
@@ -234,7 +231,7 @@ TEST(Proof, AGraphIsOneLaunchAndNothingElse) {
   EXPECT_FALSE(passes(graph, on_cuda(0, 1, 0, 500), "execution"));
   // Without CUPTI what was dispatched still tells, and the proof says what it lacks.
   RunFacts blind = on_cuda(0, 0, 0, 0);
-  blind.observations["cuda_calls"] = {{"unavailable", "another tool"}};
+  blind.observations.cuda_calls = StepCalls{.unavailable = "another tool"};
   const auto proofs = prove(graph, blind);
   EXPECT_TRUE(proof_of(proofs, "execution").passed);
   EXPECT_NE(proof_of(proofs, "execution").observed.find("not counted: another tool"), std::string::npos);
@@ -252,7 +249,7 @@ TEST(Proof, NothingIsSaidOfCallsThatWereNotCounted) {
             "forward and backward are dispatched operation by operation; no graph is launched");
   EXPECT_EQ(expected(graph, run, "execution"),
             "a step dispatches nothing of forward and backward; it is one graph launch and no other kernel launch");
-  run.observations["cuda_calls"] = {{"unavailable", "another tool"}};
+  run.observations.cuda_calls = StepCalls{.unavailable = "another tool"};
   EXPECT_EQ(expected(eager, run, "device"), "parameters on cuda");
   EXPECT_EQ(expected(eager, run, "execution"), "forward and backward are dispatched operation by operation");
   EXPECT_EQ(expected(graph, run, "execution"), "a step dispatches nothing of forward and backward");
@@ -262,15 +259,16 @@ TEST(Proof, FullPrecisionIsReadBackFromCublasToo) {
   const Recipe gpu{.device = Device::cuda};
   RunFacts run = on_cuda(1400, 0, 0, 500);
   EXPECT_TRUE(passes(gpu, run, "matmul_precision"));
-  run.observations["matmul_precision"]["backend"] = "tf32";
+  run.observations.matmul_precision.backend = "tf32";
   EXPECT_FALSE(passes(gpu, run, "matmul_precision"));
 }
 
 // As a record's file has it, which `ladder verify` proves again.
 TEST(Proof, AProductThatIsNoNumberProvesNothing) {
   RunFacts run = facts({});
-  run.observations["fingerprint"]["float32"] = {
-      {"relative_error", nullptr}, {"precision", "wrong"}, {"kernel", nullptr}};
+  auto json = json_of(run.observations);
+  json["fingerprint"]["float32"] = {{"relative_error", nullptr}, {"precision", "wrong"}, {"kernel", nullptr}};
+  run.observations = value_from<Observations>(json, "record.json");
   const auto proofs = prove({}, run);
   const auto precision = std::ranges::find(proofs, "matmul_precision", &Proof::field);
   EXPECT_FALSE(precision->passed);
@@ -291,14 +289,14 @@ TEST(Proof, DeterminismIsReadBackAndRefuses) {
 TEST(Proof, DeterminismOnAGpuNeedsCublasWorkspace) {
   const Recipe on{.device = Device::cuda, .deterministic = true};
   RunFacts run = on_cuda(1400, 0, 0, 500);
-  run.observations["determinism"] = facts({.deterministic = true}).observations.at("determinism");
+  run.observations.determinism = facts({.deterministic = true}).observations.determinism;
   for (const char* good : {":4096:8", ":16:8"}) {
-    run.observations["determinism"]["cublas_workspace"] = good;
+    run.observations.determinism.cublas_workspace = good;
     EXPECT_TRUE(passes(on, run, "deterministic")) << good;
   }
-  run.observations["determinism"]["cublas_workspace"] = ":4096:2:16:8";
+  run.observations.determinism.cublas_workspace = ":4096:2:16:8";
   EXPECT_FALSE(passes(on, run, "deterministic"));
-  run.observations["determinism"]["cublas_workspace"] = nullptr;
+  run.observations.determinism.cublas_workspace.reset();
   EXPECT_FALSE(passes(on, run, "deterministic"));
 }
 

@@ -1,0 +1,83 @@
+// What a GPU's hardware counters say of one training step (results/schemas/counters.v1.json, which says what the fields
+// mean).
+#pragma once
+
+#include "ablations/documents/fields.h"
+#include "harness/json_file.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+struct CountedDevice {
+  std::optional<std::string> name;
+  std::string chip;  // "GH100"
+
+  static void fields(auto&& field) {
+    field("name", &CountedDevice::name);
+    field("chip", &CountedDevice::chip);
+  }
+};
+
+struct CountedMetric {
+  std::optional<double> value;  // none: the hardware could not tell
+  std::string unit;
+
+  static void fields(auto&& field) {
+    field("value", &CountedMetric::value);
+    field("unit", &CountedMetric::unit);
+  }
+};
+
+// What is asked most, in fixed units; none where the metrics do not tell.
+struct CounterSummary {
+  std::optional<double> gpu_time_ms;  // of the range
+  std::optional<double> dram_read_bytes, dram_write_bytes;
+  std::optional<double> dram_bytes_per_s;  // both, over that time
+  std::optional<double> l2_bytes;
+  std::optional<double> tensor_active_percent, sm_active_percent;  // of the elapsed cycles, averaged over the SMs
+
+  static void fields(auto&& field) {
+    field("gpu_time_ms", &CounterSummary::gpu_time_ms);
+    field("dram_read_bytes", &CounterSummary::dram_read_bytes);
+    field("dram_write_bytes", &CounterSummary::dram_write_bytes);
+    field("dram_bytes_per_s", &CounterSummary::dram_bytes_per_s);
+    field("l2_bytes", &CounterSummary::l2_bytes);
+    field("tensor_active_percent", &CounterSummary::tensor_active_percent);
+    field("sm_active_percent", &CounterSummary::sm_active_percent);
+  }
+};
+
+struct CountersDocument {
+  static constexpr auto kind = "counters";
+
+  std::string id, created;
+  harness::Json recipe;  // as a record has it, as workload and environment are
+  std::vector<std::string> optimizations;
+  harness::Json workload;
+  CountedDevice device;
+  int64_t warmup_steps = 0, passes = 0;
+  std::map<std::string, CountedMetric> metrics;
+  CounterSummary summary;
+  harness::Json environment;
+
+  static void fields(auto&& field) {
+    field("id", &CountersDocument::id);
+    field("created", &CountersDocument::created);
+    field("recipe", &CountersDocument::recipe);
+    field("optimizations", &CountersDocument::optimizations);
+    field("workload", &CountersDocument::workload);
+    field("device", &CountersDocument::device);
+    field("warmup_steps", &CountersDocument::warmup_steps);
+    field("passes", &CountersDocument::passes);
+    field("metrics", &CountersDocument::metrics);
+    field("summary", &CountersDocument::summary);
+    field("environment", &CountersDocument::environment);
+  }
+};
+
+}  // namespace ablations

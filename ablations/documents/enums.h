@@ -1,0 +1,43 @@
+// Fields of documents that hold one of a few words: an enum class, and one table of its names beside it, in the order
+// of its values:
+//   enum class RunStatus { ok, failed, missing };
+//   template <>
+//   struct Names<RunStatus> {
+//     static constexpr std::array list{"ok", "failed", "missing"};
+//   };
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace ablations {
+
+template <class Enum>
+struct Names;
+
+template <class Enum>
+concept Named = requires {
+  Names<Enum>::list;
+};
+
+// As it stands in documents.
+template <Named Enum>
+std::string name_of(Enum value) {
+  return Names<Enum>::list[static_cast<size_t>(value)];
+}
+
+// Throws std::invalid_argument for a word that is none of them.
+template <Named Enum>
+Enum value_of(const std::string& name) {
+  for (size_t i = 0; i < Names<Enum>::list.size(); ++i) {
+    if (name == Names<Enum>::list[i]) return static_cast<Enum>(i);
+  }
+  throw std::invalid_argument(fmt::format("\"{}\" is not one of {}", name, fmt::join(Names<Enum>::list, ", ")));
+}
+
+}  // namespace ablations

@@ -1,0 +1,10 @@
+#include "ablations/documents/observations.h"
+
+namespace ablations {
+
+int64_t count(const Counts& counts, const std::string& name) {
+  const auto found = counts.find(name);
+  return found == counts.end() ? 0 : found->second;
+}
+
+}  // namespace ablations

@@ -1,0 +1,134 @@
+// What a run was seen to do: a record's "observations".
+#pragma once
+
+#include "ablations/documents/fields.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+using Counts = std::map<std::string, int64_t>;
+
+// 0 where it was not counted.
+int64_t count(const Counts& counts, const std::string& name);
+
+// The error of a matrix product against the CPU's in float64. It tells in which number type the product was made.
+struct Fingerprint {
+  std::optional<int64_t> size;           // of the square factors: 512 on a CPU, 2048 on a GPU; none in older records
+  std::optional<double> relative_error;  // by Frobenius norms; none: not finite
+  std::string precision;                 // of the error: "float32", "tf32 or float16", "bfloat16", "wrong"
+  std::optional<std::string> kernel;     // the CPU library's call; none on a GPU
+
+  static void fields(auto&& field) {
+    field("size", &Fingerprint::size, None::absent);
+    field("relative_error", &Fingerprint::relative_error);
+    field("precision", &Fingerprint::precision, None::defaulted);
+    field("kernel", &Fingerprint::kernel);
+  }
+};
+
+// Calls to CUDA in one step; none of the numbers where nothing was counted.
+struct StepCalls {
+  std::optional<std::string> unavailable = {};  // why nothing was counted
+  std::optional<int64_t> kernel_launches = {}, graph_launches = {}, host_waits = {};
+  std::optional<Counts> calls = {};  // all of them by name; none in older records
+
+  static void fields(auto&& field) {
+    field("unavailable", &StepCalls::unavailable, None::absent);
+    field("kernel_launches", &StepCalls::kernel_launches, None::absent);
+    field("graph_launches", &StepCalls::graph_launches, None::absent);
+    field("host_waits", &StepCalls::host_waits, None::absent);
+    field("calls", &StepCalls::calls, None::absent);
+  }
+};
+
+// Facts read off a process. Nothing here says what the recipe wanted. What a record does not say has its default: older
+// records, and those of PyTorch, lack some of it.
+struct Observations {
+  // Float32 matmul precision, read back: "highest", "high", "medium"; "ieee", "tf32", "bf16".
+  struct MatmulPrecision {
+    std::string aten, backend;
+
+    static void fields(auto&& field) {
+      field("aten", &MatmulPrecision::aten, None::defaulted);
+      field("backend", &MatmulPrecision::backend, None::defaulted);
+    }
+  };
+  struct Fingerprints {
+    Fingerprint float32, autocast;  // of a product of float32 tensors, without and under autocast
+
+    static void fields(auto&& field) {
+      field("float32", &Fingerprints::float32, None::defaulted);
+      field("autocast", &Fingerprints::autocast, None::defaulted);
+    }
+  };
+  // As the loss receives them.
+  struct Logits {
+    std::string dtype;  // "BFloat16"
+    int64_t columns = 0;
+
+    static void fields(auto&& field) {
+      field("dtype", &Logits::dtype, None::defaulted);
+      field("columns", &Logits::columns, None::defaulted);
+    }
+  };
+  // Page faults when so many bytes are freed and allocated again.
+  struct Refault {
+    int64_t bytes = 0, faults = 0;
+
+    static void fields(auto&& field) {
+      field("bytes", &Refault::bytes, None::defaulted);
+      field("faults", &Refault::faults, None::defaulted);
+    }
+  };
+  struct Determinism {
+    bool algorithms = false;  // ATen's deterministic ones are on
+    bool refuses = false;     // an operation that has no deterministic way
+    bool cudnn_deterministic = false, cudnn_benchmark = false;
+    std::optional<std::string> cublas_workspace;  // the variable
+
+    static void fields(auto&& field) {
+      field("algorithms", &Determinism::algorithms, None::defaulted);
+      field("refuses", &Determinism::refuses, None::defaulted);
+      field("cudnn_deterministic", &Determinism::cudnn_deterministic, None::defaulted);
+      field("cudnn_benchmark", &Determinism::cudnn_benchmark, None::defaulted);
+      field("cublas_workspace", &Determinism::cublas_workspace);
+    }
+  };
+
+  std::string parameters_device;  // "cpu", "cuda:0"
+  MatmulPrecision matmul_precision;
+  Fingerprints fingerprint;
+  Logits logits;
+  std::optional<Counts> residual;         // types of what embedding, LayerNorm and the additions return
+  Counts operations;                      // dispatched in a step: by phase, and "total"
+  Counts update_operations;               // of the optimizer, by name
+  Counts backward_nodes;                  // of the autograd graph, by name
+  std::optional<Counts> matrix_products;  // library calls of a step; none on a GPU
+  std::optional<StepCalls> cuda_calls;    // none on a CPU
+  Refault refault;
+  double loss_scale = 1;  // of the gradient scaler
+  Determinism determinism;
+
+  static void fields(auto&& field) {
+    field("parameters_device", &Observations::parameters_device, None::defaulted);
+    field("matmul_precision", &Observations::matmul_precision, None::defaulted);
+    field("fingerprint", &Observations::fingerprint, None::defaulted);
+    field("logits", &Observations::logits, None::defaulted);
+    field("residual", &Observations::residual, None::absent);
+    field("operations", &Observations::operations, None::defaulted);
+    field("update_operations", &Observations::update_operations, None::defaulted);
+    field("backward_nodes", &Observations::backward_nodes, None::defaulted);
+    field("matrix_products", &Observations::matrix_products);
+    field("cuda_calls", &Observations::cuda_calls);
+    field("refault", &Observations::refault, None::defaulted);
+    field("loss_scale", &Observations::loss_scale, None::defaulted);
+    field("determinism", &Observations::determinism, None::defaulted);
+  }
+};
+
+}  // namespace ablations

@@ -1,0 +1,70 @@
+#include "ablations/documents/study.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace ablations {
+
+void Study::check(const std::string& where) const {
+  const auto refuse = [&](const std::string& what) { throw std::invalid_argument(where + ": " + what); };
+  const auto check_refers = [&](const std::string& who, size_t rung) {
+    if (rung < rungs.size()) return;
+    refuse(fmt::format("{} refers to rung {}; there are {}, counted from 0", who, static_cast<int64_t>(rung),
+                       rungs.size()));
+  };
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    const StudyRung& rung = rungs[i];
+    const std::string who = fmt::format("field [rungs][{}]", i);
+    if (rung.index != i) refuse(fmt::format("{} has the index {}", who, static_cast<int64_t>(rung.index)));
+    if (rung.ms_per_step && !rung.tokens_per_s) refuse(who + " has a time and no \"tokens_per_s\"");
+    if (rung.mfu && *rung.mfu && (*rung.mfu)->value && !((*rung.mfu)->peak_flops && (*rung.mfu)->peak_source)) {
+      refuse(who + " has an MFU without its peak");
+    }
+    if (swept && !rung.workload) refuse(who + " of a sweep has no \"workload\"");
+    if (rung.against) check_refers(who, *rung.against);
+    if (rung.peer && (!rung.against || rungs[*rung.against].peer)) {
+      refuse(who + " is a peer's, and \"against\" is no rung of this program");
+    }
+    if (rung.guard) check_refers(who, rung.guard->guarded_by);
+    if (!rung.peers) continue;
+    for (const PeerRatio& peer : *rung.peers) check_refers(who, peer.rung);
+  }
+  if (headline) {
+    const std::string who = "field [headline]";
+    check_refers(who, headline->first);
+    check_refers(who, headline->last);
+    if (headline->planned) check_refers(who, *headline->planned);
+    if (headline->fastest) {
+      check_refers(who, *headline->fastest);
+      const StudyRung& fastest = rungs[*headline->fastest];
+      if (!fastest.speedup_first) refuse(who + " calls a rung the fastest that has no speedup");
+      if (!fastest.ms_per_step) refuse(who + " calls a rung the fastest that has no time");
+    }
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::string who = fmt::format("field [runs][{}]", i);
+    check_refers(who, runs[i].rung);
+    if (runs[i].repeat < 0) refuse(fmt::format("{}: \"repeat\" is {}", who, runs[i].repeat));
+    if (runs[i].position < 0) refuse(fmt::format("{}: \"position\" is {}", who, runs[i].position));
+  }
+}
+
+Bounds bounds(const harness::Estimate& estimate) {
+  if (!estimate.interval) return {};
+  return {estimate.interval->lo, estimate.interval->hi};
+}
+
+int64_t swept_size(Swept swept, const StudyRung& rung) {
+  switch (swept) {
+    case Swept::batch:
+      return rung.workload->B;
+    case Swept::context:
+      return rung.workload->T;
+    case Swept::accumulation:
+      break;
+  }
+  return rung.workload->accumulation;
+}
+
+}  // namespace ablations

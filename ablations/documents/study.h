@@ -1,0 +1,364 @@
+// A study (results/schemas/study.v1.json, which says what its fields mean): what was planned, what came of it, and
+// every derived number. study/analysis.h makes it of records; whatever is shown of a study is made of this.
+#pragma once
+
+#include "ablations/documents/common.h"
+#include "ablations/documents/mfu.h"
+#include "ablations/documents/trace.h"
+#include "harness/stats.h"
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// `voided`: its losses do not follow the reference's.
+enum class RungStatus { measured, not_applicable, not_measured, failed, unproven, voided, missing };
+template <>
+struct Names<RungStatus> {
+  static constexpr std::array list{"measured", "not_applicable", "not_measured", "failed",
+                                   "unproven", "void",           "missing"};
+};
+
+enum class RunStatus { ok, failed, missing };
+template <>
+struct Names<RunStatus> {
+  static constexpr std::array list{"ok", "failed", "missing"};
+};
+
+// Of telling what an optimization is worth (study/attribution.h).
+enum class Method { cumulative, leave_one_out, one_at_a_time, shapley };
+template <>
+struct Names<Method> {
+  static constexpr std::array list{"cumulative", "leave_one_out", "one_at_a_time", "shapley"};
+};
+
+// What a sweep varies.
+enum class Swept { batch, context, accumulation };
+template <>
+struct Names<Swept> {
+  static constexpr std::array list{"batch", "context", "accumulation"};
+};
+
+// An interval's ends; none with a single run.
+struct Bounds {
+  std::optional<double> lo, hi;
+
+  static void fields(auto&& field) {
+    field("lo", &Bounds::lo);
+    field("hi", &Bounds::hi);
+  }
+};
+
+// Over runs.
+struct Median : Bounds {
+  double median = 0;
+
+  static void fields(auto&& field) {
+    Bounds::fields(field);
+    field("median", &Median::median);
+  }
+};
+
+// Of runs' median steps, in ms; the rest is of all their timed steps.
+struct RungTimes : Median {
+  double q1 = 0, q3 = 0, min = 0, max = 0;
+  size_t n = 0;
+
+  static void fields(auto&& field) {
+    Median::fields(field);
+    field("q1", &RungTimes::q1);
+    field("q3", &RungTimes::q3);
+    field("min", &RungTimes::min);
+    field("max", &RungTimes::max);
+    field("n", &RungTimes::n);
+  }
+};
+
+// Time before / time after, paired by repeat: above 1 is faster.
+struct Ratio : Bounds {
+  double ratio = 1;
+  int64_t pairs = 0;
+
+  [[nodiscard]] bool is_faster() const { return lo && *lo > 1; }  // and the runs say so
+  [[nodiscard]] bool is_slower() const { return hi && *hi < 1; }
+
+  static void fields(auto&& field) {
+    Bounds::fields(field);
+    field("ratio", &Ratio::ratio);
+    field("pairs", &Ratio::pairs);
+  }
+};
+
+// The same work in another program, whose own figures stand at `rung`.
+struct PeerRatio : Bounds {
+  std::string peer;
+  size_t rung = 0;
+  std::optional<double> ratio;  // its time / ours
+  std::optional<int64_t> pairs;
+
+  static void fields(auto&& field) {
+    Bounds::fields(field);
+    field("peer", &PeerRatio::peer);
+    field("rung", &PeerRatio::rung);
+    field("ratio", &PeerRatio::ratio);
+    field("pairs", &PeerRatio::pairs, None::absent);
+  }
+};
+
+// What an optimization is worth: above 1, it makes a step shorter.
+struct Worth : Bounds {
+  std::string optimization, title;
+  Method method = Method::cumulative;
+  std::optional<double> ratio;  // none: see reason
+  int64_t repeats = 0;
+  std::string reason;
+
+  static void fields(auto&& field) {
+    Bounds::fields(field);
+    field("optimization", &Worth::optimization);
+    field("title", &Worth::title);
+    field("method", &Worth::method);
+    field("ratio", &Worth::ratio);
+    field("repeats", &Worth::repeats);
+    field("reason", &Worth::reason);
+  }
+};
+
+// A rung's step.
+struct StepSize : Shape {
+  int64_t tokens_per_step = 0;
+
+  static void fields(auto&& field) {
+    field("batch", &StepSize::B);
+    field("context", &StepSize::T);
+    field("accumulation", &StepSize::accumulation);
+    field("tokens_per_step", &StepSize::tokens_per_step);
+  }
+};
+
+// The verdict of study/guard.h.
+struct RungGuard {
+  bool passed = false;
+  std::optional<std::optional<double>> deviation;  // no value: a loss is not finite. absent: an older program's verdict
+  std::optional<double> max_deviation;
+  double tolerance = 0, known_offset = 0;
+  int64_t steps = 0;
+  std::string message;
+  size_t guarded_by = 0;
+  int64_t repeat = 0;
+
+  static void fields(auto&& field) {
+    field("passed", &RungGuard::passed);
+    field("deviation", &RungGuard::deviation, None::absent);
+    field("max_deviation", &RungGuard::max_deviation);
+    field("tolerance", &RungGuard::tolerance);
+    field("known_offset", &RungGuard::known_offset);
+    field("steps", &RungGuard::steps);
+    field("message", &RungGuard::message);
+    field("guarded_by", &RungGuard::guarded_by);
+    field("repeat", &RungGuard::repeat);
+  }
+};
+
+struct StudyRung {
+  size_t index = 0;
+  std::optional<std::string> optimization;
+  std::string title, label, summary;  // label: "+ bf16 autocast"
+  std::optional<std::string> peer;    // who did the work; none: this program
+  std::optional<size_t> against;
+  RungStatus status = RungStatus::measured;
+  std::string reason;
+  std::optional<bool> out_of_memory;
+  harness::Json recipe, recipe_diff;  // an older recipe has fewer fields than model::Recipe
+  std::optional<StepSize> workload;
+  size_t runs_ok = 0;
+  std::optional<RungTimes> ms_per_step;
+  std::optional<Median> tokens_per_s;
+  std::optional<Ratio> speedup_first, speedup_previous;
+  std::optional<int64_t> peak_memory_bytes;
+  std::optional<harness::Json> memory;  // as in the record of its first run
+  std::optional<int64_t> skipped_steps;
+  std::optional<double> page_faults_per_step, joules_per_token;
+  std::optional<std::optional<Mfu>> mfu;          // no value: it has no time. absent: an older study's
+  std::optional<std::vector<std::string>> flags;  // what disturbed its runs
+  std::optional<RungGuard> guard;
+  std::vector<Proof> proofs;
+  std::optional<std::vector<PeerRatio>> peers;
+  std::optional<RungProfile> profile;
+  std::optional<std::string> explanation;
+
+  [[nodiscard]] bool is_measured() const { return status == RungStatus::measured; }
+
+  static void fields(auto&& field) {
+    field("index", &StudyRung::index);
+    field("optimization", &StudyRung::optimization);
+    field("title", &StudyRung::title);
+    field("label", &StudyRung::label);
+    field("summary", &StudyRung::summary);
+    field("peer", &StudyRung::peer, None::absent);
+    field("against", &StudyRung::against, None::absent);
+    field("status", &StudyRung::status);
+    field("reason", &StudyRung::reason);
+    field("out_of_memory", &StudyRung::out_of_memory, None::absent);
+    field("recipe", &StudyRung::recipe);
+    field("recipe_diff", &StudyRung::recipe_diff);
+    field("workload", &StudyRung::workload, None::absent);
+    field("runs_ok", &StudyRung::runs_ok);
+    field("ms_per_step", &StudyRung::ms_per_step);
+    field("tokens_per_s", &StudyRung::tokens_per_s);
+    field("speedup_first", &StudyRung::speedup_first);
+    field("speedup_previous", &StudyRung::speedup_previous);
+    field("peak_memory_bytes", &StudyRung::peak_memory_bytes);
+    field("memory", &StudyRung::memory, None::absent);
+    field("skipped_steps", &StudyRung::skipped_steps, None::absent);
+    field("page_faults_per_step", &StudyRung::page_faults_per_step);
+    field("joules_per_token", &StudyRung::joules_per_token, None::absent);
+    field("mfu", &StudyRung::mfu, None::absent);
+    field("flags", &StudyRung::flags, None::absent);
+    field("guard", &StudyRung::guard);
+    field("proofs", &StudyRung::proofs);
+    field("peers", &StudyRung::peers, None::absent);
+    field("profile", &StudyRung::profile, None::absent);
+    field("explanation", &StudyRung::explanation, None::absent);
+  }
+};
+
+struct StudyRun {
+  std::string id;
+  size_t rung = 0;
+  int64_t repeat = 0, position = 0;
+  RunStatus status = RunStatus::missing;
+  std::string reason;
+  std::optional<double> median_ms;
+  std::optional<std::string> record;  // path within the study's folder
+
+  static void fields(auto&& field) {
+    field("id", &StudyRun::id);
+    field("rung", &StudyRun::rung);
+    field("repeat", &StudyRun::repeat);
+    field("position", &StudyRun::position);
+    field("status", &StudyRun::status);
+    field("reason", &StudyRun::reason);
+    field("median_ms", &StudyRun::median_ms);
+    field("record", &StudyRun::record);
+  }
+};
+
+struct Headline {
+  size_t first = 0, last = 0;
+  Ratio speedup;                           // of the last
+  std::optional<size_t> fastest, planned;  // fastest: a study leads with it, where there is one
+
+  static void fields(auto&& field) {
+    field("first", &Headline::first);
+    field("last", &Headline::last);
+    field("speedup", &Headline::speedup);
+    field("fastest", &Headline::fastest, None::absent);
+    field("planned", &Headline::planned, None::absent);
+  }
+};
+
+struct StudyLadder {
+  std::string name, title;
+  std::optional<std::string> file;  // of one that does not come with the program
+
+  static void fields(auto&& field) {
+    field("name", &StudyLadder::name);
+    field("title", &StudyLadder::title);
+    field("file", &StudyLadder::file, None::absent);
+  }
+};
+
+struct StudyPlan {
+  int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
+  uint64_t order_seed = 0;
+  size_t runs_planned = 0;
+  int64_t runs_ok = 0;
+
+  static void fields(auto&& field) {
+    field("repeats", &StudyPlan::repeats);
+    field("warmup_steps", &StudyPlan::warmup_steps);
+    field("timed_steps", &StudyPlan::timed_steps);
+    field("order_seed", &StudyPlan::order_seed);
+    field("runs_planned", &StudyPlan::runs_planned);
+    field("runs_ok", &StudyPlan::runs_ok);
+  }
+};
+
+// How its numbers were computed, in words.
+struct Statistics {
+  std::string center, interval;
+  double confidence = harness::confidence;
+  std::optional<std::string> attribution;  // where that is not computed as the rest is
+
+  static void fields(auto&& field) {
+    field("center", &Statistics::center);
+    field("interval", &Statistics::interval);
+    field("confidence", &Statistics::confidence);
+    field("attribution", &Statistics::attribution, None::absent);
+  }
+};
+
+struct Study {
+  static constexpr auto kind = "study";
+
+  std::string id, created;
+  std::optional<std::string> finished;
+  std::optional<bool> quick;
+  Mode mode = Mode::cumulative;
+  std::optional<Swept> swept;  // of a sweep
+  StudyLadder ladder;
+  harness::Json workload;  // as in a record
+  StudyPlan plan;
+  NamedDevice device;
+  Statistics statistics;
+  std::optional<Headline> headline;
+  std::optional<std::vector<std::string>> notes;  // absent in older studies, as attribution is
+  std::vector<StudyRung> rungs;
+  std::optional<std::vector<Worth>> attribution;
+  std::vector<StudyRun> runs;
+  std::vector<std::string> warnings;
+  harness::Json environment;                                 // as in a record
+  std::optional<std::map<std::string, std::string>> hashes;  // study/seal.h; absent until it is sealed
+  std::optional<std::string> sha256;
+
+  // What a schema cannot say: throws std::invalid_argument where it refers to rungs that it does not have, or
+  // contradicts itself otherwise; `where` begins the message.
+  void check(const std::string& where) const;
+
+  static void fields(auto&& field) {
+    field("id", &Study::id);
+    field("created", &Study::created);
+    field("finished", &Study::finished);
+    field("quick", &Study::quick, None::absent);
+    field("mode", &Study::mode);
+    field("swept", &Study::swept, None::absent);
+    field("ladder", &Study::ladder);
+    field("workload", &Study::workload);
+    field("plan", &Study::plan);
+    field("device", &Study::device);
+    field("statistics", &Study::statistics);
+    field("headline", &Study::headline);
+    field("notes", &Study::notes, None::absent);
+    field("rungs", &Study::rungs);
+    field("attribution", &Study::attribution, None::absent);
+    field("runs", &Study::runs);
+    field("warnings", &Study::warnings);
+    field("environment", &Study::environment);
+    field("hashes", &Study::hashes, None::absent);
+    field("sha256", &Study::sha256, None::absent);
+  }
+};
+
+Bounds bounds(const harness::Estimate& estimate);
+
+// Of a rung of a sweep: the size that it varies.
+int64_t swept_size(Swept swept, const StudyRung& rung);
+
+}  // namespace ablations

@@ -1,0 +1,15 @@
+// What a peer, PyTorch, can do of a recipe: ablations/peers/pytorch.json says it.
+#pragma once
+
+#include "model/recipe.h"
+
+#include <string>
+
+namespace ablations {
+
+// Why PyTorch cannot do the work of a recipe: "PyTorch cannot do attention \"packed\"". Empty: it can. A field that its
+// declaration does not name must have its plain value. Throws std::invalid_argument where the declaration cannot be
+// read.
+std::string peer_obstacle(const model::Recipe& recipe);
+
+}  // namespace ablations

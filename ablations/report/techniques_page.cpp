@@ -1,0 +1,131 @@
+#include "ablations/report/techniques_page.h"
+
+#include "ablations/plan/ladder.h"
+#include "ablations/report/claims.h"
+#include "ablations/techniques/number_formats.h"
+#include "ablations/techniques/techniques.h"
+#include "ablations/text/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace ablations {
+
+using harness::Json;
+
+namespace {
+
+// Each line as Markdown's code.
+std::string indented(const std::string& lines) {
+  std::string text;
+  for (size_t begin = 0; begin < lines.size();) {
+    const size_t end = std::min(lines.find('\n', begin), lines.size());
+    text += "    " + lines.substr(begin, end - begin) + "\n";
+    begin = end + 1;
+  }
+  return text;
+}
+
+std::string part(const std::string& title, const std::string& text) {
+  return text.empty() ? "" : fmt::format("\n**{}** {}\n", title, text);
+}
+
+std::string parts(const Text& text, const std::string& alone) {
+  return part("How it works.", text.mechanism) + part("Why it is faster.", text.faster) +
+         part("What it costs.", text.costs) + part("When it does not help.", text.no_help) + "\n**In PyTorch**\n\n" +
+         indented(text.pytorch) + part("How a run proves it.", text.proven) + "\n**Try it alone**\n\n" +
+         indented(alone);
+}
+
+std::string overview() {
+  std::string text =
+      "\n| name | in tables | edits | needs before it | not with |\n"
+      "|:-----|:----------|:------|:----------------|:---------|\n";
+  const auto names = [](const std::vector<std::string>& list) {
+    std::vector<std::string> linked;
+    for (const std::string& name : list) linked.push_back(fmt::format("`{}`", name));
+    return fmt::format("{}", fmt::join(linked, ", "));
+  };
+  for (const Technique& technique : techniques()) {
+    for (const Optimization& one : technique.optimizations) {
+      text += fmt::format("| [`{0}`](#{0}) | {1} | `{2}` | {3} | {4} |\n", one.name, one.title, technique.field,
+                          names(one.needs), names(one.excludes));
+    }
+    if (technique.optimizations.empty()) text += fmt::format("| [`{0}`](#{0}) | | `{0}` | | |\n", technique.field);
+  }
+  return text;
+}
+
+// "65,504" or "3.40e+38"
+std::string shown(double value) { return value >= 100 && value < 1e6 ? number(value) : fmt::format("{:.3g}", value); }
+
+std::string number_types() {
+  std::string text =
+      "\n## Number types\n\n"
+      "Each has one bit of sign. Epsilon is how far the next number is from 1, and rounding is off by half of that at\n"
+      "most. Below the smallest normal number bits are lost one by one, down to the smallest.\n\n"
+      "| type | exponent bits | mantissa bits | bytes | largest | smallest normal | smallest | epsilon | 1/3 becomes | "
+      "1e-5 becomes | here in |\n"
+      "|:-----|--:|--:|--:|--:|--:|--:|--:|--:|--:|:--|\n";
+  for (const NumberFormat& format : number_formats()) {
+    text += fmt::format("| {} | {} | {} | {} | {} | {:.3g} | {:.3g} | {:.3g} | {:.8g} | {:.5g} | {} |\n", format.name,
+                        format.exponent_bits, format.mantissa_bits, format.bytes, shown(format.largest()),
+                        format.smallest_normal(), format.smallest(), format.epsilon(), format.rounded(1.0 / 3),
+                        format.rounded(1e-5), format.where);
+  }
+  return text +
+         "\nTF32 is a way to read a float32, which stays 4 bytes in memory. fp8 e4m3 has no infinity: its largest\n"
+         "exponent belongs to numbers, all but one of them.\n";
+}
+
+}  // namespace
+
+std::string commands_alone(const Optimization& optimization) {
+  if (!optimization.text.alone.empty()) return optimization.text.alone;
+  const std::vector<std::string> ladders = ladders_with(optimization.name);
+  const bool in_both = ladders.size() > 1 && ladders[0] == "gpt2" && ladders[1] == "gpt2-cpu";
+  const std::string ladder = in_both || ladders.empty() ? "" : "--ladder " + ladders.front() + " ";
+  return fmt::format("ladder ablate {}--mode factorial --factors {}", ladder, optimization.name);
+}
+
+std::string techniques_page() {
+  std::string text = R"(# The techniques
+
+Printed by `ladder help --techniques` (`build/release/ladder help --techniques > docs/techniques.md`); a test fails when
+this page is not what it prints.
+
+Each of these changes how a step of training is executed, and nothing of what it computes but rounding. A ladder puts
+them on one after another by their names. What others claim of them, and what is measured here: [claims](claims.md).
+)" + overview() + number_types();
+  for (const Technique& technique : techniques()) {
+    for (const Optimization& one : technique.optimizations) {
+      text += fmt::format("\n## `{}`\n\n*{}*. {}\n", one.name, one.title, one.summary);
+      text += parts(one.text, commands_alone(one));
+      if (!one.claims.empty()) text += fmt::format("\n[What is claimed of it](claims.md#{})\n", one.name);
+    }
+    if (technique.optimizations.empty()) {
+      text += fmt::format("\n## `{}`\n", technique.field) + parts(technique.text, technique.text.alone);
+    }
+  }
+  return text;
+}
+
+Json technique_json(const Optimization& optimization, const Study& study) {
+  const Text& text = optimization.text;
+  std::vector<Seen> seen;
+  if (const std::optional<Seen> one = seen_in(study, optimization.name)) seen.push_back(*one);
+  Json claims = Json::array();
+  for (const Claim& claim : optimization.claims) {
+    const CheckedClaim finding = checked(claim, optimization.name, seen);
+    claims.push_back({{"claim", claim.claim},
+                      {"source", claim.source},
+                      {"standing", name_of(finding.standing)},
+                      {"words", finding.words}});
+  }
+  return {{"mechanism", text.mechanism}, {"faster", text.faster}, {"costs", text.costs}, {"no_help", text.no_help},
+          {"pytorch", text.pytorch},     {"proven", text.proven}, {"claims", claims}};
+}
+
+}  // namespace ablations

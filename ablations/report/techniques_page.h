@@ -1,0 +1,21 @@
+// What there is to tell of each technique, for a page and for a report.
+#pragma once
+
+#include "ablations/documents/study.h"
+#include "ablations/techniques/technique.h"
+#include "harness/json_file.h"
+
+#include <string>
+
+namespace ablations {
+
+// The commands that try an optimization by itself, one in each line.
+std::string commands_alone(const Optimization& optimization);
+
+// docs/techniques.md
+std::string techniques_page();
+
+// For a report's section of a rung: the texts, and the claims with what this study shows.
+harness::Json technique_json(const Optimization& optimization, const Study& study);
+
+}  // namespace ablations

@@ -1,0 +1,183 @@
+// How attention is computed: written out, or one of the implementations of scaled_dot_product_attention.
+#include "ablations/techniques/technique.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using harness::Machine;
+using namespace model;
+
+namespace {
+
+Text text();
+std::vector<Claim> claims();
+
+constexpr const char* cudnn_node = "ScaledDotProductCudnnAttentionBackward0";
+constexpr const char* efficient_node = "ScaledDotProductEfficientAttentionBackward0";
+
+std::string obstacle(const Recipe& recipe, const Machine& machine) {
+  const std::string name(name_of(recipe.attention));
+  if (recipe.device == Device::cpu) {
+    const bool cuda_only = recipe.attention == Attention::efficient || recipe.attention == Attention::cudnn;
+    return cuda_only ? fmt::format("attention {} needs device cuda; a CPU has manual, math, flash", name) : "";
+  }
+  if (recipe.attention != Attention::flash && recipe.attention != Attention::cudnn) return "";
+  if (recipe.autocast == Autocast::off) {
+    return fmt::format("attention {} reads 16-bit types only: autocast bf16 or fp16 before it, or attention efficient",
+                       name);
+  }
+  if (recipe.deterministic && recipe.attention == Attention::cudnn) {
+    return "attention cudnn has no deterministic backward pass; attention flash has";
+  }
+  if (machine.gpu->compute_capability < 80) {
+    return fmt::format("attention {} needs compute capability 8.0, {} has {:.1f}", name, machine.gpu->name,
+                       machine.gpu->compute_capability / 10.0);
+  }
+  return "";
+}
+
+// The fastest fused attention the device has for the recipe's types.
+Attention fastest_attention(const Recipe& recipe, const Machine& machine) {
+  if (recipe.device == Device::cpu) return Attention::flash;
+  if (recipe.autocast == Autocast::off) return Attention::efficient;  // the others want 16 bits
+  if (recipe.deterministic) return Attention::flash;                  // cuDNN's backward pass is not
+  const int capability = machine.gpu ? machine.gpu->compute_capability : 0;
+  return capability >= 90 ? Attention::cudnn
+                          : Attention::flash;  // cuDNN has kernels for Hopper; ATen's flash is Ampere's
+}
+
+Proof prove_attention(const Recipe& recipe, const RunFacts& facts) {
+  const Counts& nodes = facts.observations.backward_nodes;
+  std::string found;
+  int64_t fused = 0;
+  for (const auto& [name, calls] : nodes) {
+    const bool is_fused = name.find("Attention") != std::string::npos;
+    if (is_fused) fused += calls;
+    if (is_fused || name.find("SoftmaxBackward") != std::string::npos) {
+      if (name == "LogSoftmaxBackward0") continue;  // the loss's
+      found += fmt::format("{}{} {}", found.empty() ? "" : ", ", calls, name);
+    }
+  }
+  if (found.empty()) found = "no attention node";
+  // scaled_dot_product_attention's plain implementation guards its softmax against rows that are masked throughout.
+  const int64_t plain = count(nodes, "SoftmaxBackward0"), safe = count(nodes, "SafeSoftmaxBackward0");
+  if (recipe.attention == Attention::manual) {
+    return {"attention", plain == facts.attentions && safe == 0 && fused == 0,
+            fmt::format("{} softmax nodes, no fused attention", facts.attentions), found};
+  }
+  if (recipe.attention == Attention::math) {
+    return {"attention", plain + safe == facts.attentions && fused == 0,
+            fmt::format("{} softmax nodes, safe or not, no fused attention", facts.attentions), found};
+  }
+  const std::string node = recipe.attention == Attention::efficient ? efficient_node
+                           : recipe.attention == Attention::cudnn   ? cudnn_node
+                           : recipe.device == Device::cpu           ? "ScaledDotProductFlashAttentionForCpuBackward0"
+                                                                    : "ScaledDotProductFlashAttentionBackward0";
+  return {"attention", count(nodes, node) == facts.attentions && plain + safe == 0,
+          fmt::format("{} {}, no softmax node", facts.attentions, node), found};
+}
+
+std::string flash_title(const Observations& seen) {
+  if (seen.backward_nodes.contains(cudnn_node)) return "flash attention (cuDNN)";
+  if (seen.backward_nodes.contains(efficient_node)) return "flash attention (memory-efficient)";
+  return "";
+}
+
+}  // namespace
+
+Technique attention() {
+  return {
+      .field = "attention",
+      .optimizations =
+          {{.name = "flash",
+            .title = "flash attention",
+            .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays "
+                       "more the longer the context is.",
+            .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); },
+            .title_seen = flash_title,
+            .text = text(),
+            .claims = claims()}},
+      .obstacle = obstacle,
+      .prove = prove_attention,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text text() {
+  return {
+      .mechanism = R"(Written out, attention makes a matrix of T x T scores for each head. At B=16, T=1024 these are
+16 x 12 x 1,024 x 1,024 = 201 million numbers in each of 12 layers. They are written, scaled, masked, made into
+probabilities and read again.
+
+Flash attention takes a block of queries and goes over the keys and values block by block. A block's scores exist only
+in the chip's own fast memory. For each query it keeps the largest score so far, m, and the sum of exp(score - m). When
+a later block has a larger score, all that was summed up so far is multiplied by exp(old m - new m). With the scores 1
+and 3 in one block and 4 in the next:
+
+    after 1, 3    m = 3    sum = exp(1 - 3) + 1              = 1.135
+    after 4       m = 4    sum = 1.135 x exp(3 - 4) + 1      = 1.418
+    all at once            sum = exp(1 - 4) + exp(3 - 4) + 1 = 1.418
+
+The forward pass leaves the result and one number for each query and head. The backward pass computes the scores again.
+Blocks above the diagonal, which the causal mask hides, are left out.
+
+On a GPU `flash` takes the fastest fused attention that the recipe allows: cuDNN's from compute capability 9.0 on,
+FlashAttention before that, the memory-efficient one for float32, and never cuDNN's with `--deterministic`. The rung's
+title and the record name it.)",
+      .faster = R"(It computes a little more and moves far less. At B=16, T=1024 one matrix of scores has 403 MB in 16
+bits, and attention written out reads or writes several of them in each layer.)",
+      .costs =
+          R"(Memory falls: under autocast on a GPU a layer keeps about 6,200 bytes a token for the backward pass (q,
+k, v and the result in 16 bits, and a float32 for each head), where attention written out keeps 6,144 + 72 T. At T=1024
+that is 92 % less. Sums are made in another order, so losses differ in their last digits. On a GPU FlashAttention and
+cuDNN read 16 bits only, and need compute capability 8.0.)",
+      .no_help = R"(Where T is small: the matrix products of the model grow with T, the matrices of scores with T
+squared. On the CPUs in results/evidence, at T=128, it does not pay: the backward pass of the fused operation takes
+longer than the products that it replaces.)",
+      .pytorch = R"(y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+# was: y = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).masked_fill(future, -inf).softmax(-1) @ v)",
+      .proven =
+          R"(Autograd's graph of a step names what it will undo. It must have one node of the chosen implementation
+for each layer and micro-step, and no softmax. The other implementations are switched off, so that PyTorch throws where
+it would fall back.)"};
+}
+
+std::vector<Claim> claims() {
+  return {
+      {.claim = "130 -> 96 ms per step, \"27 %\"",
+       .source = sources::lecture,
+       .about = Claim::About::step,
+       .least = 130.0 / 96,
+       .most = 130.0 / 96,
+       .note = "From 130 to 96 is 26 % less."},
+      {.claim = "143 -> 113 ms per step, from attention written out; both compiled",
+       .source = sources::blog,
+       .about = Claim::About::step,
+       .least = 143.0 / 113,
+       .most = 143.0 / 113},
+      {.claim = "+26 %, with cuDNN's",
+       .source = sources::llm_c,
+       .about = Claim::About::step,
+       .least = 1.26,
+       .most = 1.26},
+      {.claim = "0.2 -> 0.1 s per step", .source = sources::notes, .about = Claim::About::step, .least = 2, .most = 2},
+      {.claim = "memory of attention -90 %, from O(T^2) to O(T)",
+       .source = sources::notes,
+       .note = "How much depends on T. What a layer keeps, counted: -86 % at T=512, -92 % at T=1024, -98 % at "
+               "T=4096.",
+       .command = "ladder ablate --ladder gpt2 -B 1 --sweep context=512,1024,2048,4096 --rung graph --rung flash"},
+      {.claim = "on a CPU slower than attention written out, 0.94x to 0.97x at T=256",
+       .source = sources::trials,
+       .about = Claim::About::step,
+       .least = 0.94,
+       .most = 0.97,
+       .device = Device::cpu}};
+}
+
+}  // namespace
+
+}  // namespace ablations

@@ -1,0 +1,134 @@
+// How AdamW goes over the weights.
+#include "ablations/techniques/technique.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text text_of_foreach();
+Text text_of_fused();
+std::vector<Claim> claims_of_foreach();
+std::vector<Claim> claims_of_fused();
+
+Proof prove_optimizer(const Recipe& recipe, const RunFacts& facts) {
+  const Counts& operations = facts.observations.update_operations;
+  const int64_t fused = count(operations, "aten::_fused_adamw_");
+  const int64_t foreach = count(operations, "aten::_foreach_addcdiv_");
+  const int64_t single = count(operations, "aten::addcdiv_");
+  const std::string observed =
+      fmt::format("{} _fused_adamw_, {} _foreach_addcdiv_, {} addcdiv_ in an update", fused, foreach, single);
+  switch (recipe.optimizer) {
+    case Optimizer::loop:
+      return {"optimizer", fused == 0 && foreach == 0 && single > 2, "one addcdiv_ per tensor, nothing fused",
+              observed};
+    case Optimizer::foreach:
+      return {"optimizer", fused == 0 && foreach == 2, "one _foreach_addcdiv_ per parameter group, nothing fused",
+              observed};
+    case Optimizer::fused:
+      return {"optimizer", fused == 2 && foreach == 0 && single == 0,
+              "one _fused_adamw_ per parameter group, nothing else", observed};
+  }
+  return {"optimizer", false, "", observed};
+}
+
+}  // namespace
+
+Technique optimizer() {
+  return {
+      .field = "optimizer",
+      .optimizations =
+          {{.name = "foreach",
+            .title = "foreach AdamW",
+            .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves "
+                       "kernel launches. The arithmetic is the same.",
+            .excludes = {"fused_adamw"},
+            .edit = [](Recipe& r, const harness::Machine&) { r.optimizer = Optimizer::foreach; },
+            .text = text_of_foreach(),
+            .claims = claims_of_foreach()},
+           {.name = "fused_adamw",
+            .title = "fused AdamW",
+            .summary = "One operation per parameter group reads gradient, moments and weight once and writes them "
+                       "once. Clipping the gradients happens in the same pass.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.optimizer = Optimizer::fused; },
+            .text = text_of_fused(),
+            .claims = claims_of_fused()}},
+      .prove = prove_optimizer,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text text_of_foreach() {
+  return {
+      .mechanism = R"(GPT-2 124M has its weights in 148 tensors, 50 of which decay. AdamW is seven operations on each,
+and one more on those that decay: 7 x 148 + 50 = 1,086 operations, a kernel each. PyTorch's `_foreach_` operations take
+a list of tensors instead. One kernel then works on many tensors, and a few dozen launches do.)",
+      .faster =
+          R"(Fewer launches. At some microseconds each, a thousand of them take the processor several milliseconds.
+Most of the tensors are small, the biases of one layer for instance, so that their kernels are shorter than their
+launches.)",
+      .costs =
+          R"(Memory: a temporary exists for all tensors of a list at once. The square roots of the second moments are
+498 MB; tensor by tensor it is 154 MB, for the largest. The arithmetic is the same.)",
+      .no_help = R"(On a CPU, where these operations go through the list tensor by tensor. In a CUDA graph, which saves
+the launches anyway. It moves as many bytes as before, so large tensors take as long.)",
+      .pytorch =
+          R"(optimizer = torch.optim.AdamW(model.parameters(), foreach=True)    # PyTorch's choice on a GPU unless told otherwise)",
+      .proven = R"(An update has one `_foreach_addcdiv_` for each of the two groups, with and without decay, and nothing
+fused.)",
+      .alone = R"(ladder run --recipe '{"device": "cuda", "optimizer": "loop"}'
+ladder run --recipe '{"device": "cuda", "optimizer": "foreach"}')"};
+}
+
+Text text_of_fused() {
+  return {
+      .mechanism =
+          R"(The update of a weight needs its gradient and two moments, and can be done in one go. One operation
+for each group (with decay, without) reads weight, gradient and moments, clips the gradient, and writes all four back.
+That is 8 passes over 498 MB for GPT-2 124M, 4.0 GB. As single operations, each of which reads its input from memory and
+writes its result there, clipping and AdamW take 22 passes, 11 GB:
+
+    scale the gradient 2    first moment 3    second moment 2 + 3    decay 2    square root 2
+    divide 2    add epsilon 2    weight 4)",
+      .faster = R"(The update does a few operations on each number, so its time is its traffic, and that is almost three
+times less. On a GPU launches are saved as well.)",
+      .costs = R"(No memory; the temporaries are gone. Operations are rounded in another order, so weights differ in
+their last digits.)",
+      .no_help = R"(Where the update is a small part of the step. It takes as long at any batch, so that its share falls
+with B, T and the number of micro-steps.)",
+      .pytorch = R"(optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+# PyTorch's clip_grad_norm_ stays a pass of its own; here the update does that, too)",
+      .proven = R"(An update has one `_fused_adamw_` for each of the two groups, and no other operation of AdamW.)"};
+}
+
+std::vector<Claim> claims_of_foreach() {
+  return {{.claim = "on a CPU a loop inside, so no gain",
+           .source = sources::trials,
+           .about = Claim::About::step,
+           .least = 1,
+           .most = 1,
+           .device = Device::cpu,
+           .command = "ladder ablate --ladder tiny --mode factorial --factors foreach"}};
+}
+
+std::vector<Claim> claims_of_fused() {
+  return {{.claim = "93 -> 90 ms per step",
+           .source = sources::lecture,
+           .about = Claim::About::step,
+           .least = 93.0 / 90,
+           .most = 93.0 / 90},
+          {.claim = "one call for each tensor costs 0.5 % of a step, beside one call for all",
+           .source = sources::llm_c,
+           .note = "Of a fused kernel in both cases.",
+           .command = "ladder profile --diff fused_adamw --ladder gpt2"}};
+}
+
+}  // namespace
+
+}  // namespace ablations

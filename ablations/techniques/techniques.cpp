@@ -1,0 +1,122 @@
+#include "ablations/techniques/techniques.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace ablations {
+
+using harness::Machine;
+using model::Recipe;
+
+// Each in its own file.
+Technique device();
+Technique host_memory();
+Technique matmul_precision();
+Technique autocast();
+Technique attention();
+Technique cross_entropy();
+Technique residual();
+Technique execution();
+Technique vocabulary_rows();
+Technique optimizer();
+Technique determinism();
+
+const std::vector<Technique>& techniques() {
+  static const std::vector<Technique> all{device(),          host_memory(),   matmul_precision(), autocast(),
+                                          attention(),       cross_entropy(), residual(),         execution(),
+                                          vocabulary_rows(), optimizer(),     determinism()};
+  return all;
+}
+
+const std::vector<Optimization>& optimizations() {
+  static const std::vector<Optimization> all = [] {
+    std::vector<Optimization> found;
+    for (const Technique& technique : techniques()) {
+      found.insert(found.end(), technique.optimizations.begin(), technique.optimizations.end());
+    }
+    return found;
+  }();
+  return all;
+}
+
+const Optimization* find_optimization(const std::string& name) {
+  const auto found = std::ranges::find(optimizations(), name, &Optimization::name);
+  return found == optimizations().end() ? nullptr : &*found;
+}
+
+bool is_meant(const std::string& typed, const std::string& name, const std::string& title) {
+  const auto words_of = [](const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) {
+      for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+      if (word != "+") words.push_back(word);
+    }
+    return words;
+  };
+  const std::vector<std::string> given = words_of(typed), wanted = words_of(title);
+  if (given == words_of(name)) return true;
+  return !given.empty() && !wanted.empty() && given.front() == wanted.front() &&
+         std::ranges::all_of(wanted,
+                             [&](const std::string& word) { return std::ranges::find(given, word) != given.end(); });
+}
+
+std::string title_after_proof(const Optimization& optimization, const Observations& observations) {
+  const std::string seen = optimization.title_seen ? optimization.title_seen(observations) : "";
+  return seen.empty() ? optimization.title : seen;
+}
+
+std::string Optimization::obstacle(const Recipe& recipe, const Machine& machine) const {
+  if (std::string reason = pointless ? pointless(recipe, machine) : ""; !reason.empty()) return reason;
+  for (const std::string& need : needs) {
+    if (find_optimization(need)->is_on(recipe, machine)) continue;
+    return need == "gpu" && !machine.gpu ? machine.no_gpu_reason : fmt::format("needs \"{}\"", need);
+  }
+  Recipe edited = recipe;
+  edit(edited, machine);
+  return recipe_obstacle(edited, machine);
+}
+
+bool Optimization::is_on(const Recipe& recipe, const Machine& machine) const {
+  Recipe edited = recipe;
+  edit(edited, machine);
+  return edited == recipe;
+}
+
+std::string recipe_obstacle(const Recipe& recipe, const Machine& machine) {
+  if (recipe.device == model::Device::cuda && !machine.gpu) return machine.no_gpu_reason;
+  for (const Technique& technique : techniques()) {
+    if (!technique.obstacle) continue;
+    if (std::string reason = technique.obstacle(recipe, machine); !reason.empty()) return reason;
+  }
+  return "";
+}
+
+double tolerance_between(const Recipe& recipe, const Recipe& reference) {
+  double widest = 1e-3;  // float32, another order of sums
+  for (const Technique& technique : techniques()) {
+    if (!technique.tolerance) continue;
+    widest = std::max({widest, technique.tolerance(recipe), technique.tolerance(reference)});
+  }
+  return widest;
+}
+
+double known_offset(const Recipe& recipe, const Recipe& reference) {
+  double sum = 0;
+  for (const Technique& technique : techniques()) {
+    if (technique.known_offset) sum += technique.known_offset(recipe, reference);
+  }
+  return sum;
+}
+
+std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {
+  std::vector<Proof> proofs;
+  for (const Technique& technique : techniques()) {
+    if (std::optional<Proof> proof = technique.prove(recipe, facts)) proofs.push_back(std::move(*proof));
+  }
+  return proofs;
+}
+
+}  // namespace ablations

@@ -1,0 +1,75 @@
+// Each optimization has its texts, and the commands that try it alone measure what they say.
+#include "ablations/report/techniques_page.h"
+
+#include "ablations/plan/modes.h"
+#include "ablations/techniques/techniques.h"
+#include "tests/ablations/machines.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace {
+
+using namespace ablations;
+
+std::vector<std::pair<std::string, const Text*>> texts() {
+  std::vector<std::pair<std::string, const Text*>> list;
+  for (const Technique& technique : techniques()) {
+    if (technique.optimizations.empty()) list.emplace_back(technique.field, &technique.text);
+    for (const Optimization& one : technique.optimizations)
+      list.emplace_back(one.name, &find_optimization(one.name)->text);
+  }
+  return list;
+}
+
+TEST(TechniquesPage, EveryTechniqueSaysAllOfIt) {
+  const std::string page = techniques_page();
+  for (const auto& [name, text] : texts()) {
+    EXPECT_NE(page.find("\n## `" + name + "`\n"), std::string::npos) << name;
+    for (const std::string* part : {&text->mechanism, &text->costs, &text->no_help, &text->pytorch, &text->proven}) {
+      EXPECT_FALSE(part->empty()) << name;
+    }
+  }
+}
+
+// What pages make of it: `code`, and paragraphs or blocks whose every line begins with four blanks.
+TEST(TechniquesPage, TextsAreParagraphsAndBlocks) {
+  for (const auto& [name, text] : texts()) {
+    for (const std::string* part : {&text->mechanism, &text->faster, &text->costs, &text->no_help, &text->proven}) {
+      EXPECT_EQ(std::count(part->begin(), part->end(), '`') % 2, 0) << name;
+      EXPECT_EQ(part->find('<'), std::string::npos) << name;
+      std::istringstream lines(*part);
+      for (std::string line, before; std::getline(lines, line); before = line) {
+        if (before.empty() || line.empty()) continue;
+        EXPECT_EQ(before.starts_with("    "), line.starts_with("    ")) << name << ": " << line;
+      }
+    }
+  }
+}
+
+TEST(TechniquesPage, TheFactorialOfOneMeasuresItOnAndOff) {
+  size_t tried = 0;
+  for (const Optimization& one : optimizations()) {
+    const std::string command = commands_alone(one);
+    const size_t factors = command.find("--factors ");
+    if (factors == std::string::npos) continue;  // single runs
+    const std::string names = command.substr(factors + std::string("--factors ").size());
+    const size_t flag = command.find("--ladder ");
+    const bool is_of_cpu = one.name == "memory" || one.name == "onednn";
+    const std::string ladder =
+        flag == std::string::npos ? "gpt2" : command.substr(flag + 9, command.find(' ', flag + 9) - flag - 9);
+    EXPECT_EQ(ladder == "gpt2-cpu", is_of_cpu) << command;
+    const harness::Machine& machine = is_of_cpu ? machines::cpu : machines::hopper;
+    const std::vector<Rung> rungs =
+        rungs_of(load_ladder(ladder), design_of({.mode = "factorial", .factors = names}, machine),
+                 Shape{.B = 1, .T = 8}, machine);
+    EXPECT_NE(rungs.front().recipe, rungs.back().recipe) << command;
+    EXPECT_EQ(rungs.size(), names.find(',') == std::string::npos ? 2U : 4U) << command;
+    ++tried;
+  }
+  EXPECT_EQ(tried, optimizations().size() - 2);  // gpu and foreach are tried by two runs
+}
+
+}  // namespace
