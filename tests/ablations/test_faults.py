@@ -106,6 +106,7 @@ def resumed(ladder, folder: pathlib.Path, calm: pathlib.Path) -> None:
     assert_same(folder, calm)
 
 
+@pytest.mark.thorough
 def test_killed_at_random_times(program, environment, ladder, small, calm, tmp_path) -> None:
     seed = int(os.environ.get("FAULT_SEED", "20261121"))
     print(f"FAULT_SEED={seed}")

@@ -34,6 +34,7 @@ def cmake(*arguments, **environment):
     return subprocess.run(["cmake", *arguments], cwd=SOURCE, env=env, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 def test_a_libtorch_folder_and_a_toolkit_are_enough(installed):
     build = installed / "build"
     done = cmake("--preset", "release", "-B", build, f"-DCMAKE_PREFIX_PATH={installed}/libtorch",
