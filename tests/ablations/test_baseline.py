@@ -5,6 +5,7 @@ import json
 import pathlib
 import shlex
 
+import pytest
 from conftest import records
 from gates import LARGE_EFFECT, SMALL, editing, script, taking, verdict_of
 
@@ -173,6 +174,7 @@ def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program
     assert [line for line in gate.stderr.splitlines() if line.startswith("::warning title=ladder gate::") and "noise floor" in line]
 
 
+@pytest.mark.thorough
 def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) -> None:
     """From three on, an interval holds one more session of its program in 95 % of cases; nothing else is learned from."""
     baselines = tmp_path / "baselines"

@@ -170,7 +170,7 @@ READABLE = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [pytest.param(width, marks=pytest.mark.thorough if width == 900 else ()) for width in WIDTHS])
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_drawings_can_be_read(pages, opened, name, width):
     page = opened(pages(name), width)
