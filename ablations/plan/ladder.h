@@ -35,8 +35,9 @@ std::filesystem::path ladder_file(const std::string& name_or_file);
 // Names of the ladders that come with the program.
 std::vector<std::string> ladder_names();
 
-// Those of them that have the optimization: gpt2 and gpt2-cpu first, between which the program chooses by itself.
-std::vector<std::string> ladders_with(const std::string& optimization);
+// Those of them that can be read and have the optimization: gpt2 and gpt2-cpu first, between which the program chooses
+// by itself.
+std::vector<Ladder> ladders_with(const std::string& optimization);
 
 // One recipe that a study measures. In a cumulative ladder: that of the rung below and one edit more; in other modes
 // also at another size or by another program, as the fields say.

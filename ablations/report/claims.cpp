@@ -76,10 +76,9 @@ std::string measured(const Claim& claim, const Seen& seen) {
 
 std::string command_for(const Claim& claim, const std::string& optimization) {
   if (!claim.command.empty()) return claim.command;
-  for (const std::string& name : ladders_with(optimization)) {
-    const std::vector<std::string> rungs = load_ladder(name).rungs;
-    const bool has_gpu = std::ranges::find(rungs, "gpu") != rungs.end();
-    if (has_gpu == (claim.device == Device::cuda)) return "ladder ablate --ladder " + name;
+  for (const Ladder& ladder : ladders_with(optimization)) {
+    const bool has_gpu = std::ranges::find(ladder.rungs, "gpu") != ladder.rungs.end();
+    if (has_gpu == (claim.device == Device::cuda)) return "ladder ablate --ladder " + ladder.name;
   }
   return "";
 }

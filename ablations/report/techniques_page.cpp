@@ -84,7 +84,8 @@ std::string number_types() {
 
 std::string commands_alone(const Optimization& optimization) {
   if (!optimization.text.alone.empty()) return optimization.text.alone;
-  const std::vector<std::string> ladders = ladders_with(optimization.name);
+  std::vector<std::string> ladders;
+  for (const Ladder& ladder : ladders_with(optimization.name)) ladders.push_back(ladder.name);
   const bool in_both = ladders.size() > 1 && ladders[0] == "gpt2" && ladders[1] == "gpt2-cpu";
   const std::string ladder = in_both || ladders.empty() ? "" : "--ladder " + ladders.front() + " ";
   return fmt::format("ladder ablate {}--mode factorial --factors {}", ladder, optimization.name);
