@@ -13,7 +13,7 @@ namespace ablations {
 
 template <>
 struct Names<model::Device> {
-  static inline const std::array list{model::name_of(model::Device::cpu), model::name_of(model::Device::cuda)};
+  static constexpr auto list = model::names_of(model::Device{});
 };
 
 // The ways to make a study of a ladder (plan/modes.h).

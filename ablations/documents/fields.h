@@ -24,12 +24,14 @@
 
 #include <cmath>
 #include <concepts>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ablations {
@@ -44,12 +46,24 @@ struct Visitor {
   void operator()(const char* /*name*/, auto /*member*/, None /*none*/ = None::null) const {}
 };
 
-// 8.0 is a whole number, too.
-inline bool is_whole(const harness::Json& json) {
+// Whether it is a whole number that T can hold. 8.0 is one, too.
+template <std::integral T>
+bool is_whole(const harness::Json& json) {
   constexpr double exact = 9007199254740992;  // 2^53: beyond it a double says nothing of the last digits
-  if (!json.is_number_float()) return json.is_number_integer();
+  if (json.is_number_unsigned()) return std::in_range<T>(json.get<uint64_t>());
+  if (json.is_number_integer()) return std::in_range<T>(json.get<int64_t>());
+  if (!json.is_number_float()) return false;
   const auto value = json.get<double>();
-  return std::abs(value) <= exact && std::trunc(value) == value;
+  return std::abs(value) <= exact && std::trunc(value) == value && std::in_range<T>(static_cast<int64_t>(value));
+}
+
+template <class T>
+bool is_number_for(const harness::Json& json) {
+  if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+    return is_whole<T>(json);
+  } else {
+    return json.is_number();
+  }
 }
 
 template <class T>
@@ -161,9 +175,8 @@ T value_from(const harness::Json& json, const std::string& where) {
   } else {
     const bool fits = Named<T> || std::same_as<T, std::string> ? json.is_string()
                       : std::same_as<T, bool>                  ? json.is_boolean()
-                      : std::integral<T>                       ? fields_detail::is_whole(json)
-                                                               : json.is_number();
-    if (!fits) refuse(fmt::format("{} has another type than the field", json.dump()));
+                                                               : fields_detail::is_number_for<T>(json);
+    if (!fits) refuse(fmt::format("{} does not fit the field", json.dump()));
     if constexpr (Named<T>) {
       try {
         return value_of<T>(json.get<std::string>());
