@@ -1,6 +1,6 @@
 #include "harness/clock.h"
 
-#include "harness/host_memory.h"
+#include "harness/system_memory.h"
 
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>

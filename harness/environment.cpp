@@ -4,7 +4,7 @@
 #include "files/printable.h"
 #include "files/sha256.h"
 #include "harness/cpu_limit.h"
-#include "harness/host_memory.h"
+#include "harness/system_memory.h"
 #include "version.h"
 
 #include <ATen/Parallel.h>

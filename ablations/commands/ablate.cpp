@@ -16,8 +16,8 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/environment.h"
-#include "harness/host_memory.h"
 #include "harness/locks.h"
+#include "harness/system_memory.h"
 #include "harness/unfit.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "ablations/run/memory.h"
 
 #include "ablations/text/text.h"
-#include "harness/host_memory.h"
+#include "harness/system_memory.h"
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>

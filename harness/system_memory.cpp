@@ -1,4 +1,4 @@
-#include "harness/host_memory.h"
+#include "harness/system_memory.h"
 
 #include <sys/resource.h>
 
