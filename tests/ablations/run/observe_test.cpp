@@ -3,6 +3,7 @@
 
 #include "ablations/run/memory.h"
 #include "model/trainer.h"
+#include "tests/ablations/numbers.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -18,15 +19,9 @@ namespace {
 using namespace ablations;
 using namespace model;
 
-TokenStream text() {
-  TokenStream stream;
-  for (int i = 0; i < 2000; ++i) stream.tokens.push_back(static_cast<uint16_t>(i * 31 % 50257));
-  return stream;
-}
-
 TEST(Observe, TellsActivationsFromWeights) {
   const auto activations = [](const TrainerOptions& options) {
-    const TokenStream stream = text();
+    const TokenStream stream = numbers::text();
     Trainer trainer(preset("tiny"), {}, options, stream);
     trainer.step();
     const MemoryParts memory = observe(trainer).memory;
@@ -51,7 +46,7 @@ TEST(Observe, TellsActivationsFromCopiesOfWeights) {
     int64_t copies;  // as counted from shapes
   };
   const auto memory_of = [](const Recipe& recipe, int64_t B) -> Case {
-    const TokenStream stream = text();
+    const TokenStream stream = numbers::text();
     Trainer trainer(preset("tiny"), recipe, {.B = B, .T = 32, .max_steps = 1 + observed_steps}, stream);
     trainer.step();
     const MemoryParts memory = observe(trainer).memory;
@@ -79,7 +74,7 @@ TEST(Observe, TellsActivationsFromCopiesOfWeights) {
 }
 
 TEST(Observe, LeavesATrainerAsItWasWhereAStepFails) {
-  const TokenStream stream = text();
+  const TokenStream stream = numbers::text();
   Trainer trainer(preset("tiny"), {}, {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream);
   trainer.ops().attention = [](const at::Tensor&, const at::Tensor&, const at::Tensor&) -> at::Tensor {
     throw std::runtime_error("planted");

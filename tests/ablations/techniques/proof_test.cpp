@@ -6,6 +6,7 @@
 #include "harness/environment.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
+#include "tests/ablations/numbers.h"
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
@@ -19,16 +20,10 @@ namespace {
 using namespace ablations;
 using namespace model;
 
-TokenStream text() {
-  TokenStream stream;
-  for (int i = 0; i < 2000; ++i) stream.tokens.push_back(static_cast<uint16_t>(i * 31 % 50257));
-  return stream;
-}
-
 // What a run of `recipe` is seen to do; `sabotage` comes between making the trainer and its steps.
 RunFacts facts(
     const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}, int64_t accumulation = 1) {
-  const TokenStream stream = text();
+  const TokenStream stream = numbers::text();
   Trainer trainer(preset("tiny"), recipe,
                   {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 1 + observed_steps}, stream);
   sabotage(trainer);
