@@ -350,6 +350,7 @@ def test_no_pinned_memory_is_allocated_in_a_step(ladder, device, tmp_path) -> No
     assert allocated[0][1] == allocated[1][1], "as many buffers as steps, made before the first"
 
 
+@pytest.mark.thorough
 def test_an_eager_step_has_no_more_kernels_than_pytorchs(ladder, device, environment, tmp_path) -> None:
     ladder("ablate", "--ladder", "gpt2", *TINY, "--repeats", "1", "--with-peer", "pytorch", "--peer-modes", "eager",
            "--budget-s", "1", "--out", tmp_path / "study", variables=device)
@@ -397,6 +398,7 @@ def test_a_micro_benchmark_times_the_device_and_not_the_launching(device, enviro
         assert "launch_bound" not in one and one["real_time"] == pytest.approx(1000 * kernels[name], rel=0.01), one
 
 
+@pytest.mark.thorough
 def test_a_study_of_the_fake_device_has_no_number(ladder, device, tmp_path) -> None:
     done = ladder("ablate", "--ladder", "tiny", "--repeats", "2", "--steps", "3", "--out", tmp_path / "study",
                   variables=device)
@@ -448,6 +450,7 @@ def test_smoke_stops_at_the_first_rung_with_its_cause(environment, device, tmp_p
     assert read_json(tmp_path / "out" / "runs.jsonl")["observations"]["fingerprint"]["float32"]["size"] == 2048
 
 
+@pytest.mark.thorough
 def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
     """The tests that a GPU passes would be worth nothing if a device passed them that only says that it worked."""
     suites = ["Graph", "Deterministic", "DeviceTrace", "Memory", "Ops", "Scaler", "Clock"]

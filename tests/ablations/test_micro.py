@@ -143,6 +143,7 @@ def test_bytes_are_those_of_the_types_a_step_has(operations):
     assert operations["cross_entropy/forward/bf16/cpu"]["bytes"] == 2 * B * T * V + 8 * B * T + 4
 
 
+@pytest.mark.thorough
 def test_optimizer_batches_and_overheads_are_measured_too(listed, measured):
     results = measured("^(clip|adamw_.*|batch_loader|inputs|harness|nvtx)/.*cpu")
     assert set(results) == {"clip/float32/cpu", "adamw_loop/float32/cpu", "adamw_foreach/float32/cpu",

@@ -129,8 +129,9 @@ def can_compile() -> str:
 
 @pytest.mark.skipif(can_compile() != "", reason=f"torch.compile on a CPU: {can_compile()}")
 @pytest.mark.parametrize("precision, kept, first, later", [
-    ({}, {"Float"}, 1e-6, 1e-5), ({"autocast": "bf16"}, {"Float", "BFloat16"}, 1e-2, 1e-2),
-    ({"autocast": "bf16", "residual": "autocast"}, {"Float", "BFloat16"}, 1e-2, 1e-2)], ids=["float32", "bf16", "residual"])
+    pytest.param({}, {"Float"}, 1e-6, 1e-5, id="float32"),
+    pytest.param({"autocast": "bf16"}, {"Float", "BFloat16"}, 1e-2, 1e-2, id="bf16", marks=pytest.mark.thorough),
+    pytest.param({"autocast": "bf16", "residual": "autocast"}, {"Float", "BFloat16"}, 1e-2, 1e-2, id="residual", marks=pytest.mark.thorough)])
 def test_compiled(precision, kept, first, later, plan, ladder, tokens, tmp_path) -> None:
     recipe = {**precision, "attention": "flash", "optimizer": "fused"}
     theirs = run_peer(plan(recipe, "pytorch-compile"), tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))
@@ -142,6 +143,7 @@ def test_compiled(precision, kept, first, later, plan, ladder, tokens, tmp_path)
 
 
 @pytest.mark.skipif(can_compile() != "", reason=f"torch.compile on a CPU: {can_compile()}")
+@pytest.mark.thorough
 def test_what_was_compiled_for_another_recipe_is_not_taken_from_the_disk(plan, tmp_path) -> None:
     for recipe in ({"attention": "math"}, {"attention": "flash"}):
         assert_proven(run_peer(plan(recipe, "pytorch-compile"), tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor")))
