@@ -198,6 +198,7 @@ echo '{"kind":"record","schema_version":1,"id":"x","started":"2026-01-01T00:00:0
         assert (done.returncode, verdict_of(tmp_path / verdict)["verdict"]) == (status, verdict), done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_a_failure_is_not_forgotten_when_the_gate_goes_on(ladder, program, tmp_path) -> None:
     once = script(tmp_path / "once", f"""case "$*" in *r1-01-head*)
   [ -e {tmp_path}/failed ] || {{ touch {tmp_path}/failed; echo "an illegal memory access" >&2; exit 7; }}
@@ -215,6 +216,7 @@ exec {shlex.quote(program)} "$@"
         assert "an illegal memory access" in warning
 
 
+@pytest.mark.thorough
 def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, program, tmp_path) -> None:
     out = tmp_path / "gate"
     rebuilt = tmp_path / "rebuilt"
