@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     micro: str               # arguments of the micro benchmarks
 
 
-# Steps: a GPU's energy is known over a second and more (harness/monitor.h). Repeats: three give intervals with 2 degrees of
+# Steps: a GPU's energy is known over a second and more (harness/gpu/monitor.h). Repeats: three give intervals with 2 degrees of
 # freedom, factor 4.3; a fourth, 3.2. What the time does not allow is not made, and said. max-autotune compiles for
 # minutes: it is left to `ladder ablate --with-peer pytorch`. PyTorch runs beside fused_adamw: the two rungs after it do what
 # PyTorch by itself does not.

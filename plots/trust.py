@@ -41,7 +41,7 @@ def unwatched_runs(part):
 
 def undisturbed(part):
     """What was seen of a study that nothing disturbed. A GPU may well work at its power cap all the time, which disturbs nothing
-    as long as its clock stays (harness/monitor.h)."""
+    as long as its clock stays (harness/gpu/monitor.h)."""
     said, gpu, others = [], good_runs(part, True), good_runs(part, False)
     if gpu:
         shares = [reason["share"] for run in gpu for reason in run["conditions"]["throttle"] if reason["reason"] == "SwPowerCap"]

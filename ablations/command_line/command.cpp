@@ -2,7 +2,7 @@
 
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 #include "model/config.h"
 #include "model/execution.h"
 
@@ -15,7 +15,7 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 Command::Command(const Words& given) : CLI::App(given.summary, given.name), words(given) {
   group(words.group);

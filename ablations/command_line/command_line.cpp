@@ -6,7 +6,7 @@
 #include "files/files.h"
 #include "files/nearest.h"
 #include "files/printable.h"
-#include "harness/environment.h"
+#include "harness/measure/environment.h"
 
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>

@@ -2,9 +2,9 @@
 // with 3, everything else with 1.
 #include "ablations/command_line/command_line.h"
 #include "files/printable.h"
-#include "harness/library_calls.h"
-#include "harness/unfit.h"
-#include "harness/working_directory.h"
+#include "harness/measure/library_calls.h"
+#include "harness/measure/unfit.h"
+#include "harness/measure/working_directory.h"
 
 #include <c10/util/Exception.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 // `ladder ablate`: makes a study, or goes on with one.
+#include "ablations/archive/seal.h"
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/draw.h"
@@ -12,13 +13,12 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/study/seal.h"
 #include "files/files.h"
 #include "files/printable.h"
-#include "harness/environment.h"
-#include "harness/locks.h"
-#include "harness/system_memory.h"
-#include "harness/unfit.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/locks.h"
+#include "harness/measure/system_memory.h"
+#include "harness/measure/unfit.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -148,7 +148,7 @@ int ablate(const AblateFlags& flags) {
     check_goes_on_here(plan, out);
     const harness::FolderLock lock(out);
     check_records_are_of(plan, out, Unnamed::refused);
-    harness::write_json(out / "plan.json", to_json(plan), "plan");
+    files::write_json(out / "plan.json", to_json(plan), "plan");
     fmt::print(stderr, "the quick look goes on as the whole ladder; {} in all, estimated\n",
                estimate_text(estimate, runs));
   }

@@ -1,7 +1,7 @@
 #include "ablations/commands/defaults.h"
 
-#include "harness/environment.h"
-#include "harness/resources.h"
+#include "files/resources.h"
+#include "harness/measure/environment.h"
 
 #include <cstdlib>
 
@@ -19,8 +19,8 @@ std::string python() {
   return named != nullptr && *named != 0 ? named : LADDER_PYTHON;
 }
 
-fs::path default_vocabulary() { return harness::cache_folder() / "data" / "gpt2.tiktoken"; }
-fs::path default_text() { return harness::cache_folder() / "data" / "shakespeare.txt"; }
-fs::path bundled_tokens() { return harness::resource_root() / "data" / "shakespeare.bin"; }
+fs::path default_vocabulary() { return files::cache_folder() / "data" / "gpt2.tiktoken"; }
+fs::path default_text() { return files::cache_folder() / "data" / "shakespeare.txt"; }
+fs::path bundled_tokens() { return files::resource_root() / "data" / "shakespeare.bin"; }
 
 }  // namespace ablations

@@ -5,10 +5,10 @@
 #include "ablations/run/occupy.h"
 #include "ablations/text/style.h"
 #include "ablations/text/text.h"
-#include "harness/environment.h"
-#include "harness/json_file.h"
-#include "harness/monitor.h"
-#include "harness/resources.h"
+#include "files/json_file.h"
+#include "files/resources.h"
+#include "harness/gpu/monitor.h"
+#include "harness/measure/environment.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +23,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 namespace {
 
@@ -105,7 +105,7 @@ int doctor(bool json, bool peaks) {
   if (json) {
     Json found{{"environment", environment}, {"notes", notes}, {"ladders", ladders_json(machine)}};
     if (peaks) found["peaks"] = to_json(rates_of(machine));
-    fmt::print("{}\n", harness::ascii_text(found));
+    fmt::print("{}\n", files::ascii_text(found));
     return 0;
   }
   if (peaks) {
@@ -132,7 +132,7 @@ int doctor(bool json, bool peaks) {
   fmt::print("counters {}\n", counters_text(machine));
   fmt::print("monitor  {}\n", monitor_text(machine));
   fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
-                                  ? harness::cache_folder().string() + "/data"
+                                  ? files::cache_folder().string() + "/data"
                               : fs::exists(bundled_tokens())
                                   ? bundled_tokens().string() + "; to read texts, name a vocabulary with --vocab"
                                   : "the default text or vocabulary is missing: `make data` fetches them");

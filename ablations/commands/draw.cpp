@@ -8,8 +8,8 @@
 #include "ablations/text/style.h"
 #include "files/files.h"
 #include "files/printable.h"
-#include "harness/process.h"
-#include "harness/resources.h"
+#include "files/resources.h"
+#include "harness/measure/process.h"
 
 #include <fmt/format.h>
 
@@ -21,8 +21,8 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::Json;
 using files::printable;
-using harness::Json;
 
 namespace {
 
@@ -39,7 +39,7 @@ Drawn draw(std::string_view what, const fs::path& document, const fs::path& out)
   constexpr double limit_s = 300;
   const fs::path log = out / "drawing.log";
   const auto child = harness::run_child(
-      {.argv = {python(), (harness::resource_root() / "plots" / "render.py").string(), document.string(), out.string()},
+      {.argv = {python(), (files::resource_root() / "plots" / "render.py").string(), document.string(), out.string()},
        .log = log,
        .limit_s = limit_s});
   const std::string output = printable_lines(files::read_file(log, size_t{1} << 20));
@@ -60,7 +60,7 @@ void show_notes(const Json& report) {
 
 int show_study(const Study& study, bool json) {
   if (json) {
-    fmt::print("{}\n", harness::ascii_text(json_of(study)));
+    fmt::print("{}\n", files::ascii_text(json_of(study)));
   } else {
     fmt::print("{}\n", study_table(study, standard_output()));
   }
@@ -82,7 +82,7 @@ Drawn show_gate(const GateResult& result, const fs::path& file, const fs::path& 
     if (fs::exists(beside)) drawn.files.insert(0, printable(beside.string()) + "\n");
   }
   if (json) {
-    fmt::print("{}\n", harness::ascii_text(json_of(result)));
+    fmt::print("{}\n", files::ascii_text(json_of(result)));
   } else {
     fmt::print("{}\nFiles:\n{}", gate_table(result, standard_output()), drawn.files);
   }
@@ -112,7 +112,7 @@ void remove_drawn_gate(const fs::path& out) {
 
 Drawn draw_report(const Json& report, const fs::path& out) {
   fs::create_directories(out);
-  harness::write_json(out / "report.json", report, "report");
+  files::write_json(out / "report.json", report, "report");
   files::write_file(out / "rungs.csv", rungs_csv(report));
   files::write_file(out / "steps.csv", steps_csv(report));
   files::write_file(out / "benchmark.json", benchmark_json(report).dump(1) + "\n");

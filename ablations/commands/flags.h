@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ablations/plan/modes.h"
-#include "harness/verdict.h"
+#include "harness/stats/verdict.h"
 
 #include <cstdint>
 #include <string>
@@ -62,7 +62,7 @@ struct ProfileFlags {
 struct GateFlags {
   WorkloadFlags workload;
   std::string base, head;  // a bundle's folder or a program; head empty: this program
-  // Folder (ablations/study/baseline.h): what to compare with where base is empty, and what to save into.
+  // Folder (ablations/gate/baseline.h): what to compare with where base is empty, and what to save into.
   std::string baselines = "results/baselines";
   std::string ladder, out;
   std::vector<std::string> rungs;  // empty: the last that applies here

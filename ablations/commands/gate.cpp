@@ -9,19 +9,19 @@
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
+#include "ablations/gate/baseline.h"
+#include "ablations/gate/gate_verdict.h"
 #include "ablations/plan/gate_plan.h"
 #include "ablations/report/gate_table.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
-#include "ablations/study/baseline.h"
-#include "ablations/study/gate_verdict.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/sha256.h"
-#include "harness/environment.h"
-#include "harness/unfit.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/unfit.h"
 #include "model/config.h"
 #include "model/data.h"
 
@@ -39,7 +39,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 namespace {
 
@@ -260,7 +260,7 @@ void write_and_save(const Judgement& judged, const fs::path& folder) {
     const Json document = std::visit([](const auto& kept) { return json_of(kept); }, file.document);
     unsaved["files"].push_back({{"document", document}});
   }
-  if (!judged.files.empty()) files::write_file(folder / unsaved_file, harness::ascii_text(unsaved));
+  if (!judged.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(unsaved));
   remove_drawn_gate(folder);
   write_document(folder / "gate.json", judged.result);
   save(judged.files);
@@ -271,7 +271,7 @@ void write_and_save(const Judgement& judged, const fs::path& folder) {
 void save_the_rest(const Plan& plan, const fs::path& folder) try {
   const fs::path file = folder / unsaved_file;
   if (!fs::exists(file)) return;
-  const Json unsaved = harness::parse_json(files::read_file(file), file.string());
+  const Json unsaved = files::parse_json(files::read_file(file), file.string());
   const Json verdict_of = unsaved.at("verdict_of");
   const std::optional<GateResult> result = stored_result(folder);
   if (result && verdict_of == result->created) {
@@ -280,7 +280,7 @@ void save_the_rest(const Plan& plan, const fs::path& folder) try {
     const auto add = [&](const auto& document) { rest.push_back({kept_file(to, document), document}); };
     for (const Json& one : unsaved.at("files")) {
       const Json& document = one.at("document");
-      if (harness::kind_of(document) == Noise::kind) {
+      if (files::kind_of(document) == Noise::kind) {
         add(value_from<Noise>(document, file.string()));
       } else {
         add(value_from<Baseline>(document, file.string()));

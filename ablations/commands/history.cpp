@@ -1,5 +1,5 @@
 // `ladder history`: the times of all studies in a folder, and what changed.
-#include "ablations/study/history.h"
+#include "ablations/archive/history.h"
 
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
@@ -35,7 +35,7 @@ int history(const HistoryFlags& flags) {
     files += draw("history", out / "history.json", out).files;  // what cannot be drawn changes no exit status
   }
   if (flags.json) {
-    fmt::print("{}\n", harness::ascii_text(json_of(history)));
+    fmt::print("{}\n", files::ascii_text(json_of(history)));
   } else {
     fmt::print("{}", history_table(history, standard_output()));
   }

@@ -1,5 +1,5 @@
 // `ladder merge`: the shards of one plan become one study.
-#include "ablations/study/merge.h"
+#include "ablations/archive/merge.h"
 
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"

@@ -4,7 +4,7 @@
 #include "ablations/plan/ladder.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -82,7 +82,7 @@ void check_reads_elsewhere(const fs::path& folder, const std::vector<Input>& inp
 
 bool is_of_kind(const fs::path& file, std::string_view kind) {
   try {
-    return fs::is_regular_file(file) && harness::kind_of(harness::read_any_json(file)) == kind;
+    return fs::is_regular_file(file) && files::kind_of(files::read_any_json(file)) == kind;
   } catch (const std::invalid_argument&) {
     return false;
   }

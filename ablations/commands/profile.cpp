@@ -19,11 +19,11 @@
 #include "ablations/text/list.h"
 #include "files/files.h"
 #include "files/printable.h"
-#include "harness/environment.h"
-#include "harness/locks.h"
-#include "harness/metrics.h"
-#include "harness/process.h"
-#include "harness/unfit.h"
+#include "harness/gpu/metrics.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/locks.h"
+#include "harness/measure/process.h"
+#include "harness/measure/unfit.h"
 #include "model/precision.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 namespace {
 
@@ -53,7 +53,7 @@ void write_files(const fs::path& folder, const std::string& name, const TracedRu
 std::pair<std::string, std::string> named(const ProfileFlags& flags) {
   const auto both_of = [](const Rung& rung) { return std::pair(name_of(rung), label_of(rung)); };
   if (!flags.run.plan.empty()) {
-    const Plan plan = plan_from_json(harness::read_json(flags.run.plan, "plan"), flags.run.plan);
+    const Plan plan = plan_from_json(files::read_json(flags.run.plan, "plan"), flags.run.plan);
     return both_of(plan.rungs[planned_run(plan, flags.run).rung]);
   }
   if (flags.run.rung.empty()) return {"recipe", flags.run.recipe.empty() ? "the plain recipe" : flags.run.recipe};
@@ -96,7 +96,7 @@ int trace(const ProfileFlags& flags) {
   }
   write_files(folder, name, traced);
   if (flags.json) {
-    fmt::print("{}\n", harness::ascii_text(json_of(traced.document)));
+    fmt::print("{}\n", files::ascii_text(json_of(traced.document)));
     return 0;
   }
   fmt::print("{}{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document),
@@ -144,7 +144,7 @@ std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) 
                                   fs::current_path(), flags.run.wait);
   fs::create_directories(folder);
   const harness::FolderLock lock(folder);
-  harness::write_json(folder / "plan.json", to_json(plan), "plan");
+  files::write_json(folder / "plan.json", to_json(plan), "plan");
   const auto traced = [&](size_t rung) {
     const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = {}};
     if (!trace_rung(plan, folder, rung, programs).succeeded()) {
@@ -166,13 +166,13 @@ std::pair<TraceDocument, TraceDocument> traces_in_files(const ProfileFlags& flag
 int diff(const ProfileFlags& flags) {
   const auto [before, after] = flags.compares_files() ? traces_in_files(flags) : traced_rungs(flags);
   const Explanation explanation = explain(before, after);
-  fmt::print("{}\n", flags.json ? harness::ascii_text(to_json(explanation)) : explanation_table(explanation));
+  fmt::print("{}\n", flags.json ? files::ascii_text(to_json(explanation)) : explanation_table(explanation));
   return 0;
 }
 
 int show_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
   const MetricsList list = list_metrics(flags.chip, metrics);
-  fmt::print("{}", flags.json ? harness::ascii_text(to_json(list)) + "\n" : metrics_table(list));
+  fmt::print("{}", flags.json ? files::ascii_text(to_json(list)) + "\n" : metrics_table(list));
   return 0;
 }
 
@@ -194,9 +194,9 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
       counters_document(options, count_step(options, metrics, flags.max_passes,
                                             [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
   const Json json = json_of(document);
-  harness::check_schema(json, CountersDocument::kind, "the counters");
-  if (!flags.out.empty()) harness::write_json(flags.out, json, CountersDocument::kind, files::Links::followed);
-  fmt::print("{}\n", flags.json ? harness::ascii_text(json) : counters_table(document));
+  files::check_schema(json, CountersDocument::kind, "the counters");
+  if (!flags.out.empty()) files::write_json(flags.out, json, CountersDocument::kind, files::Links::followed);
+  fmt::print("{}\n", flags.json ? files::ascii_text(json) : counters_table(document));
   return 0;
 }
 

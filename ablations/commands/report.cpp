@@ -1,15 +1,15 @@
 // `ladder report`: a study, or two beside each other, or a gate, as a page and charts.
 #include "ablations/report/report.h"
 
+#include "ablations/archive/seal.h"
+#include "ablations/archive/study_files.h"
+#include "ablations/archive/study_place.h"
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/report/compare_table.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/study/seal.h"
-#include "ablations/study/study_files.h"
-#include "ablations/study/study_place.h"
 #include "ablations/text/style.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -23,14 +23,14 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::Json;
 using files::printable;
-using harness::Json;
 
 namespace {
 
 bool is_document(const fs::path& path, const char* kind) {
   if (!fs::is_regular_file(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
-  return harness::kind_of(harness::read_any_json(path)) == kind;
+  return files::kind_of(files::read_any_json(path)) == kind;
 }
 
 // A gate's verdict, named by itself or by its folder; empty: the path is of something else.

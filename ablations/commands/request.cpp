@@ -8,10 +8,10 @@
 #include "ablations/run/reproduce.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
-#include "harness/environment.h"
-#include "harness/resources.h"
-#include "harness/unfit.h"
-#include "harness/utc.h"
+#include "files/resources.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/unfit.h"
+#include "harness/measure/utc.h"
 #include "model/config.h"
 #include "model/data.h"
 
@@ -26,7 +26,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 namespace {
 
@@ -58,7 +58,7 @@ void check_recipe(const model::Recipe& recipe, const model::Config& config) {
 model::TokenStream tokens_of(const Plan& plan, int64_t vocabulary) {
   if (!plan.tokens.empty() && fs::exists(plan.tokens)) return model::load_tokens(plan.tokens, vocabulary);
   model::TokenStream tokens =
-      model::tokens_of(plan.data, plan.vocabulary, harness::cache_folder() / "tokens", vocabulary);
+      model::tokens_of(plan.data, plan.vocabulary, files::cache_folder() / "tokens", vocabulary);
   if (!plan.tokens.empty() && !fs::exists(plan.tokens)) {
     throw std::invalid_argument(
         fmt::format("{}: the study's token file is gone, and {} no longer makes it: the text, the vocabulary or the "
@@ -195,13 +195,13 @@ namespace {
 
 // The run of a record, with this program and on its data, or every reason why not.
 RunOptions options_again(const RunFlags& run) {
-  const Json record = harness::read_json(run.from, "record");
+  const Json record = files::read_json(run.from, "record");
   RunOptions options = options_of(record, run.from);
   options.data = data_file(run.workload);
   options.vocabulary = vocabulary_file(run.workload);
   const int64_t vocabulary = model::preset(options.model).vocabulary;
   const model::TokenStream tokens =
-      model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", vocabulary);
+      model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens", vocabulary);
   options.tokens = tokens.file;
   std::vector<std::string> faults;
   const Json data = record.at("workload").at("data");
@@ -226,7 +226,7 @@ RunOptions options_again(const RunFlags& run) {
 
 // A run of a plan, as its runner asks for it.
 RunOptions planned_options(const RunFlags& run) {
-  const Plan plan = plan_from_json(harness::read_json(run.plan, "plan"), run.plan);
+  const Plan plan = plan_from_json(files::read_json(run.plan, "plan"), run.plan);
   const PlannedRun& planned = planned_run(plan, run);
   const Rung& rung = plan.rungs[planned.rung];
   const Shape shape = shape_of(plan, planned.rung);
@@ -268,7 +268,7 @@ RunOptions run_options(const RunFlags& run) {
     const bool inline_json = run.recipe.front() == '{';
     const std::string where = inline_json ? "--recipe" : run.recipe;
     const std::string text = inline_json ? run.recipe : files::read_file(run.recipe, size_t{1} << 20);
-    options.recipe = model::recipe_from_json(harness::parse_json(text, where), where);
+    options.recipe = model::recipe_from_json(files::parse_json(text, where), where);
   } else if (!run.rung.empty()) {
     Ladder ladder = load_ladder(chosen_ladder(run.ladder));
     ladder.start.deterministic |= flags.deterministic;

@@ -7,8 +7,8 @@
 #include "ablations/study/measured.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
-#include "harness/environment.h"
-#include "harness/process.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/process.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -21,8 +21,8 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::Json;
 using files::printable;
-using harness::Json;
 
 namespace {
 
@@ -80,7 +80,7 @@ int run(const RunFlags& flags) {
   check_not_read("--record", flags.record,  // a plan names them
                  {{"--data", options.data}, {"--vocab", options.vocabulary}, {"--data", options.tokens}});
   if (!flags.record.empty()) check_can_write("--record", flags.record);
-  const Json original = flags.from.empty() ? Json() : harness::read_json(flags.from, "record");
+  const Json original = flags.from.empty() ? Json() : files::read_json(flags.from, "record");
   if (!original.is_null()) note_unknown_programs(original, options.recipe.device);
   Occupied devices;
   if (!flags.report_steps) devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
@@ -93,11 +93,11 @@ int run(const RunFlags& flags) {
     verdict = describe(reproduction, files::printable(flags.from));
     record["reproduction"] = to_json(reproduction);
   }
-  if (!flags.record.empty()) harness::write_json(flags.record, record, "record", files::Links::followed);
+  if (!flags.record.empty()) files::write_json(flags.record, record, "record", files::Links::followed);
   if (flags.report_steps) return 0;
   if (flags.json) {
-    harness::check_schema(record, "record", "the record");
-    fmt::print("{}\n", harness::ascii_text(record));
+    files::check_schema(record, "record", "the record");
+    fmt::print("{}\n", files::ascii_text(record));
   }
   if (record.at("status") == "failed") {
     throw std::runtime_error(fmt::format("out of memory: {}", record.at("failure").at("message").get<std::string>()));

@@ -4,10 +4,10 @@
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/text/text.h"
+#include "files/json_file.h"
 #include "files/printable.h"
-#include "harness/json_file.h"
-#include "harness/process.h"
-#include "harness/resources.h"
+#include "files/resources.h"
+#include "harness/measure/process.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/data.h"
@@ -23,7 +23,7 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 namespace {
 
@@ -40,7 +40,7 @@ void save_finite(model::Trainer& trainer, const std::string& file) {
 
 void print_losses(const model::Trainer& trainer) {
   Json losses = Json::array();
-  for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
+  for (const double loss : trainer.losses()) losses.push_back(files::finite_or_null(loss));
   fmt::print("{}\n", Json{{"losses", losses}}.dump());
 }
 
@@ -106,7 +106,7 @@ int tokenize(const TokenizeFlags& flags) {
   const std::filesystem::path vocabulary =
       flags.vocabulary.empty() ? default_vocabulary() : std::filesystem::path(flags.vocabulary);
   check_not_read("--out", flags.out, {{"--data", flags.data}, {"--vocab", vocabulary}});
-  const auto stream = model::tokens_of_text(flags.data, vocabulary, harness::cache_folder() / "tokens");
+  const auto stream = model::tokens_of_text(flags.data, vocabulary, files::cache_folder() / "tokens");
   model::write_tokens(flags.out, stream.tokens);
   fmt::print("{}: {} tokens\n", files::printable(flags.out), stream.tokens.size());
   return 0;

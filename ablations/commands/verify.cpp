@@ -1,10 +1,10 @@
 // `ladder verify`: whether a study follows from its records, its files are what they were, and its tables say the same.
-#include "ablations/study/verify.h"
+#include "ablations/archive/verify.h"
 
+#include "ablations/archive/study_place.h"
 #include "ablations/commands/commands.h"
 #include "ablations/report/verify_exports.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/study/study_place.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -13,8 +13,8 @@
 
 namespace ablations {
 
+using files::Json;
 using files::printable;
-using harness::Json;
 
 int verify(const VerifyFlags& flags) {
   const StudyPlace place(flags.study);
@@ -32,12 +32,12 @@ int verify(const VerifyFlags& flags) {
                           {"stored", finding.stored},
                           {"expected", finding.expected}});
     }
-    fmt::print("{}\n", harness::ascii_text({{"findings", findings},
-                                            {"unchecked", seen.unchecked},
-                                            {"not_covered", exports.not_covered},
-                                            {"records", seen.records},
-                                            {"files", seen.files},
-                                            {"values", seen.values}}));
+    fmt::print("{}\n", files::ascii_text({{"findings", findings},
+                                          {"unchecked", seen.unchecked},
+                                          {"not_covered", exports.not_covered},
+                                          {"records", seen.records},
+                                          {"files", seen.files},
+                                          {"values", seen.values}}));
   } else {
     for (const Finding& finding : seen.findings) {
       fmt::print("{}{}: {}; expected {}\n", printable(finding.file),

@@ -14,7 +14,7 @@ namespace ablations {
 // What both of them say first.
 struct Kept {
   std::string created, label, recipe_hash;
-  harness::Json recipe;  // as in the records
+  files::Json recipe;  // as in the records
   Setting setting;
   std::optional<std::string> program;  // git commit
 
@@ -47,7 +47,7 @@ struct Baseline : Kept {
 
   double median_ms = 0;
   std::optional<std::vector<Session>> sessions;  // the records' first; none: a file from before there were others
-  std::vector<harness::Json> records;            // record.v1.json each
+  std::vector<files::Json> records;              // record.v1.json each
 
   static void fields(auto&& field) {
     Kept::fields(field);

@@ -3,7 +3,7 @@
 
 #include "ablations/documents/fields.h"
 #include "ablations/documents/setting.h"
-#include "harness/verdict.h"
+#include "harness/stats/verdict.h"
 
 #include <array>
 #include <cstdint>
@@ -89,7 +89,7 @@ struct ComparedMemory : ComparedRatio {
 // One recipe; the ratio is that of the times.
 struct ComparedRecipe : ComparedRatio {
   std::string label, recipe_hash;
-  harness::Json recipe, recipe_diff;  // as in head's record; model::recipe_diff of the two
+  files::Json recipe, recipe_diff;  // as in head's record; model::recipe_diff of the two
   Setting setting;
   int64_t pairs = 0, base_runs = 0, head_runs = 0;
   std::optional<int64_t> sessions;  // of the baseline, whose spread is in the interval; none: the pairs' alone

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/documents/fields.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <cstdint>
 #include <map>
@@ -56,14 +56,14 @@ struct CountersDocument {
   static constexpr auto kind = "counters";
 
   std::string id, created;
-  harness::Json recipe;  // as a record has it, as workload and environment are
+  files::Json recipe;  // as a record has it, as workload and environment are
   std::vector<std::string> optimizations;
-  harness::Json workload;
+  files::Json workload;
   CountedDevice device;
   int64_t warmup_steps = 0, passes = 0;
   std::map<std::string, CountedMetric> metrics;
   CounterSummary summary;
-  harness::Json environment;
+  files::Json environment;
 
   static void fields(auto&& field) {
     field("id", &CountersDocument::id);

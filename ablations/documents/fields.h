@@ -18,7 +18,7 @@
 #pragma once
 
 #include "ablations/documents/enums.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ struct Visitor {
 
 // Whether it is a whole number that T can hold. 8.0 is one, too.
 template <std::integral T>
-bool is_whole(const harness::Json& json) {
+bool is_whole(const files::Json& json) {
   constexpr double exact = 9007199254740992;  // 2^53: beyond it a double says nothing of the last digits
   if (json.is_number_unsigned()) return std::in_range<T>(json.get<uint64_t>());
   if (json.is_number_integer()) return std::in_range<T>(json.get<int64_t>());
@@ -58,7 +58,7 @@ bool is_whole(const harness::Json& json) {
 }
 
 template <class T>
-bool is_number_for(const harness::Json& json) {
+bool is_number_for(const files::Json& json) {
   if constexpr (std::integral<T> && !std::same_as<T, bool>) {
     return is_whole<T>(json);
   } else {
@@ -92,8 +92,8 @@ concept Document = HasFields<T> && requires {
 };
 
 template <class T>
-harness::Json json_of(const T& value) {
-  using harness::Json;
+files::Json json_of(const T& value) {
+  using files::Json;
   if constexpr (fields_detail::is_optional<T>) {
     return value ? json_of(*value) : Json();
   } else if constexpr (fields_detail::is_vector<T>) {
@@ -125,8 +125,8 @@ harness::Json json_of(const T& value) {
 // The value that `json` holds. Within documents, those that stand in them included, the schema is checked first. Throws
 // std::invalid_argument, which begins with `where` and names the field.
 template <class T>
-T value_from(const harness::Json& json, const std::string& where) {
-  using harness::Json;
+T value_from(const files::Json& json, const std::string& where) {
+  using files::Json;
   [[maybe_unused]] const auto refuse = [&](const std::string& why) { throw std::invalid_argument(where + ": " + why); };
   [[maybe_unused]] const auto place = [&](const std::string& key) {
     return fmt::format("{}{}[{}]", where, where.ends_with("]") ? "" : ": field ", key);
@@ -148,7 +148,7 @@ T value_from(const harness::Json& json, const std::string& where) {
     for (const auto& [key, item] : json.items()) map[key] = value_from<typename T::mapped_type>(item, place(key));
     return map;
   } else if constexpr (HasFields<T>) {
-    if constexpr (Document<T>) harness::check_schema(json, T::kind, where);
+    if constexpr (Document<T>) files::check_schema(json, T::kind, where);
     if (!json.is_object()) refuse(fmt::format("an object is expected, not {}", json.type_name()));
     T value{};
     T::fields([&](const char* name, auto member, [[maybe_unused]] None none = None::null) {
@@ -202,20 +202,20 @@ void each_text(T& value, const auto& on_text, const auto& on_json) {
     });
   } else if constexpr (std::same_as<T, std::string>) {
     on_text(value);
-  } else if constexpr (std::same_as<T, harness::Json>) {
+  } else if constexpr (std::same_as<T, files::Json>) {
     on_json(value);
   }
 }
 
-// A document's file. Both check the schema; see read_json and write_json in harness/json_file.h for what they throw.
+// A document's file. Both check the schema; see read_json and write_json in files/json_file.h for what they throw.
 template <Document T>
 T read_document(const std::filesystem::path& file) {
-  return value_from<T>(harness::read_any_json(file), file.string());
+  return value_from<T>(files::read_any_json(file), file.string());
 }
 
 template <Document T>
 void write_document(const std::filesystem::path& file, const T& document) {
-  harness::write_json(file, json_of(document), T::kind);
+  files::write_json(file, json_of(document), T::kind);
 }
 
 }  // namespace ablations

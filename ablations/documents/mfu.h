@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ablations/documents/fields.h"
-#include "harness/peaks.h"
+#include "harness/measure/peaks.h"
 
 #include <array>
 #include <optional>

@@ -5,7 +5,7 @@
 #include "ablations/documents/common.h"
 #include "ablations/documents/mfu.h"
 #include "ablations/documents/trace.h"
-#include "harness/stats.h"
+#include "harness/stats/stats.h"
 
 #include <array>
 #include <cstdint>
@@ -175,14 +175,14 @@ struct StudyRung {
   RungStatus status = RungStatus::measured;
   std::string reason;
   std::optional<bool> out_of_memory;
-  harness::Json recipe, recipe_diff;  // an older recipe has fewer fields than model::Recipe
+  files::Json recipe, recipe_diff;  // an older recipe has fewer fields than model::Recipe
   std::optional<StepSize> workload;
   size_t runs_ok = 0;
   std::optional<RungTimes> ms_per_step;
   std::optional<Median> tokens_per_s;
   std::optional<Ratio> speedup_first, speedup_previous;
   std::optional<int64_t> peak_memory_bytes;
-  std::optional<harness::Json> memory;  // as in the record of its first run
+  std::optional<files::Json> memory;  // as in the record of its first run
   std::optional<int64_t> skipped_steps;
   std::optional<double> page_faults_per_step, joules_per_token;
   std::optional<std::optional<Mfu>> mfu;          // no value: it has no time. absent: an older study's
@@ -314,7 +314,7 @@ struct Study {
   Mode mode = Mode::cumulative;
   std::optional<Swept> swept;  // of a sweep
   StudyLadder ladder;
-  harness::Json workload;  // as in a record
+  files::Json workload;  // as in a record
   StudyPlan plan;
   NamedDevice device;
   Statistics statistics;
@@ -324,7 +324,7 @@ struct Study {
   std::optional<std::vector<Worth>> attribution;
   std::vector<StudyRun> runs;
   std::vector<std::string> warnings;
-  harness::Json environment;                                 // as in a record
+  files::Json environment;                                   // as in a record
   std::optional<std::map<std::string, std::string>> hashes;  // study/seal.h; absent until it is sealed
   std::optional<std::string> sha256;
 

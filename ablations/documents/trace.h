@@ -3,7 +3,7 @@
 
 #include "ablations/documents/common.h"
 #include "ablations/documents/roofline.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <cstdint>
 #include <optional>
@@ -134,12 +134,12 @@ struct TraceDocument {
 
   std::string created, title;
   NamedDevice device;
-  harness::Json recipe, workload;  // as a record has them
+  files::Json recipe, workload;  // as a record has them
   PeakMemory memory;
   std::optional<std::vector<std::string>> flags;  // what disturbed it, in the words of a record; absent: not watched
   TraceSummary summary;
   std::optional<Roofline> roofline;
-  harness::Json environment;  // as a record has it
+  files::Json environment;  // as a record has it
 
   static void fields(auto&& field) {
     field("created", &TraceDocument::created);

@@ -3,8 +3,8 @@
 #include "ablations/micro/suite.h"
 #include "ablations/micro/table.h"
 #include "files/files.h"
-#include "harness/environment.h"
-#include "harness/working_directory.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/working_directory.h"
 #include "model/config.h"
 #include "model/host_memory.h"
 

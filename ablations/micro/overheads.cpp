@@ -2,8 +2,8 @@
 // The last two say what share of a training step they are, of one with every optimization on, where they weigh most.
 #include "ablations/micro/calls.h"
 #include "ablations/micro/suite.h"
-#include "harness/clock.h"
-#include "harness/labels.h"
+#include "harness/measure/clock.h"
+#include "harness/measure/labels.h"
 #include "model/data.h"
 #include "model/inputs.h"
 #include "model/trainer.h"

@@ -5,7 +5,7 @@
 // is not in them.
 #pragma once
 
-#include "harness/locks.h"
+#include "harness/measure/locks.h"
 #include "model/recipe.h"
 
 #include <benchmark/benchmark.h>

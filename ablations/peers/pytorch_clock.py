@@ -1,4 +1,4 @@
-"""What a run took: its steps' times, as harness/clock.cpp, and its memory, as ablations/run/memory.cpp."""
+"""What a run took: its steps' times, as harness/measure/clock.cpp, and its memory, as ablations/run/memory.cpp."""
 import itertools
 import math
 import os
@@ -28,7 +28,7 @@ def events_of(steps: int, on_cuda: bool) -> list:
 
 
 def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict:
-    """As harness/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. The
+    """As harness/measure/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. The
     runner, told of the timed window, watches what goes on beside it (ablations/run/peer_watch.h)."""
     on_cuda = trainer.device.type == "cuda"
     step_ms, faults = [], []

@@ -1,10 +1,10 @@
 #include "ablations/plan/ladder.h"
 
 #include "ablations/techniques/techniques.h"
+#include "files/json_file.h"
 #include "files/nearest.h"
-#include "harness/json_file.h"
-#include "harness/resources.h"
-#include "harness/unfit.h"
+#include "files/resources.h"
+#include "harness/measure/unfit.h"
 #include "model/config.h"
 
 #include <fmt/format.h>
@@ -65,7 +65,7 @@ void check_order(const Ladder& ladder, const std::string& where) {
 
 std::vector<std::string> ladder_names() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(harness::resource_root() / "ladders")) {
+  for (const auto& entry : fs::directory_iterator(files::resource_root() / "ladders")) {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -97,11 +97,11 @@ std::vector<Ladder> ladders_with(const std::string& optimization) {
 
 fs::path ladder_file(const std::string& name_or_file) {
   const bool is_path = name_or_file.find('/') != std::string::npos || name_or_file.ends_with(".json");
-  return is_path ? fs::path(name_or_file) : harness::resource_root() / "ladders" / (name_or_file + ".json");
+  return is_path ? fs::path(name_or_file) : files::resource_root() / "ladders" / (name_or_file + ".json");
 }
 
 Ladder load_ladder(const std::string& name_or_file) {
-  const fs::path shipped = harness::resource_root() / "ladders";
+  const fs::path shipped = files::resource_root() / "ladders";
   const fs::path file = ladder_file(name_or_file);
   if (file.parent_path() == shipped && !fs::exists(file)) {
     const std::vector<std::string> names = ladder_names(), similar = files::nearest(name_or_file, names);
@@ -110,7 +110,7 @@ Ladder load_ladder(const std::string& name_or_file) {
                     similar.empty() ? "there are" : fmt::format("did you mean {}? There are", similar.front()),
                     fmt::join(names, ", ")));
   }
-  const harness::Json json = harness::read_json(file, "ladder");
+  const files::Json json = files::read_json(file, "ladder");
   const std::string where = file.string();
   const auto& workload = json.at("workload");
   const auto& plan = json.at("plan");

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ablations/documents/common.h"
-#include "harness/environment.h"
+#include "harness/measure/environment.h"
 #include "model/recipe.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 #include "ablations/plan/peer.h"
 
-#include "harness/json_file.h"
-#include "harness/resources.h"
+#include "files/json_file.h"
+#include "files/resources.h"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 std::string peer_obstacle(const model::Recipe& recipe) {
   static const Json declared =
-      harness::read_any_json(harness::resource_root() / "ablations" / "peers" / "pytorch.json").at("fields");
+      files::read_any_json(files::resource_root() / "ablations" / "peers" / "pytorch.json").at("fields");
   const Json plain = model::to_json(model::Recipe());
   const Json wanted = model::to_json(recipe);
   for (const auto& [field, value] : wanted.items()) {

@@ -4,7 +4,7 @@
 
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/modes.h"
-#include "harness/verdict.h"
+#include "harness/stats/verdict.h"
 
 #include <cstdint>
 #include <optional>

@@ -11,7 +11,7 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 namespace {
 

@@ -2,17 +2,17 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <string>
 
 namespace ablations {
 
 // The field "ladder" of plans and studies.
-harness::Json ladder_json(const Plan& plan);
+files::Json ladder_json(const Plan& plan);
 
-harness::Json to_json(const Plan& plan);
+files::Json to_json(const Plan& plan);
 // Throws std::invalid_argument where the document contradicts itself; `where` begins the message.
-Plan plan_from_json(const harness::Json& json, const std::string& where);
+Plan plan_from_json(const files::Json& json, const std::string& where);
 
 }  // namespace ablations

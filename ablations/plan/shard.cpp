@@ -12,7 +12,7 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ std::string id_by_content(const Plan& plan);
 // By what a record says which plan it is of: {"id": ..., "sha256": ...}. The same for all shards of a plan, and for the
 // study that they are merged to; for a quick look and the whole ladder that goes on from it; the same in later versions
 // of the program, as long as what plans and recipes get there is optional.
-harness::Json identity_of(const Plan& plan);
+files::Json identity_of(const Plan& plan);
 
 // One line for each field in which the plans differ: "workload/batch: 2 against 4". Empty: the same plan; shards and
 // the places of files do not count.

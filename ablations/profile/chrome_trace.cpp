@@ -1,7 +1,7 @@
 #include "ablations/profile/chrome_trace.h"
 
 #include "ablations/profile/trace_summary.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 
 namespace ablations {
 
+using files::Json;
 using harness::Activity;
-using harness::Json;
 using harness::Trace;
 
 std::string chrome_trace(const Trace& trace) {

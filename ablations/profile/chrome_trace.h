@@ -1,7 +1,7 @@
 // A trace as a timeline for Perfetto.
 #pragma once
 
-#include "harness/trace.h"
+#include "harness/gpu/trace.h"
 
 #include <string>
 

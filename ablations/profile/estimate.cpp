@@ -3,8 +3,8 @@
 #include "ablations/profile/mfu.h"
 #include "ablations/profile/rates.h"
 #include "ablations/text/text.h"
-#include "harness/environment.h"
-#include "harness/peaks.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/peaks.h"
 #include "model/costs.h"
 
 #include <ATen/Parallel.h>

@@ -20,9 +20,9 @@
 
 namespace ablations {
 
+using files::Json;
 using files::printable;
 using files::shortened;
-using harness::Json;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "ablations/documents/enums.h"
 #include "ablations/documents/trace.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <array>
 #include <cstdint>
@@ -56,7 +56,7 @@ struct Explanation {
 // of the two found no clear change of the step (`step_changed` false): a trace is one process.
 Explanation explain(const TraceDocument& before, const TraceDocument& after, bool step_changed = true);
 
-harness::Json to_json(const Explanation& explanation);
+files::Json to_json(const Explanation& explanation);
 
 // The same for a terminal, at most 80 columns wide.
 std::string explanation_table(const Explanation& explanation);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ablations/documents/mfu.h"
-#include "harness/peaks.h"
+#include "harness/measure/peaks.h"
 #include "model/recipe.h"
 
 #include <string>

@@ -1,8 +1,8 @@
 #include "ablations/profile/profile_counters.h"
 
 #include "ablations/text/text.h"
-#include "harness/environment.h"
-#include "harness/utc.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/utc.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,7 +14,7 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 namespace {
 

@@ -4,9 +4,9 @@
 
 #include "ablations/documents/counters.h"
 #include "ablations/run/run.h"
-#include "harness/counters.h"
-#include "harness/json_file.h"
-#include "harness/metrics.h"
+#include "files/json_file.h"
+#include "harness/gpu/counters.h"
+#include "harness/gpu/metrics.h"
 
 #include <cstdint>
 #include <functional>
@@ -16,8 +16,8 @@
 namespace ablations {
 
 struct StepCounters {
-  std::string chip;        // "GH100"
-  harness::Json workload;  // as in records
+  std::string chip;      // "GH100"
+  files::Json workload;  // as in records
   int64_t warmup_steps = 0, passes = 0;
   std::vector<harness::CounterValue> values;  // of one step
 };
@@ -51,7 +51,7 @@ struct MetricsList {
 
 // `chip`: empty for the GPU of this machine. Throws std::invalid_argument for what CUPTI does not know.
 MetricsList list_metrics(const std::string& chip, const std::vector<std::string>& metrics);
-harness::Json to_json(const MetricsList& list);
+files::Json to_json(const MetricsList& list);
 std::string metrics_table(const MetricsList& list);
 
 }  // namespace ablations

@@ -2,10 +2,10 @@
 
 #include "ablations/profile/mfu.h"
 #include "ablations/text/text.h"
-#include "harness/clock.h"
-#include "harness/environment.h"
-#include "harness/peaks.h"
-#include "harness/stats.h"
+#include "harness/measure/clock.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/peaks.h"
+#include "harness/stats/stats.h"
 #include "model/costs.h"
 #include "model/precision.h"
 
@@ -24,7 +24,7 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 using model::Autocast;
 using model::Device;
 using model::MatmulPrecision;

@@ -3,7 +3,7 @@
 // higher.
 #pragma once
 
-#include "harness/json_file.h"
+#include "files/json_file.h"
 #include "model/recipe.h"
 
 #include <optional>
@@ -41,7 +41,7 @@ std::string rate_of(const model::Recipe& recipe);
 // "792 TFLOP/s", "62.7 GFLOP/s"
 std::string flops_text(double flops_per_s);
 
-harness::Json to_json(const Rates& rates);
+files::Json to_json(const Rates& rates);
 
 // At most 80 columns, but for a longer device name.
 std::string rates_text(const Rates& rates);

@@ -4,12 +4,12 @@
 #include "ablations/profile/trace_summary.h"
 #include "ablations/run/memory.h"
 #include "ablations/run/run.h"
-#include "harness/clock.h"
-#include "harness/environment.h"
-#include "harness/processor_time.h"
-#include "harness/stats.h"
-#include "harness/trace.h"
-#include "harness/utc.h"
+#include "harness/gpu/trace.h"
+#include "harness/measure/clock.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/processor_time.h"
+#include "harness/measure/utc.h"
+#include "harness/stats/stats.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>

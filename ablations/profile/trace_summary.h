@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ablations/documents/trace.h"
-#include "harness/trace.h"
+#include "harness/gpu/trace.h"
 
 #include <optional>
 #include <string>

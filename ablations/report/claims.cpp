@@ -4,7 +4,7 @@
 #include "ablations/techniques/techniques.h"
 #include "ablations/text/markdown.h"
 #include "files/printable.h"
-#include "harness/resources.h"
+#include "files/resources.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 using model::Device;
 
 namespace {
@@ -25,7 +25,7 @@ namespace {
 std::string name_of_kind(Device device) { return device == Device::cpu ? "CPU" : "GPU"; }
 
 std::optional<double> number_at(const Json& object, const char* field) {
-  const Json value = harness::field_or_null(object, field);
+  const Json value = files::field_or_null(object, field);
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
@@ -189,7 +189,7 @@ most memory that a run had.
 }
 
 std::vector<Study> recorded_studies() {
-  const fs::path folder = harness::resource_root() / "results" / "evidence";
+  const fs::path folder = files::resource_root() / "results" / "evidence";
   std::vector<fs::path> files;
   if (fs::is_directory(folder)) {
     for (const auto& entry : fs::directory_iterator(folder)) {

@@ -2,7 +2,7 @@
 
 #include "ablations/report/report.h"
 #include "files/printable.h"
-#include "harness/stats.h"
+#include "harness/stats/stats.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 namespace {
 
@@ -123,7 +123,7 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
   row.emplace_back("peak_memory_bytes", or_null(rung.peak_memory_bytes));
   for (const char* part : {"reserved_peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes",
                            "weight_copies_bytes", "activations_bytes"}) {
-    row.emplace_back(part, harness::field_or_null(rung.memory.value_or(Json()), part));
+    row.emplace_back(part, files::field_or_null(rung.memory.value_or(Json()), part));
   }
   row.emplace_back("mfu", rung.mfu && *rung.mfu ? or_null((*rung.mfu)->value) : Json());
   row.emplace_back("joules_per_token", or_null(rung.joules_per_token));
@@ -135,7 +135,7 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
   row.emplace_back("proofs_passed", std::ranges::count(rung.proofs, true, &Proof::passed));
   row.emplace_back("proofs", rung.proofs.size());
   row.emplace_back("device", study.device.name);
-  row.emplace_back("model", harness::field_or_null(study.workload, "model"));
+  row.emplace_back("model", files::field_or_null(study.workload, "model"));
   const StepSize size = study.workload.is_null() ? StepSize{} : size_of(study, rung);
   row.emplace_back("B", size.B);
   row.emplace_back("T", size.T);
@@ -212,10 +212,10 @@ void add_aggregates(const std::vector<Json>& runs, Json& benchmarks) {
       for (const double value : values) mean += value / static_cast<double>(values.size());
       for (const double value : values) squares += (value - mean) * (value - mean);
       const double deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
-      entry[field] = harness::finite_or_null(kind == "mean"     ? mean
-                                             : kind == "median" ? harness::median(values)
-                                             : kind == "stddev" ? deviation
-                                                                : deviation / mean);
+      entry[field] = files::finite_or_null(kind == "mean"     ? mean
+                                           : kind == "median" ? harness::median(values)
+                                           : kind == "stddev" ? deviation
+                                                              : deviation / mean);
     }
     benchmarks.push_back(entry);
   }

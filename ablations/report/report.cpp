@@ -1,14 +1,14 @@
 #include "ablations/report/report.h"
 
 #include "ablations/documents/gate.h"
+#include "ablations/gate/compare.h"
 #include "ablations/report/techniques_page.h"
 #include "ablations/run/setting.h"
-#include "ablations/study/compare.h"
 #include "ablations/study/guard.h"
 #include "ablations/study/measured.h"
 #include "ablations/techniques/techniques.h"
 #include "files/printable.h"
-#include "harness/resources.h"
+#include "files/resources.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,8 +23,8 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::Json;
 using files::printable;
-using harness::Json;
 
 namespace {
 
@@ -44,11 +44,11 @@ Json losses_json(size_t rung, size_t guarded_by, const Guard& verdict, const Run
   const Band band = band_of(reference.losses, verdict.known_offset, run.skipped_steps);
   const std::vector<double> off = deviations(run.losses, band);
   for (size_t i = 0; i < off.size(); ++i) {
-    json["loss"].push_back(harness::finite_or_null(run.losses[i]));
-    json["reference"].push_back(harness::finite_or_null(reference.losses[i]));
-    json["lo"].push_back(harness::finite_or_null(band.lo[i]));
-    json["hi"].push_back(harness::finite_or_null(band.hi[i]));
-    json["deviation"].push_back(harness::finite_or_null(off[i]));
+    json["loss"].push_back(files::finite_or_null(run.losses[i]));
+    json["reference"].push_back(files::finite_or_null(reference.losses[i]));
+    json["lo"].push_back(files::finite_or_null(band.lo[i]));
+    json["hi"].push_back(files::finite_or_null(band.hi[i]));
+    json["deviation"].push_back(files::finite_or_null(off[i]));
   }
   return json;
 }
@@ -85,7 +85,7 @@ Json runs_of(const StudyFiles& files) {
                     {"step_ms", timing.at("step_ms")},
                     {"loss", timing.at("loss")},
                     {"flags", record.value("flags", Json::array())},
-                    {"processor_lost", harness::field_or_null(timing, "processor_lost")},
+                    {"processor_lost", files::field_or_null(timing, "processor_lost")},
                     {"conditions", record.value("monitor", Json())}});
     if (const Json& first = files.first_records[i]; !first.is_null()) {
       list.back()["first_flags"] = first.value("flags", Json::array());
@@ -188,8 +188,8 @@ Json micro_from(const Json& document, const fs::path& file, std::vector<std::str
 void add_file(const fs::path& file, Json& report, std::vector<TraceDocument>& traces, std::vector<std::string>& notes) {
   static const std::map<std::string, const char*> places{
       {"gate", "gates"}, {"history", "histories"}, {"noise", "noise"}};
-  const Json document = harness::read_any_json(file);
-  const Json kind = harness::kind_of(document);
+  const Json document = files::read_any_json(file);
+  const Json kind = files::kind_of(document);
   if (kind == TraceDocument::kind) {
     traces.push_back(value_from<TraceDocument>(document, file.string()));
     if (!traces.back().roofline) {
@@ -202,7 +202,7 @@ void add_file(const fs::path& file, Json& report, std::vector<TraceDocument>& tr
     if (kind == GateResult::kind) {
       (void)value_from<GateResult>(document, file.string());  // with what stands in it
     } else {
-      harness::check_schema(document, kind.get<std::string>(), file.string());
+      files::check_schema(document, kind.get<std::string>(), file.string());
     }
     report[places.at(kind)].push_back(document);
   } else if (kind.is_null() && document.is_object() && document.contains("context") &&
@@ -283,7 +283,7 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
   report["traces"] = json_of(traces);
   if (published) {
     report["published"] =
-        harness::read_json(harness::resource_root() / "results" / "published.json", "published").at("entries");
+        files::read_json(files::resource_root() / "results" / "published.json", "published").at("entries");
   }
   report["notes"] = notes;
   check_report(report, "the report");
@@ -293,16 +293,16 @@ Json report_document(const std::vector<StudyFiles>& studies, const std::vector<f
 Study study_of(const Json& entry) { return value_from<Study>(entry.at("study"), "the report's study"); }
 
 Json read_report(const fs::path& file) {
-  Json report = harness::read_any_json(file);
+  Json report = files::read_any_json(file);
   check_report(report, file.string());
   return report;
 }
 
 void check_report(const Json& report, const std::string& where) {
-  harness::check_schema(report, "report", where);
+  files::check_schema(report, "report", where);
   const auto check_each = [&](const char* list, const char* kind) {
     for (size_t i = 0; i < report.at(list).size(); ++i) {
-      harness::check_schema(report.at(list)[i], kind, fmt::format("{}: field [{}][{}]", where, list, i));
+      files::check_schema(report.at(list)[i], kind, fmt::format("{}: field [{}][{}]", where, list, i));
     }
   };
   for (size_t i = 0; i < report.at("studies").size(); ++i) {
@@ -327,8 +327,8 @@ void check_report(const Json& report, const std::string& where) {
   (void)value_from<std::vector<Noise>>(report.at("noise"), where + ": field [noise]");
   check_each("histories", "history");
   check_each("traces", "trace");
-  harness::check_schema({{"kind", "published"}, {"schema_version", 1}, {"entries", report.at("published")}},
-                        "published", where + ": field [published]");
+  files::check_schema({{"kind", "published"}, {"schema_version", 1}, {"entries", report.at("published")}}, "published",
+                      where + ": field [published]");
 }
 
 }  // namespace ablations

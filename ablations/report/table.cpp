@@ -14,8 +14,8 @@
 
 namespace ablations {
 
+using files::Json;
 using files::shortened;
-using harness::Json;
 
 namespace {
 

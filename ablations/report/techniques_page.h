@@ -3,7 +3,7 @@
 
 #include "ablations/documents/study.h"
 #include "ablations/techniques/technique.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <string>
 
@@ -16,6 +16,6 @@ std::string commands_alone(const Optimization& optimization);
 std::string techniques_page();
 
 // For a report's section of a rung: the texts, and the claims with what this study shows.
-harness::Json technique_json(const Optimization& optimization, const Study& study);
+files::Json technique_json(const Optimization& optimization, const Study& study);
 
 }  // namespace ablations

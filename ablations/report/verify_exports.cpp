@@ -1,10 +1,10 @@
 #include "ablations/report/verify_exports.h"
 
+#include "ablations/archive/study_files.h"
+#include "ablations/archive/verify.h"
 #include "ablations/report/export.h"
 #include "ablations/report/report.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/study/study_files.h"
-#include "ablations/study/verify.h"
 #include "files/files.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 namespace {
 

@@ -2,8 +2,8 @@
 // And which files nothing is computed again for, such as pages, pictures and logs.
 #pragma once
 
+#include "ablations/archive/seal.h"
 #include "ablations/documents/study.h"
-#include "ablations/study/seal.h"
 
 #include <filesystem>
 #include <string>

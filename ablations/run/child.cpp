@@ -5,10 +5,10 @@
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/printable.h"
-#include "harness/environment.h"
-#include "harness/process.h"
-#include "harness/resources.h"
-#include "harness/utc.h"
+#include "files/resources.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/process.h"
+#include "harness/measure/utc.h"
 
 #include <fmt/format.h>
 
@@ -22,10 +22,10 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::Json;
 using harness::ChildResult;
-using harness::Json;
 
-fs::path peer_script() { return harness::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
+fs::path peer_script() { return files::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
 
 std::string last_line(const fs::path& log) {
   std::string text = files::read_end(log, 4096);
@@ -41,7 +41,7 @@ std::string field_without_proof(const Json& record) {
   const Json& recipe = record.at("recipe");
   for (const auto& item : recipe.items()) {
     const std::string& field = item.key();
-    if (field == "host_memory" && harness::field_or_null(recipe, "device") == "cuda") continue;
+    if (field == "host_memory" && files::field_or_null(recipe, "device") == "cuda") continue;
     const auto is_of_field = [&](const Json& proof) { return proof.at("field") == field; };
     if (std::ranges::none_of(record.at("proofs"), is_of_field)) return field;
   }
@@ -97,7 +97,7 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
     return failed("exit", child.describe(plan.run_limit_s) + (line.empty() ? "" : ": " + line));
   }
   try {
-    Json record = harness::read_json(written, "record");
+    Json record = files::read_json(written, "record");
     if (const Rung& rung = plan.rungs[run.rung]; !rung.program.empty()) {  // it was not told these
       record["id"] = run.id;
       if (record.at("status") == "ok") record["optimizations"] = rung.applied;

@@ -1,11 +1,11 @@
 #include "ablations/run/observe.h"
 
 #include "ablations/techniques/techniques.h"
-#include "harness/cuda_calls.h"
-#include "harness/library_calls.h"
-#include "harness/memory_log.h"
-#include "harness/operation_log.h"
-#include "harness/parameter_copies.h"
+#include "harness/gpu/cuda_calls.h"
+#include "harness/measure/library_calls.h"
+#include "harness/measure/memory_log.h"
+#include "harness/measure/operation_log.h"
+#include "harness/measure/parameter_copies.h"
 #include "model/precision.h"
 
 #include <optional>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "harness/locks.h"
+#include "harness/measure/locks.h"
 
 #include <filesystem>
 #include <list>

@@ -25,7 +25,7 @@ bool PeerWatch::take(std::string_view line) {
   return true;
 }
 
-void PeerWatch::complete(harness::Json& record) const {
+void PeerWatch::complete(files::Json& record) const {
   if (watch_ && record.at("status") == "ok") watch_->complete(record);
 }
 

@@ -5,7 +5,7 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/run/watch.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <optional>
 #include <string_view>
@@ -21,7 +21,7 @@ class PeerWatch {
   bool take(std::string_view line);
 
   // Completes the peer's record of a run that ended well (watch.h).
-  void complete(harness::Json& record) const;
+  void complete(files::Json& record) const;
 
  private:
   std::optional<Watch> watch_;

@@ -14,16 +14,16 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 namespace {
 
-bool uncommitted(const Json& environment) { return harness::field_or_null(environment, "git_dirty") == true; }
+bool uncommitted(const Json& environment) { return files::field_or_null(environment, "git_dirty") == true; }
 
 // What decides bits beside what setting_of() says: the instructions that libraries choose their kernels by.
 std::vector<std::string> instruction_differences(const Json& environment, const Json& other) {
   const auto instructions = [](const Json& of) {
-    return Facts{{"cpu features", fact_of(harness::field_or_null(harness::field_or_null(of, "cpu"), "features"))}};
+    return Facts{{"cpu features", fact_of(files::field_or_null(files::field_or_null(of, "cpu"), "features"))}};
   };
   return differences(instructions(environment), instructions(other));
 }
@@ -68,10 +68,10 @@ RunOptions options_of(const Json& record, const std::string& where) {
 
 ProgramComparison compare_programs(const Json& environment, const Json& other, model::Device device) {
   ProgramComparison comparison;
-  const Json sha256 = harness::field_or_null(environment, "program_sha256");
-  const bool same_file = !sha256.is_null() && sha256 == harness::field_or_null(other, "program_sha256");
+  const Json sha256 = files::field_or_null(environment, "program_sha256");
+  const bool same_file = !sha256.is_null() && sha256 == files::field_or_null(other, "program_sha256");
   for (const char* field : program_fields(device == model::Device::cuda)) {
-    const Json here = harness::field_or_null(environment, field), there = harness::field_or_null(other, field);
+    const Json here = files::field_or_null(environment, field), there = files::field_or_null(other, field);
     if (here.is_null() || there.is_null()) continue;
     if (std::string_view(field) == "git_commit" && !same_file && (here == "unknown" || there == "unknown")) {
       comparison.unknown.emplace_back("a program that was not built in a git repository does not know its commit");
@@ -79,7 +79,7 @@ ProgramComparison compare_programs(const Json& environment, const Json& other, m
       comparison.differences.push_back(fmt::format("{}: {} against {}", field, here.dump(), there.dump()));
     }
   }
-  if (harness::field_or_null(environment, "git_commit").is_null()) {
+  if (files::field_or_null(environment, "git_commit").is_null()) {
     comparison.unknown.emplace_back("the record does not name its program's commit");
   }
   if (same_file) return comparison;
@@ -108,7 +108,7 @@ Reproduction compare_losses(const Json& record, const Json& again) {
     }
   }
   const Json& recipe = record.at("recipe");
-  const bool cuda = harness::field_or_null(recipe, "device") == "cuda";
+  const bool cuda = files::field_or_null(recipe, "device") == "cuda";
   const Json& environment = record.at("environment");
   const Json& here = again.at("environment");
   Setting setting = setting_of(environment, record.at("workload"), recipe);
@@ -118,7 +118,7 @@ Reproduction compare_losses(const Json& record, const Json& again) {
   reproduction.excuses = differences(setting, now);
   if (!cuda) {
     std::ranges::move(instruction_differences(environment, here), std::back_inserter(reproduction.excuses));
-  } else if (harness::field_or_null(recipe, "deterministic") != true) {
+  } else if (files::field_or_null(recipe, "deterministic") != true) {
     reproduction.excuses.emplace_back("the recipe is not deterministic, and a GPU adds up in another order each time");
   }
   return reproduction;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ablations/run/workload.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@ namespace ablations {
 
 // Everything but the files: data, vocabulary and tokens stay empty. Throws std::invalid_argument, `where` first, for a
 // run that failed, a peer's, and a record that contradicts itself.
-RunOptions options_of(const harness::Json& record, const std::string& where);
+RunOptions options_of(const files::Json& record, const std::string& where);
 
 struct ProgramComparison {
   std::vector<std::string> differences;  // "torch: 2.11.0 against 2.10.0"
@@ -23,7 +23,7 @@ struct ProgramComparison {
 
 // Two environments of records, by what decides a loss's bits: commit, torch, compiler and its flags, MKL and oneDNN, on
 // a GPU CUDA and cuDNN. What one of them does not say is passed over; an uncommitted change is unknown.
-ProgramComparison compare_programs(const harness::Json& environment, const harness::Json& other, model::Device device);
+ProgramComparison compare_programs(const files::Json& environment, const files::Json& other, model::Device device);
 
 struct Reproduction {
   bool identical = false;                   // every step's loss, to the bit
@@ -35,9 +35,9 @@ struct Reproduction {
 };
 
 // `again` is a record of options_of(record).
-Reproduction compare_losses(const harness::Json& record, const harness::Json& again);
+Reproduction compare_losses(const files::Json& record, const files::Json& again);
 
-harness::Json to_json(const Reproduction& reproduction);
+files::Json to_json(const Reproduction& reproduction);
 
 // One sentence: "losses of 7 steps: identical to the bit to those of `original`", the record's file.
 std::string describe(const Reproduction& reproduction, const std::string& original);

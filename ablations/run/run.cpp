@@ -5,10 +5,10 @@
 #include "ablations/run/watch.h"
 #include "ablations/techniques/techniques.h"
 #include "ablations/text/text.h"
-#include "harness/clock.h"
-#include "harness/environment.h"
-#include "harness/stats.h"
-#include "harness/utc.h"
+#include "harness/measure/clock.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/utc.h"
+#include "harness/stats/stats.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 namespace {
 
@@ -59,7 +59,7 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
 
   Json memory = json_of(peak_memory(options.recipe));
   Json losses = Json::array();
-  for (const double loss : trainer.losses()) losses.push_back(harness::finite_or_null(loss));
+  for (const double loss : trainer.losses()) losses.push_back(files::finite_or_null(loss));
   const int64_t skipped_steps = trainer.skipped_steps();
   const Observed seen = observe(trainer);
   memory.update({{"weights_bytes", seen.memory.weights},

@@ -5,12 +5,12 @@
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
+#include "files/json_file.h"
 #include "files/sha256.h"
-#include "harness/environment.h"
-#include "harness/json_file.h"
-#include "harness/locks.h"
-#include "harness/process.h"
-#include "harness/unfit.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/locks.h"
+#include "harness/measure/process.h"
+#include "harness/measure/unfit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,8 +29,8 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::Json;
 using harness::ChildResult;
-using harness::Json;
 
 namespace {
 
@@ -53,7 +53,7 @@ void check_same_machine(const fs::path& folder, const Plan& plan, const Json& re
 bool waits_for_second(const fs::path& file, const Json& record) {
   if (!is_disturbed(record)) return false;
   try {
-    return harness::read_json(flagged_file(file), "record") == record;
+    return files::read_json(flagged_file(file), "record") == record;
   } catch (const std::invalid_argument&) {  // there is none, or none that can be read
     return true;
   }
@@ -186,7 +186,7 @@ class Runner {
     }
     std::optional<Json> record = make(due.run);
     if (!record) return;
-    harness::write_json(record_file(folder_, due.run.id), *record, "record");
+    files::write_json(record_file(folder_, due.run.id), *record, "record");
     outcome_.some_failed = outcome_.some_failed || record->at("status") != "ok";
     progress_->end(due.run, *record);
     if (record->at("status") == "ok") count(due.run, is_disturbed(*record));
@@ -246,8 +246,8 @@ class Runner {
     std::optional<Json> second = make(run);
     if (!second) return false;
     if (second->at("status") == "ok") {
-      harness::write_json(flagged_file(record_file(folder_, run.id)), record, "record");
-      harness::write_json(record_file(folder_, run.id), *second, "record");
+      files::write_json(flagged_file(record_file(folder_, run.id)), record, "record");
+      files::write_json(record_file(folder_, run.id), *second, "record");
       record = std::move(*second);
     } else {
       progress_->note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,

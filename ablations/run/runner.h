@@ -4,7 +4,7 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/run/child.h"
-#include "harness/process.h"
+#include "harness/measure/process.h"
 
 #include <filesystem>
 #include <string>

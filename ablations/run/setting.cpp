@@ -7,8 +7,8 @@
 
 namespace ablations {
 
-using harness::field_or_null;
-using harness::Json;
+using files::field_or_null;
+using files::Json;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include "ablations/plan/plan_json.h"
 #include "ablations/plan/shard.h"
 #include "files/files.h"
-#include "harness/locks.h"
+#include "harness/measure/locks.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 namespace {
 
@@ -65,7 +65,7 @@ void create_study(const Plan& plan, const fs::path& folder) {
   const harness::FolderLock lock(folder);
   check_may_begin(folder);  // nobody else can begin one now
   remove_unfinished_files(folder, {"plan.json"});
-  harness::write_json(folder / "plan.json", to_json(plan), "plan");
+  files::write_json(folder / "plan.json", to_json(plan), "plan");
 }
 
 void check_has_no_links(const fs::path& folder, const std::set<std::string>& names) {
@@ -75,7 +75,7 @@ void check_has_no_links(const fs::path& folder, const std::set<std::string>& nam
 Plan open_study(const fs::path& folder) {
   const fs::path file = folder / "plan.json";
   if (!fs::exists(file)) throw std::invalid_argument(fmt::format("{}: holds no study (no plan.json)", folder.string()));
-  return plan_from_json(harness::read_json(file, "plan"), file.string());
+  return plan_from_json(files::read_json(file, "plan"), file.string());
 }
 
 fs::path record_file(const fs::path& folder, const std::string& run_id) {
@@ -111,7 +111,7 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
 }
 
 std::string another_plan_of(const Json& record, const Json& identity) {
-  const Json named = harness::field_or_null(record, "plan");
+  const Json named = files::field_or_null(record, "plan");
   if (named.is_null() || named == identity) return "";
   const auto words = [](const Json& plan) {
     return fmt::format("{}, SHA-256 {}", plan.at("id").get<std::string>(),
@@ -127,7 +127,7 @@ void check_records_are_of(const Plan& plan, const fs::path& folder, Unnamed unna
     if (entry.path().extension() != ".json") continue;
     Json record;
     try {
-      record = harness::read_json(entry.path(), "record");
+      record = files::read_json(entry.path(), "record");
     } catch (const std::invalid_argument&) {  // nobody's number
       continue;
     }
@@ -147,7 +147,7 @@ Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run
   const fs::path file = record_file(folder, run.id);
   if (!fs::exists(file)) return {};
   try {
-    Json record = harness::read_json(file, "record");
+    Json record = files::read_json(file, "record");
     return fault_of(record, plan, run).empty() ? record : Json();
   } catch (const std::invalid_argument&) {
     return {};

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <filesystem>
 #include <set>
@@ -47,7 +47,7 @@ std::filesystem::path record_file(const std::filesystem::path& folder, const std
 std::filesystem::path flagged_file(const std::filesystem::path& record);
 
 // Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
-std::string fault_of(const harness::Json& record, const Plan& plan, const PlannedRun& run);
+std::string fault_of(const files::Json& record, const Plan& plan, const PlannedRun& run);
 
 // Throws std::invalid_argument where a record in the folder was made for another plan than this. One that does not say
 // for which, as older ones do not, counts where a study is read, and not where it is gone on with.
@@ -55,13 +55,13 @@ enum class Unnamed { counts, refused };
 void check_records_are_of(const Plan& plan, const std::filesystem::path& folder, Unnamed unnamed);
 
 // Why a record is not of the plan of that identity (identity_of), by its own account; empty where it is.
-std::string another_plan_of(const harness::Json& record, const harness::Json& identity);
+std::string another_plan_of(const files::Json& record, const files::Json& identity);
 
 // Whether something on the machine disturbed a run that ended well.
-bool is_disturbed(const harness::Json& record);
+bool is_disturbed(const files::Json& record);
 
 // The run's record in the folder where fault_of finds nothing; null where there is none such.
-harness::Json good_record(const std::filesystem::path& folder, const Plan& plan, const PlannedRun& run);
+files::Json good_record(const std::filesystem::path& folder, const Plan& plan, const PlannedRun& run);
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);
 

@@ -2,14 +2,14 @@
 
 #include "ablations/run/memory.h"
 #include "ablations/run/workload.h"
-#include "harness/environment.h"
+#include "harness/measure/environment.h"
 
 #include <string>
 #include <vector>
 
 namespace ablations {
 
-using harness::Json;
+using files::Json;
 
 Watch::Watch(model::Device device) {
   gpu_.unavailable = "no step ran on a GPU";
@@ -45,7 +45,7 @@ void Watch::complete(Json& record) const {
   }
 
   AllocatorCalls calls;
-  if (const Json counted = harness::field_or_null(timing, "allocator"); !counted.is_null()) {
+  if (const Json counted = files::field_or_null(timing, "allocator"); !counted.is_null()) {
     calls = {counted.at("allocations"), counted.at("frees"), counted.at("retries")};
   }
   std::vector<std::string> flags = harness::flags(gpu_);

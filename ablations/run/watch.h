@@ -2,9 +2,9 @@
 // watch themselves (run.cpp), and of a peer's, which the runner watches (peer_watch.h).
 #pragma once
 
-#include "harness/json_file.h"
-#include "harness/monitor.h"
-#include "harness/processor_time.h"
+#include "files/json_file.h"
+#include "harness/gpu/monitor.h"
+#include "harness/measure/processor_time.h"
 #include "model/recipe.h"
 
 #include <unistd.h>
@@ -24,7 +24,7 @@ class Watch {
 
   // Writes "monitor", "flags" and the timing's "processor_lost" into the record of a run that ended well; its
   // allocator's calls are there.
-  void complete(harness::Json& record) const;
+  void complete(files::Json& record) const;
 
  private:
   std::optional<harness::Monitor> monitor_;  // on a GPU

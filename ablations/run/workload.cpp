@@ -1,7 +1,7 @@
 #include "ablations/run/workload.h"
 
-#include "harness/environment.h"
-#include "harness/resources.h"
+#include "files/resources.h"
+#include "harness/measure/environment.h"
 #include "model/host_memory.h"
 
 #include <ATen/Parallel.h>
@@ -58,7 +58,7 @@ void prepare_process(const RunOptions& options) {
 model::TokenStream tokens_of(const RunOptions& options) {
   const int64_t vocabulary = config_of(options).vocabulary;
   return options.tokens.empty()
-             ? model::tokens_of(options.data, options.vocabulary, harness::cache_folder() / "tokens", vocabulary)
+             ? model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens", vocabulary)
              : model::load_tokens(options.tokens, vocabulary);
 }
 

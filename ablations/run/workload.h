@@ -1,8 +1,8 @@
 // GPT-2's training as the harness sees it: what a run times, a trace records and counters count.
 #pragma once
 
-#include "harness/labels.h"
-#include "harness/workload.h"
+#include "harness/measure/labels.h"
+#include "harness/measure/workload.h"
 #include "model/config.h"
 #include "model/data.h"
 #include "model/recipe.h"

@@ -10,8 +10,8 @@
 #include "ablations/study/measured.h"
 #include "ablations/study/rung_summary.h"
 #include "ablations/techniques/techniques.h"
-#include "harness/environment.h"
-#include "harness/utc.h"
+#include "harness/measure/environment.h"
+#include "harness/measure/utc.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <filesystem>
 #include <optional>
@@ -14,7 +14,7 @@ namespace ablations {
 // Of an earlier study of the same folder, for one that has no record yet.
 struct Earlier {
   std::string created;
-  harness::Json environment;
+  files::Json environment;
 };
 
 // Reads the records that are there and computes the study. Missing runs are counted, not invented. The environment is
@@ -23,6 +23,6 @@ struct Earlier {
 Study analyse(const Plan& plan, const std::filesystem::path& folder, const std::optional<Earlier>& earlier = {});
 
 // The "workload" of runs that have not been made yet: without the tokens' hash and number.
-harness::Json planned_workload(const Plan& plan);
+files::Json planned_workload(const Plan& plan);
 
 }  // namespace ablations

@@ -7,12 +7,12 @@
 //                    after these, from the same runs: what the two modes above would have told, and "cumulative", time
 //                    without it / with it where those before it in the ladder are on and those after it off
 // The surprising thing: Shapley values are computed within each repeat and then averaged with the mean, not with the
-// center that speedups have (harness/stats.h), so that they add up to the logarithm of the whole speedup.
+// center that speedups have (harness/stats/stats.h), so that they add up to the logarithm of the whole speedup.
 #pragma once
 
 #include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
-#include "harness/stats.h"
+#include "harness/stats/stats.h"
 
 #include <map>
 #include <optional>

@@ -1,7 +1,7 @@
 #include "ablations/study/guard.h"
 
 #include "ablations/techniques/techniques.h"
-#include "harness/stats.h"
+#include "harness/stats/stats.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "ablations/study/measured.h"
 
 #include "ablations/run/study_folder.h"
-#include "harness/stats.h"
-#include "harness/utc.h"
+#include "harness/measure/utc.h"
+#include "harness/stats/stats.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,17 +15,16 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 namespace {
 
-// What a GPU's monitor (harness/monitor.h) could not tell.
+// What a GPU's monitor (harness/gpu/monitor.h) could not tell.
 std::string why_unwatched(const Json& monitor) {
   if (monitor.contains("unavailable")) return monitor.at("unavailable");
   const Json notes = monitor.value("notes", Json::object());
   for (const char* field : {"throttle", "other_processes"}) {
-    if (harness::field_or_null(monitor, field).is_null())
-      return notes.value(field, std::string(field) + " is not known");
+    if (files::field_or_null(monitor, field).is_null()) return notes.value(field, std::string(field) + " is not known");
   }
   return "";
 }
@@ -71,7 +70,7 @@ RunData run_data(const Json& record) {
     run.disturbed = fmt::format("{} {}", record.at("id").get<std::string>(), fmt::join(flags, "; "));
   }
   const Json monitor = record.value("monitor", Json::object());
-  if (harness::field_or_null(record.at("recipe"), "device") == "cuda") run.unwatched = why_unwatched(monitor);
+  if (files::field_or_null(record.at("recipe"), "device") == "cuda") run.unwatched = why_unwatched(monitor);
   if (const auto joules = monitor.find("joules_per_token"); joules != monitor.end() && joules->is_number()) {
     run.joules_per_token = *joules;
   }
@@ -105,13 +104,13 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
     const fs::path file = record_file(folder, run.id);
     StudyRun entry{.id = run.id, .rung = run.rung, .repeat = run.repeat, .position = static_cast<int64_t>(position)};
     if (fs::exists(file)) {
-      const Json record = harness::read_json(file, "record");
+      const Json record = files::read_json(file, "record");
       entry.record = file.lexically_relative(folder).string();
       entry.status = value_of<RunStatus>(record.at("status"));
       const std::string started = record.at("started");
       measured.made[run.repeat].push_back(made_of(record));
       if (const fs::path first = flagged_file(file); fs::exists(first)) {
-        measured.made[run.repeat].push_back(made_of(harness::read_json(first, "record")));
+        measured.made[run.repeat].push_back(made_of(files::read_json(first, "record")));
       }
       if (measured.first_started.empty() || started < measured.first_started) measured.first_started = started;
       measured.last_started = std::max(measured.last_started, started);

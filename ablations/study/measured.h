@@ -4,7 +4,7 @@
 #include "ablations/documents/observations.h"
 #include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
-#include "harness/json_file.h"
+#include "files/json_file.h"
 
 #include <filesystem>
 #include <map>
@@ -22,7 +22,7 @@ struct RunData {
   int64_t peak_bytes = 0, tokens_per_step = 0;
   int64_t skipped_steps = 0;  // by the gradient scaler
   double flops_per_step = 0;
-  harness::Json memory;
+  files::Json memory;
   std::vector<Proof> proofs;
   Observations observations;
   std::optional<double> joules_per_token, sm_clock_mhz;
@@ -32,11 +32,11 @@ struct RunData {
 };
 
 // Throws std::invalid_argument for a record with status "ok" that contradicts itself.
-RunData run_data(const harness::Json& record);
+RunData run_data(const files::Json& record);
 
 // Why a record is no number: its run failed, an optimization of it is not proven, or a loss is not finite. Empty: it is
 // one.
-std::string why_no_number(const harness::Json& record);
+std::string why_no_number(const files::Json& record);
 
 using RunsByRepeat = std::map<int64_t, RunData>;
 
@@ -56,7 +56,7 @@ struct Measured {
   std::vector<RunsByRepeat> runs_of;          // one for each rung
   std::map<size_t, Failure> failures;         // by rung
   std::vector<StudyRun> runs;                 // in the order in which they are made
-  harness::Json environment, workload;        // of this program's own records, the first rung's first; null without one
+  files::Json environment, workload;          // of this program's own records, the first rung's first; null without one
   std::map<int64_t, std::vector<Made>> made;  // for each repeat its runs: failed ones and those made again, too
   int64_t runs_ok = 0;
   int64_t not_made_again = 0;  // of them, disturbed ones that were made once only

@@ -3,7 +3,7 @@
 #include "ablations/profile/mfu.h"
 #include "ablations/study/judge.h"
 #include "ablations/techniques/techniques.h"
-#include "harness/stats.h"
+#include "harness/stats/stats.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ablations/documents/observations.h"
-#include "harness/cuda_calls.h"
+#include "harness/gpu/cuda_calls.h"
 
 #include <string>
 
@@ -11,7 +11,7 @@ namespace ablations {
 // Of one step; nullptr on a CPU and where CUPTI was not to be had.
 const StepCalls* counted_calls(const Observations& observations);
 
-// What was called, for harness/cuda_calls.h to tell launches from waits. Older records do not have it.
+// What was called, for harness/gpu/cuda_calls.h to tell launches from waits. Older records do not have it.
 harness::CudaCalls by_name(const StepCalls& calls);
 
 // "2 cudaFree, 1 cudaStreamSynchronize"

@@ -1,7 +1,7 @@
 // What the C library does with the host's memory of freed tensors.
 
 #include "ablations/techniques/technique.h"
-#include "harness/system_memory.h"
+#include "harness/measure/system_memory.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

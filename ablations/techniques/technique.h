@@ -7,7 +7,7 @@
 #include "ablations/documents/common.h"
 #include "ablations/documents/observations.h"
 #include "ablations/techniques/text.h"
-#include "harness/environment.h"
+#include "harness/measure/environment.h"
 #include "model/recipe.h"
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 
 namespace ablations {
 
+using files::Json;
 using files::length;
-using harness::Json;
 
 namespace {
 

@@ -3,8 +3,8 @@
 
 #include "ablations/documents/fields.h"
 #include "ablations/text/style.h"
+#include "files/json_file.h"
 #include "files/printable.h"
-#include "harness/json_file.h"
 
 #include <string>
 
@@ -14,13 +14,13 @@ constexpr size_t columns = 80;  // of every table
 
 // The document with every string in it made printable (files/printable.h): what a table is made from. Its keys are the
 // schema's.
-harness::Json with_printable_texts(const harness::Json& document);
+files::Json with_printable_texts(const files::Json& document);
 
 template <HasFields T>
 T with_printable_texts(T document) {
   each_text(
       document, [](std::string& text) { text = files::printable(text); },
-      [](harness::Json& json) { json = with_printable_texts(json); });
+      [](files::Json& json) { json = with_printable_texts(json); });
   return document;
 }
 

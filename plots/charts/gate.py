@@ -1,7 +1,7 @@
 """What gates found: of each entry head's time over base's, with its interval, against 1, what matters, and the noise floor.
 
 The surprising thing: the axis is logarithmic and above 1 is slower; the grey background is no interval of a mark: a program has to
-lie beyond it to be found slower or faster in 95 % of studies. The noise floor comes on top of the least effect (harness/verdict.h).
+lie beyond it to be found slower or faster in 95 % of studies. The noise floor comes on top of the least effect (harness/stats/verdict.h).
 """
 
 from charts import Chart, Missing

@@ -2,13 +2,13 @@
 // before, three repeats that get slower.
 #pragma once
 
+#include "ablations/archive/seal.h"
 #include "ablations/plan/plan.h"
 #include "ablations/report/table.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
-#include "ablations/study/seal.h"
 #include "files/files.h"
-#include "harness/environment.h"
+#include "harness/measure/environment.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace planted {
 
 namespace fs = std::filesystem;
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 inline constexpr const char* begun = "2026-01-01T00:00:00Z";
 
@@ -65,12 +65,12 @@ class PlantedStudy : public testing::Test {
   // What it comes to, of the schema.
   Json study() const {
     Json result = json_of(sealed(analyse(plan_, folder_), folder_));
-    harness::check_schema(result, "study", "the study");
+    files::check_schema(result, "study", "the study");
     return result;
   }
 
   void write(const PlannedRun& run, const Json& record) const {
-    harness::write_json(record_file(folder_, run.id), record, "record");
+    files::write_json(record_file(folder_, run.id), record, "record");
   }
 
   Json good(const PlannedRun& run, double ms) const {

@@ -2,7 +2,7 @@
 // the tables of docs/power.md are made with them. A night is a study.
 #pragma once
 
-#include "ablations/study/series.h"
+#include "ablations/archive/series.h"
 
 #include <algorithm>
 #include <cmath>

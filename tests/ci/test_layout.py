@@ -9,12 +9,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYOUT = (ROOT / "README.md").read_text().split("## Layout")[1]
 # In the order of the layout, in which each uses those above it; two stand apart.
 INNER = ["ablations/" + name for name in re.findall(r"^      (\w+)/ +(?! |apart)", LAYOUT, re.M)]
+HARNESS = ["harness/stats", "harness/measure", "harness/gpu"]
 BELOW = {
     "files": set(),
     "model": {"files"},
-    "harness": {"files"},
-    "ablations/micro": {"files", "model", "harness"},
-    **{folder: {"files", "model", "harness", *INNER[:i]} for i, folder in enumerate(INNER)},
+    "harness/stats": {"files"},
+    "harness/measure": {"files", "harness/stats"},
+    "harness/gpu": {"files", *HARNESS[:2]},
+    "ablations/micro": {"files", "model", *HARNESS},
+    **{folder: {"files", "model", *HARNESS, *INNER[:i]} for i, folder in enumerate(INNER)},
 }
 
 
@@ -47,8 +50,8 @@ def test_arrows_point_one_way() -> None:
 
 
 @pytest.mark.parametrize(("folder", "header"), [
-    ("model", "harness/clock.h"),
-    ("harness", "model/recipe.h"),
+    ("model", "harness/measure/clock.h"),
+    ("harness/stats", "harness/measure/clock.h"),
     ("ablations/plan", "ablations/run/runner.h"),
     ("ablations/micro", "ablations/plan/plan.h"),
 ])

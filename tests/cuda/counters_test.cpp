@@ -1,8 +1,8 @@
 // Counters against work whose traffic is known: a copy, a matrix product, and the same kernels launched one by one and
 // as a graph. Skipped where the driver does not permit counters, with what it says.
-#include "harness/counters.h"
+#include "harness/gpu/counters.h"
 
-#include "harness/unfit.h"
+#include "harness/measure/unfit.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/cuda/CUDAGraph.h>

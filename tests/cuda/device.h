@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/documents/observations.h"
-#include "harness/environment.h"
+#include "harness/measure/environment.h"
 #include "model/precision.h"
 #include "model/trainer.h"
 

@@ -1,5 +1,5 @@
 // The monitor on a real GPU: what NVML says while a kernel runs is possible and its parts agree.
-#include "harness/monitor.h"
+#include "harness/gpu/monitor.h"
 
 #include "tests/cuda/device.h"
 

@@ -1,10 +1,10 @@
 // A trace of real steps, eager and replayed: every kernel knows its phase, those of a captured graph and of the
 // backward pass too, and what is summed up agrees with what CUPTI's callbacks count.
-#include "harness/trace.h"
+#include "harness/gpu/trace.h"
 
 #include "ablations/profile/trace_summary.h"
-#include "harness/cuda_calls.h"
-#include "harness/unfit.h"
+#include "harness/gpu/cuda_calls.h"
+#include "harness/measure/unfit.h"
 #include "tests/cuda/device.h"
 
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include "ablations/study/guard.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
-#include "harness/clock.h"
+#include "harness/measure/clock.h"
 #include "tests/cuda/device.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -241,7 +241,7 @@ TEST(Memory, ThatIsNotThereIsReported) {
   options.T = 1024;  // a float32 attention matrix of one layer: 48 GiB
   options.data = temporary.path() / "tokens.bin";
   options.recipe = on_device({});
-  const harness::Json record = execute_run(options, [](int64_t) {});
+  const files::Json record = execute_run(options, [](int64_t) {});
   EXPECT_EQ(record.at("status"), "failed");
   EXPECT_EQ(record.at("failure").at("kind"), "out_of_memory");
   EXPECT_NE(record.at("failure").at("message").get<std::string>().find("GiB on the device"), std::string::npos);

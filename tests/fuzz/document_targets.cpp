@@ -1,5 +1,9 @@
 // JSON documents: ladders, plans, records, studies, reports, traces, baselines and noise floors, each followed to where
 // the program shows what it holds.
+#include "ablations/archive/history.h"
+#include "ablations/archive/seal.h"
+#include "ablations/gate/baseline.h"
+#include "ablations/gate/compare.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/modes.h"
 #include "ablations/plan/plan_json.h"
@@ -12,17 +16,13 @@
 #include "ablations/report/table.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
-#include "ablations/study/baseline.h"
-#include "ablations/study/compare.h"
-#include "ablations/study/history.h"
-#include "ablations/study/seal.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
+#include "files/json_file.h"
 #include "files/printable.h"
+#include "files/resources.h"
 #include "fuzz/input.h"
 #include "fuzz/targets.h"
-#include "harness/json_file.h"
-#include "harness/resources.h"
 #include "tests/ablations/machines.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ablations::Plan;
-using harness::Json;
+using files::Json;
 
 void require(bool good, const std::string& what) {
   if (!good) throw std::logic_error(what);
@@ -65,7 +65,7 @@ void check_shown(const std::string& text) {
 // The document that a seed holds; the targets' other side.
 Json seed(const std::string& name) {
   const fs::path file = fs::path(FUZZ_SEEDS) / name;
-  return harness::parse_json(files::read_file(file), file.string());
+  return files::parse_json(files::read_file(file), file.string());
 }
 
 // A study's folder whose records are `record`, whatever that is when it is read.
@@ -84,9 +84,9 @@ class Folder {
     const ablations::Study study = ablations::sealed(ablations::analyse(plan, folder_), folder_);
     const Json written = ablations::json_of(study);
     // As it is written: a number that JSON has no word for is null there.
-    harness::check_schema(Json::parse(written.dump()), "study", "the study");
+    files::check_schema(Json::parse(written.dump()), "study", "the study");
     check_shown(ablations::study_table(study));
-    check_shown(harness::ascii_text(written));
+    check_shown(files::ascii_text(written));
   }
 
  private:
@@ -112,15 +112,15 @@ void check_report_shown(const Json& report) {
     std::erase(csv, '\r');
     check_shown(csv);
   }
-  check_shown(harness::ascii_text(ablations::benchmark_json(report)));
+  check_shown(files::ascii_text(ablations::benchmark_json(report)));
   const Json written = Json::parse(report.dump());
   ablations::check_report(written, "the report");
   require(written == report, "a report changes when it is written");
 }
 
 Json document(std::string_view bytes, std::string_view kind) {
-  Json json = harness::parse_json(bytes, "file");
-  harness::check_schema(json, kind, "file");
+  Json json = files::parse_json(bytes, "file");
+  files::check_schema(json, kind, "file");
   return json;
 }
 
@@ -161,7 +161,7 @@ bool read_ladder(std::string_view bytes) {
 
 bool read_noise(std::string_view bytes) {
   return taken([&] {
-    const auto noise = ablations::value_from<ablations::Noise>(harness::parse_json(bytes, "file"), "file");
+    const auto noise = ablations::value_from<ablations::Noise>(files::parse_json(bytes, "file"), "file");
     for (const int64_t pairs : {1, 8, 1000}) (void)ablations::floor_at(noise, pairs);
     check_shown(ablations::noise_table(noise));
   });
@@ -173,7 +173,7 @@ bool read_plan(std::string_view bytes) {
   return taken([&] {
     const Plan plan = ablations::plan_from_json(document(bytes, "plan"), "file");
     const Json again = ablations::to_json(plan);
-    harness::check_schema(again, "plan", "the plan");
+    files::check_schema(again, "plan", "the plan");
     require(ablations::to_json(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
     folder.analyse(plan, record);
   });
@@ -213,7 +213,7 @@ bool read_trace(std::string_view bytes) {
   using ablations::TraceDocument;
   static const auto other = ablations::value_from<TraceDocument>(seed("trace/valid.json"), "trace");
   return taken([&] {
-    const auto trace = ablations::value_from<TraceDocument>(harness::parse_json(bytes, "file"), "file");
+    const auto trace = ablations::value_from<TraceDocument>(files::parse_json(bytes, "file"), "file");
     const Json again = ablations::json_of(trace);
     require(ablations::json_of(ablations::value_from<TraceDocument>(again, "again")) == again,
             "a trace changes when it is copied");
@@ -245,7 +245,7 @@ const std::vector<std::string>& words_of(const std::string& target) {
   static const auto all = [] {
     std::map<std::string, std::vector<std::string>> words;
     for (const char* kind : {"baseline", "ladder", "noise", "plan", "record", "report", "study", "trace"}) {
-      const fs::path file = harness::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
+      const fs::path file = files::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
       std::set<std::string> found;
       const Json schema = Json::parse(files::read_file(file)).flatten();
       for (const auto& [pointer, value] : schema.items()) {

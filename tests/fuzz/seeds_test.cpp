@@ -1,10 +1,10 @@
 // The fuzzers' targets without a fuzzer: every seed, every seed damaged from fixed random numbers, and small files that
 // ask for much. Memory is bounded by the file's size: while a hostile file is read, the process may not grow by more.
 #include "files/files.h"
+#include "files/json_file.h"
 #include "fuzz/edits.h"
 #include "fuzz/mutate.h"
 #include "fuzz/targets.h"
-#include "harness/json_file.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using harness::Json;
+using files::Json;
 
 struct Seed {
   std::string name, bytes;

@@ -2,7 +2,7 @@
 // Verdicts are tried against it, and the table of docs/power.md is made with it.
 #pragma once
 
-#include "harness/stats.h"
+#include "harness/stats/stats.h"
 
 #include <cmath>
 #include <cstdint>

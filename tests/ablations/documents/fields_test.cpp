@@ -9,7 +9,7 @@
 namespace {
 
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 struct Counted {
   int64_t change = 0;

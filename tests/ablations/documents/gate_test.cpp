@@ -1,12 +1,12 @@
 // Comparisons, gates' verdicts, baselines, noise floors and histories as structs: what is read is written again.
 #include "ablations/documents/gate.h"
 
+#include "ablations/archive/history.h"
 #include "ablations/documents/history.h"
-#include "ablations/study/baseline.h"
-#include "ablations/study/compare.h"
-#include "ablations/study/history.h"
+#include "ablations/gate/baseline.h"
+#include "ablations/gate/compare.h"
 #include "files/files.h"
-#include "harness/resources.h"
+#include "files/resources.h"
 
 #include <gtest/gtest.h>
 
@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
-const fs::path evidence = harness::resource_root() / "results" / "evidence";
+const fs::path evidence = files::resource_root() / "results" / "evidence";
 
 const Side& measured() {
   static const Side side = read_side(evidence / "intel-xeon-2-cores-2026-11-23");
@@ -32,7 +32,7 @@ const Comparison& compared() {
 
 template <Document T>
 void expect_same_again(const Json& written) {
-  harness::check_schema(written, T::kind, "it");
+  files::check_schema(written, T::kind, "it");
   EXPECT_EQ(json_of(value_from<T>(written, "it")), written);
 }
 
@@ -41,7 +41,7 @@ TEST(Documents, NoiseFloorsOfTheEvidenceAreWrittenAsTheyWereRead) {
   for (const auto& study : fs::directory_iterator(evidence)) {
     const fs::path file = study.path() / "with" / "noise.json";
     if (!fs::exists(file)) continue;
-    expect_same_again<Noise>(harness::read_any_json(file));
+    expect_same_again<Noise>(files::read_any_json(file));
     ++files;
   }
   EXPECT_GE(files, 2U);

@@ -1,7 +1,7 @@
 // A study is the same after it was read and written: the recorded ones, and what only older or only other ones have.
 #include "ablations/documents/study.h"
 
-#include "harness/resources.h"
+#include "files/resources.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 Json copied(const Json& json) { return json_of(value_from<Study>(json, "the study")); }
 
@@ -23,7 +23,7 @@ void expect_kept(const Json& json) {
 }
 
 Json recorded(const char* name) {
-  return harness::read_any_json(harness::resource_root() / "results" / "evidence" / name / "study.json");
+  return files::read_any_json(files::resource_root() / "results" / "evidence" / name / "study.json");
 }
 
 Json recorded() { return recorded("intel-xeon-2-cores-2026-11-23"); }

@@ -1,7 +1,7 @@
 // A trace is the same after it was read and written: the recorded ones, and what only older or only newer ones have.
 #include "ablations/documents/trace.h"
 
-#include "harness/resources.h"
+#include "files/resources.h"
 
 #include <gtest/gtest.h>
 
@@ -11,18 +11,18 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 std::string copied(const Json& json) { return json_of(value_from<TraceDocument>(json, "the trace")).dump(); }
 
-fs::path evidence() { return harness::resource_root() / "results" / "evidence"; }
+fs::path evidence() { return files::resource_root() / "results" / "evidence"; }
 
 TEST(TraceDocument, OfTheEvidenceIsTheSameWhenCopied) {
   size_t seen = 0;
   for (const auto& entry : fs::recursive_directory_iterator(evidence())) {
     if (entry.path().extension() != ".json") continue;
-    const Json json = harness::read_any_json(entry.path());
-    if (harness::kind_of(json) != "trace") continue;
+    const Json json = files::read_any_json(entry.path());
+    if (files::kind_of(json) != "trace") continue;
     ++seen;
     EXPECT_EQ(copied(json), json.dump()) << entry.path();
   }
@@ -30,7 +30,7 @@ TEST(TraceDocument, OfTheEvidenceIsTheSameWhenCopied) {
 }
 
 TEST(TraceDocument, KeepsWhatOlderOnesLackAndWhatIsNull) {
-  Json json = harness::read_any_json(evidence() / "intel-xeon-2-cores-2026-11-23" / "with" / "roofline.json");
+  Json json = files::read_any_json(evidence() / "intel-xeon-2-cores-2026-11-23" / "with" / "roofline.json");
   ASSERT_TRUE(json.contains("flags"));
   json.erase("flags");
   json["memory"]["reserved_peak_bytes"] = 7;
@@ -44,7 +44,7 @@ TEST(TraceDocument, KeepsWhatOlderOnesLackAndWhatIsNull) {
 }
 
 TEST(TraceDocument, OfAGpuHasLaunchesAndTransfers) {
-  Json json = harness::read_any_json(evidence() / "intel-xeon-2-cores-2026-11-23" / "with" / "roofline.json");
+  Json json = files::read_any_json(evidence() / "intel-xeon-2-cores-2026-11-23" / "with" / "roofline.json");
   json["device"]["kind"] = "cuda";
   json["summary"].update({{"launch_bound_percent", 1.5}, {"kernel_launches", 5}, {"graph_launches", 1}});
   Json transfer{
@@ -57,7 +57,7 @@ TEST(TraceDocument, OfAGpuHasLaunchesAndTransfers) {
 }
 
 TEST(TraceDocument, OfAnotherShapeIsRefusedByItsSchema) {
-  Json json = harness::read_any_json(evidence() / "intel-xeon-2-cores-2026-11-23" / "with" / "roofline.json");
+  Json json = files::read_any_json(evidence() / "intel-xeon-2-cores-2026-11-23" / "with" / "roofline.json");
   json["summary"]["by_layer"][0].erase("layer");
   try {
     (void)value_from<TraceDocument>(json, "a.trace.json");

@@ -3,8 +3,8 @@
 
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
-#include "harness/json_file.h"
-#include "harness/unfit.h"
+#include "files/json_file.h"
+#include "harness/measure/unfit.h"
 #include "tests/ablations/machines.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace ablations;
-using harness::Json;
+using files::Json;
 using harness::Machine;
 using machines::cpu;
 using machines::hopper;
@@ -88,9 +88,11 @@ TEST_F(LadderFile, TellsWhatIsWrongWithItsFields) {
   says({{"plan", {{"repeats", 1'000'000'000}}}}, "repeats");
   says({{"start", Json::array()}}, "start");
   says({{"start", {{"attn", "flash"}}}}, "start: unknown recipe field \"attn\"; known are device");
-  says({{"start", {{"attention", "flashy"}}}}, "\"attention\" must be one of manual, math, efficient, flash, cudnn, got \"flashy\"");
+  says({{"start", {{"attention", "flashy"}}}},
+       "\"attention\" must be one of manual, math, efficient, flash, cudnn, got \"flashy\"");
   says({{"start", {{"attention", 3}}}}, "cudnn, got 3");
-  says({{"start", {{"vocabulary_rows", 0}}}}, "\"vocabulary_rows\" must be a whole number between 1 and 1048576, got 0");
+  says({{"start", {{"vocabulary_rows", 0}}}},
+       "\"vocabulary_rows\" must be a whole number between 1 and 1048576, got 0");
   says({{"start", {{"vocabulary_rows", 1e30}}}}, "got 1e+30");
   says({{"start", {{"vocabulary_rows", "many"}}}}, "got \"many\"");
 }

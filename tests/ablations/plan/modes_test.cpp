@@ -2,7 +2,7 @@
 #include "ablations/plan/modes.h"
 
 #include "ablations/plan/plan.h"
-#include "harness/unfit.h"
+#include "harness/measure/unfit.h"
 #include "tests/ablations/machines.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include "ablations/plan/plan.h"
 
 #include "ablations/plan/plan_json.h"
-#include "harness/utc.h"
+#include "harness/measure/utc.h"
 
 #include <gtest/gtest.h>
 
@@ -84,8 +84,8 @@ TEST(Plan, SurvivesJson) {
             .reference = 0,
             .runs = {}};
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
-  const harness::Json json = to_json(plan);
-  harness::check_schema(json, "plan", "the plan");
+  const files::Json json = to_json(plan);
+  files::check_schema(json, "plan", "the plan");
   EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
 }
 
@@ -110,15 +110,15 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
                 machine),
       shape_of(plan), machine);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
-  const harness::Json json = to_json(plan);
-  harness::check_schema(json, "plan", "the plan");
+  const files::Json json = to_json(plan);
+  files::check_schema(json, "plan", "the plan");
   const Plan again = plan_from_json(json, "here");
   EXPECT_EQ(to_json(again), json);
   EXPECT_EQ(again.rungs[3].reference, 2U);
   EXPECT_EQ(shape_of(again, 3), (Shape{.B = 3, .T = 256, .accumulation = 1, .positions = 256}));
   EXPECT_EQ(again.rungs.back().peer, "pytorch-eager");
   EXPECT_EQ(reference_of(again, 0), std::nullopt);
-  harness::Json wrong = json;
+  files::Json wrong = json;
   wrong["rungs"][3]["reference"] = 99;
   EXPECT_THROW((void)plan_from_json(wrong, "here"), std::invalid_argument);
   wrong["rungs"][3]["reference"] = 3;  // itself
@@ -138,26 +138,26 @@ Plan smallest_plan() {
 }
 
 TEST(Plan, RefusesWhatContradictsItself) {
-  harness::Json json = to_json(smallest_plan());
-  const auto refusal = [&](const char* pointer, const harness::Json& value) -> std::string {
-    harness::Json changed = json;
-    changed[harness::Json::json_pointer(pointer)] = value;
+  files::Json json = to_json(smallest_plan());
+  const auto refusal = [&](const char* pointer, const files::Json& value) -> std::string {
+    files::Json changed = json;
+    changed[files::Json::json_pointer(pointer)] = value;
     try {
-      harness::check_schema(changed, "plan", "here");
+      files::check_schema(changed, "plan", "here");
       (void)plan_from_json(changed, "here");
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
     return "accepted";
   };
-  const auto says = [&](const char* pointer, const harness::Json& value, const std::string& words) {
+  const auto says = [&](const char* pointer, const files::Json& value, const std::string& words) {
     EXPECT_NE(refusal(pointer, value).find(words), std::string::npos) << pointer << ": " << refusal(pointer, value);
   };
   EXPECT_EQ(refusal("/id", "x"), "accepted");
   says("/kind", "study", "not a plan: \"kind\" is \"study\"");
   says("/schema_version", 7, "\"schema_version\" is 7");
   says("/timed_steps", "many", "timed_steps");
-  harness::Json seedless = json["workload"];
+  files::Json seedless = json["workload"];
   seedless.erase("seed");
   says("/workload", seedless, "seed");
   const std::string of_run = "run \"r1\" stands twice, or its rung or repeat is not in the plan";
@@ -165,11 +165,11 @@ TEST(Plan, RefusesWhatContradictsItself) {
   says("/runs/0/rung", 1e21, "rung");
   says("/runs/0/repeat", 5, of_run);
   says("/runs/1", json["runs"][0], of_run);
-  says("/runs", harness::Json::array(), "rung 0 is planned, and no run is of it");
+  says("/runs", files::Json::array(), "rung 0 is planned, and no run is of it");
   says("/reference", 9, "reference 9 is not a rung");
   says("/rungs/0/recipe/device", "tpu", "recipe field \"device\" must be one of cpu, cuda, got \"tpu\"");
   says("/rungs/0/optimization", "warp", "unknown optimization \"warp\"");
-  says("/rungs/0/applied", harness::Json::array({"warp"}), "unknown optimization \"warp\"");
+  says("/rungs/0/applied", files::Json::array({"warp"}), "unknown optimization \"warp\"");
 }
 
 // What it names is run: in a study's plan somebody else has put it there.
@@ -180,8 +180,8 @@ TEST(Plan, OnlyOfAGateNamesPrograms) {
   EXPECT_THROW((void)plan_from_json(to_json(plan), "here"), std::invalid_argument);
   plan.rungs[0].program = "/bin/sh";
   plan.rungs[0].program_sha256 = std::string(64, 'a');
-  const harness::Json json = to_json(plan);
-  harness::check_schema(json, "plan", "the plan");
+  const files::Json json = to_json(plan);
+  files::check_schema(json, "plan", "the plan");
   EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
   plan.gate.reset();
   EXPECT_THROW((void)plan_from_json(to_json(plan), "here"), std::invalid_argument);

@@ -57,7 +57,7 @@ TEST(Quick, MeasuresTheRungsThatTheLadderNamesTwice) {
 
 TEST(Quick, ItsRecordsAreOfTheWholeLaddersPlan) {
   Plan plan = plan_of("gpt2-cpu", 6);
-  const harness::Json other = identity_of(plan);
+  const files::Json other = identity_of(plan);
   make_quick(plan, {});
   EXPECT_EQ(identity_of(plan), identity_of(whole_plan(plan)));
   EXPECT_NE(identity_of(plan), other);
@@ -101,12 +101,12 @@ TEST(Quick, AShortLadderStillGetsTwoWholeRepeats) {
 TEST(Quick, PlansGoThroughJson) {
   Plan quick = plan_of("gpt2-cpu", 6);
   make_quick(quick, {"bf16"});
-  const harness::Json json = to_json(quick);
+  const files::Json json = to_json(quick);
   const Plan read = plan_from_json(json, "plan");
   EXPECT_EQ(to_json(read), json);
   EXPECT_EQ(to_json(whole_plan(read)), to_json(whole_plan(quick)));
-  const auto refused = [&](const char* field, const harness::Json& value) {
-    harness::Json edited = json;
+  const auto refused = [&](const char* field, const files::Json& value) {
+    files::Json edited = json;
     edited["quick"][field] = value;
     EXPECT_THROW((void)plan_from_json(edited, "plan"), std::invalid_argument) << field << value;
   };

@@ -69,8 +69,8 @@ TEST(Shard, IsReadFromText) {
 TEST(Shard, SurvivesJson) {
   Plan plan = plan_of(2);
   plan.shard = Shard{2, 3};
-  harness::Json json = to_json(plan);
-  harness::check_schema(json, "plan", "the plan");
+  files::Json json = to_json(plan);
+  files::check_schema(json, "plan", "the plan");
   EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
   json["shard"]["index"] = 4;
   EXPECT_THROW((void)plan_from_json(json, "here"), std::invalid_argument);
@@ -93,7 +93,7 @@ TEST(SamePlan, IsNamedAlikeInTheRecordsOfAllShards) {
   EXPECT_EQ(identity_of(plan), identity_of(other));
   EXPECT_EQ(identity_of(plan).at("id"), "x-1");
   // What a plan does not say of a recipe is the default: a field that recipes get later changes nothing.
-  harness::Json older = to_json(plan);
+  files::Json older = to_json(plan);
   older["rungs"][0]["recipe"].erase("optimizer");
   EXPECT_EQ(identity_of(plan), identity_of(plan_from_json(older, "here")));
   other.created = "2026-01-01T00:00:00Z";

@@ -6,7 +6,7 @@
 namespace {
 
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 // At 1e12 FLOP/s and 1e11 bytes/s: 1e9 FLOPs take 1 ms, 1e8 bytes take 1 ms.
 const Limits limits{1e12, 1e11, "made up"};

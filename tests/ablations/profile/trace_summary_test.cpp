@@ -14,8 +14,8 @@
 namespace {
 
 using namespace ablations;
+using files::Json;
 using harness::Activity;
-using harness::Json;
 using harness::Label;
 using harness::Trace;
 using Kind = Activity::Kind;

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 TEST(Band, IsTheReferenceAndTheKnownOffset) {
   const Band up = band_of({10, 9}, 0.25, 0), down = band_of({10, 9}, -0.25, 0);
@@ -150,7 +150,7 @@ TEST_F(Report, ShowsThatARunWasMadeAgain) {
   const fs::path file = record_file(folder_, run_of(1, 1).id);
   Json first = good(run_of(1, 1), 77);
   first["flags"] = {"shared: the processor was busy with something else for 29 % of the time"};
-  harness::write_json(flagged_file(file), first, "record");
+  files::write_json(flagged_file(file), first, "record");
   size_t made_again = 0;
   const Json document = report();
   for (const Json& run : document["studies"][0]["runs"]) {
@@ -199,7 +199,7 @@ TEST_F(Report, OfTwoComparesNoRungThatHasNoNumber) {
 
 TEST_F(Report, IsReadAgainAsItIs) {
   const Json document = report();
-  harness::write_json(folder_ / "report.json", document, "report");
+  files::write_json(folder_ / "report.json", document, "report");
   EXPECT_EQ(read_report(folder_ / "report.json"), document);
   Json bad = document;
   bad["studies"][0]["losses"][0]["guarded_by"] = 7;

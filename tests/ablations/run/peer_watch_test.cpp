@@ -1,7 +1,7 @@
 // A peer's process, watched from outside.
 #include "ablations/run/peer_watch.h"
 
-#include "harness/processor_time.h"
+#include "harness/measure/processor_time.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -17,7 +17,7 @@
 namespace {
 
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 Rung peer_rung() {
   return {.optimization = "",

@@ -8,7 +8,7 @@
 namespace {
 
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 Json record() {
   return {{"kind", "record"},

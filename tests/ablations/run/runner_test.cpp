@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 class Runner : public planted::PlantedStudy {
  protected:
@@ -29,8 +29,8 @@ class Runner : public planted::PlantedStudy {
     fs::remove_all(folder_ / "records");
     fs::create_directories(planted_);
     for (const PlannedRun& run : plan_.runs) {
-      harness::write_json(planted_ / (run.id + ".json"), record_of(run), "record");
-      harness::write_json(planted_ / (run.id + ".second"), record_of(run), "record");
+      files::write_json(planted_ / (run.id + ".json"), record_of(run), "record");
+      files::write_json(planted_ / (run.id + ".second"), record_of(run), "record");
     }
     std::ofstream(planted_ / "ladder") << fmt::format(
         "#!/bin/sh\necho $5 >> '{0}/attempts'\ncp '{0}'/$5.json $7\ncp '{0}'/$5.second '{0}'/$5.json\n",
@@ -53,7 +53,7 @@ class Runner : public planted::PlantedStudy {
   void disturb(const PlannedRun& run, const std::string& attempt) const {
     Json record = record_of(run, true);
     if (attempt == ".second") record["duration_s"] = 2.0;  // no two runs take equally long
-    harness::write_json(planted_ / (run.id + attempt), record, "record");
+    files::write_json(planted_ / (run.id + attempt), record, "record");
   }
 
   // What was made since the last call, in order.
@@ -86,8 +86,8 @@ TEST_F(Runner, ADisturbedRunIsMadeAgainAfterTheOthersOfItsRepeat) {
   expected.insert(expected.begin() + 8, plan_.runs[5].id);
   expected.insert(expected.begin() + 4, plan_.runs[0].id);
   EXPECT_EQ(made(), expected) << said_;
-  EXPECT_FALSE(is_disturbed(harness::read_json(record_file(folder_, plan_.runs[0].id), "record")));
-  EXPECT_TRUE(is_disturbed(harness::read_json(record_file(folder_, plan_.runs[5].id), "record")));
+  EXPECT_FALSE(is_disturbed(files::read_json(record_file(folder_, plan_.runs[0].id), "record")));
+  EXPECT_TRUE(is_disturbed(files::read_json(record_file(folder_, plan_.runs[5].id), "record")));
   for (const size_t run : {0, 5}) EXPECT_TRUE(fs::exists(flagged_file(record_file(folder_, plan_.runs[run].id))));
   EXPECT_EQ(said_.find("not made again"), std::string::npos) << said_;
   EXPECT_TRUE(made().empty()) << "once only";
@@ -123,7 +123,7 @@ TEST_F(Runner, ARepeatDecidesByAllRunsUpToItsEnd) {
 TEST_F(Runner, AnUnfinishedRepeatDecidesWhenItEnds) {
   for (const PlannedRun& run : plan_.runs) disturb(run, ".json");
   (void)made();
-  for (const PlannedRun& run : plan_.runs) harness::write_json(planted_ / (run.id + ".json"), record_of(run), "record");
+  for (const PlannedRun& run : plan_.runs) files::write_json(planted_ / (run.id + ".json"), record_of(run), "record");
   fs::remove(record_file(folder_, plan_.runs[3].id));
   EXPECT_EQ(made(), std::vector<std::string>{plan_.runs[3].id}) << said_;  // three of its four were disturbed
   fs::remove(record_file(folder_, plan_.runs[2].id));

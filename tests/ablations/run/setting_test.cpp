@@ -10,7 +10,7 @@
 namespace {
 
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 const Json environment{{"cpu", {{"model", "AMD EPYC"}, {"logical_cores", 2}}},
                        {"gpu", {{"name", "NVIDIA H200"}}},

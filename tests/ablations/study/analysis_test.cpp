@@ -4,7 +4,7 @@
 #include "ablations/plan/plan_json.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
-#include "harness/environment.h"
+#include "harness/measure/environment.h"
 #include "tests/ablations/planted_study.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 class Analysis : public planted::PlantedStudy {};
 

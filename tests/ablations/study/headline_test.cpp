@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 class Headline : public planted::PlantedStudy {
  protected:

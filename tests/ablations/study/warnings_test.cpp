@@ -8,7 +8,7 @@
 namespace {
 
 using namespace ablations;
-using harness::Json;
+using files::Json;
 
 class Warnings : public planted::PlantedStudy {};
 

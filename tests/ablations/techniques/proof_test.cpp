@@ -3,7 +3,7 @@
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
 #include "ablations/techniques/techniques.h"
-#include "harness/environment.h"
+#include "harness/measure/environment.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
 #include "tests/ablations/numbers.h"

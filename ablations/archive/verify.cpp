@@ -1,0 +1,252 @@
+#include "ablations/archive/verify.h"
+
+#include "ablations/archive/seal.h"
+#include "ablations/plan/shard.h"
+#include "ablations/run/reproduce.h"
+#include "ablations/run/run.h"
+#include "ablations/run/setting.h"
+#include "ablations/run/study_folder.h"
+#include "ablations/study/analysis.h"
+#include "ablations/techniques/techniques.h"
+#include "files/files.h"
+#include "harness/measure/environment.h"
+#include "harness/stats/stats.h"
+#include "model/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::Json;
+
+namespace {
+
+// Whether that is a recipe's field with its plain value. A recipe of before the field was there says nothing of it, and
+// means that.
+bool is_plain_in_recipe(const std::string& object, const std::string& field, const Json& value) {
+  static const Json plain = model::to_json(model::Recipe());
+  return object.ends_with("/recipe") && plain.contains(field) && plain.at(field) == value;
+}
+
+// Everything in which `stored` is not `expected`, by JSON pointer. Numbers may differ by a share of `tolerance`.
+class Differences {
+ public:
+  explicit Differences(std::string file, double tolerance = 0) : file_(std::move(file)), tolerance_(tolerance) {}
+
+  void compare(const Json& stored, const Json& expected, const std::string& field) {
+    if (stored.is_object() && expected.is_object()) {
+      for (const auto& [key, value] : expected.items()) {
+        const std::string inner = field + (Json::json_pointer() / key).to_string();
+        if (stored.contains(key)) {
+          compare(stored.at(key), value, inner);
+        } else if (!is_plain_in_recipe(field, key, value)) {
+          findings.push_back({file_, inner, "nothing", dumped(value)});
+        }
+      }
+      for (const auto& [key, value] : stored.items()) {
+        if (expected.contains(key)) continue;
+        findings.push_back({file_, field + (Json::json_pointer() / key).to_string(), dumped(value), "nothing"});
+      }
+    } else if (stored.is_array() && expected.is_array()) {
+      for (size_t i = 0; i < std::max(stored.size(), expected.size()); ++i) {
+        const std::string inner = fmt::format("{}/{}", field, i);
+        if (i >= stored.size()) {
+          findings.push_back({file_, inner, "nothing", dumped(expected[i])});
+        } else if (i >= expected.size()) {
+          findings.push_back({file_, inner, dumped(stored[i]), "nothing"});
+        } else {
+          compare(stored[i], expected[i], inner);
+        }
+      }
+    } else if (!same(stored, expected)) {
+      findings.push_back({file_, field, dumped(stored), dumped(expected)});
+    }
+  }
+
+  std::vector<Finding> findings;
+
+ private:
+  [[nodiscard]] bool same(const Json& stored, const Json& expected) const {
+    if (tolerance_ > 0 && stored.is_number() && expected.is_number()) {
+      const double a = stored.get<double>(), b = expected.get<double>();
+      return std::abs(a - b) <= tolerance_ * std::abs(b);
+    }
+    return dumped(stored) == dumped(expected);  // to the last digit, and 1 is not 1.0
+  }
+
+  std::string file_;
+  double tolerance_;
+};
+
+void append(std::vector<Finding>& findings, std::vector<Finding> more) {
+  std::ranges::move(more, std::back_inserter(findings));
+}
+
+size_t values_in(const Json& json) {
+  if (!json.is_structured()) return 1;
+  size_t values = 0;
+  for (const Json& inner : json) values += values_in(inner);
+  return values;
+}
+
+// What a record derives from its own steps and observations.
+std::vector<Finding> check_record(const Json& record, const std::string& name, bool is_this_program) {
+  const bool peer = record.at("observations").contains("peer");
+  const Json& timing = record.at("timing");
+  const Json& workload = record.at("workload");
+  const auto step_ms = timing.at("step_ms").get<std::vector<double>>();
+  const auto faults = timing.at("page_faults").get<std::vector<double>>();
+  const auto warmup = timing.at("warmup_steps").get<size_t>();
+  if (warmup >= step_ms.size() || faults.size() != step_ms.size()) {
+    return {{name, "/timing",
+             fmt::format("{} steps of warm-up, {} times, {} page faults", warmup, step_ms.size(), faults.size()),
+             "a time and a count for each step, and timed steps"}};
+  }
+  // The peer's is Python's, which rounds in another order.
+  Differences summary(name, peer ? 1e-12 : 0);
+  summary.compare(record.at("summary"),
+                  summary_of(std::span(step_ms).subspan(warmup), workload.at("tokens_per_step").get<int64_t>()),
+                  "/summary");
+  if (peer) return summary.findings;
+
+  // A GPU's steps are its own clock's, which their sum stands for; a CPU's lie in a window that holds little else,
+  // unless the machine was busy between two of them.
+  const double steps_ms = std::accumulate(step_ms.begin() + static_cast<std::ptrdiff_t>(warmup), step_ms.end(), 0.0);
+  const bool has_device = timing.at("device_ms").is_number();
+  const double whole_ms = timing.at(has_device ? "device_ms" : "window_ms");
+  const double most = has_device ? 1 + 1e-6 : 1.01, least = has_device ? 1 - 1e-6 : 0.5;
+  if (steps_ms > most * whole_ms || steps_ms < least * whole_ms) {
+    summary.findings.push_back(
+        {name, has_device ? "/timing/device_ms" : "/timing/window_ms", dumped(whole_ms), dumped(steps_ms)});
+  }
+
+  Differences rest(name);
+  RunOptions options = options_of(record, name);
+  options.data = workload.at("data").at("source").get<std::string>();
+  rest.compare(workload,
+               workload_json(options, workload.at("data").at("sha256").get<std::string>(),
+                             workload.at("data").at("tokens").get<size_t>()),
+               "/workload");
+  if (is_this_program) {
+    const RunFacts facts{.observations = value_from<Observations>(record.at("observations"), name),
+                         .page_faults_per_step = harness::median(std::span(faults).subspan(warmup)),
+                         .peak_bytes = record.at("memory").at("peak_bytes"),
+                         .attentions = model::preset(options.model).n_layer * options.accumulation};
+    rest.compare(record.at("proofs"), json_of(prove(options.recipe, facts)), "/proofs");
+  }
+  append(summary.findings, std::move(rest.findings));
+  return summary.findings;
+}
+
+}  // namespace
+
+Recomputed recompute(const fs::path& folder, const Json& stored) {
+  const Plan plan = open_study(folder);
+  Recomputed result{.study = {}, .hashes = hashes_of(folder), .findings = {}, .unchecked = {}};
+  const Json here = harness::environment(), identity = identity_of(plan);
+  size_t other_programs = 0;
+  std::map<std::string, const PlannedRun*> planned;
+  for (const PlannedRun& run : plan.runs) {
+    planned[fmt::format("records/{}.json", run.id)] = &run;
+    planned[fmt::format("records/{}.flagged.json", run.id)] = &run;
+  }
+  for (const auto& [name, hash] : result.hashes) {
+    if (!name.starts_with("records/")) continue;
+    const Json record = files::read_json(folder / name, "record");
+    ++result.records;
+    const auto run = planned.find(name);
+    if (run == planned.end())
+      result.findings.push_back({name, "", "a record", "none, for no run is planned that it is of"});
+    if (name.ends_with(".flagged.json") && !is_disturbed(record)) {
+      result.findings.push_back({name, "", "a record without flags", "the first record of a disturbed run"});
+    }
+    if (!another_plan_of(record, identity).empty()) {
+      result.findings.push_back({name, "/plan", dumped(record.at("plan")), dumped(identity)});
+    }
+    if (record.at("status") != "ok") continue;
+    const bool is_this_program = are_of_one_program(record.at("environment"), here);
+    try {
+      append(result.findings, check_record(record, name, is_this_program));
+    } catch (const std::exception& error) {  // a field that is not there or of another kind
+      result.findings.push_back({name, "", error.what(), "a record that can be computed again"});
+    }
+    if (run != planned.end()) {
+      if (const std::string fault = fault_of(record, plan, *run->second); !fault.empty()) {
+        result.findings.push_back({name, "", fault, "the planned run"});
+      }
+    }
+    if (!is_this_program && !record.at("observations").contains("peer")) ++other_programs;
+  }
+  if (other_programs > 0) {
+    result.unchecked.push_back(
+        fmt::format("the proofs of {} records were not computed again from what was observed: another version of the "
+                    "program made them",
+                    other_programs));
+  }
+  // There and back, so that numbers have the types that JSON gives them.
+  result.study =
+      Json::parse(dumped(json_of(analyse(plan, folder, Earlier{stored.at("created"), stored.at("environment")}))));
+  return result;
+}
+
+std::vector<Finding> compare_documents(const std::string& file, const Json& stored, const Json& expected,
+                                       const std::string& field) {
+  Differences differences(file);
+  differences.compare(stored, expected, field);
+  return std::move(differences.findings);
+}
+
+std::vector<Finding> compare(const Json& study, const Recomputed& recomputed) {
+  std::vector<Finding> findings = changed_files(study.at("hashes"), recomputed.hashes);
+  Json stored = study;
+  stored.erase("sha256");
+  stored.erase("hashes");
+  append(findings, compare_documents(study_file, stored, recomputed.study));
+  if (const std::string sha256 = own_sha256(study); study.at("sha256") != sha256) {
+    findings.push_back({study_file, "/sha256", dumped(study.at("sha256")), dumped(sha256)});
+  }
+  return findings;
+}
+
+Verification verify_study(const fs::path& folder) {
+  for (const char* name : {"plan.json", study_file}) {
+    if (!fs::exists(folder / name)) {
+      throw std::invalid_argument(
+          fmt::format("{}: no {}, without which nothing can be computed again", folder.string(), name));
+    }
+  }
+  Verification verification;
+  const std::string text = files::read_file(folder / study_file, size_t{64} << 20);
+  Json study;
+  try {
+    study = files::parse_json(text, study_file);
+    files::check_schema(study, "study", study_file);
+    append(verification.findings,
+           changed_files(study.at("hashes"), hashes_of(folder)));  // should the rest be unreadable
+    const Json commit = study.at("environment").value("git_commit", Json());
+    if (commit != harness::environment().at("git_commit")) verification.made_by = dumped(commit);
+    const Recomputed recomputed = recompute(folder, study);
+    verification.findings = recomputed.findings;
+    append(verification.findings, compare(study, recomputed));
+    verification.unchecked = recomputed.unchecked;
+    verification.records = recomputed.records;
+    verification.files = recomputed.hashes.size() + 1;
+    verification.values = values_in(recomputed.study);
+  } catch (const std::invalid_argument& error) {
+    verification.findings.push_back({study_file, "", error.what(), "files that can be read"});
+  } catch (const Json::exception& error) {
+    verification.findings.push_back({study_file, "", error.what(), "a study that can be computed again"});
+  }
+  return verification;
+}
+
+}  // namespace ablations

@@ -1,0 +1,26 @@
+// Two sides' records against each other, recipe by recipe: time, loss and memory of `head` over those of `base`.
+// Whether the two may be compared at all is asked first.
+#pragma once
+
+#include "ablations/documents/comparison.h"
+#include "ablations/gate/side.h"
+#include "harness/stats/verdict.h"
+
+namespace ablations {
+
+struct CompareOptions {
+  double min_effect = harness::usual_min_effect;
+  bool force = false;
+  bool interleaved = false;  // the two sides' runs were made in turn; else the comparison warns of it
+};
+
+inline constexpr const char* not_interleaved =
+    "not interleaved: what changed on the machine between the two sides' runs is taken for the program's";
+
+// Samples are matched by recipe and size, then by recipe alone; where each side has one only, those two. Runs are
+// paired in order, as many as both have. Throws std::invalid_argument where nothing matches, harness::Unfit where
+// records that were matched were measured under different circumstances (ablations/documents/setting.h) and `force` is
+// not given: with it they stand in the result under "forced".
+Comparison compare_sides(const Side& base, const Side& head, const CompareOptions& options);
+
+}  // namespace ablations

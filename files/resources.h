@@ -1,0 +1,15 @@
+// Where the program's own files are: schemas, ladders, the plotting script.
+#pragma once
+
+#include <filesystem>
+
+namespace files {
+
+// The folder that holds ladders/, results/schemas/ and plots/: $LADDER_HOME, else the program's own folder (an unpacked
+// bundle), else the source tree it was built from. Throws std::invalid_argument when none of them does.
+std::filesystem::path resource_root();
+
+// $XDG_CACHE_HOME/gpt2-ladder or ~/.cache/gpt2-ladder; not created here.
+std::filesystem::path cache_folder();
+
+}  // namespace files

@@ -1,0 +1,53 @@
+// Reads the GPU's hardware counters over a piece of work: CUPTI's range profiler, one user range, the work itself
+// repeated where one pass does not hold all metrics (CUPTI_UserReplay). What other threads launch meanwhile, and what a
+// graph launch sets off, is counted too, because the counters belong to the context, not to a kernel; tests/cuda holds
+// them to that.
+//
+// The surprising thing: with several passes the values come from several executions of the work, which must therefore
+// be alike. Never in a process whose times count or that is traced: the counting slows both.
+#pragma once
+
+#include "harness/gpu/metrics.h"
+
+#include <cuda.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace harness {
+
+struct CounterValue {
+  std::string metric;
+  double value;  // NaN: the hardware could not tell
+  std::string unit;
+};
+
+// The chip of the current CUDA device: "GH100". Initializes CUPTI's profiling half. Throws Unfit without a device, or
+// where the machine gives no counters.
+std::string current_chip();
+
+class Counters {
+ public:
+  // Of the current CUDA device; makes its context where there is none yet. No metrics: the chip's default set. Throws
+  // Unfit where counters are not to be had, with the reason and the remedy (no driver, no permission, another tool),
+  // std::invalid_argument for a metric that the device does not have.
+  explicit Counters(std::vector<std::string> metrics);
+  Counters(const Counters&) = delete;  // the device has one set of counters
+  Counters& operator=(const Counters&) = delete;
+
+  [[nodiscard]] const std::string& chip() const { return chip_; }
+  [[nodiscard]] int64_t passes() const { return metrics_->passes(); }
+
+  // Executes `work` passes() times, waiting for the device before and after each. The values, in the order of the
+  // metrics' names. Whatever was switched on is off afterwards, also when `work` throws.
+  std::vector<CounterValue> measure(const std::function<void()>& work);
+
+ private:
+  CUcontext context_;
+  std::string chip_;
+  std::optional<MetricSet> metrics_;
+};
+
+}  // namespace harness

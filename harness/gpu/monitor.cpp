@@ -1,0 +1,199 @@
+#include "harness/gpu/monitor.h"
+
+#include "harness/stats/stats.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace harness {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::chrono::milliseconds first_sample{20};
+// The driver counts energy anew every 100 ms or so: over a window of a second the difference is right to 10 %.
+constexpr double shortest_energy_window_s = 1.0;
+
+struct Reason {
+  uint64_t bit;
+  const char* name;  // NVML's
+  bool throttles;
+};
+constexpr uint64_t power_cap = 0x4;
+constexpr std::array<Reason, 8> reasons{{{0x2, "ApplicationsClocksSetting", false},
+                                         {power_cap, "SwPowerCap", false},  // only where clocks fell: flags()
+                                         {0x8, "HwSlowdown", true},
+                                         {0x10, "SyncBoost", false},
+                                         {0x20, "SwThermalSlowdown", true},
+                                         {0x40, "HwThermalSlowdown", true},
+                                         {0x80, "HwPowerBrakeSlowdown", true},
+                                         {0x100, "DisplayClockSetting", false}}};  // 0x1 is GpuIdle
+
+// The values of a series, and the last note where there is one.
+std::pair<std::vector<double>, std::string> series(const GpuWatch& watch, const std::string& name) {
+  std::vector<double> values;
+  std::string note = watch.samples.empty() ? "the timed window was over before the first sample" : "";
+  for (const GpuSample& sample : watch.samples) {
+    const Reading& reading = sample.at(name);
+    if (reading.value) values.push_back(*reading.value);
+    if (!reading.note.empty()) note = reading.note;
+  }
+  return {values, note};
+}
+
+uint64_t bits_of(const GpuSample& sample) {
+  return static_cast<uint64_t>(sample.at("clocks_event_reasons").value.value_or(0));
+}
+
+}  // namespace
+
+json to_json(const GpuWatch& watch, int64_t tokens) {
+  if (!watch.unavailable.empty()) return {{"unavailable", watch.unavailable}};
+  json result{{"samples", watch.samples.size()}}, notes = json::object();
+  const auto note = [&](const char* name, const std::string& text) {
+    if (!text.empty()) notes[name] = text;
+  };
+  for (const char* name : {"sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "utilization_percent"}) {
+    const auto [values, about] = series(watch, name);
+    note(name, about);
+    result[name] = nullptr;
+    if (values.empty()) continue;
+    result[name] = {{"min", quantile(values, 0.0)}, {"median", median(values)}, {"max", quantile(values, 1.0)}};
+  }
+
+  const auto [bits, about] = series(watch, "clocks_event_reasons");
+  note("throttle", about);
+  result["throttle"] = bits.empty() ? json() : json::array();
+  for (const Reason& reason : reasons) {
+    const auto seen =
+        std::ranges::count_if(bits, [&](double value) { return (static_cast<uint64_t>(value) & reason.bit) != 0; });
+    if (seen == 0) continue;
+    const double share = static_cast<double>(seen) / static_cast<double>(bits.size());
+    result["throttle"].push_back({{"reason", reason.name}, {"share", share}});
+  }
+
+  const auto& joules = watch.energy_j.value;
+  const auto& others = watch.other_processes.value;
+  result["energy_j"] = joules ? json(*joules) : json();
+  const bool too_short = watch.seconds < shortest_energy_window_s;
+  result["joules_per_token"] = joules && !too_short ? json(*joules / static_cast<double>(tokens)) : json();
+  if (joules && too_short) {
+    note("joules_per_token", fmt::format("the timed steps took {:.2f} s, too short for the energy counter, which "
+                                         "moves every 100 ms or so; at least {:g} s are needed: more --steps",
+                                         watch.seconds, shortest_energy_window_s));
+  }
+  result["other_processes"] = others ? json(static_cast<int64_t>(*others)) : json();
+  note("energy_j", watch.energy_j.note);
+  note("other_processes", watch.other_processes.note);
+  result["notes"] = notes;
+  return result;
+}
+
+std::vector<std::string> flags(const GpuWatch& watch) {
+  std::vector<std::string> result;
+  const std::vector<double> clocks = series(watch, "sm_clock_mhz").first;
+  const double usual = clocks.empty() ? 0 : median(clocks);
+  const auto fell = [&](const GpuSample& sample) {
+    const auto& clock = sample.at("sm_clock_mhz").value;
+    return clock && *clock < 0.9 * usual && (bits_of(sample) & power_cap) != 0;
+  };
+  // At the cap a single sample now and then finds a low clock, in a short run, too.
+  const auto low = std::ranges::count_if(watch.samples, fell);
+  const bool held_back = low > 1 && 20 * low > std::ssize(watch.samples);
+  uint64_t seen = 0, always = 0;
+  for (const Reason& reason : reasons) always |= reason.throttles ? reason.bit : 0;
+  size_t throttled = 0;
+  for (const GpuSample& sample : watch.samples) {
+    const uint64_t bits = (bits_of(sample) & always) | (held_back && fell(sample) ? power_cap : 0);
+    seen |= bits;
+    if (bits != 0) ++throttled;
+  }
+  if (throttled > 0) {
+    std::vector<const char*> names;
+    for (const Reason& reason : reasons) {
+      if ((seen & reason.bit) != 0) names.push_back(reason.name);
+    }
+    result.push_back(fmt::format("throttled: {} in {} of {} samples{}", fmt::join(names, ", "), throttled,
+                                 watch.samples.size(),
+                                 clocks.empty() ? ""
+                                                : fmt::format(", SM clock from {:.0f} down to {:.0f} MHz",
+                                                              std::ranges::max(clocks), std::ranges::min(clocks))));
+  }
+  if (const double others = watch.other_processes.value.value_or(0); others > 0) {
+    result.push_back(fmt::format("shared: {:.0f} other process{} on the GPU", others, others == 1 ? "" : "es"));
+  }
+  return result;
+}
+
+std::string current_bus_id() {
+  int device = 0;
+  std::array<char, 32> bus_id{};
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus_id.data(), bus_id.size(), device);
+  if (error != cudaSuccess) throw std::runtime_error(fmt::format("PCI bus id: {}", cudaGetErrorString(error)));
+  return bus_id.data();
+}
+
+Monitor::Monitor(const std::string& bus_id, const std::string& library)
+    : device_(bus_id, library), watch_{.unavailable = device_.unavailable()} {
+  if (watch_.unavailable.empty()) (void)device_.energy_j();  // the first call of a function takes longest
+}
+
+void Monitor::begin(pid_t measured) {
+  measured_ = measured;
+  if (!watch_.unavailable.empty()) return;
+  begun_ = std::chrono::steady_clock::now();
+  energy_before_ = device_.energy_j();
+  sampler_ = std::jthread([this](const std::stop_token& stop) { sample_until(stop); });
+}
+
+GpuWatch Monitor::end() {
+  if (!watch_.unavailable.empty()) return watch_;
+  const Reading after = device_.energy_j();
+  watch_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  sampler_.request_stop();
+  sampler_.join();
+  look_for_others();
+  watch_.energy_j = after;
+  if (after.value && energy_before_.value) {
+    const double used = *after.value - *energy_before_.value;
+    watch_.energy_j = used > 0 ? Reading{used, ""}
+                               : Reading{{}, "the energy counter did not move: the timed window is too short for it"};
+  }
+  return watch_;
+}
+
+// Between two samples it waits on a condition of its own that only a request to stop fulfils.
+void Monitor::sample_until(const std::stop_token& stop) try {
+  std::mutex mutex;
+  std::condition_variable_any waiting;
+  std::unique_lock lock(mutex);
+  const auto stopped_within = [&](std::chrono::milliseconds time) {
+    waiting.wait_for(lock, stop, time, [] { return false; });
+    return stop.stop_requested();
+  };
+  for (auto time = first_sample; !stopped_within(time); time = sample_period) {
+    if (watch_.samples.size() % 10 == 0) look_for_others();
+    watch_.samples.push_back(device_.sample());
+  }
+} catch (const std::bad_alloc&) {  // the run itself will soon find out and say so
+}
+
+void Monitor::look_for_others() {
+  const Reading seen = device_.other_processes(measured_);
+  if (!watch_.other_processes.value || (seen.value && *seen.value > *watch_.other_processes.value)) {
+    watch_.other_processes = seen;
+  }
+}
+
+}  // namespace harness

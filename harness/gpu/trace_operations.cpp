@@ -1,0 +1,102 @@
+#include "harness/gpu/trace.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/record_function.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string_view>
+
+namespace harness {
+namespace {
+
+struct Recorded {
+  std::string name;
+  int label;
+  int64_t step, begin_ns, end_ns;
+  uint64_t thread;
+};
+
+struct Shared {
+  std::mutex mutex;
+  std::vector<Recorded> operations;
+  std::atomic<int64_t> step = 0;
+};
+
+Shared& shared() {
+  static Shared instance;
+  return instance;
+}
+
+thread_local int depth = 0;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+struct Context : at::ObserverContext {
+  int label = Labels::current();
+  int64_t step = shared().step;
+  int64_t begin_ns = now_ns();
+};
+
+// Autograd's engine wraps every node in one that is no operation; what a parallel operation does on the threads of its
+// team is part of it.
+bool is_operation(const at::RecordFunction& function) {
+  return !at::in_parallel_region() && !std::string_view(function.name()).starts_with("autograd::");
+}
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
+  if (!is_operation(function)) return nullptr;
+  return depth++ == 0 ? std::make_unique<Context>() : nullptr;
+}
+
+void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
+  if (!is_operation(function)) return;
+  --depth;
+  if (context == nullptr) return;
+  const auto* begun = static_cast<Context*>(context);
+  const int64_t end = now_ns();
+  const std::lock_guard lock(shared().mutex);
+  shared().operations.push_back(
+      {function.name(), begun->label, begun->step, begun->begin_ns, end, static_cast<uint64_t>(::gettid())});
+}
+
+}  // namespace
+
+Trace trace_operations(const Labels& labels, int64_t steps, const std::function<void()>& step) {
+  shared().operations.clear();
+  struct Callback {
+    at::CallbackHandle handle =
+        at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION}));
+    ~Callback() { at::removeCallback(handle); }
+  };
+  Trace trace{.activities = {}, .steps = steps};
+  {
+    const Callback callback;
+    trace.begin_ns = now_ns();
+    for (int64_t i = 0; i < steps; ++i) {
+      shared().step = i;
+      step();
+    }
+    trace.end_ns = now_ns();
+  }
+  const std::lock_guard lock(shared().mutex);
+  for (Recorded& operation : shared().operations) {
+    trace.activities.push_back({.kind = Activity::Kind::operation,
+                                .name = std::move(operation.name),
+                                .label = labels.at(operation.label),
+                                .begin_ns = operation.begin_ns,
+                                .end_ns = operation.end_ns,
+                                .lane = operation.thread,
+                                .step = operation.step});
+  }
+  std::ranges::sort(trace.activities, {}, &Activity::begin_ns);
+  return trace;
+}
+
+}  // namespace harness

@@ -1,0 +1,32 @@
+#include "harness/measure/system_memory.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace harness {
+
+int64_t minor_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+std::optional<int64_t> available_memory() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  int64_t kilobytes = 0;
+  for (std::string unit; meminfo >> name >> kilobytes; std::getline(meminfo, unit)) {
+    if (name != "MemAvailable:") continue;
+    int64_t available = kilobytes * 1024, limit = 0;
+    for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+      if (std::ifstream(file) >> limit) available = std::min(available, limit);  // "max" is no number
+    }
+    return available;
+  }
+  return std::nullopt;
+}
+
+}  // namespace harness

@@ -1,0 +1,163 @@
+#include "harness/stats/stats.h"
+
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+namespace harness {
+namespace {
+
+double sorted_quantile(std::span<const double> sorted, double p) {
+  const double place = p * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  if (below + 1 >= sorted.size()) return sorted.back();
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[below + 1] - sorted[below]);
+}
+
+// Student's half width of an interval about `center`, with the standard error that `statistic` has over resamples.
+template <class Statistic>
+double half_width(std::span<const double> values, double center, Statistic statistic) {
+  const size_t n = values.size();
+  constexpr int resamples = 2000;
+  std::mt19937_64 random(20240520);
+  std::vector<double> sample(n);
+  double sum = 0, sum_of_squares = 0;
+  for (int i = 0; i < resamples; ++i) {
+    for (double& value : sample) value = values[random() % n] - center;
+    const double resampled = statistic(sample);
+    sum += resampled;
+    sum_of_squares += resampled * resampled;
+  }
+  const double mean = sum / resamples;
+  const double variance = std::max(0.0, sum_of_squares / resamples - mean * mean);
+  const double small_sample = static_cast<double>(n) / static_cast<double>(n - 1);
+  const boost::math::students_t t(static_cast<double>(n - 1));
+  return boost::math::quantile(t, 0.5 + confidence / 2) * std::sqrt(small_sample * variance);
+}
+
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// exp(center +- t_{n-1} s factor), s the standard deviation of `values`.
+Estimate exp_about(double center, std::span<const double> values, double factor) {
+  Estimate estimate{.center = std::exp(center), .interval = std::nullopt, .n = static_cast<int64_t>(values.size())};
+  if (values.size() < 2) return estimate;
+  const auto freedom = static_cast<double>(values.size() - 1);
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double half = boost::math::quantile(boost::math::students_t(freedom), 0.5 + confidence / 2) *
+                      std::sqrt(squares / freedom) * factor;
+  estimate.interval = Interval{std::exp(center - half), std::exp(center + half)};
+  return estimate;
+}
+
+// Averages of all pairs, each value with itself too, sorted.
+std::vector<double> walsh_averages(std::span<const double> values) {
+  std::vector<double> averages;
+  averages.reserve(values.size() * (values.size() + 1) / 2);
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t j = i; j < values.size(); ++j) averages.push_back((values[i] + values[j]) / 2);
+  }
+  std::sort(averages.begin(), averages.end());
+  return averages;
+}
+
+// How many of the smallest Walsh averages of n values lie below an interval that misses on either side with a
+// probability of at most `tail`: the number of sums w with P(W <= w) <= tail, W the signed-rank statistic. 0: there is
+// no such interval. Beyond 1000 values, where 2^-n is no double any more, W's normal approximation.
+size_t averages_cut_off(size_t n, double tail) {
+  if (n > 1000) {
+    const auto m = static_cast<double>(n);
+    const double sd = std::sqrt(m * (m + 1) * (2 * m + 1) / 24);
+    return static_cast<size_t>(m * (m + 1) / 4 + boost::math::quantile(boost::math::normal(), tail) * sd);
+  }
+  // The same for every study of as many runs, of which a noise floor simulates thousands.
+  thread_local struct {
+    size_t n = 0, cut = 0;
+    double tail = 0;
+  } last;
+  if (last.n == n && last.tail == tail) return last.cut;
+  std::vector<double> ways(n * (n + 1) / 2 + 1, 0.0);  // of the ranks 1..n to sum up to w, over 2^n
+  ways[0] = std::ldexp(1.0, -static_cast<int>(n));
+  for (size_t rank = 1; rank <= n; ++rank) {
+    for (size_t sum = ways.size(); sum-- > rank;) ways[sum] += ways[sum - rank];
+  }
+  size_t cut = 0;
+  for (double below = ways[0]; below <= tail; below += ways[cut]) ++cut;
+  last = {.n = n, .cut = cut, .tail = tail};
+  return cut;
+}
+
+}  // namespace
+
+double quantile(std::span<const double> values, double p) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted_quantile(sorted, p);
+}
+
+double median(std::span<const double> values) { return quantile(values, 0.5); }
+
+Estimate median_with_interval(std::span<const double> values) {
+  Estimate estimate{.center = median(values), .interval = std::nullopt, .n = static_cast<int64_t>(values.size())};
+  if (values.size() < 2) return estimate;
+  std::vector<double> logarithms;
+  for (const double value : values) logarithms.push_back(std::log(value));
+  const double factor = std::exp(
+      half_width(logarithms, median(logarithms), [](std::span<const double> sample) { return median(sample); }));
+  estimate.interval = Interval{estimate.center / factor, estimate.center * factor};
+  return estimate;
+}
+
+Estimate symmetric_center(std::span<const double> differences) {
+  const std::vector<double> averages = walsh_averages(differences);
+  Estimate estimate{.center = sorted_quantile(averages, 0.5),
+                    .interval = std::nullopt,
+                    .n = static_cast<int64_t>(differences.size())};
+  if (differences.size() < 2) return estimate;
+  const size_t cut = averages_cut_off(differences.size(), (1 - confidence) / 2);
+  if (cut > 0) {
+    estimate.interval = Interval{averages[cut - 1], averages[averages.size() - cut]};
+  } else {
+    const double half = half_width(differences, estimate.center, [](std::span<const double> sample) {
+      return sorted_quantile(walsh_averages(sample), 0.5);
+    });
+    estimate.interval = Interval{estimate.center - half, estimate.center + half};
+  }
+  return estimate;
+}
+
+Estimate paired_ratio(std::span<const double> before, std::span<const double> after) {
+  std::vector<double> logarithms;
+  for (size_t i = 0; i < before.size(); ++i) logarithms.push_back(std::log(before[i] / after[i]));
+  Estimate estimate = symmetric_center(logarithms);
+  estimate.center = std::exp(estimate.center);
+  if (estimate.interval) estimate.interval = Interval{std::exp(estimate.interval->lo), std::exp(estimate.interval->hi)};
+  return estimate;
+}
+
+double sign_test(int64_t heads, int64_t n) {
+  if (n == 0) return 1;
+  const boost::math::binomial coins(static_cast<double>(n), 0.5);
+  return std::min(1.0, 2 * boost::math::cdf(coins, static_cast<double>(std::min(heads, n - heads))));
+}
+
+Estimate mean_ratio(std::span<const double> logarithms) {
+  return exp_about(mean_of(logarithms), logarithms, 1 / std::sqrt(static_cast<double>(logarithms.size())));
+}
+
+Estimate ratio_to_earlier(double value, std::span<const double> earlier) {
+  std::vector<double> logarithms;
+  for (const double one : earlier) logarithms.push_back(std::log(one));
+  return exp_about(std::log(value) - mean_of(logarithms), logarithms,
+                   std::sqrt(1 + 1 / static_cast<double>(earlier.size())));
+}
+
+}  // namespace harness

@@ -1,0 +1,51 @@
+// What paired runs of two programs say about a change, and how small a change a machine can show.
+#pragma once
+
+#include "harness/stats/stats.h"
+
+#include <cstdint>
+#include <span>
+
+namespace harness {
+
+inline constexpr double usual_min_effect = 0.02;  // the least ratio minus 1 that matters, where nobody says another
+
+// regression, improvement: slower or faster by more than the least effect that matters. same: neither. inconclusive:
+// these runs cannot tell.
+enum class Verdict { regression, improvement, same, inconclusive };
+
+struct Comparison {
+  Estimate ratio;        // head / base: above 1 is more time, or more of whatever was measured
+  int64_t greater = 0;   // pairs in which head took more
+  int64_t unequal = 0;   // pairs in which they differ
+  double sign_test = 1;  // p-value, two-sided
+  Verdict verdict = Verdict::inconclusive;
+};
+
+// Where the interval of a ratio lies against the band from 1/(1 + min_effect) to 1 + min_effect, both bounds the same
+// factor away from 1: above it, below it, inside, or across a bound. min_effect >= 0: 0.02 for 2 %.
+Verdict judge(const Estimate& ratio, double min_effect);
+
+// base[i] and head[i] are the positive medians of a pair of runs. Same length, at least 1.
+Comparison compare(std::span<const double> base, std::span<const double> head, double min_effect);
+
+// From so many sessions of one program on, what is measured in another one is judged by how they differ: no pairing
+// cancels that a machine runs at another pace today.
+constexpr size_t sessions_to_judge_by = 3;
+// A session's time is the median of at least so many runs, and sessions begin at least so many hours apart: what is
+// made in a row shows less than what differs from day to day.
+constexpr size_t runs_of_a_session = 6;
+constexpr double hours_between_sessions = 12;
+
+// How small a change `pairs` pairs of runs can show where two equal programs gave these `differences` of logarithms
+// (A/A, at least 6 of them): the ratio minus 1 that must come on top of the least effect for a regression to be found
+// in 95 % of studies. The differences are resampled with either sign, for which of two equal programs came out slower
+// is chance; 2,000 studies, a fixed seed. The further a least effect lies below it, the more comparisons of
+// equal programs are inconclusive.
+double noise_floor(std::span<const double> differences, int64_t pairs);
+
+// The same for one session that is judged by ratio_to_earlier (harness/stats/stats.h) against at least two `sessions`
+// of one program, each of them its median; found in 95 % of such sets of sessions, where sessions differ normally.
+double noise_floor_of_sessions(std::span<const double> sessions);
+
+}  // namespace harness

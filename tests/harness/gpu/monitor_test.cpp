@@ -1,0 +1,207 @@
+// The monitor on a scripted library (fake_nvml.cpp), loaded as the real one is; its judgement on samples made by hand;
+// and a machine without a driver. Real figures: tests/cuda.
+#include "harness/gpu/monitor.h"
+
+#include "files/json_file.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stdexcept>
+
+namespace {
+
+using namespace harness;
+
+constexpr const char* bus_id = "0000:19:00.0";
+constexpr const char* all_well =
+    "init 0\nshutdown 0\nsm_clock 1980 1500\nmemory_clock 3201\npower 700000\nmean_power 650000\ntemperature 61\n"
+    "utilization 99\nreasons 1 5\nenergy 1000 5000 12500\nprocesses 2 0 77\n";
+
+class Library {
+ public:
+  Library(const std::string& path, const char* script) : handle_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) throw std::runtime_error(::dlerror());
+    reinterpret_cast<void (*)(const char*)>(::dlsym(handle_, "fake_script"))(script);
+  }
+  [[nodiscard]] int calls(const char* name) const {
+    return reinterpret_cast<int (*)(const char*)>(::dlsym(handle_, "fake_calls"))(name);
+  }
+  void wait_for_calls(const char* name, int count) const {
+    while (calls(name) < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+ private:
+  void* handle_;
+};
+
+GpuSample sample(std::optional<double> sm_clock, double reasons) {
+  return {{"sm_clock_mhz", {sm_clock, sm_clock ? "" : "no clock"}},
+          {"memory_clock_mhz", {3201.0, ""}},
+          {"power_w", {500.0, ""}},
+          {"temperature_c", {60.0, ""}},
+          {"utilization_percent", {100.0, ""}},
+          {"clocks_event_reasons", {reasons, ""}}};
+}
+
+TEST(Monitor, RecordsTheTimedWindow) {
+  const Library library(FAKE_NVML, all_well);
+  Monitor monitor(bus_id, FAKE_NVML);
+  EXPECT_EQ(library.calls("sm_clock"), 0);  // nothing is sampled before the window
+  monitor.begin();
+  library.wait_for_calls("reasons", 4);
+  GpuWatch watch = monitor.end();
+  const int asked = library.calls("sm_clock");
+  EXPECT_EQ(asked, std::ssize(watch.samples));
+
+  static_assert(sample_period >= std::chrono::milliseconds(50) && sample_period <= std::chrono::milliseconds(100));
+  // The first and the last one, and one for each period between them; fewer where the machine is busy.
+  EXPECT_LE(static_cast<double>(watch.samples.size()), 2 + watch.seconds / 0.080);
+  EXPECT_GT(watch.seconds, 0);
+  watch.seconds = 0.9;  // too short for the energy counter's steps
+  EXPECT_TRUE(to_json(watch, 100)["joules_per_token"].is_null());
+  EXPECT_NE(to_json(watch, 100)["notes"]["joules_per_token"].get<std::string>().find("took 0.90 s, too short"),
+            std::string::npos);
+  watch.seconds = 2;
+  const nlohmann::json seen = to_json(watch, 100);
+  EXPECT_EQ(seen["samples"], watch.samples.size());
+  EXPECT_EQ(seen["sm_clock_mhz"], (nlohmann::json{{"min", 1500.0}, {"median", 1500.0}, {"max", 1980.0}}));
+  EXPECT_EQ(seen["memory_clock_mhz"]["median"], 3201);
+  EXPECT_EQ(seen["power_w"]["max"], 700);  // the momentary one
+  EXPECT_EQ(seen["temperature_c"]["median"], 61);
+  EXPECT_EQ(seen["utilization_percent"]["min"], 99);
+  EXPECT_EQ(seen["energy_j"], 7.5);  // from the window's first reading, not the one that warmed the library up
+  EXPECT_EQ(seen["joules_per_token"], 0.075);
+  EXPECT_EQ(seen["other_processes"], 1);
+  ASSERT_EQ(seen["throttle"].size(), 1U);  // idle is none
+  EXPECT_EQ(seen["throttle"][0]["reason"], "SwPowerCap");
+  const double samples = static_cast<double>(watch.samples.size());
+  EXPECT_DOUBLE_EQ(seen["throttle"][0]["share"].get<double>(), (samples - 1) / samples);
+  EXPECT_EQ(seen["notes"], nlohmann::json::object());
+  EXPECT_EQ(flags(watch), std::vector<std::string>{"shared: 1 other process on the GPU"});
+}
+
+TEST(Monitor, AnOldDriverLacksSomeFunctions) {
+  const Library library(FAKE_OLD_NVML, all_well);
+  Monitor monitor(bus_id, FAKE_OLD_NVML);
+  monitor.begin();
+  library.wait_for_calls("reasons", 1);
+  const nlohmann::json seen = to_json(monitor.end(), 100);
+  EXPECT_EQ(seen["power_w"]["median"], 650);
+  EXPECT_NE(seen["notes"]["power_w"].get<std::string>().find("a mean over up to a second"), std::string::npos);
+  EXPECT_TRUE(seen["energy_j"].is_null() && seen["joules_per_token"].is_null());
+  EXPECT_EQ(seen["notes"]["energy_j"], std::string("nvmlDeviceGetTotalEnergyConsumption is not in ") + FAKE_OLD_NVML);
+  EXPECT_EQ(seen["other_processes"], 1);
+  EXPECT_TRUE(seen["throttle"].is_array());
+}
+
+TEST(Monitor, ARefusedCallCostsItsOwnFieldOnly) {
+  const Library library(FAKE_NVML, "init 0\nsm_clock !3\nmemory_clock !15 3201\nreasons 0\nenergy 10\n");
+  Monitor monitor(bus_id, FAKE_NVML);
+  monitor.begin();
+  library.wait_for_calls("reasons", 2);
+  const GpuWatch watch = monitor.end();
+  const nlohmann::json seen = to_json(watch, 100);
+  EXPECT_TRUE(seen["sm_clock_mhz"].is_null());
+  EXPECT_EQ(seen["notes"]["sm_clock_mhz"], "nvmlDeviceGetClockInfo: Not Supported (3)");
+  EXPECT_EQ(seen["memory_clock_mhz"]["median"], 3201);  // from the second sample on
+  EXPECT_EQ(seen["notes"]["memory_clock_mhz"], "nvmlDeviceGetClockInfo: Other (15)");
+  EXPECT_EQ(seen["notes"]["power_w"], "nvmlDeviceGetPowerUsage: Not Supported (3)");
+  EXPECT_EQ(seen["throttle"], nlohmann::json::array());
+  EXPECT_TRUE(seen["energy_j"].is_null());
+  EXPECT_NE(seen["notes"]["energy_j"].get<std::string>().find("did not move"), std::string::npos);
+  EXPECT_TRUE(seen["other_processes"].is_null());
+  EXPECT_TRUE(flags(watch).empty());
+}
+
+TEST(Monitor, TellsOtherProcessesFromItself) {
+  const auto others = [](const std::string& line) {
+    const Library library(FAKE_NVML, ("init 0\n" + line).c_str());
+    return NvmlDevice(bus_id, FAKE_NVML).other_processes(::getpid());
+  };
+  EXPECT_EQ(others("processes 1 0").value, 0);
+  EXPECT_EQ(others("processes 3 77 0 78").value, 2);
+  // In a container: nobody is seen, or all of them under foreign ids.
+  EXPECT_FALSE(others("processes 0").value);
+  EXPECT_NE(others("processes 0").note.find("not even the measured one"), std::string::npos);
+  EXPECT_EQ(others("processes 1 77").value, 0);
+  EXPECT_EQ(others("processes 2 77 78").value, 1);
+  EXPECT_NE(others("processes 2 77 78").note.find("not those of this container"), std::string::npos);
+  EXPECT_FALSE(others("processes 1000").value);
+}
+
+TEST(Monitor, SaysWhyThereIsNone) {
+  const auto reason = [](const char* script, const char* bus, const std::string& path) {
+    const Library library(FAKE_NVML, script);
+    Monitor monitor(bus, path);
+    monitor.begin();
+    const GpuWatch watch = monitor.end();
+    EXPECT_EQ(to_json(watch, 1), (nlohmann::json{{"unavailable", watch.unavailable}}));
+    EXPECT_TRUE(flags(watch).empty());
+    return watch.unavailable;
+  };
+  EXPECT_EQ(reason("init !9", bus_id, FAKE_NVML), "nvmlInit_v2: Driver Not Loaded (9)");
+  EXPECT_EQ(reason("init 0", "0000:00:00.0", FAKE_NVML), "nvmlDeviceGetHandleByPciBusId_v2: Not Found (6)");
+  EXPECT_NE(reason("", bus_id, "libno-such-library.so.1").find("libno-such-library.so.1"), std::string::npos);
+}
+
+TEST(Monitor, AMachineWithoutADriver) {
+  if (::dlopen("libnvidia-ml.so.1", RTLD_LAZY) != nullptr) GTEST_SKIP() << "there is a driver";
+  Monitor monitor(bus_id);
+  monitor.begin();
+  EXPECT_NE(monitor.end().unavailable.find("libnvidia-ml.so.1"), std::string::npos);
+  EXPECT_THROW((void)current_bus_id(), std::runtime_error);
+}
+
+TEST(Monitor, StopsAndShutsDownWhenTheRunFails) {
+  const Library library(FAKE_NVML, all_well);
+  EXPECT_THROW(
+      {
+        Monitor monitor(bus_id, FAKE_NVML);
+        monitor.begin();
+        library.wait_for_calls("reasons", 1);
+        throw std::runtime_error("a step failed");
+      },
+      std::runtime_error);
+  EXPECT_EQ(library.calls("shutdown"), 1);
+}
+
+TEST(Monitor, AWindowWithoutSamplesSaysSo) {
+  const GpuWatch watch{.energy_j = {3.0, ""}, .other_processes = {0.0, ""}, .seconds = 2};
+  const nlohmann::json seen = to_json(watch, 2);
+  EXPECT_TRUE(seen["sm_clock_mhz"].is_null() && seen["throttle"].is_null());
+  EXPECT_EQ(seen["notes"]["power_w"], "the timed window was over before the first sample");
+  EXPECT_EQ(seen["joules_per_token"], 1.5);
+}
+
+// A GPU that works as hard as it can works under its power cap: after a first moment at the highest clock, lower than
+// that all the time.
+TEST(Monitor, ThePowerCapCountsOnlyWhereClocksFell) {
+  const auto flagged = [](std::vector<GpuSample> samples) { return flags({.samples = std::move(samples)}); };
+  EXPECT_TRUE(flagged({sample(1980, 0), sample(1700, 0x4), sample(1600, 0x4), sample(1700, 0x4)}).empty());
+  EXPECT_TRUE(flagged({sample(1980, 0), sample(1200, 0)}).empty());  // nothing says why
+  EXPECT_TRUE(flagged({sample(1980, 0x4), sample({}, 0x4)}).empty());
+  std::vector<GpuSample> short_run(7, sample(1980, 0x4));
+  short_run.push_back(sample(1700, 0x4));
+  EXPECT_TRUE(flagged(short_run).empty());
+  short_run.push_back(sample(1781, 0x4));
+  EXPECT_EQ(flagged(short_run),
+            std::vector<std::string>{"throttled: SwPowerCap in 2 of 9 samples, SM clock from 1980 down to 1700 MHz"});
+  std::vector<GpuSample> long_run(39, sample(1980, 0x4));
+  long_run.push_back(sample(1700, 0x4));
+  EXPECT_TRUE(flagged(long_run).empty());
+  long_run.push_back(sample(1700, 0x4));
+  long_run.push_back(sample(1700, 0x4));
+  EXPECT_EQ(flagged(long_run).size(), 1);
+  for (const auto& [bit, name] : {std::pair{0x8, "HwSlowdown"},
+                                  {0x20, "SwThermalSlowdown"},
+                                  {0x40, "HwThermalSlowdown"},
+                                  {0x80, "HwPowerBrakeSlowdown"}}) {
+    EXPECT_EQ(flagged({sample({}, bit | 0x1), sample({}, 0)}),
+              std::vector<std::string>{std::string("throttled: ") + name + " in 1 of 2 samples"});
+  }
+  for (const int harmless : {0x1, 0x2, 0x10, 0x100}) EXPECT_TRUE(flagged({sample(1980, harmless)}).empty());
+}
+
+}  // namespace

@@ -1,0 +1,55 @@
+// The clock on a workload of known length: never too short, and every step has its own time.
+#include "harness/measure/clock.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <string>
+#include <thread>
+
+namespace {
+
+class Sleeper : public harness::Workload {
+ public:
+  void step() override {
+    const int length = ++steps_ % 3 == 0 ? 12 : 4;
+    lengths.push_back(length);
+    std::this_thread::sleep_for(std::chrono::milliseconds(length));
+  }
+  void synchronize() override { ++synchronizations; }
+  [[nodiscard]] bool on_cuda() const override { return false; }
+
+  std::vector<int> lengths;
+  int synchronizations = 0;
+
+ private:
+  int steps_ = 0;
+};
+
+TEST(Clock, TimesEveryStepAndSynchronizesOnlyAtTheWindowsEnds) {
+  Sleeper sleeper;
+  std::vector<int64_t> reported;
+  const harness::Timing timing = harness::measure(sleeper, 2, 5, [&](int64_t step) { reported.push_back(step); });
+  EXPECT_EQ(timing.warmup_steps, 2);
+  ASSERT_EQ(timing.step_ms.size(), 7U);
+  EXPECT_EQ(timing.page_faults.size(), 7U);
+  EXPECT_EQ(sleeper.synchronizations, 2);
+  EXPECT_EQ(reported, (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
+  for (size_t i = 0; i < 7; ++i) EXPECT_GE(timing.step_ms[i], sleeper.lengths[i]);
+  EXPECT_GE(timing.window_ms, std::accumulate(timing.step_ms.begin() + 2, timing.step_ms.end(), 0.0));
+  EXPECT_FALSE(timing.device_ms);
+}
+
+TEST(Clock, SaysWhenTheTimedWindowBeginsAndEnds) {
+  Sleeper sleeper;
+  std::vector<std::string> order;
+  const auto done = [&](const char* what) {
+    order.push_back(what + std::to_string(sleeper.lengths.size()) + "/" + std::to_string(sleeper.synchronizations));
+  };
+  harness::measure(
+      sleeper, 2, 1, [](int64_t) {}, [&] { done("begin "); }, [&] { done("end "); });
+  EXPECT_EQ(order, (std::vector<std::string>{"begin 2/1", "end 3/2"}));
+}
+
+}  // namespace
