@@ -49,7 +49,7 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
       {"embed", "embed", 1, 0, i64 * BT + f32 * (gathered + T * C) + stream * BTC,
        i64 * BT + stream * BTC + f32 * 2 * gathered, P * C},
       layer_norm("ln_1", L),
-      linear("c_attn", C, 3 * C, stream),
+      product("qkv", "c_attn", L, C, 3 * C, stream, /*bias=*/3 * C),
       // Backward: dv, dp, dq, dk (Dao et al. 2022, FlashAttention, algorithm 4, without the second q k^T); it reads q,
       // k, v, o and do, writes dq, dk and dv.
       {"attention", "attention", L, attention_flops(B, T, C), 4 * BTC * low, 8 * BTC * low, 0},

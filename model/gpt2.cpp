@@ -67,16 +67,19 @@ Tensor GPT2::block(const Ops& ops, int64_t layer, const Tensor& input) const {
     ops.on_part(layer, part);
     return ops.linear(x, affine.weight, affine.bias);
   };
+  const auto qkv = [&](const Tensor& x) {
+    ops.on_part(layer, "c_attn");
+    return ops.qkv(x, w.c_attn.weight, w.c_attn.bias);
+  };
   const auto residual = [&](const Tensor& x, const Tensor& y) {
     ops.on_part(layer, "residual");
     return ops.residual(x, y);
   };
 
-  const Tensor qkv = linear("c_attn", w.c_attn, normalized("ln_1", w.ln_1, input));  // (B, T, 3C)
+  const auto [query, key, value] = qkv(normalized("ln_1", w.ln_1, input));  // (B, T, C) each
   ops.on_part(layer, "attention");
   const auto heads = [&](const Tensor& x) { return x.view({B, T, NH, C / NH}).transpose(1, 2); };
-  const std::vector<Tensor> split = qkv.split(C, -1);
-  const Tensor attended = ops.attention(heads(split[0]), heads(split[1]), heads(split[2]));  // (B, NH, T, HS)
+  const Tensor attended = ops.attention(heads(query), heads(key), heads(value));  // (B, NH, T, HS)
   const Tensor joined = attended.transpose(1, 2).reshape({B, T, C});
   const Tensor x = residual(input, linear("attn_proj", w.attn_proj, joined));
 

@@ -18,6 +18,11 @@ Ops reference_ops() {
       .layer_norm = [](const Tensor& x, const Tensor& weight, const Tensor& bias,
                        double eps) { return at::layer_norm(x, {x.size(-1)}, weight, bias, eps); },
       .linear = [](const Tensor& x, const Tensor& weight, const Tensor& bias) { return at::linear(x, weight, bias); },
+      .qkv =
+          [](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+            const std::vector<Tensor> thirds = at::linear(x, weight, bias).split(x.size(-1), -1);
+            return std::array{thirds[0], thirds[1], thirds[2]};
+          },
       .attention = manual_attention(),
       .gelu = [](const Tensor& x) { return at::gelu(x, "tanh"); },
       .residual = [](const Tensor& x, const Tensor& y) { return x + y; },

@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <functional>
 #include <string_view>
 
@@ -19,6 +20,8 @@ struct Ops {
   std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps)> layer_norm;
   // x (..., in), weight (out, in), bias (out) -> (..., out)
   std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias)> linear;
+  // x (B, T, C), weight (3C, C), bias (3C) -> query, key and value, (B, T, C) each
+  std::function<std::array<Tensor, 3>(const Tensor& x, const Tensor& weight, const Tensor& bias)> qkv;
   // q, k, v (B, NH, T, HS) -> (B, NH, T, HS), causal, scaled by 1 / sqrt(HS)
   std::function<Tensor(const Tensor& q, const Tensor& k, const Tensor& v)> attention;
   // tanh approximation of GELU
@@ -37,7 +40,7 @@ struct Ops {
   std::function<void(int64_t layer, std::string_view part)> on_part = [](int64_t, std::string_view) {};
 };
 
-// Plain ATen operations throughout; attention writes its T x T matrix out.
+// Plain ATen operations throughout. Query, key and value are one product, and attention writes its T x T matrix out.
 Ops reference_ops();
 
 // The reference with what the recipe replaces.

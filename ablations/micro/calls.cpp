@@ -4,6 +4,7 @@
 #include "model/gpt2.h"
 #include "model/precision.h"
 
+#include <array>
 #include <tuple>
 
 namespace micro {
@@ -19,22 +20,25 @@ double leaf(double x) { return x; }
 void append(std::vector<Tensor>& inputs, const Tensor& x) { inputs.push_back(x); }
 void append(std::vector<Tensor>&, double) {}
 
+std::vector<Tensor> listed(const Tensor& output) { return {output}; }
+std::vector<Tensor> listed(const std::array<Tensor, 3>& outputs) { return {outputs.begin(), outputs.end()}; }
+
 // Puts a listener in the operation's place.
-template <class... Args>
-void watch(Calls& calls, Ops& ops, std::function<Tensor(Args...)> Ops::*operation,
+template <class Result, class... Args>
+void watch(Calls& calls, Ops& ops, std::function<Result(Args...)> Ops::*operation,
            const std::function<std::string()>& name) {
   ops.*operation = [&calls, operation, name, original = ops.*operation](Args... args) {
     const std::tuple<std::decay_t<Args>...> leaves{leaf(args)...};
     Call call;
     std::apply([&](const auto&... x) { (append(call.inputs, x), ...); }, leaves);
-    call.forward = [operation, leaves](const Ops& used) { return std::apply(used.*operation, leaves); };
+    call.forward = [operation, leaves](const Ops& used) { return listed(std::apply(used.*operation, leaves)); };
     calls.try_emplace(name(), std::move(call));
     return original(args...);
   };
 }
 
 // As a block calls it, one after the other.
-const std::vector<std::string> places_of_linear = {"c_attn", "attn_proj", "c_fc", "mlp_proj"};
+const std::vector<std::string> places_of_linear = {"attn_proj", "c_fc", "mlp_proj"};
 
 }  // namespace
 

@@ -18,11 +18,11 @@ namespace micro {
 
 struct Call {
   std::vector<at::Tensor> inputs;  // leaves; those of them that have a gradient in a step require one here
-  std::function<at::Tensor(const model::Ops&)> forward;
+  std::function<std::vector<at::Tensor>(const model::Ops&)> forward;  // one output; of "qkv" three
 };
 
-// By operation of model/ops.h, the first call of each; "linear" by its place in a block: linear_c_attn,
-// linear_attn_proj, linear_c_fc, linear_mlp_proj.
+// By operation of model/ops.h, the first call of each; "linear" by its place in a block: linear_attn_proj, linear_c_fc,
+// linear_mlp_proj.
 using Calls = std::map<std::string, Call>;
 
 Calls calls_of_a_step(const model::Recipe& recipe, int64_t B, int64_t T);
@@ -34,12 +34,13 @@ std::vector<std::string> call_names();
 template <class Visit>
 void for_each_operation(Visit&& visit) {
   using model::Ops;
-  // Eight operations, and the hook for whoever watches.
-  static_assert(sizeof(Ops) == 8 * sizeof(Ops::gelu) + sizeof(Ops::on_part),
+  // Nine operations, and the hook for whoever watches.
+  static_assert(sizeof(Ops) == 9 * sizeof(Ops::gelu) + sizeof(Ops::on_part),
                 "every operation of model/ops.h stands here");
   visit("embed", &Ops::embed);
   visit("layer_norm", &Ops::layer_norm);
   visit("linear", &Ops::linear);
+  visit("qkv", &Ops::qkv);
   visit("attention", &Ops::attention);
   visit("gelu", &Ops::gelu);
   visit("residual", &Ops::residual);

@@ -12,7 +12,7 @@ namespace {
 
 double matrix_flops(const std::string& call, const std::vector<Tensor>& inputs) {
   const auto size = [&](size_t input, int64_t dim) { return static_cast<double>(inputs[input].size(dim)); };
-  if (call.starts_with("linear") || call == "head") {  // x (..., K), weight (N, K)
+  if (call.starts_with("linear") || call == "qkv" || call == "head") {  // x (..., K), weight (N, K)
     const double M = static_cast<double>(inputs[0].numel()) / size(0, -1);
     return model::product_flops(M, size(1, 0), size(1, 1));
   }
@@ -24,6 +24,12 @@ double matrix_flops(const std::string& call, const std::vector<Tensor>& inputs) 
 
 double bytes_of(const Tensor& x) { return static_cast<double>(x.nbytes()); }
 
+double bytes_of(const std::vector<Tensor>& list) {
+  double bytes = 0;
+  for (const Tensor& x : list) bytes += bytes_of(x);
+  return bytes;
+}
+
 // An embedding reads one row of each table for every token, the positions' once for all sequences.
 double bytes_read(const std::string& call, const std::vector<Tensor>& inputs) {
   if (call == "embed") {
@@ -31,30 +37,28 @@ double bytes_read(const std::string& call, const std::vector<Tensor>& inputs) {
     const double row = static_cast<double>(wte.size(1)) * static_cast<double>(wte.element_size());
     return bytes_of(tokens) + row * static_cast<double>(tokens.numel() + tokens.size(1));
   }
-  double bytes = 0;
-  for (const Tensor& input : inputs) bytes += bytes_of(input);
-  return bytes;
+  return bytes_of(inputs);
 }
 
 }  // namespace
 
-Cost cost_of_forward(const std::string& call, const std::vector<Tensor>& inputs, const Tensor& output) {
-  return {matrix_flops(call, inputs), bytes_read(call, inputs) + bytes_of(output)};
+Cost cost_of_forward(const std::string& call, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+  return {matrix_flops(call, inputs), bytes_read(call, inputs) + bytes_of(outputs)};
 }
 
-// Read are the output's gradient and what the derivative needs: an embedding its tokens, attention its output as well,
+// Read are the outputs' gradients and what the derivative needs: an embedding its tokens, attention its output as well,
 // nothing its bias, a sum nothing at all. Written is the gradient of each input, but a sum hands on the one it gets,
 // unless another type is wanted.
-Cost cost_of_backward(const std::string& call, const std::vector<Tensor>& inputs, const Tensor& output) {
+Cost cost_of_backward(const std::string& call, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
   const bool is_sum = call == "residual";
   const size_t needed = is_sum ? 0 : call == "embed" ? 1 : call == "attention" ? 3 : std::min<size_t>(inputs.size(), 2);
-  double bytes = call == "attention" ? bytes_of(output) : 0;
+  double bytes = call == "attention" ? bytes_of(outputs) : 0;
   for (size_t i = 0; i < needed; ++i) bytes += bytes_of(inputs[i]);
   for (const Tensor& input : inputs) {
-    const bool handed_on = is_sum && input.scalar_type() == output.scalar_type();
+    const bool handed_on = is_sum && input.scalar_type() == outputs[0].scalar_type();
     if (input.requires_grad() && !handed_on) bytes += bytes_of(input);
   }
-  return {model::backward_flops(matrix_flops(call, inputs)), bytes == 0 ? 0 : bytes + bytes_of(output)};
+  return {model::backward_flops(matrix_flops(call, inputs)), bytes == 0 ? 0 : bytes + bytes_of(outputs)};
 }
 
 }  // namespace micro

@@ -14,8 +14,10 @@ struct Cost {
   double bytes = 0;  // every input read once, every result written once
 };
 
-// Of one call under the names of calls.h; inputs and output as it saw them.
-Cost cost_of_forward(const std::string& call, const std::vector<at::Tensor>& inputs, const at::Tensor& output);
-Cost cost_of_backward(const std::string& call, const std::vector<at::Tensor>& inputs, const at::Tensor& output);
+// Of one call under the names of calls.h; inputs and outputs as it saw them.
+Cost cost_of_forward(const std::string& call, const std::vector<at::Tensor>& inputs,
+                     const std::vector<at::Tensor>& outputs);
+Cost cost_of_backward(const std::string& call, const std::vector<at::Tensor>& inputs,
+                      const std::vector<at::Tensor>& outputs);
 
 }  // namespace micro

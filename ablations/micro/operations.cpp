@@ -102,20 +102,20 @@ void run(benchmark::State& state, Recorded& recorded, const Benchmark& benchmark
   const SdpaScope sdpa(recipe.attention);
   const Ops ops = ops_for(recipe);
 
-  Tensor output;
+  std::vector<Tensor> outputs;
   const auto forward = [&] {
     const AutocastScope autocast(device_type(recipe.device), recipe.autocast);
-    output = call.forward(ops);
+    outputs = call.forward(ops);
   };
   if (!benchmark.backward) {
     time_calls(
-        state, recipe.device, [&] { output.reset(); }, forward);
-    const Cost cost = cost_of_forward(benchmark.call, call.inputs, output);
+        state, recipe.device, [&] { outputs.clear(); }, forward);
+    const Cost cost = cost_of_forward(benchmark.call, call.inputs, outputs);
     return set_rates(state, cost.flops, cost.bytes);
   }
   forward();
-  const Tensor upstream = at::randn_like(output);
-  std::vector<Tensor> with_gradient, gradients;
+  std::vector<Tensor> upstream, with_gradient, gradients;
+  for (const Tensor& output : outputs) upstream.push_back(at::randn_like(output));
   for (const Tensor& input : call.inputs) {
     if (input.requires_grad()) with_gradient.push_back(input);
   }
@@ -124,8 +124,8 @@ void run(benchmark::State& state, Recorded& recorded, const Benchmark& benchmark
     forward();
   };
   time_calls(state, recipe.device, prepare,
-             [&] { gradients = torch::autograd::grad({output}, with_gradient, {upstream}); });
-  const Cost cost = cost_of_backward(benchmark.call, call.inputs, output);
+             [&] { gradients = torch::autograd::grad(outputs, with_gradient, upstream); });
+  const Cost cost = cost_of_backward(benchmark.call, call.inputs, outputs);
   set_rates(state, cost.flops, cost.bytes);
 }
 

@@ -41,6 +41,12 @@ std::vector<Operation> operations() {
        {{B, T, C}, {C}, {C}}},
       {"linear",
        [](const Ops& ops, const auto& x) { return ops.linear(x[0], x[1], x[2]); },
+       {{B, T, C}, {4 * C, C}, {4 * C}}},
+      {"qkv",
+       [](const Ops& ops, const auto& x) {
+         const auto [query, key, value] = ops.qkv(x[0], x[1], x[2]);
+         return at::cat({query, key, value}, -1);
+       },
        {{B, T, C}, {3 * C, C}, {3 * C}}},
       {"gelu", [](const Ops& ops, const auto& x) { return ops.gelu(x[0]); }, {{B, T, 4 * C}}},
       {"residual", [](const Ops& ops, const auto& x) { return ops.residual(x[0], x[1]); }, {{B, T, C}, {B, T, C}}},
