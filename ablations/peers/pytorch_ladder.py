@@ -133,7 +133,8 @@ def execute(run: types.SimpleNamespace, tell) -> dict:
                 "flops_per_step": per_step * (6.0 * parameters + 6.0 * n_layer * C * run.context), "seed": run.seed,
                 "data": {"source": run.source, "tokens": len(tokens),
                          "sha256": hashlib.sha256(run.tokens.read_bytes()[1024:]).hexdigest()}}
-    return {"status": "ok", "recipe": run.recipe, "optimizations": run.applied, "workload": workload, "timing": timing,
+    declared = {field: value for field, value in run.recipe.items() if field in CAN_DO}  # of the others nothing was looked at
+    return {"status": "ok", "recipe": declared, "optimizations": run.applied, "workload": workload, "timing": timing,
             "summary": summarize(timing["step_ms"][run.warmup_steps :], per_step), "memory": memory, "observations": facts,
             "proofs": proofs, "environment": environment(trainer.device)}
 
