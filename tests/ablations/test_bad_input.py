@@ -16,13 +16,14 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import ladder_document, snapshot, write_json
+from conftest import ROOT, ladder_document, snapshot, write_json
 
 HINT = re.compile(r"`ladder( \w+)? --help` says what there is\.")
 
 ABLATE = ["ablate", "--ladder", "tiny", "--out", "study"]
 RUN = ["run", "--model", "tiny", "-T", "16", "--steps", "1", "--warmup", "0", "--record", "record.json"]
 TRAIN = ["train", "--model", "tiny", "-T", "16", "--steps", "1", "--save", "saved.safetensors"]
+LADDERS = ", ".join(sorted(file.stem for file in (ROOT / "ladders").glob("*.json")))
 TOKENIZE = ["tokenize", "--out", "tokens.bin"]
 PROFILE = ["profile", "--trace", "--out", "profile"]
 
@@ -187,7 +188,7 @@ REFUSED = [
     ([*ABLATE, "--data", os.fsdecode(b"caf\xe9.txt")], r'--data: "caf\\xe9.txt" is not UTF-8'),
     ([*ABLATE, "--model", "ti\nny"], 'unknown model "ti ny"; known are gpt2-124m'),
     (["train", "--model", "gpt3", "--save", "x"], 'unknown model "gpt3"'),
-    (["ablate", "--ladder", "gpt9", "--out", "study"], "--ladder gpt9: no such ladder; did you mean gpt2[?] There are gpt2, gpt2-cpu, gpt2-fp16, tiny"),
+    (["ablate", "--ladder", "gpt9", "--out", "study"], f"--ladder gpt9: no such ladder; did you mean gpt2[?] There are {LADDERS}"),
     ([*ABLATE, "--mode", "both"], "--mode both is not allowed; cumulative, leave-one-out, one-at-a-time, factorial, sweep are"),
     # Flags beside each other.
     ([*ABLATE, "--sweep", "batch=1,2", "--batch", "3"], "--batch and --sweep batch=... exclude each other"),

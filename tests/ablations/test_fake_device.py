@@ -10,8 +10,7 @@ import sys
 import pytest
 from conftest import ROOT, assert_perfetto_reads, needs_waiting_times, read_json, write_json
 
-GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw", "in_place_loss", "residual16"]
-FP16 = [rung.replace("bf16", "fp16") for rung in GPT2]
+GPT2, FP16 = (read_json(ROOT / "ladders" / f"{name}.json")["rungs"] for name in ("gpt2", "gpt2-fp16"))
 TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3"]
 BUSY = "shared: the processor was busy with something else"  # as it may well be where tests run
 
