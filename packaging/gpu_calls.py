@@ -45,7 +45,7 @@ class Study(NamedTuple):
     most_B: int = 16         # fewer where the GPU's memory holds no more
     run_s: float = 20        # what a run takes at most, about: the last one begins so long before the time is up
     run_limit_s: float = 90  # a run that takes longer hangs
-    traces_s: float = 0      # with --explain: what tracing every rung takes after the last run
+    trace_s: float = 0       # with --explain: what tracing a rung takes, about, after the last run
     profiles: tuple = ()     # arguments of `ladder profile`, after the study
 
 
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
 # PyTorch by itself does not.
 ON_GPU = Plan(seconds=520, smoke_seconds=170, run_limit_s=45, profile_s=30, ladder="gpt2", size="--warmup 5", steps="--steps 5",
               studies={
-    "b16": Study("-B {B} --repeats 4 --warmup 6 --steps 30 --explain", traces_s=110,  # nine traces of 12 s
+    "b16": Study("-B {B} --repeats 4 --warmup 6 --steps 30 --explain", trace_s=12.5,
                  profiles=("--trace --roofline --rung {last} -B {B} --warmup 5 --steps 3",)),
     "b64": Study("-B {B} --repeats 4 --warmup 4 --steps 16", most_B=64, run_s=35),
     "leave-one-out": Study("-B {B} --repeats 5 --warmup 6 --steps 30 --mode leave-one-out"),
@@ -79,7 +79,7 @@ ON_GPU = Plan(seconds=520, smoke_seconds=170, run_limit_s=45, profile_s=30, ladd
 # For trying the calls out, with time for slow and busy machines.
 ON_CPU = Plan(seconds=700, smoke_seconds=700, run_limit_s=300, profile_s=120, ladder="tiny", size="-T 8 --warmup 4", steps="--steps 3",
               studies={
-    "b16": Study("-B {B} -T 8 --repeats 1 --explain", run_limit_s=300, traces_s=60, profiles=("--trace --rung {last} -B {B} -T 8",)),
+    "b16": Study("-B {B} -T 8 --repeats 1 --explain", run_limit_s=300, trace_s=8, profiles=("--trace --rung {last} -B {B} -T 8",)),
     "b64": Study("-B {B} -T 8 --repeats 1", most_B=64, run_limit_s=300),
     "leave-one-out": Study("-B {B} -T 8 --repeats 1 --mode leave-one-out", run_limit_s=300),
     "sweep": Study("--sweep batch=1,4,{B} --rung start --rung flash -T 8 --repeats 1", run_limit_s=300),
@@ -286,7 +286,7 @@ def study(check, here, one, name, cwd):
     if missing:  # what can be measured without a compiler is
         arguments = re.sub(r"--peer-modes \S+", "--peer-modes eager", arguments)
     limit = max(1, check.left() - here.plan.profile_s * len(one.profiles))
-    budget = max(1, int(limit - one.run_s - one.traces_s - DRAWING_S))
+    budget = max(1, int(limit - one.run_s - one.trace_s * len(here.rungs) - DRAWING_S))
     # The batch was chosen by the counted need: a rung that takes more all the same says so, and the others go on.
     shown = f"ladder ablate --ladder {here.plan.ladder} {arguments} --force --limit {one.run_limit_s:.0f} --budget-s {budget} --out {name}"
     with check.step(name, shown) as words:
