@@ -112,6 +112,8 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t batch
   // Of a layer: what both LayerNorms read (the stream), what the four products read (C, C, C and 4 C numbers a token),
   // q, k and v, and what GELU reads (4 C). Then the same of ln_f and head, and the log-probabilities.
   memory.activations = L * BTC * (2 * stream + 14 * low) + BTC * (stream + low) + f32 * logits;
+  // Three products each convert their input for themselves, where it is not of the low type.
+  if (recipe.qkv_products == QkvProducts::three && stream > low) memory.activations += L * BTC * 2 * low;
   if (recipe.attention == Attention::manual || recipe.attention == Attention::math) {
     memory.activations += L * scores * softmax;
     memory.working = 3 * scores * low;

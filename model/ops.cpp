@@ -52,10 +52,18 @@ void keep_residual_in(at::ScalarType type, Ops& ops) {
   };
 }
 
+// Each with its third of the packed weight. In the backward pass the gradients of the thirds are put together.
+std::array<Tensor, 3> qkv_in_three_products(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const std::vector<Tensor> weights = weight.chunk(3), biases = bias.chunk(3);
+  const auto product = [&](size_t i) { return at::linear(x, weights[i], biases[i]); };
+  return {product(0), product(1), product(2)};
+}
+
 }  // namespace
 
 Ops ops_for(const Recipe& recipe) {
   Ops ops = reference_ops();
+  if (recipe.qkv_products == QkvProducts::three) ops.qkv = qkv_in_three_products;
   if (recipe.attention != Attention::manual) ops.attention = sdpa_attention();
   if (recipe.cross_entropy == CrossEntropy::in_place) ops.cross_entropy = in_place_cross_entropy();
   if (recipe.residual == Residual::autocast) keep_residual_in(scalar_type(recipe.autocast), ops);

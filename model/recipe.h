@@ -28,6 +28,10 @@ constexpr auto names_of(MatmulPrecision) { return std::to_array<std::string_view
 enum class Autocast { off, bf16, fp16 };
 constexpr auto names_of(Autocast) { return std::to_array<std::string_view>({"off", "bf16", "fp16"}); }
 
+// Query, key and value as one matrix product with the packed weight (3C, C), or as three products with its thirds.
+enum class QkvProducts { one, three };
+constexpr auto names_of(QkvProducts) { return std::to_array<std::string_view>({"one", "three"}); }
+
 // `manual` writes the T x T matrix out with plain operations; the others are the implementations of
 // scaled_dot_product_attention, of which exactly one is enabled.
 enum class Attention { manual, math, efficient, flash, cudnn };
@@ -55,6 +59,7 @@ struct Recipe {
   HostMemory host_memory = HostMemory::release;
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
   Autocast autocast = Autocast::off;
+  QkvProducts qkv_products = QkvProducts::one;
   Attention attention = Attention::manual;
   CrossEntropy cross_entropy = CrossEntropy::aten;
   Residual residual = Residual::float32;
@@ -73,6 +78,7 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("host_memory", recipe.host_memory);
   visit("matmul_precision", recipe.matmul_precision);
   visit("autocast", recipe.autocast);
+  visit("qkv_products", recipe.qkv_products);
   visit("attention", recipe.attention);
   visit("cross_entropy", recipe.cross_entropy);
   visit("residual", recipe.residual);

@@ -15,6 +15,7 @@ Technique device();
 Technique host_memory();
 Technique matmul_precision();
 Technique autocast();
+Technique qkv_products();
 Technique attention();
 Technique cross_entropy();
 Technique residual();
@@ -24,9 +25,9 @@ Technique optimizer();
 Technique determinism();
 
 const std::vector<Technique>& techniques() {
-  static const std::vector<Technique> all{device(),          host_memory(),   matmul_precision(), autocast(),
-                                          attention(),       cross_entropy(), residual(),         execution(),
-                                          vocabulary_rows(), optimizer(),     determinism()};
+  static const std::vector<Technique> all{device(),       host_memory(),     matmul_precision(), autocast(),
+                                          qkv_products(), attention(),       cross_entropy(),    residual(),
+                                          execution(),    vocabulary_rows(), optimizer(),        determinism()};
   return all;
 }
 
