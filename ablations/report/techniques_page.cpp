@@ -58,6 +58,32 @@ std::string overview() {
   return text;
 }
 
+// A field's values as JSON has them, the plain one first.
+template <class Enum>
+std::string values_of(Enum plain) {
+  return fmt::format("`{}`", fmt::join(names_of(plain), "`, `"));
+}
+std::string values_of(int64_t plain) { return fmt::format("`{}` or more", plain); }
+std::string values_of(bool) { return "`false`, `true`"; }
+
+std::string recipe_fields() {
+  std::string text =
+      "\n## The recipe\n\n"
+      "What the techniques edit. A ladder's `start` and `--recipe` hold some of these fields; the others have their\n"
+      "plain values.\n\n"
+      "| field | values, the plain one first | edited by |\n"
+      "|:------|:----------------------------|:----------|\n";
+  const model::Recipe plain;
+  model::visit_fields(plain, [&](const char* field, const auto& value) {
+    std::vector<std::string> editors;
+    for (const Optimization& one : std::ranges::find(techniques(), field, &Technique::field)->optimizations) {
+      editors.push_back(fmt::format("`{}`", one.name));
+    }
+    text += fmt::format("| `{}` | {} | {} |\n", field, values_of(value), fmt::join(editors, ", "));
+  });
+  return text;
+}
+
 // "65,504" or "3.40e+38"
 std::string shown(double value) { return value >= 100 && value < 1e6 ? number(value) : fmt::format("{:.3g}", value); }
 
@@ -99,7 +125,8 @@ this page is not what it prints.
 
 Each of these changes how a step of training is executed, and nothing of what it computes but rounding. A ladder puts
 them on one after another by their names. What others claim of them, and what is measured here: [claims](claims.md).
-)" + overview() + number_types();
+)";
+  text += overview() + recipe_fields() + number_types();
   for (const Technique& technique : techniques()) {
     for (const Optimization& one : technique.optimizations) {
       text += fmt::format("\n## `{}`\n\n*{}*. {}\n", one.name, one.title, one.summary);

@@ -34,6 +34,15 @@ TEST(TechniquesPage, EveryTechniqueSaysAllOfIt) {
   }
 }
 
+TEST(TechniquesPage, EveryFieldOfTheRecipeStandsInATableWithItsPlainValueFirst) {
+  const std::string page = techniques_page();
+  const auto plain = model::to_json(model::Recipe());
+  for (const auto& [field, value] : plain.items()) {
+    const std::string first = value.is_string() ? value.get<std::string>() : value.dump();
+    EXPECT_NE(page.find("\n| `" + field + "` | `" + first + "`"), std::string::npos) << field;
+  }
+}
+
 // What pages make of it: `code`, and paragraphs or blocks whose every line begins with four blanks.
 TEST(TechniquesPage, TextsAreParagraphsAndBlocks) {
   for (const auto& [name, text] : texts()) {
