@@ -65,7 +65,7 @@ std::string sha256_of(const std::string& program) { return files::sha256_hex(fil
 std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::string>& names) {
   std::vector<size_t> chosen;
   for (const std::string& name : names) {
-    const size_t rung = find_rung(ladder.rungs, name, "--rung", ladder.ladder_name);
+    const size_t rung = find_rung(ladder.rungs, name, "--rung", ladder.ladder.name);
     if (std::ranges::find(chosen, rung) == chosen.end()) chosen.push_back(rung);
   }
   for (size_t i = ladder.rungs.size(); i-- > 0 && chosen.empty();) {
@@ -77,9 +77,10 @@ std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::stri
 // Recipe, size and circumstances of a run that has not been made yet, to find and judge its baseline by.
 Json expected_record(const Plan& plan, const Rung& rung) {
   Json environment = harness::environment();
-  environment["threads"] = plan.threads;
+  environment["threads"] = plan.workload.threads;
   Json workload = planned_workload(plan);
-  workload["data"]["sha256"] = model::load_tokens(plan.tokens, model::preset(plan.model).vocabulary).sha256;
+  workload["data"]["sha256"] =
+      model::load_tokens(plan.workload.tokens, model::preset(plan.workload.model).vocabulary).sha256;
   return {{"recipe", model::to_json(rung.recipe)},
           {"environment", environment},
           {"workload", workload},

@@ -11,6 +11,15 @@
 
 namespace ablations {
 
+// All its fields are written; those that are not there have their plain value.
+template <>
+struct Form<model::Recipe> {
+  static files::Json of(const model::Recipe& recipe) { return model::to_json(recipe); }
+  static model::Recipe from(const files::Json& json, const std::string& where) {
+    return model::recipe_from_json(json, where);
+  }
+};
+
 template <>
 struct Names<model::Device> {
   static constexpr auto list = model::names_of(model::Device{});
@@ -23,11 +32,37 @@ struct Names<Mode> {
   static constexpr std::array list{"cumulative", "leave-one-out", "one-at-a-time", "factorial", "sweep"};
 };
 
+// What a sweep varies.
+enum class Swept { batch, context, accumulation };
+template <>
+struct Names<Swept> {
+  static constexpr std::array list{"batch", "context", "accumulation"};
+};
+
 // The size of one step.
 struct Shape {
   int64_t B = 1, T = 1, accumulation = 1;
   int64_t positions = 0;  // of the model; 0: as many as it has
   bool operator==(const Shape&) const = default;
+
+  static void fields(auto&& field) {
+    field("batch", &Shape::B);
+    field("context", &Shape::T);
+    field("accumulation", &Shape::accumulation);
+    field("positions", &Shape::positions, None::default_absent);
+  }
+};
+
+// "ladder" of plans and studies.
+struct NamedLadder {
+  std::string name, title;
+  std::optional<std::string> file;  // its name, of one that does not come with the program
+
+  static void fields(auto&& field) {
+    field("name", &NamedLadder::name);
+    field("title", &NamedLadder::title);
+    field("file", &NamedLadder::file, None::absent);
+  }
 };
 
 // Whether a run did what a field of its recipe says.

@@ -6,7 +6,7 @@
 #include "ablations/gate/compare.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/modes.h"
-#include "ablations/plan/plan_json.h"
+#include "ablations/plan/plan.h"
 #include "ablations/profile/explain.h"
 #include "ablations/report/compare_table.h"
 #include "ablations/report/export.h"
@@ -153,8 +153,7 @@ bool read_ladder(std::string_view bytes) {
     const auto rungs = ablations::climb(ladder, machines::hopper);
     (void)ablations::interleave(rungs, 2, 1);
     for (const auto mode : {ablations::Mode::leave_one_out, ablations::Mode::one_at_a_time}) {
-      (void)taken(
-          [&] { (void)ablations::rungs_of(ladder, {.mode = mode}, {.B = ladder.B, .T = ladder.T}, machines::hopper); });
+      (void)taken([&] { (void)ablations::rungs_of(ladder, {.mode = mode}, ladder.workload, machines::hopper); });
     }
   });
 }
@@ -171,10 +170,9 @@ bool read_plan(std::string_view bytes) {
   static const Folder folder;
   static const std::string record = seed("record/valid.json").dump();
   return taken([&] {
-    const Plan plan = ablations::plan_from_json(document(bytes, "plan"), "file");
-    const Json again = ablations::to_json(plan);
-    files::check_schema(again, "plan", "the plan");
-    require(ablations::to_json(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
+    const Plan plan = ablations::plan_from_json(files::parse_json(bytes, "file"), "file");
+    const Json again = ablations::json_of(plan);
+    require(ablations::json_of(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
     folder.analyse(plan, record);
   });
 }

@@ -311,7 +311,7 @@ TEST_F(Report, WithoutARunHasItsColumnsAllTheSame) {
 }
 
 TEST_F(Report, AsBenchmarksHasRunsAndTheirAggregates) {
-  plan_.T = 10;
+  plan_.workload.T = 10;
   const Json document = benchmark_json(report());
   const auto named = [&](const std::string& name) {
     for (const Json& entry : document["benchmarks"]) {
