@@ -54,14 +54,14 @@ Begun gone_on_with(const AblateFlags& flags) {
   const bool grows = plan.quick && !flags.quick;
   if (grows) plan = whole_plan(plan);
   check_reads_elsewhere(out, inputs_of(plan));
-  check_workload(plan);
+  (void)check_workload(plan);
   check_not_edited(plan, out);
   return {std::move(plan), out, /*is_new=*/false, grows};
 }
 
 Begun planned(const AblateFlags& flags) {
   Plan plan = make_plan(flags);
-  check_workload(plan);
+  plan.workload.tokens = check_workload(plan);
   const fs::path out = flags.out.empty() ? fs::path("studies") / plan.id : files::named_folder(flags.out);
   if (flags.ladder.empty()) {
     fmt::print(stderr, "ladder {}: {}\n", plan.ladder.name,

@@ -150,7 +150,7 @@ Plan gate_plan(const GateFlags& flags) {
   const std::string head_sha256 = sha256_of(head), base_sha256 = base.empty() ? "" : sha256_of(base);
   for (size_t i = 0; i < arms.size(); ++i) arms[i].program_sha256 = is_base(arms, i) ? base_sha256 : head_sha256;
   plan.rungs = std::move(arms);
-  check_workload(plan);
+  plan.workload.tokens = check_workload(plan);
   plan.reference = 0;
   plan.id = "gate-" + plan.id;
   if (!both) {
@@ -337,7 +337,7 @@ int gate(const GateFlags& flags) {
     check_baselines_are_named(plan, out, flags);
     take_programs(plan, out, flags);
     check_reads_elsewhere(out, inputs_of(plan));
-    check_workload(plan);
+    (void)check_workload(plan);
     if (!plan.rungs.back().against) (void)runs_in_baselines(plan);
   } else {
     plan = gate_plan(flags);

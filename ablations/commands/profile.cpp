@@ -128,7 +128,7 @@ std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) 
   plan.id = id_of_diff + plan.id;
   Plan both = plan;
   both.rungs = {plan.rungs[first], plan.rungs[second]};
-  check_workload(both);
+  plan.workload.tokens = check_workload(both);
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", name_of(plan.rungs[first]),
                                                                                  name_of(plan.rungs[second]))
                                             : files::named_folder(flags.out);

@@ -69,28 +69,6 @@ model::TokenStream tokens_of(const PlannedWorkload& workload) {
   return tokens;
 }
 
-// Everything that would make each run fail, before the first.
-void check_workload(const Plan& plan, const model::TokenStream& tokens) {
-  const PlannedWorkload& workload = plan.workload;
-  const model::Config config = model::preset(workload.model);
-  for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    const Rung& rung = plan.rungs[i];
-    if (rung.status != Rung::Status::planned) continue;
-    const Shape shape = shape_of(plan, i);
-    check_context(workload.model, shape.T, shape.positions);
-    check_recipe(rung.recipe, config);
-    check_warmup(rung.recipe, plan.warmup_steps);
-    (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed);
-    if (!rung.peer.empty() && !fs::exists(peer_script())) {
-      throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
-    }
-    if (!rung.peer.empty() && ::access(python().c_str(), X_OK) != 0) {
-      throw std::invalid_argument(
-          fmt::format("--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python()));
-    }
-  }
-}
-
 fs::path data_file(const WorkloadFlags& flags) {
   if (!flags.data.empty()) return fs::absolute(flags.data);
   const bool readable = fs::exists(default_text()) && (!flags.vocabulary.empty() || fs::exists(default_vocabulary()));
@@ -177,11 +155,31 @@ Plan make_plan(const AblateFlags& ablate) {
     throw std::invalid_argument(
         fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder.name, plan.rungs.front().reason));
   }
-  plan.workload.tokens = fs::absolute(tokens_of(plan.workload).file).string();
   return plan;
 }
 
-void check_workload(const Plan& plan) { check_workload(plan, tokens_of(plan.workload)); }
+std::string check_workload(const Plan& plan) {
+  const PlannedWorkload& workload = plan.workload;
+  const model::TokenStream tokens = tokens_of(workload);
+  const model::Config config = model::preset(workload.model);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    if (rung.status != Rung::Status::planned) continue;
+    const Shape shape = shape_of(plan, i);
+    check_context(workload.model, shape.T, shape.positions);
+    check_recipe(rung.recipe, config);
+    check_warmup(rung.recipe, plan.warmup_steps);
+    (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed);
+    if (!rung.peer.empty() && !fs::exists(peer_script())) {
+      throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
+    }
+    if (!rung.peer.empty() && ::access(python().c_str(), X_OK) != 0) {
+      throw std::invalid_argument(
+          fmt::format("--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python()));
+    }
+  }
+  return fs::absolute(tokens.file).string();
+}
 
 namespace {
 
