@@ -248,6 +248,21 @@ std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder)
 // itself, and what was not would be forgotten.
 constexpr const char* unsaved_file = "unsaved.json";
 
+struct Unsaved {
+  struct File {
+    Json document;  // a baseline or a noise floor
+
+    static void fields(auto&& field) { field("document", &File::document); }
+  };
+  std::string verdict_of;  // when that was created
+  std::vector<File> files;
+
+  static void fields(auto&& field) {
+    field("verdict_of", &Unsaved::verdict_of);
+    field("files", &Unsaved::files);
+  }
+};
+
 void save(const std::vector<KeptFile>& files) {
   for (const KeptFile& file : files) {
     fs::create_directories(file.path.parent_path());
@@ -256,31 +271,38 @@ void save(const std::vector<KeptFile>& files) {
 }
 
 void write_and_save(const Judgement& judged, const fs::path& folder) {
-  Json unsaved{{"verdict_of", judged.result.created}, {"files", Json::array()}};
+  Unsaved unsaved{.verdict_of = judged.result.created, .files = {}};
   for (const KeptFile& file : judged.files) {
-    const Json document = std::visit([](const auto& kept) { return json_of(kept); }, file.document);
-    unsaved["files"].push_back({{"document", document}});
+    unsaved.files.push_back({.document = std::visit([](const auto& kept) { return json_of(kept); }, file.document)});
   }
-  if (!judged.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(unsaved));
+  if (!judged.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(json_of(unsaved)));
   remove_drawn_gate(folder);
   write_document(folder / "gate.json", judged.result);
   save(judged.files);
   fs::remove(folder / unsaved_file);
 }
 
+Unsaved read_unsaved(const fs::path& file) {
+  const Json json = files::parse_json(files::read_file(file), file.string());
+  try {
+    return value_from<Unsaved>(json, "it");
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: is not what a gate leaves there ({}); delete it to go on without",
+                                            file.string(), error.what()));
+  }
+}
+
 // Of a gate that ended in between. Where a document goes, it says itself.
-void save_the_rest(const Plan& plan, const fs::path& folder) try {
+void save_the_rest(const Plan& plan, const fs::path& folder) {
   const fs::path file = folder / unsaved_file;
   if (!fs::exists(file)) return;
-  const Json unsaved = files::parse_json(files::read_file(file), file.string());
-  const Json verdict_of = unsaved.at("verdict_of");
+  const Unsaved unsaved = read_unsaved(file);
   const std::optional<GateResult> result = stored_result(folder);
-  if (result && verdict_of == result->created) {
+  if (result && unsaved.verdict_of == result->created) {
     const fs::path to = folder_of_baselines(plan, folder);
     std::vector<KeptFile> rest;
     const auto add = [&](const auto& document) { rest.push_back({kept_file(to, document), document}); };
-    for (const Json& one : unsaved.at("files")) {
-      const Json& document = one.at("document");
+    for (const auto& [document] : unsaved.files) {
       if (files::kind_of(document) == Noise::kind) {
         add(value_from<Noise>(document, file.string()));
       } else {
@@ -290,9 +312,6 @@ void save_the_rest(const Plan& plan, const fs::path& folder) try {
     save(rest);
   }
   fs::remove(file);
-} catch (const Json::exception& error) {
-  throw std::invalid_argument(fmt::format("{}: is not what a gate leaves there ({}); delete it to go on without",
-                                          (folder / unsaved_file).string(), error.what()));
 }
 
 // What --resume must not make forgotten: that runs failed which are made again.
