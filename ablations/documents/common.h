@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/documents/fields.h"
+#include "harness/stats/stats.h"
 #include "model/recipe.h"
 
 #include <array>
@@ -79,6 +80,21 @@ struct Proof {
     field("observed", &Proof::observed);
   }
 };
+
+// An interval's ends; none with a single run.
+struct Bounds {
+  std::optional<double> lo, hi;
+
+  static void fields(auto&& field) {
+    field("lo", &Bounds::lo);
+    field("hi", &Bounds::hi);
+  }
+};
+
+inline Bounds bounds(const harness::Estimate& estimate) {
+  if (!estimate.interval) return {};
+  return {estimate.interval->lo, estimate.interval->hi};
+}
 
 // "device": what a thing was measured on.
 struct NamedDevice {

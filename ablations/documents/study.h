@@ -38,16 +38,6 @@ struct Names<Method> {
   static constexpr std::array list{"cumulative", "leave_one_out", "one_at_a_time", "shapley"};
 };
 
-// An interval's ends; none with a single run.
-struct Bounds {
-  std::optional<double> lo, hi;
-
-  static void fields(auto&& field) {
-    field("lo", &Bounds::lo);
-    field("hi", &Bounds::hi);
-  }
-};
-
 // Over runs.
 struct Median : Bounds {
   double median = 0;
@@ -337,8 +327,6 @@ struct Study {
     field("sha256", &Study::sha256, None::absent);
   }
 };
-
-Bounds bounds(const harness::Estimate& estimate);
 
 // Of a rung of a sweep: the size that it varies.
 int64_t swept_size(Swept swept, const StudyRung& rung);

@@ -40,11 +40,8 @@ void match_by(auto same, std::vector<const Sample*>& base, std::vector<const Sam
 }
 
 void set_ratio(ComparedRatio& ratio, const harness::Comparison& comparison) {
+  static_cast<Bounds&>(ratio) = bounds(comparison.ratio);
   ratio.ratio = comparison.ratio.center;
-  if (const auto& interval = comparison.ratio.interval) {
-    ratio.lo = interval->lo;
-    ratio.hi = interval->hi;
-  }
   ratio.verdict = comparison.verdict;
 }
 
