@@ -21,7 +21,8 @@ struct Names<Trend> {
   static constexpr std::array list{"too_few", "unchanged", "slower", "faster"};
 };
 
-struct SeriesPoint : Bounds {     // of the study's interval
+// What one study measured: the median, and its interval.
+struct SeriesPoint : Bounds {
   std::string study, file, time;  // id; within the folder; when it ended or, unfinished, began: ISO 8601, UTC
   std::optional<std::string> git_commit;
   std::optional<bool> git_dirty;
