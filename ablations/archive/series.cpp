@@ -169,17 +169,8 @@ DescribedSeries described(const Series& one, const harness::Changes& changes, co
   if (one.missed) series.missed = MissedStudy{one.missed->study, one.missed->file, one.missed->time, one.missed->fault};
   for (size_t i = 0; i < points.size(); ++i) {
     const HistoryPoint& point = points[i];
-    const auto& interval = point.ms_per_step->interval;
-    series.points.push_back({.study = point.study,
-                             .file = point.file,
-                             .time = point.time,
-                             .git_commit = point.git_commit,
-                             .git_dirty = point.git_dirty,
-                             .median = ms_of(point),
-                             .lo = interval ? std::optional(interval->lo) : std::nullopt,
-                             .hi = interval ? std::optional(interval->hi) : std::nullopt,
-                             .level = std::exp(changes.level[i]),
-                             .disturbed = point.disturbed});
+    series.points.push_back({bounds(*point.ms_per_step), point.study, point.file, point.time, point.git_commit,
+                             point.git_dirty, ms_of(point), std::exp(changes.level[i]), point.disturbed});
   }
   for (const harness::Step& step : changes.steps) series.steps.push_back({step.at, std::exp(step.change), step.p});
   if (changes.drift) {

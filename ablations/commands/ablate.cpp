@@ -5,7 +5,6 @@
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
-#include "ablations/plan/plan_json.h"
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/profile/estimate.h"
@@ -55,23 +54,23 @@ Begun gone_on_with(const AblateFlags& flags) {
   const bool grows = plan.quick && !flags.quick;
   if (grows) plan = whole_plan(plan);
   check_reads_elsewhere(out, inputs_of(plan));
-  check_workload(plan);
+  (void)check_workload(plan);
   check_not_edited(plan, out);
   return {std::move(plan), out, /*is_new=*/false, grows};
 }
 
 Begun planned(const AblateFlags& flags) {
   Plan plan = make_plan(flags);
-  check_workload(plan);
+  plan.workload.tokens = check_workload(plan);
   const fs::path out = flags.out.empty() ? fs::path("studies") / plan.id : files::named_folder(flags.out);
   if (flags.ladder.empty()) {
-    fmt::print(stderr, "ladder {}: {}\n", plan.ladder_name,
+    fmt::print(stderr, "ladder {}: {}\n", plan.ladder.name,
                harness::this_machine().gpu ? "there is a CUDA device, " + harness::this_machine().gpu->name
                                            : harness::this_machine().no_gpu_reason +
                                                  ", so this measures what the CPU can do; CPU figures only");
   }
   // A shard that is begun twice, as Slurm does after a pre-emption, goes on: its plan is the same.
-  const bool goes_on = plan.shard && fs::exists(out / "plan.json") && to_json(open_study(out)) == to_json(plan);
+  const bool goes_on = plan.shard && fs::exists(out / "plan.json") && json_of(open_study(out)) == json_of(plan);
   if (goes_on) {
     check_reads_elsewhere(out, inputs_of(plan));
     check_not_edited(plan, out);
@@ -89,12 +88,13 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
   const std::string why = hopeless(plan, estimate, memory);
   if (why.empty()) return;
   const Ladder fitting = load_ladder(chosen_ladder(""));
-  const bool fits_better = plan.model == fitting.model && plan.B * plan.T > fitting.B * fitting.T;
+  const bool fits_better = plan.workload.model == fitting.workload.model &&
+                           plan.workload.B * plan.workload.T > fitting.workload.B * fitting.workload.T;
   const std::string instead =
       fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
                   : "fewer --steps, a smaller --batch, --context or --model take less";
   throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force begins all the same",
-                                   plan.ladder_name, estimate_text(estimate, runs_to_make(plan)), why, instead));
+                                   plan.ladder.name, estimate_text(estimate, runs_to_make(plan)), why, instead));
 }
 
 // The page comes last, where there is one.
@@ -148,7 +148,7 @@ int ablate(const AblateFlags& flags) {
     check_goes_on_here(plan, out);
     const harness::FolderLock lock(out);
     check_records_are_of(plan, out, Unnamed::refused);
-    files::write_json(out / "plan.json", to_json(plan), "plan");
+    write_document(out / "plan.json", plan);
     fmt::print(stderr, "the quick look goes on as the whole ladder; {} in all, estimated\n",
                estimate_text(estimate, runs));
   }

@@ -138,7 +138,8 @@ int doctor(bool json, bool peaks) {
                                   : "the default text or vocabulary is missing: `make data` fetches them");
   for (const std::string& name : ladder_names()) {
     const Ladder ladder = load_ladder(name);
-    fmt::print("\nladder {} ({}, B={} T={})\n", look.painted(Style::strong, name), ladder.model, ladder.B, ladder.T);
+    fmt::print("\nladder {} ({}, B={} T={})\n", look.painted(Style::strong, name), ladder.workload.model,
+               ladder.workload.B, ladder.workload.T);
     for (const Rung& rung : climb(ladder, machine)) {
       const bool planned = rung.status == Rung::Status::planned;
       const std::string line =

@@ -21,7 +21,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 using files::printable;
 
 namespace {
@@ -53,9 +52,9 @@ Drawn draw(std::string_view what, const fs::path& document, const fs::path& out)
   return {child.end == harness::ChildResult::End::exited ? child.code : 1, ""};
 }
 
-void show_notes(const Json& report) {
+void show_notes(const Report& report) {
   std::fflush(stdout);
-  for (const Json& note : report.at("notes")) fmt::print(stderr, "note: {}\n", printable(note.get<std::string>()));
+  for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note));
 }
 
 int show_study(const Study& study, bool json) {
@@ -110,9 +109,9 @@ void remove_drawn_gate(const fs::path& out) {
   }
 }
 
-Drawn draw_report(const Json& report, const fs::path& out) {
+Drawn draw_report(const Report& report, const fs::path& out) {
   fs::create_directories(out);
-  files::write_json(out / "report.json", report, "report");
+  write_document(out / "report.json", report);
   files::write_file(out / "rungs.csv", rungs_csv(report));
   files::write_file(out / "steps.csv", steps_csv(report));
   files::write_file(out / "benchmark.json", benchmark_json(report).dump(1) + "\n");
@@ -127,7 +126,7 @@ Drawn draw_report(const Json& report, const fs::path& out) {
 
 Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
   try {
-    const Json report = report_document({study});
+    const Report report = report_document({study});
     show_notes(report);
     return draw_report(report, out);
   } catch (const std::exception& error) {

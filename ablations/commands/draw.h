@@ -3,7 +3,7 @@
 
 #include "ablations/archive/study_files.h"
 #include "ablations/documents/gate.h"
-#include "files/json_file.h"
+#include "ablations/documents/report.h"
 
 #include <filesystem>
 #include <string>
@@ -31,7 +31,7 @@ Drawn show_gate(const GateResult& result, const std::filesystem::path& file, con
                 bool json);
 
 // What is to be said about a report, on standard error.
-void show_notes(const files::Json& report);
+void show_notes(const Report& report);
 
 // What a report and a gate leave where they are drawn, by name.
 const std::vector<std::string>& files_of_report();
@@ -41,7 +41,7 @@ const std::vector<std::string>& files_of_gate();
 void remove_drawn_gate(const std::filesystem::path& out);
 
 // Writes report.json and its exports into `out` and draws them.
-Drawn draw_report(const files::Json& report, const std::filesystem::path& out);
+Drawn draw_report(const Report& report, const std::filesystem::path& out);
 
 // The report of a study by itself. Throws nothing: what was measured counts all the same.
 Drawn try_draw_report(const StudyFiles& study, const std::filesystem::path& out);

@@ -65,7 +65,7 @@ std::string sha256_of(const std::string& program) { return files::sha256_hex(fil
 std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::string>& names) {
   std::vector<size_t> chosen;
   for (const std::string& name : names) {
-    const size_t rung = find_rung(ladder.rungs, name, "--rung", ladder.ladder_name);
+    const size_t rung = find_rung(ladder.rungs, name, "--rung", ladder.ladder.name);
     if (std::ranges::find(chosen, rung) == chosen.end()) chosen.push_back(rung);
   }
   for (size_t i = ladder.rungs.size(); i-- > 0 && chosen.empty();) {
@@ -77,9 +77,10 @@ std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::stri
 // Recipe, size and circumstances of a run that has not been made yet, to find and judge its baseline by.
 Json expected_record(const Plan& plan, const Rung& rung) {
   Json environment = harness::environment();
-  environment["threads"] = plan.threads;
+  environment["threads"] = plan.workload.threads;
   Json workload = planned_workload(plan);
-  workload["data"]["sha256"] = model::load_tokens(plan.tokens, model::preset(plan.model).vocabulary).sha256;
+  workload["data"]["sha256"] =
+      model::load_tokens(plan.workload.tokens, model::preset(plan.workload.model).vocabulary).sha256;
   return {{"recipe", model::to_json(rung.recipe)},
           {"environment", environment},
           {"workload", workload},
@@ -149,7 +150,7 @@ Plan gate_plan(const GateFlags& flags) {
   const std::string head_sha256 = sha256_of(head), base_sha256 = base.empty() ? "" : sha256_of(base);
   for (size_t i = 0; i < arms.size(); ++i) arms[i].program_sha256 = is_base(arms, i) ? base_sha256 : head_sha256;
   plan.rungs = std::move(arms);
-  check_workload(plan);
+  plan.workload.tokens = check_workload(plan);
   plan.reference = 0;
   plan.id = "gate-" + plan.id;
   if (!both) {
@@ -247,6 +248,21 @@ std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder)
 // itself, and what was not would be forgotten.
 constexpr const char* unsaved_file = "unsaved.json";
 
+struct Unsaved {
+  struct File {
+    Json document;  // a baseline or a noise floor
+
+    static void fields(auto&& field) { field("document", &File::document); }
+  };
+  std::string verdict_of;  // when that was created
+  std::vector<File> files;
+
+  static void fields(auto&& field) {
+    field("verdict_of", &Unsaved::verdict_of);
+    field("files", &Unsaved::files);
+  }
+};
+
 void save(const std::vector<KeptFile>& files) {
   for (const KeptFile& file : files) {
     fs::create_directories(file.path.parent_path());
@@ -255,31 +271,38 @@ void save(const std::vector<KeptFile>& files) {
 }
 
 void write_and_save(const Judgement& judged, const fs::path& folder) {
-  Json unsaved{{"verdict_of", judged.result.created}, {"files", Json::array()}};
+  Unsaved unsaved{.verdict_of = judged.result.created, .files = {}};
   for (const KeptFile& file : judged.files) {
-    const Json document = std::visit([](const auto& kept) { return json_of(kept); }, file.document);
-    unsaved["files"].push_back({{"document", document}});
+    unsaved.files.push_back({.document = std::visit([](const auto& kept) { return json_of(kept); }, file.document)});
   }
-  if (!judged.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(unsaved));
+  if (!judged.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(json_of(unsaved)));
   remove_drawn_gate(folder);
   write_document(folder / "gate.json", judged.result);
   save(judged.files);
   fs::remove(folder / unsaved_file);
 }
 
+Unsaved read_unsaved(const fs::path& file) {
+  const Json json = files::parse_json(files::read_file(file), file.string());
+  try {
+    return value_from<Unsaved>(json, "it");
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: is not what a gate leaves there ({}); delete it to go on without",
+                                            file.string(), error.what()));
+  }
+}
+
 // Of a gate that ended in between. Where a document goes, it says itself.
-void save_the_rest(const Plan& plan, const fs::path& folder) try {
+void save_the_rest(const Plan& plan, const fs::path& folder) {
   const fs::path file = folder / unsaved_file;
   if (!fs::exists(file)) return;
-  const Json unsaved = files::parse_json(files::read_file(file), file.string());
-  const Json verdict_of = unsaved.at("verdict_of");
+  const Unsaved unsaved = read_unsaved(file);
   const std::optional<GateResult> result = stored_result(folder);
-  if (result && verdict_of == result->created) {
+  if (result && unsaved.verdict_of == result->created) {
     const fs::path to = folder_of_baselines(plan, folder);
     std::vector<KeptFile> rest;
     const auto add = [&](const auto& document) { rest.push_back({kept_file(to, document), document}); };
-    for (const Json& one : unsaved.at("files")) {
-      const Json& document = one.at("document");
+    for (const auto& [document] : unsaved.files) {
       if (files::kind_of(document) == Noise::kind) {
         add(value_from<Noise>(document, file.string()));
       } else {
@@ -289,9 +312,6 @@ void save_the_rest(const Plan& plan, const fs::path& folder) try {
     save(rest);
   }
   fs::remove(file);
-} catch (const Json::exception& error) {
-  throw std::invalid_argument(fmt::format("{}: is not what a gate leaves there ({}); delete it to go on without",
-                                          (folder / unsaved_file).string(), error.what()));
 }
 
 // What --resume must not make forgotten: that runs failed which are made again.
@@ -336,7 +356,7 @@ int gate(const GateFlags& flags) {
     check_baselines_are_named(plan, out, flags);
     take_programs(plan, out, flags);
     check_reads_elsewhere(out, inputs_of(plan));
-    check_workload(plan);
+    (void)check_workload(plan);
     if (!plan.rungs.back().against) (void)runs_in_baselines(plan);
   } else {
     plan = gate_plan(flags);

@@ -29,7 +29,7 @@ std::vector<Input> inputs_of(const RunFlags& flags) {
 }
 
 std::vector<Input> inputs_of(const Plan& plan) {
-  return {{"--data", plan.data}, {"--vocab", plan.vocabulary}, {"--data", plan.tokens}};
+  return {{"--data", plan.workload.data}, {"--vocab", plan.workload.vocabulary}, {"--data", plan.workload.tokens}};
 }
 
 void check_can_write(const char* flag, const fs::path& file) {

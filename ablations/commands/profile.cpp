@@ -5,7 +5,6 @@
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/ladder.h"
-#include "ablations/plan/plan_json.h"
 #include "ablations/profile/explain.h"
 #include "ablations/profile/profile_counters.h"
 #include "ablations/profile/rates.h"
@@ -53,7 +52,7 @@ void write_files(const fs::path& folder, const std::string& name, const TracedRu
 std::pair<std::string, std::string> named(const ProfileFlags& flags) {
   const auto both_of = [](const Rung& rung) { return std::pair(name_of(rung), label_of(rung)); };
   if (!flags.run.plan.empty()) {
-    const Plan plan = plan_from_json(files::read_json(flags.run.plan, "plan"), flags.run.plan);
+    const Plan plan = plan_from_json(files::read_any_json(flags.run.plan), flags.run.plan);
     return both_of(plan.rungs[planned_run(plan, flags.run).rung]);
   }
   if (flags.run.rung.empty()) return {"recipe", flags.run.recipe.empty() ? "the plain recipe" : flags.run.recipe};
@@ -110,7 +109,7 @@ int trace(const ProfileFlags& flags) {
 std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan& plan) {
   std::vector<size_t> named;
   for (const std::string& name : flags.diff) {
-    named.push_back(find_rung(plan.rungs, name, "--diff", plan.ladder_name));
+    named.push_back(find_rung(plan.rungs, name, "--diff", plan.ladder.name));
     if (const Rung& rung = plan.rungs[named.back()]; rung.status != Rung::Status::planned) {
       throw std::invalid_argument(fmt::format("--diff {}: not measured: {}", name, rung.reason));
     }
@@ -129,7 +128,7 @@ std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) 
   plan.id = id_of_diff + plan.id;
   Plan both = plan;
   both.rungs = {plan.rungs[first], plan.rungs[second]};
-  check_workload(both);
+  plan.workload.tokens = check_workload(both);
   const fs::path folder = flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", name_of(plan.rungs[first]),
                                                                                  name_of(plan.rungs[second]))
                                             : files::named_folder(flags.out);
@@ -144,7 +143,7 @@ std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) 
                                   fs::current_path(), flags.run.wait);
   fs::create_directories(folder);
   const harness::FolderLock lock(folder);
-  files::write_json(folder / "plan.json", to_json(plan), "plan");
+  write_document(folder / "plan.json", plan);
   const auto traced = [&](size_t rung) {
     const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = {}};
     if (!trace_rung(plan, folder, rung, programs).succeeded()) {

@@ -23,7 +23,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 using files::printable;
 
 namespace {
@@ -119,11 +118,11 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
 
 int draw_again(const fs::path& file, const ReportFlags& flags) {
   const fs::path out = place_of_drawing(file, flags, "report", "name the studies to put something beside it");
-  const Json report = read_report(file);
+  const auto report = read_document<Report>(file);
   check_report_goes_to(out, {});
   const Drawn drawn = draw_report(report, out);
   int status = 0;
-  for (const Json& entry : report.at("studies")) status = std::max(status, show_study(study_of(entry), false));
+  for (const ReportedStudy& entry : report.studies) status = std::max(status, show_study(entry.study, false));
   show_notes(report);
   fmt::print("{}", drawn.files);
   return drawn.exit_status != 0 ? drawn.exit_status : status;
@@ -158,14 +157,12 @@ int report(const ReportFlags& flags) {
                        : alone            ? files::named_folder(own_folder(paths[0]))
                                : fs::path("reports") / fmt::format("{}-{}", studies[0].source, studies[1].source);
   check_report_goes_to(out, flags.with);
-  const Json document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
+  const Report document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
   if (alone) renew(studies[0], places[0], out);
   const Drawn drawn = draw_report(document, out);
   int status = 0;
   for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
-  if (const Json& comparison = document.at("comparison"); !comparison.is_null()) {
-    fmt::print("{}\n", comparison_table(value_from<Comparison>(comparison, "the report"), standard_output()));
-  }
+  if (document.comparison) fmt::print("{}\n", comparison_table(*document.comparison, standard_output()));
   show_notes(document);
   fmt::print("{}", drawn.files);
   return drawn.exit_status != 0 ? drawn.exit_status : status;

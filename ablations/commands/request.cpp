@@ -1,7 +1,6 @@
 #include "ablations/commands/request.h"
 
 #include "ablations/commands/defaults.h"
-#include "ablations/plan/plan_json.h"
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/child.h"
@@ -55,38 +54,19 @@ void check_recipe(const model::Recipe& recipe, const model::Config& config) {
 }
 
 // What the plan's runs read. Tokenises a text, once, so that no run does it.
-model::TokenStream tokens_of(const Plan& plan, int64_t vocabulary) {
-  if (!plan.tokens.empty() && fs::exists(plan.tokens)) return model::load_tokens(plan.tokens, vocabulary);
+model::TokenStream tokens_of(const PlannedWorkload& workload) {
+  const int64_t vocabulary = model::preset(workload.model).vocabulary;
+  const std::string& file = workload.tokens;
+  if (!file.empty() && fs::exists(file)) return model::load_tokens(file, vocabulary);
   model::TokenStream tokens =
-      model::tokens_of(plan.data, plan.vocabulary, files::cache_folder() / "tokens", vocabulary);
-  if (!plan.tokens.empty() && !fs::exists(plan.tokens)) {
+      model::tokens_of(workload.data, workload.vocabulary, files::cache_folder() / "tokens", vocabulary);
+  if (!file.empty() && !fs::exists(file)) {
     throw std::invalid_argument(
         fmt::format("{}: the study's token file is gone, and {} no longer makes it: the text, the vocabulary or the "
                     "cache folder is another one; begin a new study",
-                    plan.tokens, plan.data));
+                    file, workload.data));
   }
   return tokens;
-}
-
-// Everything that would make each run fail, before the first.
-void check_workload(const Plan& plan, const model::TokenStream& tokens) {
-  const model::Config config = model::preset(plan.model);
-  for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    const Rung& rung = plan.rungs[i];
-    if (rung.status != Rung::Status::planned) continue;
-    const Shape shape = shape_of(plan, i);
-    check_context(plan.model, shape.T, shape.positions);
-    check_recipe(rung.recipe, config);
-    check_warmup(rung.recipe, plan.warmup_steps);
-    (void)model::BatchLoader(tokens, shape.B, shape.T, plan.seed);
-    if (!rung.peer.empty() && !fs::exists(peer_script())) {
-      throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
-    }
-    if (!rung.peer.empty() && ::access(python().c_str(), X_OK) != 0) {
-      throw std::invalid_argument(
-          fmt::format("--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python()));
-    }
-  }
 }
 
 fs::path data_file(const WorkloadFlags& flags) {
@@ -109,19 +89,20 @@ int64_t threads_of(const WorkloadFlags& flags) {
   return flags.threads > 0 ? flags.threads : harness::this_machine().cpu.logical_cores;
 }
 
-// What the flags give takes the place of what a ladder, or the options of a run, had.
-template <typename LadderOrRun>
-void apply(const WorkloadFlags& flags, LadderOrRun& target) {
+// What the flags give takes the place of what a ladder, or the options of a run, had: of the step in `workload`, of
+// their number in `steps`.
+template <class Workload, class Steps>
+void apply(const WorkloadFlags& flags, Workload& workload, Steps& steps) {
   if (!flags.model.empty()) {
-    target.model = flags.model;
+    workload.model = flags.model;
     // Nobody asked for a context that this model does not have.
-    target.T = std::min(target.T, model::with_positions(model::preset(flags.model), flags.positions).n_positions);
+    workload.T = std::min(workload.T, model::with_positions(model::preset(flags.model), flags.positions).n_positions);
   }
-  if (flags.B > 0) target.B = flags.B;
-  if (flags.T > 0) target.T = flags.T;
-  if (flags.accumulation > 0) target.accumulation = flags.accumulation;
-  if (flags.warmup >= 0) target.warmup_steps = flags.warmup;
-  if (flags.steps > 0) target.timed_steps = flags.steps;
+  if (flags.B > 0) workload.B = flags.B;
+  if (flags.T > 0) workload.T = flags.T;
+  if (flags.accumulation > 0) workload.accumulation = flags.accumulation;
+  if (flags.warmup >= 0) steps.warmup_steps = flags.warmup;
+  if (flags.steps > 0) steps.timed_steps = flags.steps;
 }
 
 // "gpt2-cpu-20261121T110500Z": what utc_now() says, without what a file name should not have.
@@ -138,58 +119,67 @@ std::string study_id(const std::string& ladder, const std::string& created) {
 Plan make_plan(const AblateFlags& ablate) {
   const WorkloadFlags& flags = ablate.workload;
   Ladder ladder = load_ladder(chosen_ladder(ablate.ladder));
-  apply(flags, ladder);
+  apply(flags, ladder.workload, ladder.plan);
   ladder.start.deterministic |= flags.deterministic;
   const Design design = design_of(ablate.design, harness::this_machine());
-  const int64_t given = design.swept == "batch" ? flags.B : design.swept == "context" ? flags.T : flags.accumulation;
-  if (design.mode == Mode::sweep && given > 0) {
-    throw std::invalid_argument(fmt::format("--{0} and --sweep {0}=... exclude each other", design.swept));
+  const int64_t given = design.swept == Swept::batch     ? flags.B
+                        : design.swept == Swept::context ? flags.T
+                                                         : flags.accumulation;
+  if (design.swept && given > 0) {
+    throw std::invalid_argument(fmt::format("--{0} and --sweep {0}=... exclude each other", name_of(*design.swept)));
   }
   const bool shared = !ablate.shard.empty();  // by several machines: nothing that they would not agree on
   Plan plan{.id = "",
             .created = shared ? "" : harness::utc_now(),
-            .ladder_name = ladder.name,
-            .ladder_title = ladder.title,
-            .ladder_file = ladder.file,
-            .model = ladder.model,
-            .B = ladder.B,
-            .T = ladder.T,
-            .accumulation = ladder.accumulation,
-            .positions = model::with_positions(model::preset(ladder.model), flags.positions).n_positions,
-            .seed = static_cast<uint64_t>(flags.seed),
-            .threads = threads_of(flags),
-            .data = data_file(flags).string(),
-            .vocabulary = vocabulary_file(flags).string(),
-            .tokens = "",
-            .warmup_steps = ladder.warmup_steps,
-            .timed_steps = ladder.timed_steps,
-            .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.repeats,
+            .ladder = {.name = ladder.name, .title = ladder.title, .file = ladder.file},
+            .workload = {ladder.workload, ladder.workload.model, static_cast<uint64_t>(flags.seed), threads_of(flags),
+                         data_file(flags).string(), vocabulary_file(flags).string()},
+            .warmup_steps = ladder.plan.warmup_steps,
+            .timed_steps = ladder.plan.timed_steps,
+            .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.plan.repeats,
             .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed)
                           : shared               ? 1
                                                  : std::random_device{}(),
             .run_limit_s = static_cast<double>(ablate.limit_s),
-            .rungs = {},
-            .reference = 0,
-            .runs = {},
             .mode = design.mode,
             .swept = design.swept};
+  plan.workload.positions = model::with_positions(model::preset(plan.workload.model), flags.positions).n_positions;
   if (shared) plan.shard = shard_of(ablate.shard);
   plan.rungs = rungs_of(ladder, design, shape_of(plan), harness::this_machine());
-  if (plan.rungs.front().shape) plan.positions = plan.rungs.front().shape->positions;
+  if (plan.rungs.front().shape) plan.workload.positions = plan.rungs.front().shape->positions;
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   if (ablate.quick) make_quick(plan, ladder.quick);
-  plan.id = shared ? id_by_content(plan) : study_id(plan.ladder_name, plan.created);
+  plan.id = shared ? id_by_content(plan) : study_id(plan.ladder.name, plan.created);
   if (plan.runs.empty()) {
     throw std::invalid_argument(
-        fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder_name, plan.rungs.front().reason));
+        fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder.name, plan.rungs.front().reason));
   }
-  const model::TokenStream tokens = tokens_of(plan, model::preset(plan.model).vocabulary);
-  plan.tokens = fs::absolute(tokens.file).string();
   return plan;
 }
 
-void check_workload(const Plan& plan) { check_workload(plan, tokens_of(plan, model::preset(plan.model).vocabulary)); }
+std::string check_workload(const Plan& plan) {
+  const PlannedWorkload& workload = plan.workload;
+  const model::TokenStream tokens = tokens_of(workload);
+  const model::Config config = model::preset(workload.model);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    if (rung.status != Rung::Status::planned) continue;
+    const Shape shape = shape_of(plan, i);
+    check_context(workload.model, shape.T, shape.positions);
+    check_recipe(rung.recipe, config);
+    check_warmup(rung.recipe, plan.warmup_steps);
+    (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed);
+    if (!rung.peer.empty() && !fs::exists(peer_script())) {
+      throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
+    }
+    if (!rung.peer.empty() && ::access(python().c_str(), X_OK) != 0) {
+      throw std::invalid_argument(
+          fmt::format("--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python()));
+    }
+  }
+  return fs::absolute(tokens.file).string();
+}
 
 namespace {
 
@@ -226,7 +216,7 @@ RunOptions options_again(const RunFlags& run) {
 
 // A run of a plan, as its runner asks for it.
 RunOptions planned_options(const RunFlags& run) {
-  const Plan plan = plan_from_json(files::read_json(run.plan, "plan"), run.plan);
+  const Plan plan = plan_from_json(files::read_any_json(run.plan), run.plan);
   const PlannedRun& planned = planned_run(plan, run);
   const Rung& rung = plan.rungs[planned.rung];
   const Shape shape = shape_of(plan, planned.rung);
@@ -234,19 +224,20 @@ RunOptions planned_options(const RunFlags& run) {
     throw std::invalid_argument(fmt::format("{}: run \"{}\" is for PyTorch: python {} --plan {} --run {} --record FILE",
                                             run.plan, run.run_id, peer_script().string(), run.plan, run.run_id));
   }
+  const PlannedWorkload& workload = plan.workload;
   return {.id = planned.id,
-          .model = plan.model,
+          .model = workload.model,
           .B = shape.B,
           .T = shape.T,
           .accumulation = shape.accumulation,
           .positions = shape.positions,
           .warmup_steps = plan.warmup_steps,
           .timed_steps = plan.timed_steps,
-          .seed = plan.seed,
-          .threads = plan.threads,
-          .data = plan.data,
-          .vocabulary = plan.vocabulary,
-          .tokens = plan.tokens,
+          .seed = workload.seed,
+          .threads = workload.threads,
+          .data = workload.data,
+          .vocabulary = workload.vocabulary,
+          .tokens = workload.tokens,
           .recipe = rung.recipe,
           .applied = rung.applied};
 }
@@ -277,15 +268,15 @@ RunOptions run_options(const RunFlags& run) {
     options.id = name_of(chosen);
     options.recipe = chosen.recipe;
     options.applied = chosen.applied;
-    options.model = ladder.model;
-    options.B = ladder.B;
-    options.T = ladder.T;
-    options.accumulation = ladder.accumulation;
-    options.warmup_steps = ladder.warmup_steps;
-    options.timed_steps = ladder.timed_steps;
+    options.model = ladder.workload.model;
+    options.B = ladder.workload.B;
+    options.T = ladder.workload.T;
+    options.accumulation = ladder.workload.accumulation;
+    options.warmup_steps = ladder.plan.warmup_steps;
+    options.timed_steps = ladder.plan.timed_steps;
   }
   options.recipe.deterministic |= flags.deterministic;
-  apply(flags, options);
+  apply(flags, options, options);
   options.positions = flags.positions;
   if (run.rung.empty() && flags.T == 0) {  // a default that nobody typed
     options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);

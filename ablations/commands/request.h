@@ -13,13 +13,14 @@ namespace ablations {
 
 // Each throws std::invalid_argument that names the flag or file, its value and what is allowed, and harness::Unfit for
 // a rung or a device that is not to be had here. Whether the runs of a plan can be made is asked by check_workload,
-// when it is known which of them are.
+// when it is known which of them are; the token file that they read is named by it, too.
 Plan make_plan(const AblateFlags& flags);
 RunOptions run_options(const RunFlags& flags);
 // The run of a plan that the flags name.
 const PlannedRun& planned_run(const Plan& plan, const RunFlags& flags);
 
-// Everything that would make each of the plan's runs fail, before the first: throws like those.
-void check_workload(const Plan& plan);
+// Everything that would make each of the plan's runs fail, before the first: throws like those. Returns the token file
+// that they read, which it makes where the plan names none.
+std::string check_workload(const Plan& plan);
 
 }  // namespace ablations

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/documents/fields.h"
+#include "harness/stats/stats.h"
 #include "model/recipe.h"
 
 #include <array>
@@ -10,6 +11,15 @@
 #include <string>
 
 namespace ablations {
+
+// All its fields are written; those that are not there have their plain value.
+template <>
+struct Form<model::Recipe> {
+  static files::Json of(const model::Recipe& recipe) { return model::to_json(recipe); }
+  static model::Recipe from(const files::Json& json, const std::string& where) {
+    return model::recipe_from_json(json, where);
+  }
+};
 
 template <>
 struct Names<model::Device> {
@@ -23,11 +33,37 @@ struct Names<Mode> {
   static constexpr std::array list{"cumulative", "leave-one-out", "one-at-a-time", "factorial", "sweep"};
 };
 
+// What a sweep varies.
+enum class Swept { batch, context, accumulation };
+template <>
+struct Names<Swept> {
+  static constexpr std::array list{"batch", "context", "accumulation"};
+};
+
 // The size of one step.
 struct Shape {
   int64_t B = 1, T = 1, accumulation = 1;
   int64_t positions = 0;  // of the model; 0: as many as it has
   bool operator==(const Shape&) const = default;
+
+  static void fields(auto&& field) {
+    field("batch", &Shape::B);
+    field("context", &Shape::T);
+    field("accumulation", &Shape::accumulation);
+    field("positions", &Shape::positions, None::default_absent);
+  }
+};
+
+// "ladder" of plans and studies.
+struct NamedLadder {
+  std::string name, title;
+  std::optional<std::string> file;  // its name, of one that does not come with the program
+
+  static void fields(auto&& field) {
+    field("name", &NamedLadder::name);
+    field("title", &NamedLadder::title);
+    field("file", &NamedLadder::file, None::absent);
+  }
 };
 
 // Whether a run did what a field of its recipe says.
@@ -44,6 +80,21 @@ struct Proof {
     field("observed", &Proof::observed);
   }
 };
+
+// An interval's ends; none with a single run.
+struct Bounds {
+  std::optional<double> lo, hi;
+
+  static void fields(auto&& field) {
+    field("lo", &Bounds::lo);
+    field("hi", &Bounds::hi);
+  }
+};
+
+inline Bounds bounds(const harness::Estimate& estimate) {
+  if (!estimate.interval) return {};
+  return {estimate.interval->lo, estimate.interval->hi};
+}
 
 // "device": what a thing was measured on.
 struct NamedDevice {

@@ -1,7 +1,7 @@
 // Two sides' records against each other, recipe by recipe: results/schemas/comparison.v1.json.
 #pragma once
 
-#include "ablations/documents/fields.h"
+#include "ablations/documents/common.h"
 #include "ablations/documents/setting.h"
 #include "harness/stats/verdict.h"
 
@@ -40,15 +40,13 @@ struct ComparedSide {
 };
 
 // head / base: above 1 is slower, or more of whatever was measured.
-struct ComparedRatio {
+struct ComparedRatio : Bounds {
   double ratio = 1;
-  std::optional<double> lo, hi;  // none with one pair
   harness::Verdict verdict = harness::Verdict::inconclusive;
 
   static void fields(auto&& field) {
+    Bounds::fields(field);
     field("ratio", &ComparedRatio::ratio);
-    field("lo", &ComparedRatio::lo);
-    field("hi", &ComparedRatio::hi);
     field("verdict", &ComparedRatio::verdict);
   }
 };

@@ -11,10 +11,10 @@
 //       field("retries", &Session::retries, None::absent);
 //     }
 //   };
-// A field is a text, a number, a bool, an enum of enums.h, JSON as it is, such a struct, or a std::optional,
-// std::vector or std::map (by text) of these. A struct that is a whole document names its schema, too: `static
-// constexpr auto kind = "gate"`. What a schema cannot say is checked by its `void check(const std::string& where)
-// const`, where it has one.
+// A field is a text, a number, a bool, an enum of enums.h, JSON as it is, such a struct, a type with a Form, or a
+// std::optional, std::vector or std::map (by text) of these. A struct that is a whole document names its schema, too:
+// `static constexpr auto kind = "gate"`. What a schema cannot say is checked by its `void check(const std::string&
+// where) const`, where it has one.
 #pragma once
 
 #include "ablations/documents/enums.h"
@@ -36,9 +36,15 @@
 
 namespace ablations {
 
-// What JSON has where an optional field has no value; `defaulted`: any field that is not there keeps its member's
-// default.
-enum class None { null, absent, defaulted };
+// What JSON has where an optional field has no value, null or nothing. Of a field that is no std::optional:
+// `defaulted`: where it is not there, its member keeps its default. `default_absent`, `default_null`: where it has that
+// default, JSON has nothing, or null.
+enum class None { null, absent, defaulted, default_absent, default_null };
+
+// How a type that is defined elsewhere stands in JSON: `static files::Json of(const T&)` and `static T from(const
+// files::Json&, const std::string& where)`, which throws as value_from.
+template <class T>
+struct Form;
 
 namespace fields_detail {
 
@@ -82,6 +88,11 @@ inline constexpr bool is_map<std::map<std::string, T>> = true;
 }  // namespace fields_detail
 
 template <class T>
+concept HasForm = requires(const T& value) {
+  Form<T>::of(value);
+};
+
+template <class T>
 concept HasFields = requires {
   T::fields(fields_detail::Visitor{});
 };
@@ -106,6 +117,8 @@ files::Json json_of(const T& value) {
     return object;
   } else if constexpr (Named<T>) {
     return name_of(value);
+  } else if constexpr (HasForm<T>) {
+    return Form<T>::of(value);
   } else if constexpr (HasFields<T>) {
     Json object = Json::object();
     if constexpr (Document<T>) object = {{"kind", T::kind}, {"schema_version", 1}};
@@ -114,7 +127,12 @@ files::Json json_of(const T& value) {
       if constexpr (fields_detail::is_optional<std::remove_cvref_t<decltype(field)>>) {
         if (none == None::absent && !field) return;
       }
-      object[name] = json_of(field);
+      Json json = json_of(field);
+      if ((none == None::default_absent || none == None::default_null) && json == json_of(T{}.*member)) {
+        if (none == None::default_null) object[name] = nullptr;
+        return;
+      }
+      object[name] = std::move(json);
     });
     return object;
   } else {
@@ -163,13 +181,16 @@ T value_from(const files::Json& json, const std::string& where) {
             return;
           }
         }
+        if (none == None::default_null && found->is_null()) return;
         field = value_from<Field>(*found, place(name));
-      } else if (!fields_detail::is_optional<Field> && none != None::defaulted) {
+      } else if (!fields_detail::is_optional<Field> && none != None::defaulted && none != None::default_absent) {
         refuse(fmt::format("field \"{}\" is missing", name));
       }
     });
     if constexpr (requires { value.check(where); }) value.check(where);
     return value;
+  } else if constexpr (HasForm<T>) {
+    return Form<T>::from(json, where);
   } else if constexpr (std::same_as<T, Json>) {
     return json;
   } else {

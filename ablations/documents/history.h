@@ -1,7 +1,7 @@
 // The times of rungs over stored studies, and where they changed: results/schemas/history.v1.json.
 #pragma once
 
-#include "ablations/documents/fields.h"
+#include "ablations/documents/common.h"
 #include "ablations/documents/setting.h"
 
 #include <array>
@@ -21,24 +21,23 @@ struct Names<Trend> {
   static constexpr std::array list{"too_few", "unchanged", "slower", "faster"};
 };
 
-struct SeriesPoint {
+// What one study measured: the median, and its interval.
+struct SeriesPoint : Bounds {
   std::string study, file, time;  // id; within the folder; when it ended or, unfinished, began: ISO 8601, UTC
   std::optional<std::string> git_commit;
   std::optional<bool> git_dirty;
-  double median = 0;             // ms per step
-  std::optional<double> lo, hi;  // of the study's interval; none: a single run
-  double level = 0;              // ms per step without the noise: steps and drift only
-  bool disturbed = false;        // the rung had flags
+  double median = 0;       // ms per step
+  double level = 0;        // ms per step without the noise: steps and drift only
+  bool disturbed = false;  // the rung had flags
 
   static void fields(auto&& field) {
+    Bounds::fields(field);
     field("study", &SeriesPoint::study);
     field("file", &SeriesPoint::file);
     field("time", &SeriesPoint::time);
     field("git_commit", &SeriesPoint::git_commit);
     field("git_dirty", &SeriesPoint::git_dirty);
     field("median", &SeriesPoint::median);
-    field("lo", &SeriesPoint::lo);
-    field("hi", &SeriesPoint::hi);
     field("level", &SeriesPoint::level);
     field("disturbed", &SeriesPoint::disturbed);
   }

@@ -50,11 +50,6 @@ void Study::check(const std::string& where) const {
   }
 }
 
-Bounds bounds(const harness::Estimate& estimate) {
-  if (!estimate.interval) return {};
-  return {estimate.interval->lo, estimate.interval->hi};
-}
-
 int64_t swept_size(Swept swept, const StudyRung& rung) {
   switch (swept) {
     case Swept::batch:

@@ -38,23 +38,6 @@ struct Names<Method> {
   static constexpr std::array list{"cumulative", "leave_one_out", "one_at_a_time", "shapley"};
 };
 
-// What a sweep varies.
-enum class Swept { batch, context, accumulation };
-template <>
-struct Names<Swept> {
-  static constexpr std::array list{"batch", "context", "accumulation"};
-};
-
-// An interval's ends; none with a single run.
-struct Bounds {
-  std::optional<double> lo, hi;
-
-  static void fields(auto&& field) {
-    field("lo", &Bounds::lo);
-    field("hi", &Bounds::hi);
-  }
-};
-
 // Over runs.
 struct Median : Bounds {
   double median = 0;
@@ -264,17 +247,6 @@ struct Headline {
   }
 };
 
-struct StudyLadder {
-  std::string name, title;
-  std::optional<std::string> file;  // of one that does not come with the program
-
-  static void fields(auto&& field) {
-    field("name", &StudyLadder::name);
-    field("title", &StudyLadder::title);
-    field("file", &StudyLadder::file, None::absent);
-  }
-};
-
 struct StudyPlan {
   int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
   uint64_t order_seed = 0;
@@ -313,7 +285,7 @@ struct Study {
   std::optional<bool> quick;
   Mode mode = Mode::cumulative;
   std::optional<Swept> swept;  // of a sweep
-  StudyLadder ladder;
+  NamedLadder ladder;
   files::Json workload;  // as in a record
   StudyPlan plan;
   NamedDevice device;
@@ -355,8 +327,6 @@ struct Study {
     field("sha256", &Study::sha256, None::absent);
   }
 };
-
-Bounds bounds(const harness::Estimate& estimate);
 
 // Of a rung of a sweep: the size that it varies.
 int64_t swept_size(Swept swept, const StudyRung& rung);

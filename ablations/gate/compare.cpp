@@ -39,13 +39,10 @@ void match_by(auto same, std::vector<const Sample*>& base, std::vector<const Sam
   });
 }
 
-void set_ratio(ComparedRatio& ratio, const harness::Comparison& comparison) {
-  ratio.ratio = comparison.ratio.center;
-  if (const auto& interval = comparison.ratio.interval) {
-    ratio.lo = interval->lo;
-    ratio.hi = interval->hi;
-  }
-  ratio.verdict = comparison.verdict;
+void set_ratio(ComparedRatio& ratio, const harness::PairedVerdict& verdict) {
+  static_cast<Bounds&>(ratio) = bounds(verdict.ratio);
+  ratio.ratio = verdict.ratio.center;
+  ratio.verdict = verdict.verdict;
 }
 
 ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs) {
@@ -112,7 +109,7 @@ ComparedRecipe compare_samples(const Sample& base, const Sample& head, const Com
         entry.flags.push_back(fmt::format("{} {}", side == 0 ? "base" : "head", run.disturbed));
     }
   }
-  harness::Comparison time = harness::compare(entry.base_runs_ms, entry.head_runs_ms, options.min_effect);
+  harness::PairedVerdict time = harness::compare(entry.base_runs_ms, entry.head_runs_ms, options.min_effect);
   entry.base_ms = harness::median(entry.base_runs_ms);
   entry.head_ms = harness::median(entry.head_runs_ms);
   if (base.sessions.size() >= harness::sessions_to_judge_by && pairs >= harness::runs_of_a_session) {

@@ -1,7 +1,6 @@
 #include "ablations/plan/ladder.h"
 
 #include "ablations/techniques/techniques.h"
-#include "files/json_file.h"
 #include "files/nearest.h"
 #include "files/resources.h"
 #include "harness/measure/unfit.h"
@@ -110,29 +109,12 @@ Ladder load_ladder(const std::string& name_or_file) {
                     similar.empty() ? "there are" : fmt::format("did you mean {}? There are", similar.front()),
                     fmt::join(names, ", ")));
   }
-  const files::Json json = files::read_json(file, "ladder");
+  Ladder ladder = read_document<Ladder>(file);
   const std::string where = file.string();
-  const auto& workload = json.at("workload");
-  const auto& plan = json.at("plan");
   std::error_code unreadable;  // then it is not
-  const bool is_shipped = fs::equivalent(file.parent_path(), shipped, unreadable);
-  Ladder ladder{.name = json.at("name"),
-                .title = json.at("title"),
-                .start_title = json.value("start_title", "baseline"),
-                .file = is_shipped ? "" : file.filename().string(),
-                .start = model::recipe_from_json(json.at("start"), where + ": start"),
-                .rungs = json.at("rungs"),
-                .reference = json.value("reference", ""),
-                .quick = json.value("quick", std::vector<std::string>()),
-                .model = workload.at("model"),
-                .B = workload.at("batch"),
-                .T = workload.at("context"),
-                .accumulation = workload.value("accumulation", int64_t{1}),
-                .repeats = plan.at("repeats"),
-                .warmup_steps = plan.at("warmup_steps"),
-                .timed_steps = plan.at("timed_steps")};
+  if (!fs::equivalent(file.parent_path(), shipped, unreadable)) ladder.file = file.filename().string();
   try {
-    (void)model::preset(ladder.model);
+    (void)model::preset(ladder.workload.model);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("{}: workload.model: {}", where, error.what()));
   }

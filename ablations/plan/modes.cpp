@@ -19,7 +19,6 @@ using harness::Machine;
 
 namespace {
 
-constexpr std::array<const char*, 3> sweepable{"batch", "context", "accumulation"};
 constexpr size_t most_factors_unasked = 4;
 constexpr int64_t largest_value = 1 << 16;
 
@@ -36,11 +35,13 @@ constexpr std::array<PeerMode, 4> peers{{{"eager", "PyTorch eager", true},
 
 void read_sweep(const std::string& text, Design& design) {
   const size_t equals = text.find('=');
-  design.swept = text.substr(0, equals);
-  if (equals == std::string::npos || std::ranges::find(sweepable, design.swept) == sweepable.end()) {
-    refuse(fmt::format("--sweep {}: not understood; WHAT=N,N,... with WHAT one of {} is", text,
-                       fmt::join(sweepable, ", ")));
+  const auto& sizes = Names<Swept>::list;
+  const auto size = std::ranges::find(sizes, text.substr(0, equals));
+  if (equals == std::string::npos || size == sizes.end()) {
+    refuse(
+        fmt::format("--sweep {}: not understood; WHAT=N,N,... with WHAT one of {} is", text, fmt::join(sizes, ", ")));
   }
+  design.swept = static_cast<Swept>(size - sizes.begin());
   for (const std::string& item : list_of(text.substr(equals + 1), "--sweep " + text)) {
     int64_t value = 0;
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
@@ -189,8 +190,8 @@ std::vector<Rung> factorial(const Ladder& ladder, const Rung& base, const std::v
   return rungs;
 }
 
-int64_t& swept_of(Shape& shape, const std::string& swept) {
-  return swept == "batch" ? shape.B : swept == "context" ? shape.T : shape.accumulation;
+int64_t& swept_of(Shape& shape, Swept swept) {
+  return swept == Swept::batch ? shape.B : swept == Swept::context ? shape.T : shape.accumulation;
 }
 
 std::vector<Rung> sweep(const Ladder& ladder, const std::vector<Rung>& ladder_rungs, const Design& design,
@@ -209,17 +210,17 @@ std::vector<Rung> sweep(const Ladder& ladder, const std::vector<Rung>& ladder_ru
     chosen.push_back(rung);
   }
   Shape widest = shape;
-  if (design.swept == "context") {
+  if (design.swept == Swept::context) {
     widest.positions = std::max(shape.positions, *std::ranges::max_element(design.values));
   }
   std::vector<Rung> rungs;
   for (const int64_t value : design.values) {
     const size_t first = rungs.size();
     for (Rung rung : chosen) {
-      const char letter = design.swept == "batch" ? 'B' : design.swept == "context" ? 'T' : 'A';
+      const char letter = design.swept == Swept::batch ? 'B' : design.swept == Swept::context ? 'T' : 'A';
       rung.name = fmt::format("{}-{}{}", name_of(rung), letter, value);
       rung.shape = widest;
-      swept_of(*rung.shape, design.swept) = value;
+      swept_of(*rung.shape, *design.swept) = value;
       if (rungs.size() > first) rung.reference = rung.against = first;
       rungs.push_back(rung);
     }

@@ -6,6 +6,7 @@
 #include "ablations/plan/ladder.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,6 @@ std::vector<std::string> mode_names();
 // Throws std::invalid_argument; `where` begins the message.
 Mode mode_of(const std::string& name, const std::string& where);
 
-constexpr size_t most_factors = 6;  // of a factorial: 64 subsets
-
 // As they stand on the command line; empty: not given.
 struct DesignFlags {
   std::string mode, factors, sweep, peer, peer_modes;
@@ -27,7 +26,7 @@ struct DesignFlags {
 struct Design {
   Mode mode = Mode::cumulative;
   std::vector<std::string> factors;     // factorial: optimizations; empty: all that apply
-  std::string swept;                    // sweep: "batch", "context" or "accumulation"
+  std::optional<Swept> swept;           // sweep
   std::vector<int64_t> values;          // sweep
   std::vector<std::string> rungs;       // sweep: of the ladder, the first guards the others; empty: its last
   std::vector<std::string> peer_modes;  // "eager", "compile", ...; empty: no peer

@@ -1,9 +1,12 @@
 #include "ablations/plan/plan.h"
 
+#include "ablations/techniques/techniques.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 
 namespace ablations {
 
@@ -26,6 +29,19 @@ void shuffle(std::vector<T>& values, std::mt19937_64& random) {
 }
 
 }  // namespace
+
+Plan plan_from_json(const files::Json& json, const std::string& where) {
+  Plan plan = value_from<Plan>(json, where);
+  const auto check_known = [&](const std::string& optimization) {
+    if (find_optimization(optimization) != nullptr) return;
+    throw std::invalid_argument(fmt::format("{}: unknown optimization \"{}\"", where, optimization));
+  };
+  for (const Rung& rung : plan.rungs) {
+    if (!rung.optimization.empty()) check_known(rung.optimization);
+    std::ranges::for_each(rung.applied, check_known);
+  }
+  return plan;
+}
 
 PlannedRun run_of(const std::vector<Rung>& rungs, size_t rung, int64_t repeat) {
   return {fmt::format("r{}-{:02}-{}", repeat + 1, rung, name_of(rungs[rung])), rung, repeat};
@@ -50,7 +66,7 @@ std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repea
   return runs;
 }
 
-Shape shape_of(const Plan& plan) { return {plan.B, plan.T, plan.accumulation, plan.positions}; }
+Shape shape_of(const Plan& plan) { return plan.workload; }
 
 Shape shape_of(const Plan& plan, size_t rung) { return plan.rungs[rung].shape.value_or(shape_of(plan)); }
 

@@ -1,6 +1,5 @@
 #include "ablations/plan/shard.h"
 
-#include "ablations/plan/plan_json.h"
 #include "ablations/plan/quick.h"
 #include "files/files.h"
 #include "files/sha256.h"
@@ -18,7 +17,7 @@ namespace {
 
 // What is the same on all machines. Texts are compared by their tokens' hash, which every record carries.
 Json shared_part(const Plan& plan) {
-  Json json = to_json(plan);
+  Json json = json_of(plan);
   json.erase("shard");
   for (const char* place : {"data", "vocabulary", "tokens"}) json["workload"].erase(place);
   return json;
@@ -54,7 +53,7 @@ std::string id_by_content(const Plan& plan) {
   Json content = shared_part(plan);
   content.erase("id");
   content.erase("created");
-  return fmt::format("{}-{}", plan.ladder_name, files::sha256_hex(content.dump()).substr(0, 12));
+  return fmt::format("{}-{}", plan.ladder.name, files::sha256_hex(content.dump()).substr(0, 12));
 }
 
 Json identity_of(const Plan& plan) {

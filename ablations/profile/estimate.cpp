@@ -50,7 +50,7 @@ std::optional<Speeds> speeds_for(const Plan& plan) {
   const auto peaks = uses_cuda(plan) && machine.gpu ? harness::peaks_of(machine.gpu->name) : std::nullopt;
   if (uses_cuda(plan) && !peaks) return std::nullopt;
   const int threads = at::get_num_threads();
-  if (!peaks) at::set_num_threads(static_cast<int>(plan.threads));
+  if (!peaks) at::set_num_threads(static_cast<int>(plan.workload.threads));
   speeds.bytes = peaks ? share_of_peak * peaks->bytes_per_s : rough_update_rate();
   for (const Rung& rung : plan.rungs) {
     const std::string rate = rate_of(rung.recipe);
@@ -74,7 +74,7 @@ Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds) {
     const model::Recipe& recipe = plan.rungs[i].recipe;
     if (!is_planned(plan.rungs[i])) continue;
     const Shape shape = shape_of(plan, i);
-    const model::Config config = model::with_positions(model::preset(plan.model), shape.positions);
+    const model::Config config = model::with_positions(model::preset(plan.workload.model), shape.positions);
     estimate.bytes[i] = model::step_memory(config, recipe, shape.B, shape.T).total() +
                         (recipe.device == model::Device::cpu ? process_bytes : 0);
     const auto rate = speeds ? speeds->flops.find(rate_of(recipe)) : decltype(speeds->flops.end()){};

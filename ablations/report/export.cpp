@@ -1,6 +1,5 @@
 #include "ablations/report/export.h"
 
-#include "ablations/report/report.h"
 #include "files/printable.h"
 #include "harness/stats/stats.h"
 
@@ -9,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -145,25 +145,23 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
 }
 
 // Of a run and a rung that are none it tells the columns' names.
-Row step_row(const std::string& source, const Json& run, const StudyRung& rung, size_t step) {
-  const Json ms = at(run, {"step_ms"}), losses = at(run, {"loss"}), flags = at(run, {"flags"});
+Row step_row(const std::string& source, const ReportedRun& run, const StudyRung& rung, size_t step) {
   return {{"study", source},
-          {"run", at(run, {"id"})},
-          {"rung", at(run, {"rung"})},
+          {"run", run.id},
+          {"rung", run.rung},
           {"label", label_of(rung)},
-          {"repeat", at(run, {"repeat"})},
-          {"position", at(run, {"position"})},
+          {"repeat", run.repeat},
+          {"position", run.position},
           {"step", step + 1},
-          {"warmup", at(run, {"warmup_steps"}) > step ? 1 : 0},
-          {"ms", step < ms.size() ? ms[step] : Json()},
-          {"loss", step < losses.size() ? losses[step] : Json()},
-          {"disturbed", flags.empty() ? 0 : 1}};
+          {"warmup", std::cmp_less(step, run.warmup_steps) ? 1 : 0},
+          {"ms", step < run.step_ms.size() ? Json(run.step_ms[step]) : Json()},
+          {"loss", step < run.loss.size() ? or_null(run.loss[step]) : Json()},
+          {"disturbed", run.flags.empty() ? 0 : 1}};
 }
 
-std::vector<double> timed_ms(const Json& run) {
-  const auto all = run.at("step_ms").get<std::vector<double>>();
-  const auto warmup = std::min(run.at("warmup_steps").get<size_t>(), all.size());
-  return {all.begin() + static_cast<std::ptrdiff_t>(warmup), all.end()};
+std::vector<double> timed_ms(const ReportedRun& run) {
+  const auto warmup = std::min(run.warmup_steps, std::ssize(run.step_ms));
+  return {run.step_ms.begin() + warmup, run.step_ms.end()};
 }
 
 // What a rung is called wherever it is measured: by the optimization that it adds; where it leaves one out, or has
@@ -221,12 +219,13 @@ void add_aggregates(const std::vector<Json>& runs, Json& benchmarks) {
   }
 }
 
-void add_benchmarks(const Study& study, const Json& runs_made, const std::string& prefix, int64_t& family,
-                    Json& benchmarks, std::string& left_out) {
+void add_benchmarks(const ReportedStudy& entry, const std::string& prefix, int64_t& family, Json& benchmarks,
+                    std::string& left_out) {
+  const Study& study = entry.study;
   const std::vector<std::string> names = names_of(study, prefix + study.ladder.name + "/");
-  std::map<size_t, std::vector<const Json*>> runs_of;
-  for (const Json& run : runs_made) {
-    if (run.at("status") == "ok" && !timed_ms(run).empty()) runs_of[run.at("rung")].push_back(&run);
+  std::map<size_t, std::vector<const ReportedRun*>> runs_of;
+  for (const ReportedRun& run : entry.runs) {
+    if (run.status == RunStatus::ok && !timed_ms(run).empty()) runs_of[run.rung].push_back(&run);
   }
   for (size_t i = 0; i < names.size(); ++i) {
     const StudyRung& rung = study.rungs[i];
@@ -270,34 +269,28 @@ Json text_or(const Json& value, const char* otherwise) { return value.is_string(
 
 }  // namespace
 
-std::string rungs_csv(const Json& report) {
+std::string rungs_csv(const Report& report) {
   Table table(rung_row({}, {}, {}));
-  for (const Json& entry : report.at("studies")) {
-    const Study study = study_of(entry);
-    for (const StudyRung& rung : study.rungs) table.add(rung_row(entry.at("source"), study, rung));
+  for (const ReportedStudy& entry : report.studies) {
+    for (const StudyRung& rung : entry.study.rungs) table.add(rung_row(entry.source, entry.study, rung));
   }
   return table.text();
 }
 
-std::string steps_csv(const Json& report) {
+std::string steps_csv(const Report& report) {
   Table table(step_row({}, {}, {}, 0));
-  for (const Json& entry : report.at("studies")) {
-    const Study study = study_of(entry);
-    for (const Json& run : entry.at("runs")) {
-      const StudyRung& rung = study.rungs.at(run.at("rung").get<size_t>());
-      for (size_t step = 0; step < run.at("step_ms").size(); ++step) {
-        table.add(step_row(entry.at("source"), run, rung, step));
-      }
+  for (const ReportedStudy& entry : report.studies) {
+    for (const ReportedRun& run : entry.runs) {
+      const StudyRung& rung = entry.study.rungs.at(run.rung);
+      for (size_t step = 0; step < run.step_ms.size(); ++step) table.add(step_row(entry.source, run, rung, step));
     }
   }
   return table.text();
 }
 
-Json benchmark_json(const Json& report) {
-  const Json& entries = report.at("studies");
-  std::vector<Study> studies;
-  for (const Json& entry : entries) studies.push_back(study_of(entry));
-  const Study& first = studies.front();
+Json benchmark_json(const Report& report) {
+  const std::vector<ReportedStudy>& studies = report.studies;
+  const Study& first = studies.front().study;
   const Json& environment = first.environment;
   const Json load = at(environment, {"load_average"});
   Json context{
@@ -321,13 +314,12 @@ Json benchmark_json(const Json& report) {
   if (const Json governor = at(environment, {"governor"}); governor.is_string()) {
     context["cpu_scaling_enabled"] = governor != "performance";
   }
-  if (studies.size() == 2) context["second_study"] = studies[1].id;
+  if (studies.size() == 2) context["second_study"] = studies[1].study.id;
   Json benchmarks = Json::array();
   int64_t family = 0;
   std::string left_out;
-  for (size_t i = 0; i < studies.size(); ++i) {
-    const std::string prefix = studies.size() == 1 ? "" : entries[i].at("source").get<std::string>() + "/";
-    add_benchmarks(studies[i], entries[i].at("runs"), prefix, family, benchmarks, left_out);
+  for (const ReportedStudy& entry : studies) {
+    add_benchmarks(entry, studies.size() == 1 ? "" : entry.source + "/", family, benchmarks, left_out);
   }
   if (!left_out.empty()) context["left_out"] = left_out;
   return {{"context", context}, {"benchmarks", benchmarks}};

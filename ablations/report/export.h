@@ -4,6 +4,7 @@
 // before it.
 #pragma once
 
+#include "ablations/documents/report.h"
 #include "files/json_file.h"
 
 #include <string>
@@ -11,14 +12,14 @@
 namespace ablations {
 
 // One line for each rung of each study; empty where there is no number. Times in ms, rates in tokens/s, sizes in bytes.
-std::string rungs_csv(const files::Json& report);
+std::string rungs_csv(const Report& report);
 
 // One line for each step of each run, warm-up too.
-std::string steps_csv(const files::Json& report);
+std::string steps_csv(const Report& report);
 
 // A benchmark for each rung, an iteration for each of its runs: the time is the run's median step, cpu_time the same,
 // because processor time is not measured. A rung whose number does not count is left out and named in the context: that
 // it failed is no time of 0, as compare.py would have it. With two studies the names begin with the study's.
-files::Json benchmark_json(const files::Json& report);
+files::Json benchmark_json(const Report& report);
 
 }  // namespace ablations

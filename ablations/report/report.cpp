@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -38,66 +39,69 @@ std::vector<RunsByRepeat> runs_by_rung(const StudyFiles& files) {
   return runs;
 }
 
-Json losses_json(size_t rung, size_t guarded_by, const Guard& verdict, const RunData& run, const RunData& reference) {
-  Json json{{"rung", rung}, {"guarded_by", guarded_by}, {"repeat", verdict.repeat}};
-  for (const char* field : {"loss", "reference", "lo", "hi", "deviation"}) json[field] = Json::array();
+std::optional<double> if_finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
+
+RungLosses losses_of(size_t rung, size_t guarded_by, const Guard& verdict, const RunData& run,
+                     const RunData& reference) {
+  RungLosses losses{.rung = rung, .guarded_by = guarded_by, .repeat = verdict.repeat};
   const Band band = band_of(reference.losses, verdict.known_offset, run.skipped_steps);
   const std::vector<double> off = deviations(run.losses, band);
   for (size_t i = 0; i < off.size(); ++i) {
-    json["loss"].push_back(files::finite_or_null(run.losses[i]));
-    json["reference"].push_back(files::finite_or_null(reference.losses[i]));
-    json["lo"].push_back(files::finite_or_null(band.lo[i]));
-    json["hi"].push_back(files::finite_or_null(band.hi[i]));
-    json["deviation"].push_back(files::finite_or_null(off[i]));
+    losses.loss.push_back(if_finite(run.losses[i]));
+    losses.reference.push_back(if_finite(reference.losses[i]));
+    losses.lo.push_back(if_finite(band.lo[i]));
+    losses.hi.push_back(if_finite(band.hi[i]));
+    losses.deviation.push_back(if_finite(off[i]));
   }
-  return json;
+  return losses;
 }
 
 // Each guarded rung's losses beside those that it has to follow.
-Json losses_of(const StudyFiles& files) {
+std::vector<RungLosses> losses_of(const StudyFiles& files) {
   const auto runs = runs_by_rung(files);
-  Json list = Json::array();
+  std::vector<RungLosses> list;
   for (size_t i = 0; i < runs.size(); ++i) {
     const auto& stated = files.study.rungs[i].guard;
     if (!stated || runs[i].empty()) continue;
     const RunsByRepeat& reference = runs[stated->guarded_by];
     const Guard verdict = worst_of(runs[i], reference, stated->tolerance, stated->known_offset);
     list.push_back(
-        losses_json(i, stated->guarded_by, verdict, runs[i].at(verdict.repeat), partner_of(verdict.repeat, reference)));
+        losses_of(i, stated->guarded_by, verdict, runs[i].at(verdict.repeat), partner_of(verdict.repeat, reference)));
   }
   return list;
 }
 
-Json runs_of(const StudyFiles& files) {
-  std::vector<Json> list;
+std::vector<ReportedRun> runs_of(const StudyFiles& files) {
+  std::vector<ReportedRun> list;
   for (size_t i = 0; i < files.records.size(); ++i) {
     const Json& record = files.records[i];
     if (record.is_null()) continue;
     const StudyRun& run = files.study.runs[i];
     const Json& timing = record.at("timing");
-    list.push_back({{"id", run.id},
-                    {"rung", run.rung},
-                    {"repeat", run.repeat},
-                    {"position", run.position},
-                    {"status", name_of(run.status)},
-                    {"started", record.at("started")},
-                    {"warmup_steps", timing.at("warmup_steps")},
-                    {"step_ms", timing.at("step_ms")},
-                    {"loss", timing.at("loss")},
-                    {"flags", record.value("flags", Json::array())},
-                    {"processor_lost", files::field_or_null(timing, "processor_lost")},
-                    {"conditions", record.value("monitor", Json())}});
+    list.push_back(
+        {.id = run.id,
+         .rung = run.rung,
+         .repeat = run.repeat,
+         .position = run.position,
+         .status = run.status,
+         .started = record.at("started"),
+         .warmup_steps = timing.at("warmup_steps"),
+         .step_ms = timing.at("step_ms"),
+         .loss = value_from<std::vector<std::optional<double>>>(timing.at("loss"), run.id),
+         .flags = record.value("flags", std::vector<std::string>()),
+         .processor_lost = value_from<std::optional<double>>(files::field_or_null(timing, "processor_lost"), run.id),
+         .conditions = record.value("monitor", Json())});
     if (const Json& first = files.first_records[i]; !first.is_null()) {
-      list.back()["first_flags"] = first.value("flags", Json::array());
+      list.back().first_flags = first.value("flags", std::vector<std::string>());
     }
   }
-  std::ranges::stable_sort(list, {}, [](const Json& run) { return run.at("position").get<int64_t>(); });
+  std::ranges::stable_sort(list, {}, &ReportedRun::position);
   return list;
 }
 
 // What there is to tell of each of its optimizations, by name.
-Json techniques_of(const Study& study) {
-  Json list = Json::object();
+std::map<std::string, Json> techniques_of(const Study& study) {
+  std::map<std::string, Json> list;
   for (const StudyRung& rung : study.rungs) {
     const Optimization* known = rung.optimization ? find_optimization(*rung.optimization) : nullptr;
     if (known != nullptr) list[known->name] = technique_json(*known, study);
@@ -185,29 +189,26 @@ Json micro_from(const Json& document, const fs::path& file, std::vector<std::str
   return micro;
 }
 
-void add_file(const fs::path& file, Json& report, std::vector<TraceDocument>& traces, std::vector<std::string>& notes) {
-  static const std::map<std::string, const char*> places{
-      {"gate", "gates"}, {"history", "histories"}, {"noise", "noise"}};
+void add_file(const fs::path& file, Report& report) {
   const Json document = files::read_any_json(file);
   const Json kind = files::kind_of(document);
   if (kind == TraceDocument::kind) {
-    traces.push_back(value_from<TraceDocument>(document, file.string()));
-    if (!traces.back().roofline) {
-      notes.push_back(
+    report.traces.push_back(value_from<TraceDocument>(document, file.string()));
+    if (!report.traces.back().roofline) {
+      report.notes.push_back(
           fmt::format("nothing is shown of {}: its trace has no roofline; ladder profile --trace --roofline "
                       "makes one that has",
                       file.filename().string()));
     }
-  } else if (kind.is_string() && places.contains(kind)) {
-    if (kind == GateResult::kind) {
-      (void)value_from<GateResult>(document, file.string());  // with what stands in it
-    } else {
-      files::check_schema(document, kind.get<std::string>(), file.string());
-    }
-    report[places.at(kind)].push_back(document);
+  } else if (kind == GateResult::kind) {
+    report.gates.push_back(value_from<GateResult>(document, file.string()));
+  } else if (kind == History::kind) {
+    report.histories.push_back(value_from<History>(document, file.string()));
+  } else if (kind == Noise::kind) {
+    report.noise.push_back(value_from<Noise>(document, file.string()));
   } else if (kind.is_null() && document.is_object() && document.contains("context") &&
              document.contains("benchmarks")) {
-    report["micro"].push_back(micro_from(document, file, notes));
+    report.micro.push_back(micro_from(document, file, report.notes));
   } else {
     throw std::invalid_argument(fmt::format(
         "{}: \"kind\" is {}; --with takes gate, history, noise and trace, and Google Benchmark's JSON (micro --out)",
@@ -217,118 +218,70 @@ void add_file(const fs::path& file, Json& report, std::vector<TraceDocument>& tr
 
 // Noise floors say something of a study that was measured under the same circumstances only: each study's, by their
 // places in the report's list. The others are noted.
-void match_noise(Json& report, std::vector<std::string>& notes) {
-  for (size_t i = 0; i < report.at("noise").size(); ++i) {
-    const auto noise = value_from<Noise>(report.at("noise")[i], "the report");
+void match_noise(Report& report) {
+  for (size_t i = 0; i < report.noise.size(); ++i) {
+    const Noise& noise = report.noise[i];
     std::vector<std::string> differing;
     bool matched = false;
-    for (Json& entry : report["studies"]) {
-      const Json& study = entry.at("study");
-      differing = differences(setting_of(study.at("environment"), study.at("workload"), noise.recipe), noise.setting);
+    for (ReportedStudy& entry : report.studies) {
+      const Study& study = entry.study;
+      differing = differences(setting_of(study.environment, study.workload, noise.recipe), noise.setting);
       if (!differing.empty()) continue;
-      entry["noise"].push_back(i);
+      entry.noise.push_back(i);
       matched = true;
     }
     if (matched) continue;
-    notes.push_back(fmt::format("the noise floor of {} is not shown: it was measured under other circumstances ({})",
-                                noise.label, fmt::join(differing, "; ")));
+    report.notes.push_back(
+        fmt::format("the noise floor of {} is not shown: it was measured under other circumstances ({})", noise.label,
+                    fmt::join(differing, "; ")));
   }
 }
 
 // A trace is shown whatever it is of; that it was taken on another machine than the studies is said.
-void note_other_machines(const std::vector<TraceDocument>& traces, const Json& studies,
-                         std::vector<std::string>& notes) {
-  for (const TraceDocument& trace : traces) {
+void note_other_machines(Report& report) {
+  for (const TraceDocument& trace : report.traces) {
     const bool cuda = trace.device.kind == model::Device::cuda;
     const Setting setting = machine_setting(trace.environment, cuda);
     std::vector<std::string> differing;
-    for (const Json& entry : studies) {
-      differing = differences(machine_setting(entry.at("study").at("environment"), cuda), setting);
+    for (const ReportedStudy& entry : report.studies) {
+      differing = differences(machine_setting(entry.study.environment, cuda), setting);
       if (differing.empty()) break;
     }
     if (differing.empty()) continue;
-    notes.push_back(fmt::format("the trace of {} was taken under other circumstances ({})", trace.title,
-                                fmt::join(differing, "; ")));
+    report.notes.push_back(fmt::format("the trace of {} was taken under other circumstances ({})", trace.title,
+                                       fmt::join(differing, "; ")));
   }
 }
 
 }  // namespace
 
-Json report_document(const std::vector<StudyFiles>& studies, const std::vector<fs::path>& with, bool published) {
-  Json report{{"kind", "report"}, {"schema_version", 1}, {"comparison", nullptr}};
-  for (const char* list : {"studies", "gates", "histories", "noise", "traces", "micro", "published", "notes"}) {
-    report[list] = Json::array();
-  }
-  std::vector<TraceDocument> traces;
-  std::vector<std::string> notes;
+Report report_document(const std::vector<StudyFiles>& studies, const std::vector<fs::path>& with, bool published) {
+  Report report;
   for (const StudyFiles& files : studies) {
-    report["studies"].push_back({{"source", files.source},
-                                 {"study", json_of(files.study)},
-                                 {"runs", runs_of(files)},
-                                 {"losses", losses_of(files)},
-                                 {"techniques", techniques_of(files.study)},
-                                 {"noise", Json::array()}});
-    std::ranges::copy(files.traces, std::back_inserter(traces));
+    report.studies.push_back({.source = files.source,
+                              .study = files.study,
+                              .runs = runs_of(files),
+                              .losses = losses_of(files),
+                              .techniques = techniques_of(files.study),
+                              .noise = {}});
+    std::ranges::copy(files.traces, std::back_inserter(report.traces));
   }
-  if (studies.size() == 2) report["comparison"] = json_of(comparison_of(studies[0], studies[1], notes));
+  if (studies.size() == 2) report.comparison = comparison_of(studies[0], studies[1], report.notes);
   std::vector<fs::path> files_beside;
   for (const StudyFiles& files : studies) std::ranges::copy(files.with, std::back_inserter(files_beside));
   for (const fs::path& file : with) {
     const auto is_it = [&](const fs::path& other) { return fs::exists(file) && fs::equivalent(file, other); };
     if (std::ranges::none_of(files_beside, is_it)) files_beside.push_back(file);
   }
-  for (const fs::path& file : files_beside) add_file(file, report, traces, notes);
-  match_noise(report, notes);
-  note_other_machines(traces, report.at("studies"), notes);
-  report["traces"] = json_of(traces);
+  for (const fs::path& file : files_beside) add_file(file, report);
+  match_noise(report);
+  note_other_machines(report);
   if (published) {
-    report["published"] =
-        files::read_json(files::resource_root() / "results" / "published.json", "published").at("entries");
+    report.published = files::read_json(files::resource_root() / "results" / "published.json", "published")
+                           .at("entries")
+                           .get<std::vector<Json>>();
   }
-  report["notes"] = notes;
-  check_report(report, "the report");
-  return report;
-}
-
-Study study_of(const Json& entry) { return value_from<Study>(entry.at("study"), "the report's study"); }
-
-Json read_report(const fs::path& file) {
-  Json report = files::read_any_json(file);
-  check_report(report, file.string());
-  return report;
-}
-
-void check_report(const Json& report, const std::string& where) {
-  files::check_schema(report, "report", where);
-  const auto check_each = [&](const char* list, const char* kind) {
-    for (size_t i = 0; i < report.at(list).size(); ++i) {
-      files::check_schema(report.at(list)[i], kind, fmt::format("{}: field [{}][{}]", where, list, i));
-    }
-  };
-  for (size_t i = 0; i < report.at("studies").size(); ++i) {
-    const Json& entry = report.at("studies")[i];
-    const std::string place = fmt::format("{}: field [studies][{}]", where, i);
-    const size_t rungs = value_from<Study>(entry.at("study"), place + "[study]").rungs.size();
-    for (const Json& noise : entry.at("noise")) {
-      if (noise.get<size_t>() < report.at("noise").size()) continue;
-      throw std::invalid_argument(
-          fmt::format("{}[noise]: {} is asked for; the report has {}", place, noise.dump(), report.at("noise").size()));
-    }
-    for (const auto& [list, field] : {std::pair{"runs", "rung"}, {"losses", "rung"}, {"losses", "guarded_by"}}) {
-      for (const Json& item : entry.at(list)) {
-        if (item.at(field).get<size_t>() < rungs) continue;
-        throw std::invalid_argument(fmt::format("{}[{}]: \"{}\" is {}; the study has {} rungs", place, list, field,
-                                                item.at(field).dump(), rungs));
-      }
-    }
-  }
-  (void)value_from<std::optional<Comparison>>(report.at("comparison"), where + ": field [comparison]");
-  (void)value_from<std::vector<GateResult>>(report.at("gates"), where + ": field [gates]");
-  (void)value_from<std::vector<Noise>>(report.at("noise"), where + ": field [noise]");
-  check_each("histories", "history");
-  check_each("traces", "trace");
-  files::check_schema({{"kind", "published"}, {"schema_version", 1}, {"entries", report.at("published")}}, "published",
-                      where + ": field [published]");
+  return value_from<Report>(json_of(report), "the report");  // checked
 }
 
 }  // namespace ablations

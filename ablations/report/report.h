@@ -1,12 +1,11 @@
-// The report document (results/schemas/report.v1.json): everything that the pages, charts and exports of one study, or
-// of two beside each other, are made from. No number in it is computed again by what draws it.
+// Makes the report (documents/report.h) of one study, or of two beside each other. No number in it is computed again by
+// what draws it.
 #pragma once
 
 #include "ablations/archive/study_files.h"
-#include "files/json_file.h"
+#include "ablations/documents/report.h"
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 namespace ablations {
@@ -14,17 +13,7 @@ namespace ablations {
 // The document of one or two studies, and of what is kept with them. `with`: more of that, verdicts, histories, noise
 // floors, traces, and what Google Benchmark wrote. Throws std::invalid_argument for one of these that is of another
 // kind or cannot be read.
-files::Json report_document(const std::vector<StudyFiles>& studies, const std::vector<std::filesystem::path>& with = {},
-                            bool published = false);
-
-// The study of an entry of a report's.
-Study study_of(const files::Json& entry);
-
-// A report.json made before, and every document in it checked.
-files::Json read_report(const std::filesystem::path& file);
-
-// Throws std::invalid_argument for a report, or a document in it, that does not follow its schema or contradicts
-// itself; `where` begins the message.
-void check_report(const files::Json& report, const std::string& where);
+Report report_document(const std::vector<StudyFiles>& studies, const std::vector<std::filesystem::path>& with = {},
+                       bool published = false);
 
 }  // namespace ablations

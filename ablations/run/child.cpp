@@ -129,7 +129,7 @@ std::vector<std::string> flags_of(const Plan& plan, const PlannedRun& run) {
   Json edits = Json::object();
   const Json differences = model::recipe_diff({}, rung.recipe);
   for (const auto& [field, values] : differences.items()) edits[field] = values.at(1);
-  std::vector<std::string> argv{rung.program, "run", "--recipe", edits.dump(), "--model", plan.model};
+  std::vector<std::string> argv{rung.program, "run", "--recipe", edits.dump(), "--model", plan.workload.model};
   const auto add = [&](const char* flag, auto value) { argv.insert(argv.end(), {flag, std::to_string(value)}); };
   add("--batch", shape.B);
   add("--context", shape.T);
@@ -137,10 +137,11 @@ std::vector<std::string> flags_of(const Plan& plan, const PlannedRun& run) {
   if (shape.positions > 0) add("--positions", shape.positions);
   add("--steps", plan.timed_steps);
   add("--warmup", plan.warmup_steps);
-  add("--seed", plan.seed);
-  add("--threads", plan.threads);
-  argv.insert(argv.end(), {"--data", plan.tokens.empty() ? plan.data : plan.tokens});
-  if (plan.tokens.empty()) argv.insert(argv.end(), {"--vocab", plan.vocabulary});
+  add("--seed", plan.workload.seed);
+  add("--threads", plan.workload.threads);
+  const PlannedWorkload& workload = plan.workload;
+  argv.insert(argv.end(), {"--data", workload.tokens.empty() ? workload.data : workload.tokens});
+  if (workload.tokens.empty()) argv.insert(argv.end(), {"--vocab", workload.vocabulary});
   return argv;
 }
 

@@ -38,7 +38,7 @@ namespace {
 // this one.
 void check_same_machine(const fs::path& folder, const Plan& plan, const Json& record) {
   Json here{{"environment", harness::environment()}, {"workload", record.at("workload")}};
-  here["environment"]["threads"] = plan.threads;  // of the runs, not of this process
+  here["environment"]["threads"] = plan.workload.threads;  // of the runs, not of this process
   const bool cuda = uses_cuda(plan);
   const auto facts = [&](const Json& of) {
     return plan.gate ? machine_setting(of.at("environment"), cuda).facts() : study_facts(of, cuda);

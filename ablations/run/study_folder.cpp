@@ -1,6 +1,5 @@
 #include "ablations/run/study_folder.h"
 
-#include "ablations/plan/plan_json.h"
 #include "ablations/plan/shard.h"
 #include "files/files.h"
 #include "harness/measure/locks.h"
@@ -65,7 +64,7 @@ void create_study(const Plan& plan, const fs::path& folder) {
   const harness::FolderLock lock(folder);
   check_may_begin(folder);  // nobody else can begin one now
   remove_unfinished_files(folder, {"plan.json"});
-  files::write_json(folder / "plan.json", to_json(plan), "plan");
+  write_document(folder / "plan.json", plan);
 }
 
 void check_has_no_links(const fs::path& folder, const std::set<std::string>& names) {
@@ -75,7 +74,7 @@ void check_has_no_links(const fs::path& folder, const std::set<std::string>& nam
 Plan open_study(const fs::path& folder) {
   const fs::path file = folder / "plan.json";
   if (!fs::exists(file)) throw std::invalid_argument(fmt::format("{}: holds no study (no plan.json)", folder.string()));
-  return plan_from_json(files::read_json(file, "plan"), file.string());
+  return plan_from_json(files::read_any_json(file), file.string());
 }
 
 fs::path record_file(const fs::path& folder, const std::string& run_id) {
@@ -94,8 +93,8 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
     return "its steps of warm-up are not the planned ones";
   const Shape shape = shape_of(plan, run.rung);
   const Json& workload = record.at("workload");
-  if (workload.at("model") != plan.model) return "its model is not the planned one";
-  if (workload.at("seed") != plan.seed) return "its seed is not the planned one";
+  if (workload.at("model") != plan.workload.model) return "its model is not the planned one";
+  if (workload.at("seed") != plan.workload.seed) return "its seed is not the planned one";
   if (workload.at("batch") != shape.B || workload.at("context") != shape.T ||
       workload.at("accumulation") != shape.accumulation ||
       (shape.positions > 0 && workload.value("positions", shape.positions) != shape.positions)) {

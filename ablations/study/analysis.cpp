@@ -292,20 +292,21 @@ Json environment_of(const Plan& plan, const Measured& measured, const std::optio
   if (!measured.environment.is_null()) return measured.environment;
   if (earlier) return earlier->environment;
   Json environment = harness::environment();
-  environment["threads"] = plan.threads;  // of the runs, not of this process
+  environment["threads"] = plan.workload.threads;  // of the runs, not of this process
   return environment;
 }
 
 }  // namespace
 
 Json planned_workload(const Plan& plan) {
-  return workload_json({.model = plan.model,
-                        .B = plan.B,
-                        .T = plan.T,
-                        .accumulation = plan.accumulation,
-                        .positions = plan.positions,
-                        .seed = plan.seed,
-                        .data = plan.data},
+  const PlannedWorkload& planned = plan.workload;
+  return workload_json({.model = planned.model,
+                        .B = planned.B,
+                        .T = planned.T,
+                        .accumulation = planned.accumulation,
+                        .positions = planned.positions,
+                        .seed = planned.seed,
+                        .data = planned.data},
                        /*sha256=*/"", /*tokens=*/0);
 }
 
@@ -314,7 +315,8 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   Study study{.id = plan.id,
               .created = created_of(plan, measured, earlier),
               .mode = plan.mode,
-              .ladder = {.name = plan.ladder_name, .title = plan.ladder_title},
+              .swept = plan.swept,
+              .ladder = plan.ladder,
               .workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload,
               .plan = {.repeats = plan.repeats,
                        .warmup_steps = plan.warmup_steps,
@@ -326,8 +328,6 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
               .runs = measured.runs,
               .environment = environment_of(plan, measured, earlier)};
   if (plan.quick) study.quick = true;
-  if (!plan.swept.empty()) study.swept = value_of<Swept>(plan.swept);
-  if (!plan.ladder_file.empty()) study.ladder.file = plan.ladder_file;
   if (std::ranges::find(study.runs, RunStatus::missing, &StudyRun::status) == study.runs.end()) {
     study.finished = measured.last_started;
   }

@@ -16,8 +16,8 @@ Verdict judge(const Estimate& ratio, double min_effect) {
   return ratio.interval->lo >= least && ratio.interval->hi <= most ? Verdict::same : Verdict::inconclusive;
 }
 
-Comparison compare(std::span<const double> base, std::span<const double> head, double min_effect) {
-  Comparison comparison{.ratio = paired_ratio(head, base)};
+PairedVerdict compare(std::span<const double> base, std::span<const double> head, double min_effect) {
+  PairedVerdict comparison{.ratio = paired_ratio(head, base)};
   for (size_t i = 0; i < base.size(); ++i) {
     comparison.greater += head[i] > base[i] ? 1 : 0;
     comparison.unequal += head[i] != base[i] ? 1 : 0;

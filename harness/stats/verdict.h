@@ -14,7 +14,7 @@ inline constexpr double usual_min_effect = 0.02;  // the least ratio minus 1 tha
 // these runs cannot tell.
 enum class Verdict { regression, improvement, same, inconclusive };
 
-struct Comparison {
+struct PairedVerdict {
   Estimate ratio;        // head / base: above 1 is more time, or more of whatever was measured
   int64_t greater = 0;   // pairs in which head took more
   int64_t unequal = 0;   // pairs in which they differ
@@ -27,7 +27,7 @@ struct Comparison {
 Verdict judge(const Estimate& ratio, double min_effect);
 
 // base[i] and head[i] are the positive medians of a pair of runs. Same length, at least 1.
-Comparison compare(std::span<const double> base, std::span<const double> head, double min_effect);
+PairedVerdict compare(std::span<const double> base, std::span<const double> head, double min_effect);
 
 // From so many sessions of one program on, what is measured in another one is judged by how they differ: no pairing
 // cancels that a machine runs at another pace today.

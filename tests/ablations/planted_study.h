@@ -40,11 +40,8 @@ class PlantedStudy : public testing::Test {
         fused{.autocast = model::Autocast::bf16, .optimizer = model::Optimizer::fused};
     plan_ = {.id = "test",
              .created = "2026-01-01T00:00:00Z",
-             .ladder_name = "test",
-             .ladder_title = "Test",
-             .model = "tiny",
-             .data = "text",
-             .vocabulary = "vocabulary",
+             .ladder = {.name = "test", .title = "Test"},
+             .workload = {{}, "tiny", 1, 1, "text", "vocabulary"},
              .warmup_steps = 1,
              .timed_steps = 2,
              .repeats = 3,

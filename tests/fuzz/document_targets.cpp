@@ -6,7 +6,7 @@
 #include "ablations/gate/compare.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/modes.h"
-#include "ablations/plan/plan_json.h"
+#include "ablations/plan/plan.h"
 #include "ablations/profile/explain.h"
 #include "ablations/report/compare_table.h"
 #include "ablations/report/export.h"
@@ -106,16 +106,16 @@ class StoredStudy {
 };
 
 // As `ladder report` shows it.
-void check_report_shown(const Json& report) {
-  for (const Json& entry : report.at("studies")) check_shown(ablations::study_table(ablations::study_of(entry)));
+void check_report_shown(const ablations::Report& report) {
+  for (const auto& entry : report.studies) check_shown(ablations::study_table(entry.study));
   for (std::string csv : {ablations::rungs_csv(report), ablations::steps_csv(report)}) {
     std::erase(csv, '\r');
     check_shown(csv);
   }
   check_shown(files::ascii_text(ablations::benchmark_json(report)));
-  const Json written = Json::parse(report.dump());
-  ablations::check_report(written, "the report");
-  require(written == report, "a report changes when it is written");
+  const Json written = Json::parse(ablations::json_of(report).dump());
+  require(ablations::json_of(ablations::value_from<ablations::Report>(written, "the report")) == written,
+          "a report changes when it is written");
 }
 
 Json document(std::string_view bytes, std::string_view kind) {
@@ -153,8 +153,7 @@ bool read_ladder(std::string_view bytes) {
     const auto rungs = ablations::climb(ladder, machines::hopper);
     (void)ablations::interleave(rungs, 2, 1);
     for (const auto mode : {ablations::Mode::leave_one_out, ablations::Mode::one_at_a_time}) {
-      (void)taken(
-          [&] { (void)ablations::rungs_of(ladder, {.mode = mode}, {.B = ladder.B, .T = ladder.T}, machines::hopper); });
+      (void)taken([&] { (void)ablations::rungs_of(ladder, {.mode = mode}, ladder.workload, machines::hopper); });
     }
   });
 }
@@ -171,10 +170,9 @@ bool read_plan(std::string_view bytes) {
   static const Folder folder;
   static const std::string record = seed("record/valid.json").dump();
   return taken([&] {
-    const Plan plan = ablations::plan_from_json(document(bytes, "plan"), "file");
-    const Json again = ablations::to_json(plan);
-    files::check_schema(again, "plan", "the plan");
-    require(ablations::to_json(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
+    const Plan plan = ablations::plan_from_json(files::parse_json(bytes, "file"), "file");
+    const Json again = ablations::json_of(plan);
+    require(ablations::json_of(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
     folder.analyse(plan, record);
   });
 }
@@ -188,7 +186,7 @@ bool read_record(std::string_view bytes) {
 bool read_report(std::string_view bytes) {
   static const MemoryFile file;
   file.write(bytes);
-  return taken([] { check_report_shown(ablations::read_report(file.path())); });
+  return taken([] { check_report_shown(ablations::read_document<ablations::Report>(file.path())); });
 }
 
 // As a report holds it, and as one of a history.
@@ -202,8 +200,7 @@ bool read_study(std::string_view bytes) {
             "a study changes when it is copied");
     Json report = around;
     report["studies"][0].update({{"study", given}, {"runs", Json::array()}, {"losses", Json::array()}});
-    ablations::check_report(report, "the report");
-    check_report_shown(report);
+    check_report_shown(ablations::value_from<ablations::Report>(report, "the report"));
     folder.study.write(bytes);
     (void)taken([&] { check_shown(ablations::history_table(ablations::history_of(folder.path))); });
   });

@@ -2,7 +2,7 @@
 // hash of the file, and, where somebody put the hashes right, by computing it again.
 #include "ablations/archive/verify.h"
 
-#include "ablations/plan/plan_json.h"
+#include "ablations/plan/plan.h"
 #include "ablations/study/analysis.h"
 #include "files/files.h"
 #include "harness/measure/environment.h"

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 namespace {
 
@@ -36,6 +37,25 @@ TEST(Fields, TakeWholeNumbersThatTheyCanHold) {
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(), "file.json: field [runs]: -1 does not fit the field");
   }
+}
+
+struct Labelled {
+  std::string name = "plain", peer;
+
+  static void fields(auto&& field) {
+    field("name", &Labelled::name, None::default_absent);
+    field("peer", &Labelled::peer, None::default_null);
+  }
+};
+
+TEST(Fields, ThatHaveTheirDefaultMayBeLeftOutOrNull) {
+  for (const Json& json : {Json{{"peer", nullptr}}, Json{{"name", "other"}, {"peer", "pytorch"}}}) {
+    EXPECT_EQ(json_of(value_from<Labelled>(json, "file.json")), json);
+  }
+  EXPECT_EQ(value_from<Labelled>({{"peer", nullptr}}, "file.json").name, "plain");
+  EXPECT_EQ(json_of(value_from<Labelled>({{"name", "plain"}, {"peer", ""}}, "file.json")), (Json{{"peer", nullptr}}));
+  EXPECT_THROW((void)value_from<Labelled>({{"name", nullptr}, {"peer", nullptr}}, "file.json"), std::invalid_argument);
+  EXPECT_THROW((void)value_from<Labelled>({{"name", "other"}}, "file.json"), std::invalid_argument) << "no peer";
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {
             std::string::npos);
   EXPECT_NE(refusal({"bf16"}, {{"quick", {"flash"}}}).find("quick \"flash\" is not one of its rungs (bf16)"),
             std::string::npos);
-  EXPECT_NE(refusal({"bf16"}, {{"start", {{"autocast", "bf8"}}}}).find("start: recipe field \"autocast\""),
+  EXPECT_NE(refusal({"bf16"}, {{"start", {{"autocast", "bf8"}}}}).find("field [start]: recipe field \"autocast\""),
             std::string::npos);
   EXPECT_NE(refusal({"bf16"}, {{"workload", {{"model", "gpt5"}, {"batch", 1}, {"context", 8}}}})
                 .find("unknown model \"gpt5\""),

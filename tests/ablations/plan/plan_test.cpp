@@ -1,7 +1,6 @@
 // The order of runs, and plans through JSON.
 #include "ablations/plan/plan.h"
 
-#include "ablations/plan/plan_json.h"
 #include "harness/measure/utc.h"
 
 #include <gtest/gtest.h>
@@ -73,36 +72,26 @@ TEST(Interleave, SeedDecides) {
 TEST(Plan, SurvivesJson) {
   Plan plan{.id = "x-1",
             .created = harness::utc_now(),
-            .ladder_name = "x",
-            .ladder_title = "X",
-            .model = "tiny",
-            .data = "d",
-            .vocabulary = "v",
+            .ladder = {.name = "x", .title = "X"},
+            .workload = {{}, "tiny", 1, 1, "d", "v"},
             .repeats = 2,
             .order_seed = 9,
             .rungs = climb(load_ladder("tiny"), harness::this_machine()),
             .reference = 0,
             .runs = {}};
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
-  const files::Json json = to_json(plan);
+  const files::Json json = json_of(plan);
   files::check_schema(json, "plan", "the plan");
-  EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
+  EXPECT_EQ(json_of(plan_from_json(json, "here")), json);
 }
 
 TEST(Plan, OfAnotherModeSurvivesJson) {
   Plan plan{.id = "x-1",
             .created = harness::utc_now(),
-            .ladder_name = "x",
-            .ladder_title = "X",
-            .model = "tiny",
-            .B = 3,
-            .T = 8,
-            .positions = 256,
-            .data = "d",
-            .vocabulary = "v",
-            .tokens = "t.bin",
+            .ladder = {.name = "x", .title = "X"},
+            .workload = {{.B = 3, .T = 8, .positions = 256}, "tiny", 1, 1, "d", "v", "t.bin"},
             .mode = Mode::sweep,
-            .swept = "context"};
+            .swept = Swept::context};
   const auto& machine = harness::this_machine();
   plan.rungs = rungs_of(
       load_ladder("tiny"),
@@ -110,10 +99,10 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
                 machine),
       shape_of(plan), machine);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
-  const files::Json json = to_json(plan);
+  const files::Json json = json_of(plan);
   files::check_schema(json, "plan", "the plan");
   const Plan again = plan_from_json(json, "here");
-  EXPECT_EQ(to_json(again), json);
+  EXPECT_EQ(json_of(again), json);
   EXPECT_EQ(again.rungs[3].reference, 2U);
   EXPECT_EQ(shape_of(again, 3), (Shape{.B = 3, .T = 256, .accumulation = 1, .positions = 256}));
   EXPECT_EQ(again.rungs.back().peer, "pytorch-eager");
@@ -128,17 +117,14 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
 Plan smallest_plan() {
   return {.id = "x",
           .created = "",
-          .ladder_name = "x",
-          .ladder_title = "",
-          .model = "tiny",
-          .data = "",
-          .vocabulary = "",
+          .ladder = {.name = "x"},
+          .workload = {{}, "tiny"},
           .rungs = rungs(1),
           .runs = {{"r1", 0, 0}}};
 }
 
 TEST(Plan, RefusesWhatContradictsItself) {
-  files::Json json = to_json(smallest_plan());
+  files::Json json = json_of(smallest_plan());
   const auto refusal = [&](const char* pointer, const files::Json& value) -> std::string {
     files::Json changed = json;
     changed[files::Json::json_pointer(pointer)] = value;
@@ -175,16 +161,16 @@ TEST(Plan, RefusesWhatContradictsItself) {
 // What it names is run: in a study's plan somebody else has put it there.
 TEST(Plan, OnlyOfAGateNamesPrograms) {
   Plan plan = smallest_plan();
-  EXPECT_NO_THROW((void)plan_from_json(to_json(plan), "here"));
+  EXPECT_NO_THROW((void)plan_from_json(json_of(plan), "here"));
   plan.gate = GateTerms{};
-  EXPECT_THROW((void)plan_from_json(to_json(plan), "here"), std::invalid_argument);
+  EXPECT_THROW((void)plan_from_json(json_of(plan), "here"), std::invalid_argument);
   plan.rungs[0].program = "/bin/sh";
   plan.rungs[0].program_sha256 = std::string(64, 'a');
-  const files::Json json = to_json(plan);
+  const files::Json json = json_of(plan);
   files::check_schema(json, "plan", "the plan");
-  EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
+  EXPECT_EQ(json_of(plan_from_json(json, "here")), json);
   plan.gate.reset();
-  EXPECT_THROW((void)plan_from_json(to_json(plan), "here"), std::invalid_argument);
+  EXPECT_THROW((void)plan_from_json(json_of(plan), "here"), std::invalid_argument);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // A quick look at a ladder, and the whole ladder that goes on from it.
 #include "ablations/plan/quick.h"
 
-#include "ablations/plan/plan_json.h"
 #include "ablations/plan/shard.h"
 #include "tests/ablations/machines.h"
 
@@ -19,11 +18,8 @@ Plan plan_of(const std::string& ladder_name, int64_t repeats, const harness::Mac
   const Ladder ladder = load_ladder(ladder_name);
   Plan plan{.id = "test",
             .created = "2026-11-24T10:00:00Z",
-            .ladder_name = ladder.name,
-            .ladder_title = ladder.title,
-            .model = ladder.model,
-            .data = "text",
-            .vocabulary = "vocabulary",
+            .ladder = {.name = ladder.name, .title = ladder.title},
+            .workload = {{}, ladder.workload.model, 1, 1, "text", "vocabulary"},
             .repeats = repeats,
             .order_seed = 7};
   plan.rungs = climb(ladder, machine);
@@ -101,10 +97,10 @@ TEST(Quick, AShortLadderStillGetsTwoWholeRepeats) {
 TEST(Quick, PlansGoThroughJson) {
   Plan quick = plan_of("gpt2-cpu", 6);
   make_quick(quick, {"bf16"});
-  const files::Json json = to_json(quick);
+  const files::Json json = json_of(quick);
   const Plan read = plan_from_json(json, "plan");
-  EXPECT_EQ(to_json(read), json);
-  EXPECT_EQ(to_json(whole_plan(read)), to_json(whole_plan(quick)));
+  EXPECT_EQ(json_of(read), json);
+  EXPECT_EQ(json_of(whole_plan(read)), json_of(whole_plan(quick)));
   const auto refused = [&](const char* field, const files::Json& value) {
     files::Json edited = json;
     edited["quick"][field] = value;

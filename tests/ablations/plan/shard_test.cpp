@@ -1,8 +1,6 @@
 // One plan cut into shards, and what makes two plans the same.
 #include "ablations/plan/shard.h"
 
-#include "ablations/plan/plan_json.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,12 +14,8 @@ using namespace ablations;
 Plan plan_of(int64_t repeats) {
   Plan plan{.id = "x-1",
             .created = "",
-            .ladder_name = "x",
-            .ladder_title = "X",
-            .model = "tiny",
-            .data = "/here/text",
-            .vocabulary = "/here/vocabulary",
-            .tokens = "/here/tokens",
+            .ladder = {.name = "x", .title = "X"},
+            .workload = {{}, "tiny", 1, 1, "/here/text", "/here/vocabulary", "/here/tokens"},
             .repeats = repeats,
             .order_seed = 1,
             .rungs = {},
@@ -69,9 +63,9 @@ TEST(Shard, IsReadFromText) {
 TEST(Shard, SurvivesJson) {
   Plan plan = plan_of(2);
   plan.shard = Shard{2, 3};
-  files::Json json = to_json(plan);
+  files::Json json = json_of(plan);
   files::check_schema(json, "plan", "the plan");
-  EXPECT_EQ(to_json(plan_from_json(json, "here")), json);
+  EXPECT_EQ(json_of(plan_from_json(json, "here")), json);
   json["shard"]["index"] = 4;
   EXPECT_THROW((void)plan_from_json(json, "here"), std::invalid_argument);
 }
@@ -79,7 +73,7 @@ TEST(Shard, SurvivesJson) {
 TEST(SamePlan, WhereFilesLieAndWhichShardItIsDoNotCount) {
   Plan plan = plan_of(4), other = plan_of(4);
   other.shard = Shard{2, 4};
-  other.data = other.vocabulary = other.tokens = "/elsewhere";
+  other.workload.data = other.workload.vocabulary = other.workload.tokens = "/elsewhere";
   EXPECT_TRUE(differences(plan, other).empty());
   EXPECT_EQ(id_by_content(plan), id_by_content(other));
   EXPECT_TRUE(id_by_content(plan).starts_with("x-")) << id_by_content(plan);
@@ -89,11 +83,11 @@ TEST(SamePlan, WhereFilesLieAndWhichShardItIsDoNotCount) {
 TEST(SamePlan, IsNamedAlikeInTheRecordsOfAllShards) {
   Plan plan = plan_of(4), other = plan_of(4);
   other.shard = Shard{2, 4};
-  other.tokens = "/elsewhere";
+  other.workload.tokens = "/elsewhere";
   EXPECT_EQ(identity_of(plan), identity_of(other));
   EXPECT_EQ(identity_of(plan).at("id"), "x-1");
   // What a plan does not say of a recipe is the default: a field that recipes get later changes nothing.
-  files::Json older = to_json(plan);
+  files::Json older = json_of(plan);
   older["rungs"][0]["recipe"].erase("optimizer");
   EXPECT_EQ(identity_of(plan), identity_of(plan_from_json(older, "here")));
   other.created = "2026-01-01T00:00:00Z";
@@ -106,7 +100,7 @@ TEST(SamePlan, IsNamedAlikeInTheRecordsOfAllShards) {
 TEST(SamePlan, EverythingElseCountsAndIsNamed) {
   const Plan plan = plan_of(4);
   Plan other = plan;
-  other.B = 2;
+  other.workload.B = 2;
   other.id = "x-2";
   EXPECT_EQ(differences(plan, other), std::vector<std::string>{"workload/batch: 1 against 2"});
   EXPECT_NE(id_by_content(plan), id_by_content(other));

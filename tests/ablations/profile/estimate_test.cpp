@@ -17,13 +17,10 @@ Plan plan_of(const std::string& ladder_name, const harness::Machine& machine) {
   const Ladder ladder = load_ladder(ladder_name);
   Plan plan{.id = "test",
             .created = "",
-            .ladder_name = ladder.name,
-            .ladder_title = ladder.title,
-            .model = ladder.model,
-            .B = ladder.B,
-            .T = ladder.T,
-            .warmup_steps = ladder.warmup_steps,
-            .timed_steps = ladder.timed_steps,
+            .ladder = {.name = ladder.name, .title = ladder.title},
+            .workload = {ladder.workload, ladder.workload.model},
+            .warmup_steps = ladder.plan.warmup_steps,
+            .timed_steps = ladder.plan.timed_steps,
             .repeats = 2,
             .run_limit_s = 900};
   plan.rungs = climb(ladder, machine);
@@ -84,7 +81,7 @@ TEST(Estimate, WithoutASpeedThereIsNoTimeButMemory) {
 
 TEST(Estimate, ThisMachinesSpeedsAreMeasured) {
   Plan plan = plan_of("tiny", harness::this_machine());
-  plan.threads = 1;
+  plan.workload.threads = 1;
   const auto speeds = speeds_for(plan);
   if (!speeds) GTEST_SKIP() << "there is a GPU that is not in the table of peaks";
   EXPECT_GT(speeds->bytes, 0);

@@ -42,7 +42,7 @@ TEST(Band, HasNoneWhereALossIsNotFinite) {
 
 class Report : public planted::PlantedStudy {
  protected:
-  Json report() const { return report_document({computed_study(plan_, folder_)}); }
+  Json report() const { return json_of(report_document({computed_study(plan_, folder_)})); }
 
   void write_losses(size_t rung, int64_t repeat, const Json& losses) const {
     Json record = good(run_of(rung, repeat), 50);
@@ -50,6 +50,8 @@ class Report : public planted::PlantedStudy {
     write(run_of(rung, repeat), record);
   }
 };
+
+ablations::Report typed(const Json& report) { return value_from<ablations::Report>(report, "r"); }
 
 TEST_F(Report, TellsOfEachOptimizationOfTheStudy) {
   const Json told = report()["studies"][0]["techniques"];
@@ -166,16 +168,16 @@ TEST_F(Report, ShowsThatARunWasMadeAgain) {
 TEST_F(Report, OfTwoComparesWhatTheyHaveInCommon) {
   StudyFiles base = computed_study(plan_, folder_), head = base;
   head.source = "other";
-  Json report = report_document({base, head});
+  Json report = json_of(report_document({base, head}));
   EXPECT_EQ(report["studies"].size(), 2U);
   EXPECT_EQ(report["comparison"]["entries"].size(), 3U);
   EXPECT_EQ(report["comparison"]["base"]["source"], base.source);
   for (Json& record : head.records) record["recipe"]["vocabulary_rows"] = 50304;
-  report = report_document({base, head});
+  report = json_of(report_document({base, head}));
   EXPECT_TRUE(report["comparison"].is_null());
   EXPECT_NE(report["notes"].dump().find("no recipe in common"), std::string::npos);
   for (Json& record : head.records) record = nullptr;
-  report = report_document({base, head});
+  report = json_of(report_document({base, head}));
   EXPECT_TRUE(report["comparison"].is_null());
   EXPECT_NE(report["notes"].dump().find("other has no record"), std::string::npos);
 }
@@ -187,7 +189,7 @@ TEST_F(Report, OfTwoComparesNoRungThatHasNoNumber) {
   unproven["proofs"][0]["passed"] = false;
   write(run_of(1, 2), unproven);
   write_losses(2, 0, {10.0, 9.0, 8.0});
-  const Json comparison = report_document({base, computed_study(plan_, folder_)})["comparison"];
+  const Json comparison = json_of(report_document({base, computed_study(plan_, folder_)}).comparison);
   ASSERT_EQ(comparison["entries"].size(), 1U);
   EXPECT_EQ(comparison["entries"][0]["label"], "float32");
   ASSERT_EQ(comparison["head"]["left_out"].size(), 6U);
@@ -200,17 +202,16 @@ TEST_F(Report, OfTwoComparesNoRungThatHasNoNumber) {
 TEST_F(Report, IsReadAgainAsItIs) {
   const Json document = report();
   files::write_json(folder_ / "report.json", document, "report");
-  EXPECT_EQ(read_report(folder_ / "report.json"), document);
+  EXPECT_EQ(json_of(read_document<ablations::Report>(folder_ / "report.json")), document);
   Json bad = document;
   bad["studies"][0]["losses"][0]["guarded_by"] = 7;
-  EXPECT_NE(refusal([&] { check_report(bad, "r"); }).find("[studies][0][losses]: \"guarded_by\" is 7"),
-            std::string::npos);
+  EXPECT_NE(refusal([&] { (void)typed(bad); }).find("[studies][0][losses]: \"guarded_by\" is 7"), std::string::npos);
   bad = document;
   bad["studies"][0]["study"]["schema_version"] = 2;
-  EXPECT_NE(refusal([&] { check_report(bad, "r"); }).find("\"schema_version\" is 2"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)typed(bad); }).find("\"schema_version\" is 2"), std::string::npos);
   bad = document;
   bad["gates"].push_back({{"kind", "study"}});
-  EXPECT_NE(refusal([&] { check_report(bad, "r"); }).find("r: field [gates][0]"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)typed(bad); }).find("r: field [gates][0]"), std::string::npos);
 }
 
 // Lines of cells. Only as much of RFC 4180 as it takes to read back what was written.
@@ -243,7 +244,7 @@ std::string cell(const std::vector<std::vector<std::string>>& rows, size_t row, 
 
 TEST_F(Report, RungsAsCsvAreTheStudysNumbers) {
   const Json document = report();
-  const auto rows = cells(rungs_csv(document));
+  const auto rows = cells(rungs_csv(typed(document)));
   ASSERT_EQ(rows.size(), 4U);
   for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
   EXPECT_EQ(cell(rows, 1, "ms_per_step_median"),
@@ -277,15 +278,15 @@ TEST_F(Report, TextsInCsvStayTexts) {
                                                         {std::string(10000, 'x'), std::string(10000, 'x')},
                                                         {"\xc3\xa4", "\xc3\xa4"}}) {
     rungs[1]["title"] = given;
-    EXPECT_EQ(cell(cells(rungs_csv(document)), 2, "title"), shown);
+    EXPECT_EQ(cell(cells(rungs_csv(typed(document))), 2, "title"), shown);
   }
   rungs[1]["title"] = title;
-  EXPECT_NE(rungs_csv(document).find("\"a, \"\"b\"\"\nc<b>|\""), std::string::npos);
+  EXPECT_NE(rungs_csv(typed(document)).find("\"a, \"\"b\"\"\nc<b>|\""), std::string::npos);
 }
 
 TEST_F(Report, StepsAsCsvAreAllSteps) {
   write_losses(1, 0, {10.0, nullptr, 9.0});
-  const auto rows = cells(steps_csv(report()));
+  const auto rows = cells(steps_csv(typed(report())));
   ASSERT_EQ(rows.size(), 1U + 27U);
   EXPECT_EQ(rows[0], (std::vector<std::string>{"study", "run", "rung", "label", "repeat", "position", "step", "warmup",
                                                "ms", "loss", "disturbed"}));
@@ -303,16 +304,16 @@ TEST_F(Report, WithoutARunHasItsColumnsAllTheSame) {
   fs::remove_all(folder_ / "records");
   const Json document = report();
   EXPECT_EQ(document["studies"][0]["runs"].size() + document["studies"][0]["losses"].size(), 0U);
-  EXPECT_EQ(cells(steps_csv(document)).size(), 1U);
-  EXPECT_EQ(cells(rungs_csv(document)).size(), 4U);
-  EXPECT_TRUE(benchmark_json(document)["benchmarks"].empty());
-  EXPECT_NE(benchmark_json(document)["context"]["left_out"].get<std::string>().find("test/bf16: missing"),
+  EXPECT_EQ(cells(steps_csv(typed(document))).size(), 1U);
+  EXPECT_EQ(cells(rungs_csv(typed(document))).size(), 4U);
+  EXPECT_TRUE(benchmark_json(typed(document))["benchmarks"].empty());
+  EXPECT_NE(benchmark_json(typed(document))["context"]["left_out"].get<std::string>().find("test/bf16: missing"),
             std::string::npos);
 }
 
 TEST_F(Report, AsBenchmarksHasRunsAndTheirAggregates) {
-  plan_.T = 10;
-  const Json document = benchmark_json(report());
+  plan_.workload.T = 10;
+  const Json document = benchmark_json(typed(report()));
   const auto named = [&](const std::string& name) {
     for (const Json& entry : document["benchmarks"]) {
       if (entry["name"] == name) return entry;
@@ -337,13 +338,13 @@ TEST_F(Report, AsBenchmarksHasRunsAndTheirAggregates) {
 
 TEST_F(Report, AsBenchmarksHasNoNumberThatDoesNotCount) {
   write_losses(2, 0, {10.0, 20.0, 9.0});
-  const Json document = benchmark_json(report());
+  const Json document = benchmark_json(typed(report()));
   EXPECT_EQ(document["benchmarks"].size(), 2U * (3 + 4));
   EXPECT_EQ(document["context"]["left_out"], "test/fused_adamw: void");
   for (size_t rung = 0; rung < 3; ++rung) {
     for (int64_t repeat : {1, 2}) fs::remove(record_file(folder_, run_of(rung, repeat).id));
   }
-  EXPECT_EQ(benchmark_json(report())["benchmarks"].size(), 2U);  // one run each has no spread to aggregate
+  EXPECT_EQ(benchmark_json(typed(report()))["benchmarks"].size(), 2U);  // one run each has no spread to aggregate
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ class Runner : public planted::PlantedStudy {
     plan_.rungs.push_back(plan_.rungs.back());
     plan_.rungs.back().optimization = plan_.rungs.back().title = "vocab";
     plan_.runs = interleave(plan_.rungs, plan_.repeats, 1);
-    plan_.B = plan_.accumulation = 1;
-    plan_.T = 10;
+    plan_.workload.B = plan_.workload.accumulation = 1;
+    plan_.workload.T = 10;
     fs::remove_all(folder_ / "records");
     fs::create_directories(planted_);
     for (const PlannedRun& run : plan_.runs) {
@@ -45,7 +45,7 @@ class Runner : public planted::PlantedStudy {
     for (const auto& item : record["recipe"].items()) {
       record["proofs"].push_back({{"field", item.key()}, {"passed", true}, {"expected", ""}, {"observed", ""}});
     }
-    record["environment"]["threads"] = plan_.threads;
+    record["environment"]["threads"] = plan_.workload.threads;
     if (is_disturbed) record["flags"] = {"shared: planted"};
     return record;
   }

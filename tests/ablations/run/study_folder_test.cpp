@@ -1,7 +1,7 @@
 // What may lie in a study's folder: records of other plans, files of the user's own, what killed writers left, links.
 #include "ablations/run/study_folder.h"
 
-#include "ablations/plan/plan_json.h"
+#include "ablations/plan/plan.h"
 #include "ablations/plan/shard.h"
 #include "tests/ablations/planted_study.h"
 
@@ -42,7 +42,7 @@ TEST_F(StudyFolder, BeginsEmpty) {
   fs::create_directory(fresh);
   put(fresh / "plan.json.0123456789abcdef.tmp");  // its writer was killed
   EXPECT_NO_THROW(create_study(plan_, fresh));
-  EXPECT_EQ(to_json(open_study(fresh)), to_json(plan_));
+  EXPECT_EQ(json_of(open_study(fresh)), json_of(plan_));
   EXPECT_FALSE(fs::exists(fresh / "plan.json.0123456789abcdef.tmp"));
   for (const char* mine : {"report.md", "records", "x.0123456789abcdef.tmp"}) {
     const fs::path used = folder_ / (std::string("with-") + mine);

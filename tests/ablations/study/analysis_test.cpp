@@ -1,7 +1,7 @@
 // The verdicts a study comes to from planted records.
 #include "ablations/study/analysis.h"
 
-#include "ablations/plan/plan_json.h"
+#include "ablations/plan/plan.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
 #include "harness/measure/environment.h"
@@ -233,7 +233,7 @@ TEST_F(Analysis, LeaveOneOutSaysWhatEachIsWorth) {
 
 TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
   plan_.mode = Mode::sweep;
-  plan_.swept = "batch";
+  plan_.swept = Swept::batch;
   for (size_t i = 0; i < 3; ++i) plan_.rungs[i].shape = Shape{.B = 1 << i, .T = 10, .accumulation = 1};
   Json record = good(run_of(1, 0), 50);
   record["timing"]["loss"] = {3.0, 2.0, 1.0};  // another batch, other losses
@@ -306,7 +306,7 @@ void expect_eighty_columns(const std::string& table) {
 
 TEST_F(Analysis, WithoutARecordTheThreadsAreThePlans) {
   fs::remove_all(folder_ / "records");
-  plan_.threads = 7;
+  plan_.workload.threads = 7;
   EXPECT_EQ(study()["environment"]["threads"], 7);
   EXPECT_TRUE(study()["device"]["name"].get<std::string>().ends_with(", 7 threads"));
 }
@@ -316,7 +316,7 @@ TEST_F(Analysis, TheTableFitsEightyColumns) {
   disturbed["flags"] = {"shared: the processor was busy with something else for 23 % of the time"};
   write(run_of(0, 1), disturbed);
   expect_eighty_columns(planted::table_of(study()));
-  plan_.ladder_title = "A title of a hundred and twenty characters: " + std::string(76, 'x');
+  plan_.ladder.title = "A title of a hundred and twenty characters: " + std::string(76, 'x');
   write(run_of(2, 0), good(run_of(2, 0), 0.0004));  // wild runs: intervals over many orders of magnitude
   write(run_of(1, 1), good(run_of(1, 1), 9e6));
   Json s = study();
@@ -342,7 +342,7 @@ TEST_F(Analysis, AReasonStandsUnderTheNumberItTakesAway) {
 
 TEST_F(Analysis, AStudyIsCreatedOnce) {
   EXPECT_THROW(create_study(plan_, folder_), std::invalid_argument);
-  EXPECT_EQ(to_json(open_study(folder_)), to_json(plan_));
+  EXPECT_EQ(json_of(open_study(folder_)), json_of(plan_));
   EXPECT_THROW((void)open_study(folder_ / "records"), std::invalid_argument);
 }
 
