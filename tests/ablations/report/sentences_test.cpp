@@ -1,0 +1,99 @@
+// What is said of a study and of its rungs.
+#include "ablations/report/sentences.h"
+
+#include "tests/ablations/made_up_study.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace ablations;
+using made_up::lose_number;
+using made_up::ratio;
+
+TEST(Sentences, OfARungWithoutANumber) {
+  StudyRung rung = made_up::rung(1, "bf16", 50);
+  lose_number(rung, RungStatus::not_applicable, "needs a CUDA device");
+  EXPECT_EQ(why_no_number(rung), "not applicable: needs a CUDA device");
+  lose_number(rung, RungStatus::failed, "exit status 3");
+  EXPECT_EQ(why_no_number(rung), "failed: exit status 3");
+  lose_number(rung, RungStatus::voided, "losses differ");
+  EXPECT_EQ(why_no_number(rung), "void: losses differ");
+  lose_number(rung, RungStatus::missing, "");
+  EXPECT_EQ(why_no_number(rung), "not run yet");
+  lose_number(rung, RungStatus::failed, "Failed twice");  // the word is not said again
+  EXPECT_EQ(why_no_number(rung), "Failed twice");
+  lose_number(rung, RungStatus::failed, "asked for 80 GiB, 79 were there");
+  rung.out_of_memory = true;
+  EXPECT_EQ(status_words(rung), "out of memory");
+  EXPECT_EQ(why_no_number(rung), "out of memory: asked for 80 GiB, 79 were there");
+}
+
+TEST(Sentences, OfAGuard) {
+  RungGuard guard;
+  guard.deviation = -0.0031;
+  guard.max_deviation = 0.0052;
+  guard.tolerance = 0.02;
+  guard.steps = 20;
+  EXPECT_EQ(guard_words(guard), "typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps");
+  guard.known_offset = 0.01;
+  guard.message = "its loss is above";
+  EXPECT_EQ(guard_words(guard),
+            "typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps, not counting the 0.01 that a padded "
+            "vocabulary may add; its loss is above");
+  guard.deviation.reset();  // an older program's
+  EXPECT_EQ(deviation_words(guard), "at most 0.0052 nats off, 0.02 allowed");
+  guard.deviation = std::optional<double>();
+  EXPECT_EQ(deviation_words(guard), "a loss is not finite");
+}
+
+TEST(Sentences, AHeadlineClaimsWhatItsIntervalShows) {
+  Study study = made_up::study();
+  const auto said = [&](const Ratio& speedup) {
+    study.headline->speedup = speedup;
+    return headline_words(study);
+  };
+  EXPECT_EQ(headline_words(study), "2.50\u00d7 faster");
+  EXPECT_EQ(said(ratio(0.9, 0.8, 0.95)), "Slower, 0.90\u00d7 the speed");
+  EXPECT_EQ(said(ratio(2.05, 0.23, 18.4)), "No clear change");
+  EXPECT_EQ(said(ratio(1.01, {}, {}, 2)), "1.01\u00d7, no interval");
+  EXPECT_EQ(said(ratio(0.99, {}, {}, 1)), "0.99\u00d7, one run each, no interval");
+}
+
+TEST(Sentences, AHeadlineNamesAReferenceThatTookAnothersPlace) {
+  Study study = made_up::study();
+  lose_number(study.rungs[0], RungStatus::failed, "asked for 9 GiB of 8");
+  study.headline->first = 1;
+  study.headline->planned = 0;
+  const auto said = [&](const Ratio& speedup) {
+    study.headline->speedup = speedup;
+    return headline_words(study);
+  };
+  EXPECT_EQ(said(ratio(1.25, 1.2, 1.3)), "1.25\u00d7 faster than \u201cbf16\u201d");
+  EXPECT_EQ(said(ratio(0.9, 0.8, 0.95)), "Slower, 0.90\u00d7 the speed of \u201cbf16\u201d");
+  EXPECT_EQ(said(ratio(0.9, 0.8, 1.2)), "No clear change against \u201cbf16\u201d");
+  EXPECT_EQ(said(ratio(0.9, {}, {})), "0.90\u00d7 against \u201cbf16\u201d, no interval");
+}
+
+TEST(Sentences, AHeadlineIsOfTheRungThatIsClearlyTheFastest) {
+  Study study = made_up::study();
+  study.headline->fastest = 1;
+  study.rungs[1].speedup_first = ratio(2.81, 2.7, 2.9);
+  EXPECT_EQ(headline_words(study), "2.81\u00d7 faster");
+  EXPECT_EQ(lead_of(study)->rung->title, "bf16");
+}
+
+TEST(Sentences, WithoutASpeedupItIsSaidWhy) {
+  Study study = made_up::study();
+  study.headline.reset();
+  EXPECT_EQ(headline_words(study), "No valid speedup: no rung could be compared with the reference rung");
+  lose_number(study.rungs[1], RungStatus::voided, "losses differ");
+  lose_number(study.rungs[2], RungStatus::not_applicable, "needs a GPU");
+  EXPECT_EQ(headline_words(study), "No valid speedup: only \u201cfloat32\u201d has a number");
+  lose_number(study.rungs[0], RungStatus::not_measured, "comes before the reference");  // which is no fault
+  EXPECT_EQ(headline_words(study), "No valid speedup: no rung has a number (void)");
+  study.rungs.clear();
+  EXPECT_EQ(headline_words(study), "No valid speedup: no rung has a number");
+}
+
+}  // namespace
