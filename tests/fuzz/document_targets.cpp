@@ -14,6 +14,7 @@
 #include "ablations/report/history_table.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
+#include "ablations/report/words.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/techniques/techniques.h"
@@ -113,6 +114,7 @@ void check_report_shown(const Json& report) {
     check_shown(csv);
   }
   check_shown(files::ascii_text(ablations::benchmark_json(report)));
+  ablations::check_report(ablations::with_words(report), "the report with its words");
   const Json written = Json::parse(report.dump());
   ablations::check_report(written, "the report");
   require(written == report, "a report changes when it is written");

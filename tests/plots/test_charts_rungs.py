@@ -4,7 +4,7 @@ import copy
 import html
 
 import pytest
-from builders import NASTY, make, mixed, report_of, valid, without_number
+from builders import NASTY, make, mixed, report_of, told, valid, without_number
 from drawings import drawn, said, texts, values
 
 import charts
@@ -56,7 +56,7 @@ def lose(study, index, status, reason):
 
 
 def draw(name, study, **more):
-    return charts.module(name).draw({**report_of(valid(study))["studies"][0], **more})
+    return charts.module(name).draw(told({**report_of(valid(study))["studies"][0], **more}))
 
 
 def rows_of(drawing):

@@ -1,9 +1,12 @@
 // What is said of a study and of its rungs.
 #include "ablations/report/sentences.h"
 
+#include "ablations/report/how_to_read.h"
 #include "tests/ablations/made_up_study.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace {
 
@@ -94,6 +97,25 @@ TEST(Sentences, WithoutASpeedupItIsSaidWhy) {
   EXPECT_EQ(headline_words(study), "No valid speedup: no rung has a number (void)");
   study.rungs.clear();
   EXPECT_EQ(headline_words(study), "No valid speedup: no rung has a number");
+}
+
+TEST(Sentences, HowToReadTellsOnlyWhatThePageHas) {
+  Study study = made_up::study();
+  const auto words_of = [&](const std::string& term) {
+    const std::vector<Term> terms = how_to_read(study);
+    const auto found = std::ranges::find(terms, term, &Term::term);
+    return found == terms.end() ? std::string() : found->words;
+  };
+  EXPECT_NE(words_of("A run").find("5 warm-up steps, then 20 timed."), std::string::npos);
+  EXPECT_EQ(words_of("The number"), "of a rung is: the median.");
+  EXPECT_TRUE(words_of("The interval").starts_with("(95 % confidence) is: a bootstrap.")) << words_of("The interval");
+  EXPECT_NE(words_of("The interval").find("about 5 in 100 show"), std::string::npos);
+  EXPECT_EQ(words_of("The worth"), "");
+  EXPECT_EQ(words_of("Went and came"), "");
+  study.statistics.attribution = "means of Shapley values";
+  study.rungs[1].explanation = "went: a kernel";
+  EXPECT_NE(words_of("The worth").find("means of Shapley values (L. S. Shapley, 1953)"), std::string::npos);
+  EXPECT_NE(words_of("Went and came"), "");
 }
 
 }  // namespace
