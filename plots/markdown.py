@@ -71,6 +71,7 @@ def render(view):
         count=words.count, energy=words.energy, memory=words.memory,
         ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times),
         times_between=lambda e: words.between(e["lo"], e["hi"], words.times))
-    environment.globals.update(label=label, of=words_of, remarks=remarks, Md=Md, deviation_words=words.deviation_words, number_of=words.number_of)
+    environment.globals.update(label=label, of=words_of, remarks=remarks, Md=Md, number_of=words.number_of,
+                               command=lambda text: Md(clean(text)))
     text = environment.get_template("report.md.j2").render(**view)
     return re.sub(r"\n{3,}", "\n\n", text)

@@ -123,7 +123,7 @@ def render(template, shown):
         energy=words.energy, memory=words.memory, percent=words.percent, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
     environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings,
-                               number_of=words.number_of, deviation_words=words.deviation_words)
+                               number_of=words.number_of)
     css, script = style(), (HERE / "page.js").read_text(encoding="utf-8")
     environment.globals.update(style=markupsafe.Markup(css), script=markupsafe.Markup(script),
                                policy=markupsafe.Markup(policy(css, script)))

@@ -9,8 +9,8 @@ import charts
 import picture
 import study as of
 import theme
-import trust
 from charts import Chart
+from documents import Refused
 from words import clean, shorten
 
 
@@ -86,15 +86,13 @@ def part_view(report, part, suffix, name):
     splits = [(r, of.memory_parts(r), r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     known = {name for _, parts, _ in splits for name in parts}
     return {
-        "trust": trust.cards(report, part), "alone": lambda rung: of.run_commands(study, rung), "proofs_of": proofs_of,
-        "technique_of": technique_of(part),
-        "again": of.ablate_command(study),
+        "said": study["words"], "proofs_of": proofs_of, "technique_of": technique_of(part),
         "study": study, "name": name, "suffix": suffix, "about": of.about(study),
-        "notes": study.get("notes", []), "words": head.words, "first": head.first, "last": head.last, "speedup": head.speedup,
+        "notes": study.get("notes", []), "first": head.first, "last": head.last, "speedup": head.speedup,
         "confidence": of.confidence(study),
-        "headline": head.words if head.first else lead.chart.finding if lead else of.title(study),
+        "headline": study["words"]["headline"] if head.first else lead.chart.finding if lead else of.title(study),
         "rungs": of.own_rungs(study), "mode": study["mode"], "heads": heads(study),
-        "worths": of.worths(study), "worth_words": of.worth_words(study),
+        "worths": of.worths(study),
         "peers": of.peers(study), "unit": of.memory_unit(study),
         "environment": environment(study), "splits": splits,
         "memory_parts": [name for name in [*of.MEMORY_PARTS.values(), "other"] if name in known],
@@ -141,7 +139,10 @@ def names_of(studies):
 
 def view(report):
     """The templates' variables. Names of charts of the second study end with -2."""
-    studies = report["studies"]
+    if not all("words" in part for part in report["studies"]):
+        raise Refused("the report is an older program's, without its sentences; `ladder report REPORT.json` draws it")
+    studies = [of.told(part) for part in report["studies"]]
+    report = report | {"studies": studies}
     names = names_of(studies)
     parts = [part_view(report, part, "" if i == 0 else f"-{i + 1}", names[i]) for i, part in enumerate(studies)]
     beside = drawn(charts.OF_REPORT, report)

@@ -126,13 +126,3 @@ def judged_deviation(losses):
     all. None: a loss is not finite."""
     value = losses.get("deviation", losses["max_deviation"])
     return None if value is None else abs(value)
-
-
-def deviation_words(losses):
-    """"typically 0.0021 nats off (one step 0.0034), 0.02 allowed" of a guard or a comparison's "loss"."""
-    judged = judged_deviation(losses)
-    if judged is None:
-        return "a loss is not finite"
-    if "deviation" not in losses:
-        return f"at most {plain(judged)} nats off, {plain(losses['tolerance'])} allowed"
-    return f"typically {plain(judged)} nats off (one step {plain(losses['max_deviation'])}), {plain(losses['tolerance'])} allowed"

@@ -5,6 +5,7 @@
 #include "ablations/report/gate_table.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
+#include "ablations/report/words.h"
 #include "ablations/text/style.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -111,7 +112,7 @@ void remove_drawn_gate(const fs::path& out) {
 
 Drawn draw_report(const Report& report, const fs::path& out) {
   fs::create_directories(out);
-  write_document(out / "report.json", report);
+  write_document(out / "report.json", with_words(report));
   files::write_file(out / "rungs.csv", rungs_csv(report));
   files::write_file(out / "steps.csv", steps_csv(report));
   files::write_file(out / "benchmark.json", benchmark_json(report).dump(1) + "\n");

@@ -6,6 +6,7 @@
 #include "ablations/documents/history.h"
 #include "ablations/documents/study.h"
 #include "ablations/documents/trace.h"
+#include "ablations/documents/words.h"
 
 #include <cstdint>
 #include <map>
@@ -72,6 +73,7 @@ struct ReportedStudy {
   std::vector<RungLosses> losses;
   std::optional<std::map<std::string, files::Json>> techniques;  // by optimization; absent in older reports
   std::vector<size_t> noise;                                     // those of the report's that say something of it
+  std::optional<StudyWords> words;                               // absent in older reports
 
   static void fields(auto&& field) {
     field("source", &ReportedStudy::source);
@@ -80,6 +82,7 @@ struct ReportedStudy {
     field("losses", &ReportedStudy::losses);
     field("techniques", &ReportedStudy::techniques, None::absent);
     field("noise", &ReportedStudy::noise);
+    field("words", &ReportedStudy::words, None::absent);
   }
 };
 

@@ -168,12 +168,12 @@ Noise noise_of(std::span<const double> differences, const Json& record, const st
   return noise;
 }
 
-double floor_at(const Noise& noise, int64_t pairs) {
-  double floor = noise.floors.front().floor;
+const Floor& floor_at(const Noise& noise, int64_t pairs) {
+  const Floor* floor = &noise.floors.front();
   for (const Floor& entry : noise.floors) {
-    if (entry.pairs <= pairs) floor = entry.floor;
+    if (entry.pairs <= pairs) floor = &entry;
   }
-  return floor;
+  return *floor;
 }
 
 }  // namespace ablations

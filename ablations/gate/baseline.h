@@ -58,6 +58,6 @@ Noise noise_of(std::span<const double> differences, const files::Json& record, c
 
 // The floor (harness/stats/verdict.h) at `pairs` that a noise floor's file published; between its entries, the next
 // smaller number of pairs'.
-double floor_at(const Noise& noise, int64_t pairs);
+const Floor& floor_at(const Noise& noise, int64_t pairs);
 
 }  // namespace ablations

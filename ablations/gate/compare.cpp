@@ -45,6 +45,12 @@ void set_ratio(ComparedRatio& ratio, const harness::PairedVerdict& verdict) {
   ratio.verdict = verdict.verdict;
 }
 
+// Of losses that passed.
+std::string how_far_apart(bool identical, double deviation, double tolerance) {
+  if (identical) return "losses identical to the bit";
+  return fmt::format("losses typically {:.2g} nats apart, {:g} allowed", std::abs(deviation), tolerance);
+}
+
 ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs) {
   for (size_t i = 0; i < pairs; ++i) {
     const Json& here = base.records[i].at("workload");
@@ -77,7 +83,7 @@ ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs)
           .deviation = worst.deviation,
           .max_deviation = worst.max_deviation,
           .tolerance = tolerance,
-          .message = worst.message};
+          .message = worst.passed ? how_far_apart(identical, worst.deviation.value(), tolerance) : worst.message};
 }
 
 // As a study tells it: the largest of the runs.

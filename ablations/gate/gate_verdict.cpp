@@ -101,7 +101,7 @@ std::optional<NoiseFloor> noise_floor_of(const Plan& plan, const Measurements& m
   if (!plan.gate->calibrates && fs::exists(file)) {
     const auto noise = read_document<Noise>(file);
     if (other_circumstances(noise, head->records.front()).empty()) {
-      return NoiseFloor{floor_at(noise, entry.pairs), NoiseSource::calibration};
+      return NoiseFloor{floor_at(noise, entry.pairs).floor, NoiseSource::calibration};
     }
   }
   const auto differences = log_ratios(*base, *head, std::log(entry.ratio));

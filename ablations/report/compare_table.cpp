@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,13 +22,8 @@ std::string ratio_with_interval(const ComparedRatio& ratio) {
 }
 
 std::string loss_words(const ComparedLoss& loss) {
-  if (!loss.compared) return loss.message;
   if (!loss.is_good()) return "LOSSES DIFFER: " + loss.message;
-  if (loss.identical == true) return "losses identical to the bit";
-  const bool is_typical = loss.deviation.has_value();  // of an older program: the largest of all steps
-  const double apart = (is_typical ? loss.deviation : loss.max_deviation).value().value();
-  return fmt::format("losses {} {:.2g} nats apart, {:g} allowed", is_typical ? "typically" : "at most", std::abs(apart),
-                     loss.tolerance.value());
+  return loss.message.empty() ? "losses agree" : loss.message;  // an older program said no more of them
 }
 
 std::string memory_words(const std::optional<ComparedMemory>& memory) {

@@ -1,5 +1,6 @@
 #include "ablations/report/table.h"
 
+#include "ablations/report/sentences.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 
@@ -102,26 +103,25 @@ std::string rule(const Look& look) { return look.painted(Style::faint, std::stri
 
 std::string headed(const Look& look, const std::string& line) { return look.painted(Style::faint, line) + rule(look); }
 
-// How a rung without a number stands: the words of plots/study.py.
-std::pair<std::string, Style> standing(const StudyRung& rung) {
-  if (rung.out_of_memory.value_or(false)) return {"out of memory", Style::bad};
+Style style_of_status(const StudyRung& rung) {
+  if (rung.out_of_memory.value_or(false)) return Style::bad;
   switch (rung.status) {
     case RungStatus::not_applicable:
-      return {"not applicable", Style::faint};
     case RungStatus::not_measured:
-      return {"not measured", Style::faint};
+      return Style::faint;
     case RungStatus::missing:
-      return {"not run yet", Style::caution};
+      return Style::caution;
     default:
-      return {name_of(rung.status), style_of(name_of(rung.status))};
+      return style_of(name_of(rung.status));
   }
 }
 
 std::string status_line(const Look& look, const std::string& label, size_t width, const StudyRung& rung) {
-  const auto [words, style] = standing(rung);
+  const Style style = style_of_status(rung);
   const std::string begin = fmt::format("{:<{}} ", label, width);
-  const std::string text = wrapped(fmt::format("{}{}: {}", begin, words, rung.reason), std::string(width + 1, ' '));
-  return style == Style::faint ? look.painted(style, text) : look.painted(style, text, begin.size(), words.size());
+  const std::string text = wrapped(begin + why_no_number(rung), std::string(width + 1, ' '));
+  return style == Style::faint ? look.painted(style, text)
+                               : look.painted(style, text, begin.size(), status_words(rung).size());
 }
 
 // With "B=16 " before what a sweep measures.
@@ -285,14 +285,6 @@ bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
          });
 }
 
-// That it is no more than a quick look, and how to have all of it; else empty.
-std::string quick_lines(const Study& study) {
-  if (!study.quick) return "";
-  return wrapped(
-      "A quick look: two repeats of a few rungs. The whole ladder goes on from here: ladder ablate --resume --out "
-      "FOLDER, with this study's folder.");
-}
-
 // The names by which flags take the rungs that were measured; empty where each stands in the table.
 std::string names_line(const Study& study) {
   if (study.mode != Mode::cumulative) return "";
@@ -306,17 +298,21 @@ std::string names_line(const Study& study) {
 
 // What the study comes to: the rung that it leads with against its reference, both by name. Empty without a headline.
 std::string headline_line(const Study& study) {
-  if (!study.headline) return "";
-  const Headline& headline = *study.headline;
-  const StudyRung& rung = study.rungs[headline.fastest.value_or(headline.last)];
-  const Ratio& speedup = headline.fastest ? *rung.speedup_first : headline.speedup;
-  const std::string &name = rung.title, &reference = study.rungs[headline.first].title;
-  if (!has_interval(speedup)) {
-    return fmt::format("{} from \"{}\" to \"{}\", without an interval.", ratio(speedup), reference, name);
-  }
+  const std::optional<Lead> lead = lead_of(study);
+  if (!lead) return "";
+  const Ratio& speedup = *lead->speedup;
+  const std::string &name = lead->rung->title, &reference = lead->reference->title;
   const std::string shown = ratio(speedup) + " " + interval(speedup);
-  if (is_unclear(speedup)) return fmt::format("No clear change from \"{}\" to \"{}\": {}.", reference, name, shown);
-  if (speedup.ratio < 1.0) return fmt::format("Slower: \"{}\" has {} the speed of \"{}\".", name, shown, reference);
+  switch (direction_of(speedup)) {
+    case Direction::unknown:
+      return fmt::format("{} from \"{}\" to \"{}\", without an interval.", ratio(speedup), reference, name);
+    case Direction::unclear:
+      return fmt::format("No clear change from \"{}\" to \"{}\": {}.", reference, name, shown);
+    case Direction::slower:
+      return fmt::format("Slower: \"{}\" has {} the speed of \"{}\".", name, shown, reference);
+    case Direction::faster:
+      break;
+  }
   return fmt::format("{} faster than \"{}\" at \"{}\".", shown, reference, name);
 }
 
@@ -339,8 +335,7 @@ std::string study_table(const Study& as_written, const Look& look) {
   const std::string mode = study.mode == Mode::cumulative ? "" : fmt::format(" ({})", name_of(study.mode));
   std::string text = "\n" + look.painted(Style::strong, wrapped(study.ladder.title + mode));
   text += wrapped(fmt::format("{}, {}", sizes(study), study.device.name));
-  if (study.device.kind == model::Device::cpu) text += "These are CPU figures; they say nothing about a GPU.\n";
-  text += quick_lines(study);
+  for (const std::string& remark : remarks_of(study)) text += wrapped(remark);
   text += "\n" + rung_rows(study, look);
   if (const std::string headline = headline_line(study); !headline.empty()) {
     text += look.painted(Style::strong, wrapped(headline));

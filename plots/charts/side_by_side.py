@@ -6,7 +6,7 @@ The surprising thing: the two studies may come from two devices, and then the ra
 from charts import Chart, Missing
 from charts.gate import said_of
 from remarks import disturbed_words, left_out, losses_differ
-from study import STATUS_WORDS, VERDICT_WORDS, About, about, confidence, has_number, measured, own_rungs
+from study import VERDICT_WORDS, About, about, confidence, has_number, measured, own_rungs
 from theme import BAR, GREY, INK, NARROW, arrow, axis, legend
 from words import between, clean, digits3, milliseconds, percent, shorten, times
 
@@ -50,7 +50,7 @@ def of_studies(studies):
                 if ms["lo"] is not None and ms["hi"] is not None:
                     row[f"{side} interval"] = (ms["lo"], ms["hi"])
             else:
-                row["reason"] += ("; " if row["reason"] else "") + f"{side}: {STATUS_WORDS.get(rung['status'], 'no number')}"
+                row["reason"] += ("; " if row["reason"] else "") + f"{side}: {clean(rung['words']['status'])}"
     for name, row in ((row["label"], row) for row in data):
         absent = [side for side in SIDES if (name, side) not in at]
         row["reason"] += ("; " if row["reason"] and absent else "") + "; ".join(f"{side}: no such rung" for side in absent)

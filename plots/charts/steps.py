@@ -5,7 +5,6 @@ reach to the slowest step: it shows the runs' medians and the middle 80 % of the
 both sides; steps beyond are counted and marked at the edge.
 """
 
-import trust
 from charts import Chart, Missing
 from charts.rungs import Rows, row
 from study import about, has_number, own_rungs
@@ -127,17 +126,9 @@ def drawing(data, points, medians, ends, narrow):
     return {"data": {"values": data}, **rows_.view([*layers, *names, *heads])}
 
 
-def undisturbed(part):
-    """What the finding says of runs that are not disturbed, as far as that is known."""
-    if trust.disturbed_runs(part) or any(trust.unwatched_runs(part)):
-        return ""
-    again = trust.made_again(part)
-    return f"; no run counted is disturbed ({len(again)} made again)" if again else "; no run was disturbed"
-
-
 def draw(part):
     study = part["study"]
-    rungs = own_rungs(study)
+    rungs, undisturbed = own_rungs(study), study["words"]["undisturbed"]
     data, points, medians, timed = rows(part, rungs[:MOST_ROWS])
     if not points:
         return Missing("`ladder report STUDY` with the study's whole folder: its records have the times of single steps")
@@ -150,10 +141,10 @@ def draw(part):
     flagged = [run for run in runs if run["flags"]]
     if flagged:
         finding = f"{len(flagged)} of {number_of(len(runs), 'run')} {'was' if len(flagged) == 1 else 'were'} disturbed"
-    elif beyond:
-        finding = f"{beyond:,} of {number_of(timed, 'timed step')} {'is an outlier' if beyond == 1 else 'are outliers'}" + undisturbed(part)
     else:
-        finding = f"No outlier in {number_of(timed, 'timed step')}" + undisturbed(part)
+        finding = f"{beyond:,} of {number_of(timed, 'timed step')} {'is an outlier' if beyond == 1 else 'are outliers'}" if beyond else \
+            f"No outlier in {number_of(timed, 'timed step')}"
+        finding += f"; {undisturbed}" if undisturbed else ""
     lines = ["a line of points for each run, in the order made; each point a timed step; black: the run's median",
              " · ".join([*(["triangles at the edge: steps beyond it"] if beyond else []),
                          *(["purple triangles: disturbed runs"] if flagged else [])])]

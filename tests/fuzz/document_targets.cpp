@@ -14,6 +14,7 @@
 #include "ablations/report/history_table.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
+#include "ablations/report/words.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/techniques/techniques.h"
@@ -113,7 +114,7 @@ void check_report_shown(const ablations::Report& report) {
     check_shown(csv);
   }
   check_shown(files::ascii_text(ablations::benchmark_json(report)));
-  const Json written = Json::parse(ablations::json_of(report).dump());
+  const Json written = Json::parse(ablations::json_of(ablations::with_words(report)).dump());
   require(ablations::json_of(ablations::value_from<ablations::Report>(written, "the report")) == written,
           "a report changes when it is written");
 }

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import jsonschema
 import pytest
 
 import markdown
+import study as of
 import view
+from words import clean
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "plots" / "render.py"
@@ -148,12 +151,45 @@ def losses_of(study, runs):
     return out
 
 
+def rung_words(study, r):
+    """What the program says of a rung, made up but for what is to be found again."""
+    status = r["status"].replace("_", " ")
+    name, own = r["optimization"] or "start", study["mode"] == "cumulative" and "peer" not in r
+    return {"status": status, "reason": "" if of.has_number(r) else f"{status}: {r['reason']}" if r["reason"] else status,
+            "guard": f"close enough, {r['guard']['steps']} steps{r['guard']['message']}" if r["guard"] else "",
+            "commands": [f"ladder run --ladder {shlex.quote(clean(study['ladder']['name']))} --rung {shlex.quote(clean(name))}"] if own else []}
+
+
+def words_of(study):
+    """What the program says of a study."""
+    ratio, head = of.headline(study).speedup, "No valid speedup: there is one rung"
+    return {"headline": f"{ratio['ratio']:.2f}× faster" if ratio else head, "rungs": [rung_words(study, r) for r in study["rungs"]],
+            "remarks": ["These are `CPU` figures."] if study["device"]["kind"] == "cpu" else [],
+            "worth": "What each is worth.", "memory": "weights: what is trained",
+            "trust": [{"what": "Proofs", "value": "7 of 7 passed", "mood": "good", "words": "what the runs were `seen` to do"},
+                      {"what": "Disturbed runs", "value": "1 of 35", "mood": "warn", "words": ""}],
+            "undisturbed": "no run was disturbed", "how_to_read": [{"term": "A run", "words": "is one fresh process."}],
+            "command": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}"}
+
+
+def told(argument):
+    """What a chart takes, a report or a part of one, with the words of its studies."""
+    if "studies" in argument:
+        return argument | {"studies": [told(part) for part in argument["studies"]]}
+    return of.told(argument | {"words": words_of(argument["study"])})
+
+
+def told_study(study):
+    return told({"study": study})["study"]
+
+
 def report_of(*studies, **more):
     """A report's document of one or two studies."""
     parts = []
     for study in studies:
         runs = runs_of(study)
-        parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": []})
+        parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": [],
+                      "words": words_of(study)})
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
             "traces": [], "micro": [], "published": [], "notes": [], **more}
 

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from itertools import combinations
 
 import pytest
+from builders import told
 
 import charts
 import picture
@@ -32,7 +33,7 @@ def data(drawing):
 
 def draw(name, argument):
     """A chart by its name, of what its module takes: a report, or a part of one."""
-    return charts.module(name).draw(argument)
+    return charts.module(name).draw(told(argument))
 
 
 def texts(svg):

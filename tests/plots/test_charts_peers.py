@@ -4,15 +4,14 @@ import copy
 
 import pytest
 from builders import NASTY, make, valid, with_peers, without_number
-from drawings import drawn, said
+from drawings import draw, drawn, said
 
-import charts
 import study as words_of
 from charts import peers
 
 
 def test_peers_stand_below_our_rung_and_the_fastest_is_the_finding():
-    chart = charts.module("peers").draw({"study": with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.25))})
+    chart = draw("peers", {"study": with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.25))})
     wide, narrow = drawn(chart)
     assert chart.finding == "1.25× as fast as PyTorch compile, 579 ms against 724 ms per step"
     data = chart.wide["data"]["values"]
@@ -23,27 +22,27 @@ def test_peers_stand_below_our_rung_and_the_fastest_is_the_finding():
 
 
 def test_peers_that_are_as_fast_failed_or_ran_once():
-    chart = charts.module("peers").draw({"study": with_peers(("PyTorch eager", 1.01))})
+    chart = draw("peers", {"study": with_peers(("PyTorch eager", 1.01))})
     assert chart.finding.startswith("No clear difference from PyTorch eager, 1.01× as fast") and "grey ×: no clear difference" in chart.lines[-1]
-    chart = charts.module("peers").draw({"study": with_peers((NASTY, 0.9))})
+    chart = draw("peers", {"study": with_peers((NASTY, 0.9))})
     drawn(chart)
     assert chart.finding.startswith("0.90× as fast as <script>")
     once = with_peers(("PyTorch eager", 2.0), runs=1)
-    chart = charts.module("peers").draw({"study": once})
+    chart = draw("peers", {"study": once})
     drawn(chart)
     assert any("no interval" in line for line in chart.lines)
     assert chart.finding == "2.00× as fast as PyTorch eager, one run each, no interval"
     without_number(once, len(once["rungs"]) - 1, "failed", "exit status 1")
     once["rungs"][-2]["peers"][0].update(ratio=None, lo=None, hi=None)
-    chart = charts.module("peers").draw({"study": once})
+    chart = draw("peers", {"study": once})
     drawn(chart)
     assert chart.finding == "No rung could be compared with PyTorch"
     assert "failed: exit status 1" in [d["reason"] for d in chart.wide["data"]["values"][1:]]
     unknown = with_peers(("PyTorch eager", 2.0), runs=2)
     unknown["rungs"][-2]["peers"][0].update(lo=None, hi=None)
-    chart = charts.module("peers").draw({"study": unknown})
+    chart = draw("peers", {"study": unknown})
     assert chart.finding == "2.00× as fast as PyTorch eager, no interval, 579 ms against 1,158 ms per step"
-    assert "--with-peer pytorch" in charts.module("peers").draw({"study": make()}).run
+    assert "--with-peer pytorch" in draw("peers", {"study": make()}).run
 
 
 @pytest.mark.parametrize("ratio, runs, finding", [

@@ -39,22 +39,6 @@ def test_memory_has_one_unit_for_the_column():
     assert words.memory(1, ("GiB", 2**30)) == "<0.1" and words.memory(0, ("GiB", 2**30)) == "0.0"
 
 
-def test_the_command_of_a_study_makes_the_same_one():
-    study = make()
-    plain = "ladder ablate --ladder gpt2 --model gpt2-124m -B 4 -T 256 --warmup 5 --steps 20 --repeats 5 --order-seed 42"
-    assert words_of.ablate_command(study) == plain
-    assert words_of.run_commands(study, study["rungs"][0]) == [
-        f"ladder {command} --ladder gpt2 --rung start --model gpt2-124m -B 4 -T 256 --warmup 5 --steps 20"
-        for command in ("run", "profile --trace")]
-    study["workload"] |= {"accumulation": 2, "positions": 4096, "seed": 7, "data": study["workload"]["data"] | {"source": "my text.txt"}}
-    study["environment"] |= {"threads": 1, "cpu": {"logical_cores": 8}}
-    for r in study["rungs"]:
-        r["recipe"]["deterministic"] = True
-    assert words_of.ablate_command(study) == plain.replace(
-        "-T 256 ", "-T 256 --accumulation 2 --positions 4096 --seed 7 ").replace(
-        "--steps 20 ", "--steps 20 --threads 1 --data 'my text.txt' --deterministic ")
-
-
 def test_page_and_markdown_call_disturbed_runs_of_pytorch_so():
     study = with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.5))
     study["rungs"][-1]["flags"] = ["r8-1 shared: 1 other process"]

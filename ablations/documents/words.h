@@ -1,0 +1,79 @@
+// The sentences of a report about one study. report/words.h makes them once; pages and Markdown only place them.
+#pragma once
+
+#include "ablations/documents/fields.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// Whether a study can be trusted, in cards.
+enum class Mood { plain, good, warn, bad };
+template <>
+struct Names<Mood> {
+  static constexpr std::array list{"", "good", "warn", "bad"};
+};
+
+struct Card {
+  std::string what, value;
+  Mood mood = Mood::plain;
+  std::string words;  // with `code`; may be empty
+
+  static void fields(auto&& field) {
+    field("what", &Card::what);
+    field("value", &Card::value);
+    field("mood", &Card::mood);
+    field("words", &Card::words);
+  }
+};
+
+// What a word of the page means.
+struct Term {
+  std::string term, words;  // a sentence: it begins with the term and goes on with the words
+
+  static void fields(auto&& field) {
+    field("term", &Term::term);
+    field("words", &Term::words);
+  }
+};
+
+struct RungWords {
+  std::string status;                 // in words
+  std::string reason;                 // why it has no number; empty: it has one
+  std::string guard;                  // empty: its losses were not compared
+  std::vector<std::string> commands;  // that run it by itself
+
+  static void fields(auto&& field) {
+    field("status", &RungWords::status);
+    field("reason", &RungWords::reason);
+    field("guard", &RungWords::guard);
+    field("commands", &RungWords::commands);
+  }
+};
+
+struct StudyWords {
+  std::string headline;
+  std::vector<std::string> remarks;  // with `code`
+  std::vector<RungWords> rungs;      // one for each of the study's
+  std::vector<Card> trust;
+  std::string undisturbed;    // empty where runs were disturbed, or where that is not known
+  std::string worth, memory;  // empty: its page has no worths, no parts of memory
+  std::vector<Term> how_to_read;
+  std::string command;  // that makes the study again
+
+  static void fields(auto&& field) {
+    field("headline", &StudyWords::headline);
+    field("remarks", &StudyWords::remarks);
+    field("rungs", &StudyWords::rungs);
+    field("trust", &StudyWords::trust);
+    field("undisturbed", &StudyWords::undisturbed);
+    field("worth", &StudyWords::worth);
+    field("memory", &StudyWords::memory);
+    field("how_to_read", &StudyWords::how_to_read);
+    field("command", &StudyWords::command);
+  }
+};
+
+}  // namespace ablations

@@ -1,0 +1,177 @@
+#include "ablations/report/sentences.h"
+
+#include "ablations/text/figures.h"
+#include "files/json_file.h"
+#include "files/printable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+namespace ablations {
+
+namespace {
+
+bool begins_with(std::string_view text, std::string_view word) {
+  const auto is_same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  return text.size() >= word.size() && std::ranges::equal(text.substr(0, word.size()), word, is_same);
+}
+
+std::string in_quotes(const StudyRung& rung) { return fmt::format("\u201c{}\u201d", files::shortened(rung.title, 40)); }
+
+std::string why_no_speedup(const Study& study) {
+  std::vector<const StudyRung*> measured, others;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer) continue;
+    if (rung.is_measured() && rung.ms_per_step) {
+      measured.push_back(&rung);
+    } else if (rung.status != RungStatus::not_applicable && rung.status != RungStatus::not_measured) {
+      others.push_back(&rung);
+    }
+  }
+  if (measured.size() == 1) return fmt::format("only {} has a number", in_quotes(*measured.front()));
+  if (!measured.empty()) return "no rung could be compared with the reference rung";
+  return others.empty() ? "no rung has a number"
+                        : fmt::format("no rung has a number ({})", status_words(*others.front()));
+}
+
+}  // namespace
+
+std::string status_words(const StudyRung& rung) {
+  if (rung.out_of_memory.value_or(false)) return "out of memory";
+  switch (rung.status) {
+    case RungStatus::not_applicable:
+      return "not applicable";
+    case RungStatus::not_measured:
+      return "not measured";
+    case RungStatus::missing:
+      return "not run yet";
+    default:
+      return name_of(rung.status);
+  }
+}
+
+std::string why_no_number(const StudyRung& rung) {
+  const std::string status = status_words(rung);
+  if (rung.reason.empty()) return status;
+  return begins_with(rung.reason, status) ? rung.reason : fmt::format("{}: {}", status, rung.reason);
+}
+
+std::optional<double> judged_deviation(const RungGuard& guard) {
+  const std::optional<double> judged = guard.deviation ? *guard.deviation : guard.max_deviation;
+  return judged ? std::optional(std::abs(*judged)) : std::nullopt;
+}
+
+std::string deviation_words(const RungGuard& guard) {
+  const std::optional<double> judged = judged_deviation(guard);
+  if (!judged) return "a loss is not finite";
+  const std::string allowed = plain(guard.tolerance) + " allowed";
+  if (!guard.deviation) return fmt::format("at most {} nats off, {}", plain(*judged), allowed);
+  const std::string furthest =
+      guard.max_deviation ? fmt::format(" (one step {})", plain(*guard.max_deviation)) : std::string();
+  return fmt::format("typically {} nats off{}, {}", plain(*judged), furthest, allowed);
+}
+
+std::string guard_words(const RungGuard& guard) {
+  std::string text = fmt::format("{}, {}", deviation_words(guard), number_of(guard.steps, "step"));
+  if (guard.known_offset != 0) {
+    text += fmt::format(", not counting the {} that a padded vocabulary may add", plain(guard.known_offset));
+  }
+  return text + (guard.message.empty() ? "" : "; " + guard.message);
+}
+
+Direction direction_of(const Ratio& speedup) {
+  if (!speedup.lo || !speedup.hi) return Direction::unknown;
+  if (*speedup.lo <= 1 && *speedup.hi >= 1 && *speedup.lo < *speedup.hi) return Direction::unclear;
+  return speedup.ratio < 1 ? Direction::slower : Direction::faster;
+}
+
+std::optional<Lead> lead_of(const Study& study) {
+  if (!study.headline || study.headline->first == study.headline->last) return std::nullopt;
+  const Headline& headline = *study.headline;
+  const StudyRung& rung = study.rungs[headline.fastest.value_or(headline.last)];
+  const bool is_replaced = headline.planned && *headline.planned != headline.first;
+  return Lead{&rung, &study.rungs[headline.first], headline.fastest ? &*rung.speedup_first : &headline.speedup,
+              is_replaced};
+}
+
+std::string headline_words(const Study& study) {
+  const std::optional<Lead> lead = lead_of(study);
+  if (!lead) return "No valid speedup: " + why_no_speedup(study);
+  const Ratio& speedup = *lead->speedup;
+  const std::string ratio = times(speedup.ratio);
+  const auto named = [&](const char* preposition) {
+    return lead->is_replaced ? fmt::format(" {} {}", preposition, in_quotes(*lead->reference)) : std::string();
+  };
+  switch (direction_of(speedup)) {
+    case Direction::unknown:
+      return fmt::format("{}{}, {}no interval", ratio, named("against"), speedup.pairs == 1 ? "one run each, " : "");
+    case Direction::unclear:
+      return "No clear change" + named("against");
+    case Direction::slower:
+      return fmt::format("Slower, {} the speed{}", ratio, named("of"));
+    case Direction::faster:
+      break;
+  }
+  return fmt::format("{} faster{}", ratio, named("than"));
+}
+
+std::vector<std::string> remarks_of(const Study& study) {
+  std::vector<std::string> remarks;
+  if (study.device.kind == model::Device::cpu) {
+    remarks.emplace_back("These are CPU figures; they say nothing about a GPU.");
+  }
+  if (study.quick) {
+    remarks.emplace_back(
+        "A quick look: two repeats of a few rungs. The whole ladder goes on from this study's folder: `ladder ablate "
+        "--resume --out FOLDER`.");
+  }
+  if (!study.finished) {
+    remarks.push_back(
+        fmt::format("Unfinished: {} of {} planned runs are in.", study.plan.runs_ok, study.plan.runs_planned));
+  }
+  return remarks;
+}
+
+std::string worth_words(Mode mode) {
+  switch (mode) {
+    case Mode::leave_one_out:
+      return "What is lost without each optimization: step time without it, divided by step time with everything on.";
+    case Mode::one_at_a_time:
+      return "What each optimization brings alone: step time of the reference, divided by step time with it alone.";
+    case Mode::factorial:
+      return "What each optimization brings, averaged over all orders of switching them on. This is its Shapley value: "
+             "what it takes off the logarithm of the time. The values multiply to the total speedup, as its geometric "
+             "mean over the repeats.";
+    case Mode::cumulative:
+    case Mode::sweep:
+      break;
+  }
+  return "";
+}
+
+std::string memory_words(const Study& study) {
+  bool is_known = false, is_apart = false, has_autocast = false;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer || !rung.memory) continue;
+    is_known = true;
+    is_apart = is_apart || rung.memory->contains("weight_copies_bytes");
+    const files::Json autocast = files::field_or_null(rung.recipe, "autocast");
+    has_autocast = has_autocast || (!autocast.is_null() && autocast != "off");
+  }
+  if (!is_known) return "";
+  return fmt::format(
+      "{}activations: what {}the forward pass of one micro-step leaves for backward{}; other: the rest of the peak "
+      "(libraries, temporaries)",
+      is_apart ? "16-bit weights: autocast's copies, which autograd keeps until the backward pass has used them; " : "",
+      is_apart ? "else " : "",
+      has_autocast && !is_apart
+          ? ", under autocast with its 16-bit copies of the weights, which these runs did not count apart"
+          : "");
+}
+
+}  // namespace ablations

@@ -1,0 +1,220 @@
+#include "ablations/report/trust.h"
+
+#include "ablations/gate/baseline.h"
+#include "ablations/report/sentences.h"
+#include "ablations/text/figures.h"
+#include "files/printable.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+namespace ablations {
+
+using files::field_or_null;
+using files::Json;
+
+namespace {
+
+using Runs = std::vector<ReportedRun>;
+
+// The runs that a study's numbers may come from: of all rungs, some of which have no number, and of PyTorch.
+struct GoodRuns {
+  std::vector<const ReportedRun*> on_gpu, others;
+  std::vector<const ReportedRun*> disturbed;
+  std::vector<const ReportedRun*> made_again;  // disturbed the first time, but not the second, which counts
+  int64_t disturbed_twice = 0;
+  int64_t unwatched_on_gpu = 0, unwatched_others = 0;  // which may have been disturbed for all that is known
+};
+
+bool was_disturbed_first(const ReportedRun& run) { return run.first_flags && !run.first_flags->empty(); }
+
+bool is_watched(const ReportedRun& run) {
+  return !field_or_null(run.conditions, "throttle").is_null() &&
+         !field_or_null(run.conditions, "other_processes").is_null();
+}
+
+GoodRuns good_runs(const Study& study, const Runs& runs) {
+  GoodRuns good;
+  for (const ReportedRun& run : runs) {
+    if (run.status != RunStatus::ok) continue;
+    if (field_or_null(study.rungs.at(run.rung).recipe, "device") == "cuda") {
+      good.on_gpu.push_back(&run);
+      if (!is_watched(run)) ++good.unwatched_on_gpu;
+    } else {
+      good.others.push_back(&run);
+      if (!run.processor_lost) ++good.unwatched_others;
+    }
+    if (!run.flags.empty()) {
+      good.disturbed.push_back(&run);
+      if (was_disturbed_first(run)) ++good.disturbed_twice;
+    } else if (was_disturbed_first(run)) {
+      good.made_again.push_back(&run);
+    }
+  }
+  return good;
+}
+
+// The largest share of a run in which the GPU was at its power cap, where it was in any. It may well be there all the
+// time: that disturbs nothing as long as its clock stays (harness/gpu/monitor.h).
+double share_at_power_cap(const std::vector<const ReportedRun*>& runs) {
+  double largest = 0;
+  for (const ReportedRun* run : runs) {
+    for (const Json& reason : field_or_null(run->conditions, "throttle")) {
+      if (field_or_null(reason, "reason") != "SwPowerCap") continue;
+      if (const Json share = field_or_null(reason, "share"); share.is_number()) {
+        largest = std::max(largest, share.get<double>());
+      }
+    }
+  }
+  return largest;
+}
+
+std::string seen_of_undisturbed(const GoodRuns& good) {
+  std::vector<std::string> said;
+  if (!good.on_gpu.empty()) {
+    said.emplace_back("no throttling, no other work on the device");
+    if (const double share = share_at_power_cap(good.on_gpu); share > 0) {
+      said.push_back(fmt::format("at its power cap for up to {} of a run", percent(share)));
+    }
+  }
+  if (!good.others.empty()) {
+    double lost = 0;
+    for (const ReportedRun* run : good.others) lost = std::max(lost, run->processor_lost.value_or(0));
+    said.push_back(fmt::format("something else had the processor for at most {} of a run", percent(lost)));
+  }
+  return fmt::format("{}", fmt::join(said, "; "));
+}
+
+Card disturbance(const Study& study, const Runs& runs) {
+  const GoodRuns good = good_runs(study, runs);
+  const std::string what = "Disturbed runs";
+  const std::string again = number_of(std::ssize(good.made_again), "run") + " made again";
+  const std::string first = good.made_again.empty()
+                                ? ""
+                                : fmt::format("{}: {}", good.made_again[0]->id,
+                                              files::shortened(good.made_again[0]->first_flags->front(), 80));
+  std::vector<std::string> said;
+  if (!good.disturbed.empty()) {
+    said.emplace_back("throttled, shared, busy with something else, or short of memory");
+    if (good.disturbed_twice > 0) {
+      said.push_back(number_of(good.disturbed_twice, "run") + " made again and disturbed once more");
+    }
+  }
+  if (good.disturbed.empty() && good.unwatched_on_gpu > 0) {
+    said.push_back(number_of(good.unwatched_on_gpu, "run") + " on a GPU that nobody watched");
+  }
+  if (good.disturbed.empty() && good.unwatched_others > 0) {
+    said.push_back(number_of(good.unwatched_others, "run") + " where the system does not count who had the processor");
+  }
+  if (said.empty()) {
+    if (!good.made_again.empty()) return {what, again, Mood::plain, "disturbed the first time: " + first};
+    if (study.plan.runs_ok == 0) return {what, "no run", Mood::plain, ""};
+    return {what, "none seen", Mood::good, seen_of_undisturbed(good)};
+  }
+  if (!good.made_again.empty()) said.push_back(fmt::format("{} ({})", again, first));
+  const std::string value =
+      good.disturbed.empty() ? "not known" : fmt::format("{} of {}", good.disturbed.size(), study.plan.runs_ok);
+  return {what, value, Mood::warn, fmt::format("{}", fmt::join(said, "; "))};
+}
+
+Card completeness(const Study& study) {
+  const StudyPlan& plan = study.plan;
+  const bool is_complete = plan.runs_ok == static_cast<int64_t>(plan.runs_planned);
+  return {"Runs", fmt::format("{} of {}", plan.runs_ok, plan.runs_planned), is_complete ? Mood::good : Mood::warn,
+          fmt::format("fresh processes, {} of each rung, in interleaved order", number_of(plan.repeats, "repeat"))};
+}
+
+Card proofs(const Study& study) {
+  int64_t passed = 0, all = 0;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer) continue;
+    all += std::ssize(rung.proofs);
+    passed += std::ranges::count(rung.proofs, true, &Proof::passed);
+  }
+  if (all == 0) return {"Proofs", "none", Mood::bad, "no run was observed"};
+  return {"Proofs", fmt::format("{} of {} passed", passed, all), passed == all ? Mood::good : Mood::bad,
+          "what the runs were seen to do, not what was switched on"};
+}
+
+// Of PyTorch's rungs, too. None: no rung was compared with the reference.
+std::optional<Card> guards(const Study& study) {
+  int64_t following = 0, all = 0;
+  const RungGuard* worst = nullptr;
+  const auto distance = [](const RungGuard& guard) {
+    return judged_deviation(guard).value_or(std::numeric_limits<double>::infinity());
+  };
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.guard) continue;
+    ++all;
+    following += rung.guard->passed ? 1 : 0;
+    if (worst == nullptr || distance(*rung.guard) > distance(*worst)) worst = &*rung.guard;
+  }
+  if (worst == nullptr) return std::nullopt;
+  return Card{"Guard",
+              fmt::format("{} of {} {} the reference", following, number_of(all, "rung"),
+                          following == 1 ? "follows" : "follow"),
+              following == all ? Mood::good : Mood::bad, "the furthest: " + deviation_words(*worst)};
+}
+
+// The floor that is for the number of pairs nearest to the study's.
+Card noise_floor(const Study& study, const std::vector<Noise>& noise) {
+  const int64_t repeats = study.plan.repeats;
+  const Noise* nearest = nullptr;
+  const auto distance = [&](const Noise& one) { return std::abs(floor_at(one, repeats).pairs - repeats); };
+  for (const Noise& one : noise) {
+    if (one.floors.empty()) continue;
+    if (nearest == nullptr || distance(one) <= distance(*nearest)) nearest = &one;
+  }
+  if (nearest == nullptr) {
+    return {"Noise floor", "not measured", Mood::plain,
+            "`ladder gate --calibrate --baselines DIR --save` measures what difference this machine shows in 95 % of "
+            "studies; `--with` brings it here"};
+  }
+  const Floor& floor = floor_at(*nearest, repeats);
+  const std::string own = floor.pairs == repeats ? "" : fmt::format(" (this study has {})", repeats);
+  return {"Noise floor", percent(floor.floor), Mood::plain,
+          fmt::format("a difference that {} of runs{} find here in 95 % of studies; smaller ones are found less often; "
+                      "measured on {}",
+                      number_of(floor.pairs, "pair"), own, files::shortened(nearest->label, 60))};
+}
+
+Card environment(const Study& study) {
+  const auto text = [&](const char* field) {
+    const Json value = field_or_null(study.environment, field);
+    return value.is_string() && value != "" ? value.get<std::string>() : std::string("unknown");
+  };
+  std::vector<std::string> said;
+  if (study.device.kind == model::Device::cuda) {
+    said.push_back("driver " + text("driver"));
+    said.push_back("CUDA " + text("cuda"));
+  }
+  const bool has_changes = field_or_null(study.environment, "git_dirty") == true;
+  said.push_back(
+      fmt::format("commit {}{}", text("git_commit").substr(0, 10), has_changes ? ", with uncommitted changes" : ""));
+  return {"Environment", "torch " + text("torch"), has_changes ? Mood::warn : Mood::plain,
+          fmt::format("{}", fmt::join(said, ", "))};
+}
+
+}  // namespace
+
+std::vector<Card> trust_cards(const Study& study, const Runs& runs, const std::vector<Noise>& noise) {
+  std::vector<Card> cards{completeness(study), proofs(study)};
+  if (const std::optional<Card> guard = guards(study)) cards.push_back(*guard);
+  cards.push_back(noise_floor(study, noise));
+  cards.push_back(disturbance(study, runs));
+  cards.push_back(environment(study));
+  return cards;
+}
+
+std::string undisturbed_words(const Study& study, const Runs& runs) {
+  const GoodRuns good = good_runs(study, runs);
+  if (!good.disturbed.empty() || good.unwatched_on_gpu + good.unwatched_others > 0) return "";
+  if (good.made_again.empty()) return "no run was disturbed";
+  return fmt::format("no run counted is disturbed ({} made again)", good.made_again.size());
+}
+
+}  // namespace ablations

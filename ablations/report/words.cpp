@@ -1,0 +1,39 @@
+#include "ablations/report/words.h"
+
+#include "ablations/report/again.h"
+#include "ablations/report/how_to_read.h"
+#include "ablations/report/sentences.h"
+#include "ablations/report/trust.h"
+
+namespace ablations {
+
+StudyWords words_of(const Study& study, const std::vector<ReportedRun>& runs, const std::vector<Noise>& noise) {
+  StudyWords words{.headline = headline_words(study),
+                   .remarks = remarks_of(study),
+                   .rungs = {},
+                   .trust = trust_cards(study, runs, noise),
+                   .undisturbed = undisturbed_words(study, runs),
+                   .worth = worth_words(study.mode),
+                   .memory = memory_words(study),
+                   .how_to_read = how_to_read(study),
+                   .command = command_again(study)};
+  for (const StudyRung& rung : study.rungs) {
+    const bool has_number = rung.is_measured() && rung.ms_per_step;
+    words.rungs.push_back({.status = status_words(rung),
+                           .reason = has_number ? "" : why_no_number(rung),
+                           .guard = rung.guard ? guard_words(*rung.guard) : "",
+                           .commands = commands_of_rung(study, rung)});
+  }
+  return words;
+}
+
+Report with_words(Report report) {
+  for (ReportedStudy& entry : report.studies) {
+    std::vector<Noise> noise;
+    for (const size_t place : entry.noise) noise.push_back(report.noise.at(place));
+    entry.words = words_of(entry.study, entry.runs, noise);
+  }
+  return report;
+}
+
+}  // namespace ablations

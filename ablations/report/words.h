@@ -1,0 +1,16 @@
+// The sentences of a report, made once: report.json holds them, and pages and Markdown place them.
+#pragma once
+
+#include "ablations/documents/baseline.h"
+#include "ablations/documents/report.h"
+
+#include <vector>
+
+namespace ablations {
+
+StudyWords words_of(const Study& study, const std::vector<ReportedRun>& runs, const std::vector<Noise>& noise);
+
+// The report with the words of each of its studies, in place of those that it had.
+Report with_words(Report report);
+
+}  // namespace ablations

@@ -1,0 +1,26 @@
+#include "ablations/text/figures.h"
+
+#include "ablations/text/text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace ablations {
+
+std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
+
+std::string times(double ratio) {
+  if (ratio != 0 && ratio < 0.0995) return fmt::format("{:.3g}\u00d7", ratio);
+  const std::string text = number(ratio);
+  return (text == "1.00" && ratio != 1 ? fmt::format("{:.3f}", ratio) : text) + "\u00d7";
+}
+
+std::string plain(double value) { return std::abs(value) >= 100 ? number(value) : fmt::format("{:.3g}", value); }
+
+std::string number_of(int64_t things, const std::string& one) {
+  const std::string count = things < 1000 ? std::to_string(things) : number(static_cast<double>(things));
+  return fmt::format("{} {}{}", count, one, things == 1 ? "" : "s");
+}
+
+}  // namespace ablations

@@ -1,0 +1,21 @@
+// Figures within sentences, as pages write them. The terminal's tables have their own, which fit their columns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ablations {
+
+// A share: "47.3 %".
+std::string percent(double share);
+
+// "2.61×". A change that two decimals would hide keeps three: "0.998×".
+std::string times(double ratio);
+
+// A figure that is no time: "12,345" "12" "0.0031".
+std::string plain(double value);
+
+// "3 runs", "1 run".
+std::string number_of(int64_t things, const std::string& one);
+
+}  // namespace ablations

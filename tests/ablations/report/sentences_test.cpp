@@ -1,0 +1,157 @@
+// What is said of a study and of its rungs.
+#include "ablations/report/sentences.h"
+
+#include "ablations/report/how_to_read.h"
+#include "tests/ablations/made_up_study.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace {
+
+using namespace ablations;
+using made_up::lose_number;
+using made_up::ratio;
+
+TEST(Sentences, OfARungWithoutANumber) {
+  StudyRung rung = made_up::rung(1, "bf16", 50);
+  lose_number(rung, RungStatus::not_applicable, "needs a CUDA device");
+  EXPECT_EQ(why_no_number(rung), "not applicable: needs a CUDA device");
+  lose_number(rung, RungStatus::failed, "exit status 3");
+  EXPECT_EQ(why_no_number(rung), "failed: exit status 3");
+  lose_number(rung, RungStatus::voided, "losses differ");
+  EXPECT_EQ(why_no_number(rung), "void: losses differ");
+  lose_number(rung, RungStatus::missing, "");
+  EXPECT_EQ(why_no_number(rung), "not run yet");
+  lose_number(rung, RungStatus::failed, "Failed twice");  // the word is not said again
+  EXPECT_EQ(why_no_number(rung), "Failed twice");
+  lose_number(rung, RungStatus::failed, "asked for 80 GiB, 79 were there");
+  rung.out_of_memory = true;
+  EXPECT_EQ(status_words(rung), "out of memory");
+  EXPECT_EQ(why_no_number(rung), "out of memory: asked for 80 GiB, 79 were there");
+}
+
+TEST(Sentences, OfAGuard) {
+  RungGuard guard;
+  guard.deviation = -0.0031;
+  guard.max_deviation = 0.0052;
+  guard.tolerance = 0.02;
+  guard.steps = 20;
+  EXPECT_EQ(guard_words(guard), "typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps");
+  guard.known_offset = 0.01;
+  guard.message = "its loss is above";
+  EXPECT_EQ(guard_words(guard),
+            "typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps, not counting the 0.01 that a padded "
+            "vocabulary may add; its loss is above");
+  guard.deviation.reset();  // an older program's
+  EXPECT_EQ(deviation_words(guard), "at most 0.0052 nats off, 0.02 allowed");
+  guard.deviation = std::optional<double>();
+  EXPECT_EQ(deviation_words(guard), "a loss is not finite");
+}
+
+TEST(Sentences, AHeadlineClaimsWhatItsIntervalShows) {
+  Study study = made_up::study();
+  const auto said = [&](const Ratio& speedup) {
+    study.headline->speedup = speedup;
+    return headline_words(study);
+  };
+  EXPECT_EQ(headline_words(study), "2.50\u00d7 faster");
+  EXPECT_EQ(said(ratio(0.9, 0.8, 0.95)), "Slower, 0.90\u00d7 the speed");
+  EXPECT_EQ(said(ratio(2.05, 0.23, 18.4)), "No clear change");
+  EXPECT_EQ(said(ratio(1.01, {}, {}, 2)), "1.01\u00d7, no interval");
+  EXPECT_EQ(said(ratio(0.99, {}, {}, 1)), "0.99\u00d7, one run each, no interval");
+}
+
+TEST(Sentences, AHeadlineNamesAReferenceThatTookAnothersPlace) {
+  Study study = made_up::study();
+  lose_number(study.rungs[0], RungStatus::failed, "asked for 9 GiB of 8");
+  study.headline->first = 1;
+  study.headline->planned = 0;
+  const auto said = [&](const Ratio& speedup) {
+    study.headline->speedup = speedup;
+    return headline_words(study);
+  };
+  EXPECT_EQ(said(ratio(1.25, 1.2, 1.3)), "1.25\u00d7 faster than \u201cbf16\u201d");
+  EXPECT_EQ(said(ratio(0.9, 0.8, 0.95)), "Slower, 0.90\u00d7 the speed of \u201cbf16\u201d");
+  EXPECT_EQ(said(ratio(0.9, 0.8, 1.2)), "No clear change against \u201cbf16\u201d");
+  EXPECT_EQ(said(ratio(0.9, {}, {})), "0.90\u00d7 against \u201cbf16\u201d, no interval");
+}
+
+TEST(Sentences, AHeadlineIsOfTheRungThatIsClearlyTheFastest) {
+  Study study = made_up::study();
+  study.headline->fastest = 1;
+  study.rungs[1].speedup_first = ratio(2.81, 2.7, 2.9);
+  EXPECT_EQ(headline_words(study), "2.81\u00d7 faster");
+  EXPECT_EQ(lead_of(study)->rung->title, "bf16");
+}
+
+TEST(Sentences, WithoutASpeedupItIsSaidWhy) {
+  Study study = made_up::study();
+  study.headline.reset();
+  EXPECT_EQ(headline_words(study), "No valid speedup: no rung could be compared with the reference rung");
+  lose_number(study.rungs[1], RungStatus::voided, "losses differ");
+  lose_number(study.rungs[2], RungStatus::not_applicable, "needs a GPU");
+  EXPECT_EQ(headline_words(study), "No valid speedup: only \u201cfloat32\u201d has a number");
+  lose_number(study.rungs[0], RungStatus::not_measured, "comes before the reference");  // which is no fault
+  EXPECT_EQ(headline_words(study), "No valid speedup: no rung has a number (void)");
+  study.rungs.clear();
+  EXPECT_EQ(headline_words(study), "No valid speedup: no rung has a number");
+}
+
+TEST(Sentences, RemarksSayWhatNumbersTheseAre) {
+  Study study = made_up::study();
+  study.finished = "2026-01-01T00:00:00Z";
+  EXPECT_EQ(remarks_of(study), std::vector<std::string>{"These are CPU figures; they say nothing about a GPU."});
+  study.device.kind = model::Device::cuda;
+  EXPECT_TRUE(remarks_of(study).empty());
+  study.quick = true;
+  study.finished.reset();
+  study.plan.runs_ok = 3;
+  ASSERT_EQ(remarks_of(study).size(), 2U);
+  EXPECT_TRUE(remarks_of(study)[0].starts_with("A quick look: two repeats of a few rungs."));
+  EXPECT_EQ(remarks_of(study)[1], "Unfinished: 3 of 15 planned runs are in.");
+}
+
+TEST(Sentences, OfTheWorthsOfAMode) {
+  EXPECT_TRUE(worth_words(Mode::leave_one_out).starts_with("What is lost without each optimization: "));
+  EXPECT_TRUE(worth_words(Mode::one_at_a_time).starts_with("What each optimization brings alone: "));
+  EXPECT_NE(worth_words(Mode::factorial).find("Shapley"), std::string::npos);
+  EXPECT_EQ(worth_words(Mode::cumulative) + worth_words(Mode::sweep), "");
+}
+
+TEST(Sentences, OfThePartsOfMemory) {
+  Study study = made_up::study();
+  const auto says = [&](const char* part) { return memory_words(study).find(part) != std::string::npos; };
+  EXPECT_EQ(memory_words(study), "");
+  study.rungs[1].memory = {{"activations_bytes", 1}};
+  EXPECT_TRUE(memory_words(study).starts_with("activations: what the forward pass")) << memory_words(study);
+  EXPECT_FALSE(says("did not count apart"));
+  study.rungs[1].recipe["autocast"] = "bf16";
+  EXPECT_TRUE(says("which these runs did not count apart"));
+  (*study.rungs[1].memory)["weight_copies_bytes"] = 0;
+  EXPECT_FALSE(says("did not count apart"));
+  EXPECT_TRUE(memory_words(study).starts_with("16-bit weights: autocast's copies, ")) << memory_words(study);
+  EXPECT_TRUE(says("activations: what else the forward pass"));
+}
+
+TEST(Sentences, HowToReadTellsOnlyWhatThePageHas) {
+  Study study = made_up::study();
+  const auto words_of = [&](const std::string& term) {
+    const std::vector<Term> terms = how_to_read(study);
+    const auto found = std::ranges::find(terms, term, &Term::term);
+    return found == terms.end() ? std::string() : found->words;
+  };
+  EXPECT_NE(words_of("A run").find("5 warm-up steps, then 20 timed."), std::string::npos);
+  EXPECT_EQ(words_of("The number"), "of a rung is: the median.");
+  EXPECT_TRUE(words_of("The interval").starts_with("(95 % confidence) is: a bootstrap.")) << words_of("The interval");
+  EXPECT_NE(words_of("The interval").find("about 5 in 100 show"), std::string::npos);
+  EXPECT_EQ(words_of("The worth"), "");
+  EXPECT_EQ(words_of("Went and came"), "");
+  study.statistics.attribution = "means of Shapley values";
+  study.rungs[1].explanation = "went: a kernel";
+  EXPECT_NE(words_of("The worth").find("means of Shapley values (L. S. Shapley, 1953)"), std::string::npos);
+  EXPECT_NE(words_of("Went and came"), "");
+}
+
+}  // namespace

@@ -1,0 +1,28 @@
+#include "ablations/text/figures.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace ablations;
+
+TEST(Figures, RatiosKeepWhatTwoDecimalsWouldHide) {
+  EXPECT_EQ(times(2.613), "2.61\u00d7");
+  EXPECT_EQ(times(1.0), "1.00\u00d7");
+  EXPECT_EQ(times(0.998), "0.998\u00d7");
+  EXPECT_EQ(times(9.999), "10.0\u00d7");
+  EXPECT_EQ(times(1234.5), "1,235\u00d7");
+  EXPECT_EQ(times(0.004), "0.004\u00d7");
+}
+
+TEST(Figures, SharesAndCounts) {
+  EXPECT_EQ(percent(0.031), "3.1 %");
+  EXPECT_EQ(percent(0.97), "97 %");
+  EXPECT_EQ(plain(0.0031), "0.0031");
+  EXPECT_EQ(plain(12345.0), "12,345");
+  EXPECT_EQ(number_of(0, "run"), "0 runs");
+  EXPECT_EQ(number_of(1, "run"), "1 run");
+  EXPECT_EQ(number_of(12345, "timed step"), "12,345 timed steps");
+}
+
+}  // namespace
