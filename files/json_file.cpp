@@ -70,7 +70,7 @@ std::string in_words(const std::string& description, const Json& schema, const J
       if (properties.contains(name)) continue;
       std::vector<std::string> known;
       for (const auto& [field, unused] : properties.items()) known.push_back(field);
-      return fmt::format("unknown field {}; known are {}", shown(name), fmt::join(known, ", "));
+      return fmt::format("unknown field {}; the known fields are {}", shown(name), fmt::join(known, ", "));
     }
   }
   if (description.find("'type'") != std::string::npos && schema.contains("type")) {
@@ -78,7 +78,7 @@ std::string in_words(const std::string& description, const Json& schema, const J
     for (const Json& type : schema.at("type").is_array() ? schema.at("type") : Json::array({schema.at("type")})) {
       types.push_back(type);
     }
-    return fmt::format("{} is not of type {}", shown(value), fmt::join(types, " or "));
+    return fmt::format("must be of type {}, got {}", fmt::join(types, " or "), shown(value));
   }
   return description;
 }
@@ -117,11 +117,10 @@ Json parse_json(std::string_view text, const std::string& where) {
       if (event == Json::parse_event_t::object_start) keys.emplace_back();
       if (event == Json::parse_event_t::object_end) keys.pop_back();
       if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-        throw std::invalid_argument(fmt::format("{}: the key {} stands twice in one object", where, shown(parsed)));
+        throw std::invalid_argument(fmt::format("{}: the key {} appears twice in one object", where, shown(parsed)));
       }
       if (parsed.is_number_unsigned() && parsed.get<uint64_t>() > INT64_MAX) {
-        throw std::invalid_argument(
-            fmt::format("{}: the number {} is too large; whole numbers are below 2^63", where, shown(parsed)));
+        throw std::invalid_argument(fmt::format("{}: whole numbers must be below 2^63, got {}", where, shown(parsed)));
       }
       return true;
     };

@@ -56,7 +56,7 @@ void load_weights(GPT2& model, const std::filesystem::path& file) {
       throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is missing", file.string(), parameter.name));
     }
     if (!at::isFloatingType(found->second.scalar_type())) {
-      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" holds {}; floating point is expected", file.string(),
+      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" must hold floating point, got {}", file.string(),
                                               parameter.name, at::toString(found->second.scalar_type())));
     }
     Tensor source = found->second;

@@ -165,18 +165,18 @@ std::vector<std::string> read_merges(Lines& lines) {
   std::string_view line;
   lines.next(line);  // "#version: 0.2"
   while (lines.next(line)) {
-    if (tokens.size() == kRanks) lines.refuse(fmt::format("one merge too many; {} are allowed", kRanks - 256));
+    if (tokens.size() == kRanks) lines.refuse(fmt::format("there must be {} merges, got more", kRanks - 256));
     const size_t space = std::min(line.find(' '), line.size());
     const auto left = bytes_of_stand_ins(line.substr(0, space), table);
     const auto right = bytes_of_stand_ins(line.substr(std::min(space + 1, line.size())), table);
     if (!left || !right || !known.contains(*left) || !known.contains(*right)) {
-      lines.refuse(
-          fmt::format("read {}; a merge is two tokens of earlier lines with a space between", files::in_quotes(line)));
+      lines.refuse(fmt::format("a merge must be two tokens of earlier lines with a space between, got {}",
+                               files::in_quotes(line)));
     }
     tokens.push_back(*left + *right);
     if (!known.insert(tokens.back()).second) {
-      lines.refuse(fmt::format("read {}, whose result an earlier line already gives; each may come once",
-                               files::in_quotes(line)));
+      lines.refuse(
+          fmt::format("each merge must give a new token, but {} gives one of an earlier line", files::in_quotes(line)));
     }
   }
   if (tokens.size() != kRanks) {
@@ -197,13 +197,13 @@ std::vector<std::string> read_ranks(Lines& lines) {
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
     if (!token || error != std::errc() || stop != digits.data() + digits.size()) {
       lines.refuse(
-          fmt::format("read {}; allowed are vocab.bpe (first line \"#version...\") and lines of \"base64 rank\"",
+          fmt::format("a line must be \"base64 rank\" (or the first line \"#version...\", as in vocab.bpe), got {}",
                       files::in_quotes(line)));
     }
-    if (rank >= kRanks) lines.refuse(fmt::format("read rank {}; allowed are 0..{}", rank, kRanks - 1));
-    if (!tokens[rank].empty()) lines.refuse(fmt::format("read rank {} a second time; each may come once", rank));
+    if (rank >= kRanks) lines.refuse(fmt::format("ranks must be between 0 and {}, got {}", kRanks - 1, rank));
+    if (!tokens[rank].empty()) lines.refuse(fmt::format("rank {} appears a second time", rank));
     if (!known.insert(*token).second) {
-      lines.refuse(fmt::format("read a second rank for the token {}; each may come once", files::in_quotes(*token)));
+      lines.refuse(fmt::format("token {} has a second rank", files::in_quotes(*token)));
     }
     tokens[rank] = *token;
   }
@@ -324,7 +324,7 @@ std::string Tokenizer::decode(std::span<const uint16_t> tokens) const {
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= tokens_.size()) {
       throw std::invalid_argument(
-          fmt::format("token {} at position {}; allowed are 0..{}", tokens[i], i, tokens_.size() - 1));
+          fmt::format("tokens must be between 0 and {}, got {} at position {}", tokens_.size() - 1, tokens[i], i));
     }
     bytes += tokens_[tokens[i]];
   }

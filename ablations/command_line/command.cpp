@@ -17,6 +17,13 @@ namespace ablations {
 
 using files::Json;
 
+namespace {
+
+// What a message shows of a flag's value.
+std::string or_nothing(const std::string& text) { return text.empty() ? "nothing" : text; }
+
+}  // namespace
+
 Command::Command(const Words& given) : CLI::App(given.summary, given.name), words(given) {
   group(words.group);
   set_help_flag("-h,--help", "this text");
@@ -50,8 +57,8 @@ CLI::Option* add_number(Command& command, const std::string& names, int64_t& val
             } catch (const std::exception&) {  // not a number, or none that fits
             }
             const std::string name = names.substr(names.find("--"));
-            throw std::invalid_argument(
-                fmt::format("{} {} is not allowed; a whole number from {} to {} is", name, text, least, most));
+            throw std::invalid_argument(fmt::format("{} must be a whole number between {} and {}, got {}", name, least,
+                                                    most, or_nothing(text)));
           },
           help)
       ->type_name("N");
@@ -72,7 +79,8 @@ CLI::Option* add_percent(Command& command, const std::string& name, double& valu
               }
             } catch (const std::exception&) {  // not a number, or none that fits
             }
-            throw std::invalid_argument(fmt::format("{} {} is not allowed; a percentage from 0 to 100 is", name, text));
+            throw std::invalid_argument(
+                fmt::format("{} must be a percentage between 0 and 100, got {}", name, or_nothing(text)));
           },
           help)
       ->type_name("PERCENT");
@@ -142,8 +150,8 @@ void check_resume(const Command& command, const std::vector<std::string>& allowe
         std::ranges::find(allowed, name) != allowed.end())
       continue;
     throw std::invalid_argument(
-        fmt::format("{} would change the plan in --out, with which --resume goes on; only --out{} may stand beside it",
-                    name, allowed.empty() ? "" : fmt::format(", {}", fmt::join(allowed, ", "))));
+        fmt::format("{} would change the plan that --resume continues; with --resume only --out{} can be given", name,
+                    allowed.empty() ? "" : fmt::format(", {}", fmt::join(allowed, ", "))));
   }
 }
 

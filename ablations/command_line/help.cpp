@@ -148,7 +148,7 @@ void add_help(CommandLine& line) {
       }
       if (about == &line.app && !flags->command.empty()) {
         throw std::invalid_argument(
-            fmt::format("help {}: no such command; there are {}", flags->command, fmt::join(names, ", ")));
+            fmt::format("help {}: no such command; the commands are {}", flags->command, fmt::join(names, ", ")));
       }
       fmt::print("{}", flags->markdown ? help_markdown(line) : help_text(line, *about, standard_output()));
       return 0;
@@ -172,7 +172,7 @@ void add_completion(CommandLine& line) {
   command.values[option] = {"bash"};
   command.callback([&line, shell] {
     line.chosen = [&line, shell] {
-      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion {}: only bash is known", *shell));
+      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion must be for bash, got {}", *shell));
       fmt::print("{}", bash_completion(line));
       return 0;
     };

@@ -53,8 +53,8 @@ std::string program_of(const char* flag, const std::string& named) {
   if (fs::is_directory(program)) program /= "ladder";
   if (!fs::is_regular_file(program) || ::access(program.c_str(), X_OK) != 0) {
     throw std::invalid_argument(
-        fmt::format("{} {}: {} is not a program; a bundle's folder or the path of a ladder program is needed", flag,
-                    named, program.string()));
+        fmt::format("{} {}: {} is not a program; give a bundle's folder or the path of a ladder program", flag, named,
+                    program.string()));
   }
   return program.string();
 }

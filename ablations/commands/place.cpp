@@ -40,7 +40,7 @@ void check_can_write(const char* flag, const fs::path& file) {
   }
   if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
   if (fs::exists(file) && !fs::is_regular_file(file)) {
-    throw std::invalid_argument(fmt::format("{} {}: a device or a pipe; a file is needed", flag, file.string()));
+    throw std::invalid_argument(fmt::format("{} {}: must be a file, got a device or a pipe", flag, file.string()));
   }
 }
 

@@ -35,8 +35,8 @@ void check_context(const std::string& model_name, int64_t T, int64_t positions) 
   const model::Config config = model::with_positions(model::preset(model_name), positions);
   if (T > config.n_positions) {
     throw std::invalid_argument(
-        fmt::format("--context {} is not allowed; {} has {} positions, --positions gives it more", T, config.name,
-                    config.n_positions));
+        fmt::format("--context must be between 1 and {0}, got {1}; {2} has {0} positions, --positions gives it more",
+                    config.n_positions, T, config.name));
   }
 }
 
@@ -49,8 +49,8 @@ void check_recipe(const model::Recipe& recipe, const model::Config& config) {
     throw std::invalid_argument("recipe: " + obstacle);
   }
   if (recipe.vocabulary_rows < config.vocabulary) {
-    throw std::invalid_argument(fmt::format("recipe: vocabulary_rows {} is not allowed; {} or more are",
-                                            recipe.vocabulary_rows, config.vocabulary));
+    throw std::invalid_argument(
+        fmt::format("recipe: vocabulary_rows must be at least {}, got {}", config.vocabulary, recipe.vocabulary_rows));
   }
 }
 

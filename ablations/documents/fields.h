@@ -135,7 +135,7 @@ T value_from(const files::Json& json, const std::string& where) {
     if (json.is_null()) return std::nullopt;
     return value_from<typename T::value_type>(json, where);
   } else if constexpr (fields_detail::is_vector<T>) {
-    if (!json.is_array()) refuse(fmt::format("a list is expected, not {}", json.type_name()));
+    if (!json.is_array()) refuse(fmt::format("must be a list, got {}", json.type_name()));
     T list;
     list.reserve(json.size());
     for (const Json& item : json) {
@@ -143,13 +143,13 @@ T value_from(const files::Json& json, const std::string& where) {
     }
     return list;
   } else if constexpr (fields_detail::is_map<T>) {
-    if (!json.is_object()) refuse(fmt::format("an object is expected, not {}", json.type_name()));
+    if (!json.is_object()) refuse(fmt::format("must be an object, got {}", json.type_name()));
     T map;
     for (const auto& [key, item] : json.items()) map[key] = value_from<typename T::mapped_type>(item, place(key));
     return map;
   } else if constexpr (HasFields<T>) {
     if constexpr (Document<T>) files::check_schema(json, T::kind, where);
-    if (!json.is_object()) refuse(fmt::format("an object is expected, not {}", json.type_name()));
+    if (!json.is_object()) refuse(fmt::format("must be an object, got {}", json.type_name()));
     T value{};
     T::fields([&](const char* name, auto member, [[maybe_unused]] None none = None::null) {
       auto& field = value.*member;

@@ -226,7 +226,7 @@ def test_a_study_runs_no_program_of_its_plan(refused, study, trap, tmp_path) -> 
     write_json(study / "plan.json", plan)
     for file in (study / "records").iterdir():
         file.unlink()
-    refused("rung 0 names a program, as only a gate's plan does", "ablate", "--resume", "--out", study)
+    refused('rung 0 has a "program", which only a gate\'s plan may have', "ablate", "--resume", "--out", study)
     assert not (tmp_path / "ran").exists()
 
 
