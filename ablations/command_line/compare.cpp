@@ -65,8 +65,8 @@ void add_gate(CommandLine& line) {
                                      "--head against itself: how small a difference this machine can show");
   auto* save = command.add_flag("--save", flags->save,
                                 "store the runs where there is no baseline or they are faster, or the noise floor");
-  auto* ladder =
-      add_text(command, "--ladder", flags->ladder, "where the recipes come from (default: as of ablate)", "NAME|FILE");
+  auto* ladder = add_text(command, "--ladder", flags->ladder, "where the recipes come from (default: same as ablate)",
+                          "NAME|FILE");
   auto* rungs = command.add_option("--rung", flags->rungs, "a rung to measure, repeatable (default: the last)");
   rungs->type_name("NAME")->allow_extra_args(false);
   command.values[ladder] = ladder_names();

@@ -151,7 +151,7 @@ void add_run(CommandLine& line) {
   auto* rung =
       add_text(command, "--rung", flags->rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
   auto* ladder =
-      add_text(command, "--ladder", flags->ladder, "where --rung is looked up (default: as of ablate)", "NAME|FILE");
+      add_text(command, "--ladder", flags->ladder, "where --rung is looked up (default: same as ablate)", "NAME|FILE");
   ladder->needs(rung);
   command.values[rung] = rung_names();
   command.values[ladder] = ladder_names();
@@ -235,7 +235,7 @@ void add_profile(CommandLine& line) {
   rung->excludes(diff);
   add_text(command, "--plan", flags->run.plan, "", "FILE")->excludes(recipe)->excludes(rung)->group("");
   add_text(command, "--run", flags->run.run_id, "", "ID")->group("");
-  auto* ladder = add_text(command, "--ladder", flags->run.ladder, "where rungs are looked up (default: as of ablate)",
+  auto* ladder = add_text(command, "--ladder", flags->run.ladder, "where rungs are looked up (default: same as ablate)",
                           "NAME|FILE");
   command.values[diff] = command.values[rung] = rung_names();
   command.values[ladder] = ladder_names();

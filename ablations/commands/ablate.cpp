@@ -163,7 +163,7 @@ int ablate(const AblateFlags& flags) {
   const std::string to_go_on = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
                                            flags.explain ? " --explain" : "", printable(out.string()));
   const auto interrupted = [&] {
-    fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on);
+    fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on);
     return 130;
   };
   const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s), estimate.run_s);

@@ -361,7 +361,7 @@ int gate(const GateFlags& flags) {
     fmt::print(stderr, "{} runs of {} steps into {}\n", part.runs.size(), plan.warmup_steps + plan.timed_steps,
                files::printable(out.string()));
     if (carry_out(part, out, programs, 0).interrupted) {
-      fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on(flags, out));
+      fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on(flags, out));
       return 130;
     }
     judged = gate_verdict(part, out, pairs, pairs > declared);

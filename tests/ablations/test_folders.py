@@ -250,7 +250,7 @@ def test_a_gate_that_is_interrupted_says_how_to_go_on(start, small, trap, tmp_pa
     gate.terminate()
     words = gate.communicate(timeout=60)[1]
     assert gate.returncode == 130, words
-    assert f"go on with: ladder gate --resume --out {tmp_path}/gate --base {sleeper} --head {sleeper} --baselines {tmp_path}/b\n" in words
+    assert f"resume with: ladder gate --resume --out {tmp_path}/gate --base {sleeper} --head {sleeper} --baselines {tmp_path}/b\n" in words
 
 
 def test_baselines_go_where_the_command_line_says(refused, ladder, trap, tmp_path) -> None:
