@@ -4,9 +4,9 @@
 // (p - [v == target]) / N: as many numbers as log p, each made from the number in its place. PyTorch arrives there by a
 // matrix of zeros with one entry in each row, under CUDA autocast in float32 with a conversion there and one back.
 //
-// The surprising thing: ATen has no operation c * exp(x) with c on the device, but ELU's gradient is one, where x <= 0,
-// as every log-probability is. In a row that is not finite it may be anything; the target's entry is NaN there, and so
-// is what comes of the row's product with the embedding.
+// ATen has no operation c * exp(x) with c on the device. The gradient of ELU is one where x <= 0, which holds for every
+// log-probability. In a row that is not finite the result may be anything, but the target's entry is NaN there, and
+// therefore so is the row's product with the embedding.
 #include "model/ops.h"
 
 #include <ATen/SequenceNumber.h>

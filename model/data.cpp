@@ -1,5 +1,5 @@
-// The surprising thing: a cached token file is trusted only after decoding it gives the text back, which costs
-// milliseconds and makes checksums and locks unnecessary.
+// A cached token file is used only if decoding it gives the text back. That costs milliseconds and makes checksums and
+// locks unnecessary.
 #include "model/data.h"
 
 #include "files/files.h"

@@ -1,6 +1,6 @@
 // Tokens and batches.
 // A token file is llm.c's: 256 little-endian int32 (magic 20240520, version 1, token count, the rest ignored), then the
-// tokens as uint16. The surprising thing: an int32 count caps a file at 2147483647 tokens.
+// tokens as uint16. Because the count is an int32, a file holds at most 2147483647 tokens.
 #pragma once
 
 #include <ATen/ATen.h>

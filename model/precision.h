@@ -51,10 +51,10 @@ class SdpaScope {
   bool flash_, efficient_, math_, cudnn_;
 };
 
-// ATen's deterministic algorithms: an operation that has none throws. Freshly allocated memory is not filled with NaN,
-// as ATen else does under them: a step reads nothing that it has not written. The surprising thing: cuBLAS sums up in
-// one order only with a workspace of fixed size, and ATen looks at CUBLAS_WORKSPACE_CONFIG once, at the first matrix
-// product of the process. It is set here and stays set; where a product came before, the next one on CUDA throws.
+// ATen's deterministic algorithms: an operation that has none throws. ATen would also fill newly allocated memory with
+// NaN; that is switched off, because a step reads only what it has written. cuBLAS adds in one fixed order only with a
+// workspace of fixed size, and ATen reads CUBLAS_WORKSPACE_CONFIG once, at the first matrix product of the process. It
+// is set here and stays set; if a product came before, the next one on CUDA throws.
 class DeterminismScope {
  public:
   explicit DeterminismScope(bool deterministic);

@@ -1,7 +1,6 @@
-// The header is JSON from strangers: parsed with a check for repeated names (a JSON parser silently keeps one of them),
-// and no number in it is used before it is known to fit the file.
-// The surprising thing: a bool tensor's bytes are looked at, because a bool that is neither 0 nor 1 is undefined
-// behaviour in C++.
+// The header is JSON from strangers. It is checked for repeated names (a JSON parser silently keeps one of them), and
+// no number in it is used before it is known to fit the file. The bytes of a bool tensor are checked, too, because a
+// bool that is neither 0 nor 1 is undefined behaviour in C++.
 #include "model/safetensors.h"
 
 #include "files/files.h"

@@ -1,7 +1,7 @@
 // Reading the two vocabulary formats, splitting with PCRE2 and merging with a heap.
-// The surprising thing: \s, \p{L} and \p{N} of PCRE2 are not those of tiktoken. PCRE2 counts U+180E as space, and the
-// PCRE2 of Debian 12 knows Unicode 14 while tiktoken 0.14 knows Unicode 16, so the split pattern spells out the spaces
-// and adds the letters and digits that came between (found by asking both about every code point).
+// \s, \p{L} and \p{N} of PCRE2 are not those of tiktoken. PCRE2 counts U+180E as a space, and the PCRE2 of Debian 12
+// has Unicode 14, while tiktoken 0.14 has Unicode 16. So the split pattern spells out the spaces and adds the letters
+// and digits that are new since Unicode 14 (found by comparing both for every code point).
 #include "model/tokenizer.h"
 
 #include "files/files.h"

@@ -6,8 +6,8 @@
 //                    phi_i = sum over S without i of |S|! (k-|S|-1)! / k! (ln t(S) - ln t(S+i))
 //                    after these, from the same runs: what the two modes above would have told, and "cumulative", time
 //                    without it / with it where those before it in the ladder are on and those after it off
-// The surprising thing: Shapley values are computed within each repeat and then averaged with the mean, not with the
-// center that speedups have (harness/stats/stats.h), so that they add up to the logarithm of the whole speedup.
+// Shapley values are computed within each repeat and averaged with the mean, not with the center that speedups have
+// (harness/stats/stats.h): only then do they add up to the logarithm of the whole speedup.
 #pragma once
 
 #include "ablations/documents/study.h"

@@ -2,7 +2,7 @@
 // passed and its losses are finite and follow those of the rung that guards it; else it is "unproven" or "void", or
 // "missing" while what it is compared with has no run yet, with a reason in words.
 //
-// The surprising thing: unproven comes before void. What was not seen to be on has no losses of its own to compare.
+// Unproven comes before void: losses are only compared where the optimization was seen to be on.
 #pragma once
 
 #include "ablations/documents/study.h"

@@ -1,6 +1,6 @@
 // What stands out on a terminal, and what bars are made of. Looked at once for each stream; piped output is plain.
-// Colour repeats what the words say, it never says it alone. The surprising thing: an escape sequence takes no column,
-// so a text is padded and wrapped first and painted last.
+// Colour repeats what the words say and adds nothing to it. An escape sequence takes no column, so a text is padded and
+// wrapped first and painted last.
 #pragma once
 
 #include <cstddef>

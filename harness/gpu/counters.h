@@ -3,8 +3,8 @@
 // graph launch sets off, is counted too, because the counters belong to the context, not to a kernel; tests/cuda holds
 // them to that.
 //
-// The surprising thing: with several passes the values come from several executions of the work, which must therefore
-// be alike. Never in a process whose times count or that is traced: the counting slows both.
+// With several passes the values come from several executions of the work, which must therefore be alike. Do not count
+// in a process that is timed or traced: counting slows it down.
 #pragma once
 
 #include "harness/gpu/metrics.h"

@@ -1,8 +1,8 @@
 // The hardware counters that a chip has, and in how many passes a set of them can be read: CUPTI's host half. It needs
 // neither a GPU nor a driver, so that a measurement can be planned, and its names checked, on any machine.
 //
-// The surprising thing: the hardware has few places to count in. A metric that does not fit beside the others costs one
-// more pass, and a pass is one more execution of the work.
+// The hardware has few counting registers. A metric that does not fit beside the others costs one more pass, and a pass
+// is one more execution of the work.
 //
 // A metric is a base metric and what to make of its values over the units of the chip: "dram__bytes_read" is a base
 // metric, "dram__bytes_read.sum" and "sm__cycles_active.avg.pct_of_peak_sustained_elapsed" are metrics.

@@ -1,7 +1,7 @@
 // What a GPU does while steps are timed: a thread asks NVML for clocks, power, temperature and throttling some twelve
 // times a second, beside the energy of the whole window and who else computes there. It makes no CUDA call, so it may
-// run while a graph is captured. The surprising thing: it judges, too. A run on a GPU that was throttled or shared is
-// flagged, and the flag stays with the number wherever it is shown.
+// run while a graph is captured. It also judges: a run on a GPU that was throttled or shared is flagged, and the flag
+// stays with the number wherever it is shown.
 #pragma once
 
 #include "harness/gpu/nvml.h"

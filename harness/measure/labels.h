@@ -1,8 +1,8 @@
 // Which part of a step the work on a thread belongs to: a phase, a layer, a part of the model. Told by the workload as
 // it goes, shown to any attached tool as NVTX ranges (domain "gpt2-ladder"), and asked for by the tracers.
 //
-// The surprising thing: backward runs on autograd's threads, in nodes that know nothing of layers. Where autograd is
-// followed, every forward operation notes its sequence number, and the node that it left behind has the same one.
+// The backward pass runs on autograd's threads, in nodes that know nothing of layers. So each forward operation notes
+// its sequence number, and the autograd node that it created has the same one.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// One runner in a folder, one measurement at a time on a device. The surprising thing: nothing is ever cleaned up. Both
-// are flock's, which the kernel lets go of however the owner ends, kill -9 included; what a lock file says of its owner
-// counts only while somebody holds it.
+// One runner in a folder, one measurement at a time on a device. Lock files are never deleted. Both locks are flock's,
+// which the kernel releases however the owner ends, kill -9 included; the owner that a lock file names counts only
+// while the lock is held.
 #pragma once
 
 #include <filesystem>
