@@ -40,7 +40,7 @@ void check_context(const std::string& model_name, int64_t T, int64_t positions) 
   }
 }
 
-// What this machine has no way to run, before any child is started.
+// Refuses what this machine cannot run, before any child is started.
 void check_recipe(const model::Recipe& recipe, const model::Config& config) {
   if (recipe.device == model::Device::cuda && !harness::this_machine().gpu) {
     throw harness::Unfit("recipe: device cuda is not available here: " + harness::this_machine().no_gpu_reason);
@@ -54,21 +54,21 @@ void check_recipe(const model::Recipe& recipe, const model::Config& config) {
   }
 }
 
-// What the plan's runs read. Tokenises a text, once, so that no run does it.
+// The tokens that the plan's runs read. A text is tokenised here once, so that no run has to.
 model::TokenStream tokens_of(const Plan& plan, int64_t vocabulary) {
   if (!plan.tokens.empty() && fs::exists(plan.tokens)) return model::load_tokens(plan.tokens, vocabulary);
   model::TokenStream tokens =
       model::tokens_of(plan.data, plan.vocabulary, files::cache_folder() / "tokens", vocabulary);
   if (!plan.tokens.empty() && !fs::exists(plan.tokens)) {
     throw std::invalid_argument(
-        fmt::format("{}: the study's token file is gone, and {} no longer makes it: the text, the vocabulary or the "
-                    "cache folder is another one; begin a new study",
+        fmt::format("{}: the study's token file is missing, and {} does not give it again: the text, the vocabulary or "
+                    "the cache folder has changed; begin a new study",
                     plan.tokens, plan.data));
   }
   return tokens;
 }
 
-// Everything that would make each run fail, before the first.
+// Throws before the first run for everything that would make each run fail.
 void check_workload(const Plan& plan, const model::TokenStream& tokens) {
   const model::Config config = model::preset(plan.model);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
@@ -95,7 +95,7 @@ fs::path data_file(const WorkloadFlags& flags) {
   if (!readable && fs::exists(bundled_tokens())) return bundled_tokens();
   if (!fs::exists(default_text())) {
     throw std::invalid_argument(
-        fmt::format("the default text is not there ({}): `make data` fetches it, or name yours with --data",
+        fmt::format("the default text is missing ({}): `make data` fetches it, or name yours with --data",
                     default_text().string()));
   }
   return default_text();
@@ -109,7 +109,7 @@ int64_t threads_of(const WorkloadFlags& flags) {
   return flags.threads > 0 ? flags.threads : harness::this_machine().cpu.logical_cores;
 }
 
-// What the flags give takes the place of what a ladder, or the options of a run, had.
+// Flags that are given replace what a ladder, or the options of a run, had.
 template <typename LadderOrRun>
 void apply(const WorkloadFlags& flags, LadderOrRun& target) {
   if (!flags.model.empty()) {
@@ -143,9 +143,9 @@ Plan make_plan(const AblateFlags& ablate) {
   const Design design = design_of(ablate.design, harness::this_machine());
   const int64_t given = design.swept == "batch" ? flags.B : design.swept == "context" ? flags.T : flags.accumulation;
   if (design.mode == Mode::sweep && given > 0) {
-    throw std::invalid_argument(fmt::format("--{0} and --sweep {0}=... exclude each other", design.swept));
+    throw std::invalid_argument(fmt::format("--{0} cannot be combined with --sweep {0}=...", design.swept));
   }
-  const bool shared = !ablate.shard.empty();  // by several machines: nothing that they would not agree on
+  const bool shared = !ablate.shard.empty();  // by several machines, which must all make the same plan
   Plan plan{.id = "",
             .created = shared ? "" : harness::utc_now(),
             .ladder_name = ladder.name,
@@ -206,14 +206,14 @@ RunOptions options_again(const RunFlags& run) {
   std::vector<std::string> faults;
   const Json data = record.at("workload").at("data");
   if (const Json sha256 = data.value("sha256", Json()); sha256 != tokens.sha256) {
-    faults.push_back(fmt::format("data: tokens of {} with SHA-256 {} against {} of {} (--data names another file)",
-                                 data.value("source", Json()).dump(), sha256.dump(), tokens.sha256,
-                                 options.data.string()));
+    faults.push_back(
+        fmt::format("data: the record's tokens of {} have SHA-256 {}, {} has those of {} (--data names another file)",
+                    data.value("source", Json()).dump(), sha256.dump(), tokens.sha256, options.data.string()));
   }
   if (!run.any_program) {
     for (const std::string& difference :
          compare_programs(record.at("environment"), harness::environment(), options.recipe.device).differences) {
-      faults.push_back(difference + " (--any-program runs all the same)");
+      faults.push_back(difference + " (--any-program runs it anyway)");
     }
   }
   if (!faults.empty()) {
@@ -224,7 +224,7 @@ RunOptions options_again(const RunFlags& run) {
   return options;
 }
 
-// A run of a plan, as its runner asks for it.
+// A run of a plan, as the runner starts it.
 RunOptions planned_options(const RunFlags& run) {
   const Plan plan = plan_from_json(files::read_json(run.plan, "plan"), run.plan);
   const PlannedRun& planned = planned_run(plan, run);

@@ -46,7 +46,7 @@ def shards(measure, tmp_path_factory) -> list[pathlib.Path]:
     for index, folder in enumerate(folders, 1):
         done = measure(f"{index}/4", folder)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.endswith(f"This is shard {index} of 4; where all of them are: ladder merge OUT SHARD...\n")
+        assert done.stdout.endswith(f"This is shard {index} of 4; when all are done, join them with: ladder merge OUT SHARD...\n")
     return folders
 
 
@@ -71,7 +71,7 @@ def test_four_shards_one_lost_and_measured_again(copies, measure, ladder, tmp_pa
     merged = tmp_path / "merged"
     done = ladder("merge", merged, *(copies[index] for index in (3, 0, 1)))
     assert done.returncode == 0, done.stderr
-    assert (f"{merged}: 2 of 8 runs are missing, of the repeats 3; merge their shard as well, or make them here: "
+    assert (f"{merged}: 2 of 8 runs are missing, in repeats 3; merge their shard, too, or make them here: "
             f"ladder ablate --resume --out {merged}\n") in done.stderr
     assert read_json(merged / "study.json")["finished"] is None and (merged / "report.md").exists()
     completed = tmp_path / "completed"
@@ -279,7 +279,7 @@ def test_one_study_for_each_device(copies, ladder, tmp_path) -> None:
     for name in names:
         theirs = (1, 3) if name.startswith("example") else (0, 2)
         assert records(merged / name) == {run: record for index in theirs for run, record in records(copies[index]).items()}
-        assert f"{merged / name}: 4 of 8 runs are missing, of the repeats {', '.join(str(i + 1) for i in range(4) if i not in theirs)}" in done.stderr
+        assert f"{merged / name}: 4 of 8 runs are missing, in repeats {', '.join(str(i + 1) for i in range(4) if i not in theirs)}" in done.stderr
         assert read_json(merged / name / "study.json")["device"]["name"].startswith("Example") == (0 not in theirs)
         assert "shard" not in read_json(merged / name / "plan.json")
 

@@ -238,7 +238,7 @@ def test_two_studies_that_have_nothing_in_common(measured, report, tmp_path) -> 
 
 
 def test_the_same_study_twice(report, measured) -> None:
-    refused(report(measured, measured / ".." / "study"), "named twice")
+    refused(report(measured, measured / ".." / "study"), "given twice")
 
 
 def test_places_that_cannot_be_written(report, measured, tmp_path) -> None:

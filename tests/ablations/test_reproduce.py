@@ -118,7 +118,7 @@ def test_every_difference_of_program_and_data_is_named(ladder, record, tmp_path)
     assert all(word in data_only for word in words[:3]) and "git_commit" not in data_only
     done = ladder("run", "--from", other, "--any-program")
     assert done.returncode == 0 and "identical to the bit" in done.stdout
-    assert "cannot be known: the record's program was built with uncommitted changes (git_dirty)" in done.stderr
+    assert "cannot tell whether this is the record's program: the record's program was built with uncommitted changes (git_dirty)" in done.stderr
 
 
 def test_a_record_from_before_the_field_reads_as_not_deterministic(ladder, record, tmp_path) -> None:
@@ -195,7 +195,7 @@ def test_an_untouched_study_passes_also_elsewhere(ladder, copy, study) -> None:
 
 def test_a_table_that_says_something_else_is_found(ladder, copy) -> None:
     assert ladder("report", copy).returncode == 0
-    assert re.search(r"^Made again, and the same: benchmark.json, report.json, rungs.csv, steps.csv\n"
+    assert re.search(r"^Made again and identical: benchmark.json, report.json, rungs.csv, steps.csv\n"
                      r"Not covered: charts \(\d+ files\), logs \(\d+ files\), report.html, report.md$", ladder("verify", copy).stdout, re.M)
     named = json.loads(ladder("verify", copy, "--json").stdout)["not_covered"]
     hashed = {"study.json", *read_json(copy / "study.json")["hashes"]}
