@@ -204,9 +204,9 @@ REFUSED = [
     ([*TRAIN, "--warmup", "3"], "--warmup"),
     (["doctor", "--peaks=3"], "--peaks takes no value"),
     (["report"], "STUDY... is missing"),
-    ([*PROFILE, "--ladder", "tiny"], "--ladder: says where --rung or --diff is looked up"),
-    (["profile", "--diff", "a.trace.json", "b.trace.json", "--out", "x"], "--out: two files of --diff are compared as they are"),
-    (["profile", "--diff", "a.trace.json", "b.trace.json", "-B", "2"], "--batch: two files of --diff are compared as they are"),
+    ([*PROFILE, "--ladder", "tiny"], "--ladder: needs --rung or --diff"),
+    (["profile", "--diff", "a.trace.json", "b.trace.json", "--out", "x"], "--out: cannot be combined with two files of --diff"),
+    (["profile", "--diff", "a.trace.json", "b.trace.json", "-B", "2"], "--batch: cannot be combined with two files of --diff"),
     # Numbers that do not go with each other, the model or the text.
     ([*ABLATE, "-B", "65537"], "--batch must be a whole number between 1 and 65536, got 65537"),
     ([*ABLATE, "-B", "65536", "-T", "64"], "tokens; a batch of 65536 x 64"),

@@ -187,7 +187,7 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   says({.mode = "sweep"}, "--mode sweep needs --sweep");
   says({.mode = "cumulative", .sweep = "batch=1"}, "cannot be combined with --mode cumulative");
   says({.factors = "bf16"}, "--factors needs --mode factorial");
-  says({.mode = "factorial", .factors = "bf16,"}, "an empty item");
+  says({.mode = "factorial", .factors = "bf16,"}, "without empty items");
   says({.mode = "factorial", .factors = "bf16,bf16"}, "bf16 is given twice");
   says({.rungs = {"bf16"}}, "--rung needs --sweep");
   says({.sweep = "batch"},
@@ -199,8 +199,8 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   says({.sweep = "batch=65537"}, "got 65537");
   says({.sweep = "batch=99999999999999999999"}, "got 99999999999999999999");
   says({.sweep = "batch=2,02"}, "2 is given twice");
-  says({.sweep = "batch="}, "an empty item");
-  says({.sweep = "batch=1,,2"}, "an empty item");
+  says({.sweep = "batch="}, "without empty items");
+  says({.sweep = "batch=1,,2"}, "without empty items");
   says({.sweep = "batch=1", .rungs = {"flsh"}},
        "--rung flsh: no such rung; did you mean flash? Ladder gpt2-cpu has start, memory");
   says({.sweep = "batch=1", .rungs = {"bf16", "bf16"}}, "--rung bf16: given twice");
