@@ -69,7 +69,7 @@ void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out
     fmt::print(stderr, "note: {}; the drawing is still computed from the records\n", printable(error.what()));
   }
   for (const Finding& edit : study.edits) {
-    fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(edit.file),
+    fmt::print(stderr, "note: {} has changed since the study was made: {}, expected {}\n", printable(edit.file),
                printable(edit.stored), printable(edit.expected));
   }
   if (keeps) {

@@ -18,7 +18,7 @@ namespace harness {
 namespace {
 
 int current_device() {
-  if (!this_machine().gpu) throw Unfit("counters are a GPU's: " + this_machine().no_gpu_reason);
+  if (!this_machine().gpu) throw Unfit("counters need a GPU: " + this_machine().no_gpu_reason);
   int device = 0;
   check_cuda("cudaGetDevice", cudaGetDevice(&device));
   return device;

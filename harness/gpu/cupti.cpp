@@ -51,7 +51,7 @@ std::string remedy(CUptiResult result) {
              "permit everybody with \"options nvidia NVreg_RestrictProfilingToAdminUsers=0\" in a file of "
              "/etc/modprobe.d and a reboot of the host";
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-      return "the hypervisor does not let this virtual machine read the GPU's counters: whoever runs the host can "
+      return "the hypervisor does not let this virtual machine read the GPU's counters: the host's administrator can "
              "permit profiling for this vGPU";
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
       return "this virtual GPU has no counters: use one that is passed through whole";

@@ -49,12 +49,12 @@ def test_passes_are_told_beforehand(ladder, metrics, passes):
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--list-metrics", "--chip", "GH100", "--metrics", "dram_bytes_read.sum"],
-     'metric "dram_bytes_read.sum": GH100 has none of this name; similar: dram__bytes_read.sum'),
+     'metric "dram_bytes_read.sum": GH100 has no metric of this name; similar: dram__bytes_read.sum'),
     (["--list-metrics", "--chip", "GH100", "--metrics", "dram__bytes_read.total"], 'metric "dram__bytes_read.total"'),
     (["--list-metrics", "--chip", "GH100", "--metrics", "a,,b"], "--metrics a,,b: must be a list"),
     (["--list-metrics", "--chip", "GH100", "--metrics", "a,a"], '--metrics a,a: a is given twice'),
     (["--list-metrics", "--chip", "XY100"], 'chip "XY100": CUPTI knows '),
-    (["--list-metrics"], "--list-metrics: without a GPU --chip says whose; CUPTI knows "),
+    (["--list-metrics"], "--list-metrics: needs --chip where there is no GPU; CUPTI knows "),
     (["--list-metrics", "--chip", ""], "must not be empty"),
     (["--list-metrics", "--counters", "--chip", "GH100"], "excludes"),
     (["--list-metrics", "--chip", "GH100", "--batch", "2"], "excludes"),
