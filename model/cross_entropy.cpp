@@ -49,7 +49,7 @@ decltype(Ops::cross_entropy) in_place_cross_entropy() {
     Tensor scores = logits.flatten(0, 1);  // (N, V)
     if (scores.is_cpu()) scores = scores.to(c10::promoteTypes(scores.scalar_type(), at::kFloat));
     const Tensor column = targets.flatten().unsqueeze(-1);
-    // A dispatched operation would tell observers the sequence number by which its backward node is found; this does.
+    // Observers find a backward node by its sequence number. A dispatched operation would tell it; here this does.
     RECORD_FUNCTION("model::in_place_cross_entropy", at::ArrayRef<const c10::IValue>{},
                     static_cast<int64_t>(at::sequence_number::peek()));
     return InPlaceCrossEntropy::apply(scores, column);

@@ -94,7 +94,7 @@ TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::fi
     cached.source = text_path.string();
     if (tokenizer.decode(cached.tokens) == text) return cached;
   } catch (const std::invalid_argument&) {
-    // absent or damaged: written below
+    // missing or damaged: written below
   }
   TokenStream stream{{}, text_path.string(), "", cache};
   try {

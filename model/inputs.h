@@ -24,7 +24,7 @@ class Inputs {
   // four, 256 MiB of them. Throws as BatchLoader does.
   Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
          at::Device device);
-  // Waits for the copy that is under way, whose buffers go.
+  // Waits for a copy that still uses the buffers.
   ~Inputs();
   Inputs(const Inputs&) = delete;  // events and streams of its own
   Inputs& operator=(const Inputs&) = delete;

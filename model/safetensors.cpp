@@ -81,7 +81,7 @@ json parse_header(const std::filesystem::path& path, const std::string& header) 
   return parsed;
 }
 
-// Bytes of a tensor, with every product in between held below 2^63 as ATen's strides need it even where a 0 follows.
+// Bytes of a tensor. Every partial product must be below 2^63, because ATen's strides need it even if a 0 follows.
 uint64_t byte_count(const std::filesystem::path& path, const Entry& entry) {
   int64_t bytes = static_cast<int64_t>(c10::elementSize(entry.type));
   bool is_empty = false;

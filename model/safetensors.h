@@ -1,5 +1,5 @@
-// Tensors by name in a file: an own reader and writer of the safetensors format (8 bytes header length, JSON header,
-// data; https://github.com/huggingface/safetensors).
+// Named tensors in a file: a reader and writer of the safetensors format (8 bytes header length, JSON header, data;
+// https://github.com/huggingface/safetensors).
 // Everything in the header is checked against the file's size before memory is allocated, by the rules of the reference
 // implementation: no gaps, no overlaps, no bytes left over, no name twice.
 #pragma once

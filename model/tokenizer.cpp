@@ -55,7 +55,7 @@ std::string class_items(Ranges ranges) {
 }
 
 // GPT-2's pattern, '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ (openai/gpt-2,
-// src/encoder.py), with possessive runs where nothing can follow that would need to give characters back.
+// src/encoder.py), with possessive quantifiers wherever backtracking cannot be needed.
 std::shared_ptr<const pcre2_code> compile_split() {
   const std::string s = class_items(kSpaces);
   const std::string l = "\\p{L}" + class_items(kLetters);

@@ -122,7 +122,7 @@ void Trainer::keep_loss(const Tensor& loss) {
     losses_.select(0, step_).copy_(loss);
     return;
   }
-  // A captured step is told by the device where its loss belongs.
+  // In a captured step the place of the loss comes from the device.
   if (recipe_.deterministic) {
     // index_copy_ would sort its indices and check them first.
     losses_.copy_(at::where(at::eq(step_numbers_, step_index_), loss.reshape({1}), losses_));
