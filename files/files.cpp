@@ -76,7 +76,7 @@ std::filesystem::path followed(std::filesystem::path path) {
 }
 
 std::filesystem::path named_folder(const std::filesystem::path& path) {
-  // "link/" is a link, too, but nobody would see that with the slash behind it.
+  // "link/" is a link, too, but is_symlink does not see it with the slash at the end.
   return followed(path.has_filename() ? path : path.parent_path());
 }
 
@@ -99,7 +99,7 @@ int open_new(const std::filesystem::path& path) {
   const int folder = open_folder(path, Links::replaced);
   const std::string name = path.filename().string();
   struct stat status {};
-  // Whatever else has the file keeps its content: it is not emptied, it gives way.
+  // Others who have the old file open keep its content: it is unlinked, not emptied.
   const bool gives_way = fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
                          (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode));
   const int descriptor = gives_way && unlinkat(folder, name.c_str(), 0) != 0

@@ -138,7 +138,7 @@ std::vector<std::string> default_metrics(const std::string& chip_name) {
       "gpu__time_duration.sum",
       "dram__bytes_read.sum",
       "dram__bytes_write.sum",
-      "dram__bytes_op_read.sum",  // what chips with GDDR7 have in place of those
+      "dram__bytes_op_read.sum",  // the same on chips with GDDR7
       "dram__bytes_op_write.sum",
       "dram__throughput.avg.pct_of_peak_sustained_elapsed",
       "lts__t_bytes.sum",

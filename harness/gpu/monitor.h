@@ -28,8 +28,8 @@ struct GpuWatch {
 // for a counter that moves every 100 ms or so. tokens: of the window.
 nlohmann::json to_json(const GpuWatch& watch, int64_t tokens);
 
-// "throttled: ..." and "shared: ...", empty for a run that nothing disturbed. Hardware slowdowns and heat count always;
-// the power cap, under which a GPU may well work all the time, only where clocks fell below 90 % of their median.
+// "throttled: ..." and "shared: ..."; empty for an undisturbed run. Hardware slowdowns and heat always count. The power
+// cap, at which a GPU may work all the time, counts only if clocks fell below 90 % of their median.
 std::vector<std::string> flags(const GpuWatch& watch);
 
 // Of the current CUDA device; throws std::runtime_error where CUDA does not tell.
@@ -43,7 +43,7 @@ class Monitor {
   explicit Monitor(const std::string& bus_id, const std::string& library = "libnvidia-ml.so.1");
 
   void begin(pid_t measured = ::getpid());  // the timed window of that process begins now
-  GpuWatch end();  // and has ended. Where end() is never called the destructor stops the thread.
+  GpuWatch end();                           // and has ended. Without a call of end() the destructor stops the thread.
 
  private:
   void sample_until(const std::stop_token& stop);
