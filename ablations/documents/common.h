@@ -1,4 +1,4 @@
-// What documents of more than one kind hold.
+// Parts that documents of several kinds have.
 #pragma once
 
 #include "ablations/documents/fields.h"
@@ -45,7 +45,7 @@ struct Proof {
   }
 };
 
-// "device": what a thing was measured on.
+// "device": where something was measured.
 struct NamedDevice {
   model::Device kind = model::Device::cpu;
   std::string name;  // "NVIDIA H200", "AMD EPYC"

@@ -53,7 +53,7 @@ struct ComparedRatio {
   }
 };
 
-// All but the message are there only where the losses were compared.
+// All but the message are present only if the losses were compared.
 struct ComparedLoss {
   bool compared = false;
   std::optional<bool> identical, passed;
@@ -62,7 +62,7 @@ struct ComparedLoss {
   std::optional<double> tolerance;
   std::string message;
 
-  // Nothing is known against it.
+  // The losses were not compared, or they passed.
   [[nodiscard]] bool is_good() const { return passed.value_or(true); }
 
   static void fields(auto&& field) {

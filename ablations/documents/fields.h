@@ -1,5 +1,5 @@
-// JSON documents as structs. A struct lists its fields once, by their names in JSON; reading, writing and whatever else
-// goes through all fields follow from that list:
+// JSON documents as structs. A struct lists its fields once, by their names in JSON. Reading, writing and everything
+// else that goes through all fields uses that list:
 //   struct Session {
 //     std::string started;
 //     std::optional<double> ms;        // null where there is none
@@ -13,8 +13,8 @@
 //   };
 // A field is a text, a number, a bool, an enum of enums.h, JSON as it is, such a struct, or a std::optional,
 // std::vector or std::map (by text) of these. A struct that is a whole document names its schema, too: `static
-// constexpr auto kind = "gate"`. What a schema cannot say is checked by its `void check(const std::string& where)
-// const`, where it has one.
+// constexpr auto kind = "gate"`. A struct may also have `void check(const std::string& where) const`, for rules that a
+// schema cannot express.
 #pragma once
 
 #include "ablations/documents/enums.h"
@@ -36,8 +36,7 @@
 
 namespace ablations {
 
-// What JSON has where an optional field has no value; `defaulted`: any field that is not there keeps its member's
-// default.
+// How JSON shows an optional field without a value; `defaulted`: a field that is not there keeps its member's default.
 enum class None { null, absent, defaulted };
 
 namespace fields_detail {
@@ -46,10 +45,10 @@ struct Visitor {
   void operator()(const char* /*name*/, auto /*member*/, None /*none*/ = None::null) const {}
 };
 
-// Whether it is a whole number that T can hold. 8.0 is one, too.
+// Whether it is a whole number that T can hold. 8.0 counts as one.
 template <std::integral T>
 bool is_whole(const files::Json& json) {
-  constexpr double exact = 9007199254740992;  // 2^53: beyond it a double says nothing of the last digits
+  constexpr double exact = 9007199254740992;  // 2^53: beyond it a double does not have the last digits
   if (json.is_number_unsigned()) return std::in_range<T>(json.get<uint64_t>());
   if (json.is_number_integer()) return std::in_range<T>(json.get<int64_t>());
   if (!json.is_number_float()) return false;
@@ -122,7 +121,7 @@ files::Json json_of(const T& value) {
   }
 }
 
-// The value that `json` holds. Within documents, those that stand in them included, the schema is checked first. Throws
+// The value of `json`. For a document, also inside another one, the schema is checked first. Throws
 // std::invalid_argument, which begins with `where` and names the field.
 template <class T>
 T value_from(const files::Json& json, const std::string& where) {
@@ -157,7 +156,7 @@ T value_from(const files::Json& json, const std::string& where) {
       const auto found = json.find(name);
       if (found != json.end()) {
         if constexpr (fields_detail::is_optional<Field>) {
-          // Null is a value of its own where an absent field is none.
+          // If an absent field means none, null is a value of its own.
           if (none == None::absent) {
             field = value_from<typename Field::value_type>(*found, place(name));
             return;

@@ -1,5 +1,5 @@
-// What changed between two traced recipes: which kernels (on a CPU: operations) went, came, shrank and grew, launches,
-// busy and idle time, memory; as numbers and as one paragraph.
+// Explains what changed between two traced recipes: which kernels (on a CPU: operations) went, came, shrank and grew,
+// launches, busy and idle time, memory; as numbers and as one paragraph.
 #pragma once
 
 #include "ablations/documents/enums.h"
