@@ -1,5 +1,5 @@
-// Two sides' records against each other, recipe by recipe: time, loss and memory of `head` over those of `base`.
-// Whether the two may be compared at all is asked first.
+// Compares the records of two sides, recipe by recipe: time, loss and memory of `head` over those of `base`. First
+// checks whether the two may be compared at all.
 #pragma once
 
 #include "ablations/documents/comparison.h"

@@ -1,5 +1,5 @@
 // The report document (results/schemas/report.v1.json): everything that the pages, charts and exports of one study, or
-// of two beside each other, are made from. No number in it is computed again by what draws it.
+// of two side by side, are made from. What draws it computes none of its numbers again.
 #pragma once
 
 #include "ablations/archive/study_files.h"
