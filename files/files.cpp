@@ -43,7 +43,7 @@ InputFile::InputFile(const std::filesystem::path& path)
   if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
     why = std::generic_category().message(errno);
   } else if (!S_ISREG(status.st_mode)) {
-    why = "is not a regular file; only regular files are read";
+    why = "must be a regular file";
   }
   if (!why.empty()) {
     if (descriptor_ >= 0) close(descriptor_);
@@ -59,7 +59,7 @@ void InputFile::read(void* bytes, size_t count) {
     const ssize_t got = ::read(descriptor_, at, count);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
-      const std::string why = got == 0 ? "the file ended" : std::generic_category().message(errno);
+      const std::string why = got == 0 ? "the file ended early" : std::generic_category().message(errno);
       throw std::invalid_argument(fmt::format("{}: {} with {} bytes still to read", name_, why, count));
     }
     at += got;
@@ -76,16 +76,16 @@ std::filesystem::path followed(std::filesystem::path path) {
 }
 
 std::filesystem::path named_folder(const std::filesystem::path& path) {
-  // "link/" is a link, too, but nobody would see that with the slash behind it.
+  // "link/" is a link, too, but is_symlink does not see it with the slash at the end.
   return followed(path.has_filename() ? path : path.parent_path());
 }
 
 void refuse_link(const std::filesystem::path& folder) {
   std::error_code unknown;
   if (!std::filesystem::is_symlink(folder, unknown)) return;
-  throw std::invalid_argument(
-      fmt::format("{}: is a symbolic link, and nothing is written through it; put a folder there, or name another one",
-                  folder.string()));
+  throw std::invalid_argument(fmt::format(
+      "{}: is a symbolic link, and the program does not write through links; put a folder there, or name another",
+      folder.string()));
 }
 
 std::filesystem::path make_folder_in(const std::filesystem::path& folder, const std::string& name) {
@@ -99,7 +99,7 @@ int open_new(const std::filesystem::path& path) {
   const int folder = open_folder(path, Links::replaced);
   const std::string name = path.filename().string();
   struct stat status {};
-  // Whatever else has the file keeps its content: it is not emptied, it gives way.
+  // Others who have the old file open keep its content: it is unlinked, not emptied.
   const bool gives_way = fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
                          (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode));
   const int descriptor = gives_way && unlinkat(folder, name.c_str(), 0) != 0
@@ -206,7 +206,7 @@ TemporaryFolder::~TemporaryFolder() {
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {
   InputFile file(path);
   if (file.size() > limit) {
-    throw std::invalid_argument(fmt::format("{}: {} bytes; at most {} are read", path.string(), file.size(), limit));
+    throw std::invalid_argument(fmt::format("{}: must be at most {} bytes, got {}", path.string(), limit, file.size()));
   }
   std::string bytes(file.size(), '\0');
   file.read(bytes.data(), bytes.size());

@@ -1,6 +1,6 @@
-// Files read from start to end, and files written whole or not at all: what every file format of the program goes
-// through. Input that cannot be used throws std::invalid_argument, output that cannot be written std::system_error;
-// both name the file.
+// Files read from start to end, and files written whole or not at all. Every file format of the program uses these.
+// Input that cannot be used throws std::invalid_argument, output that cannot be written std::system_error; both name
+// the file.
 #pragma once
 
 #include <cstddef>
@@ -34,41 +34,40 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-// Where a link leads, also where nothing is there yet; any other path as it is.
+// Where a link leads, even if nothing is there yet; any other path unchanged.
 [[nodiscard]] std::filesystem::path followed(std::filesystem::path path);
 
-// What a symbolic link means to who writes. Somebody else may have prepared a folder of results: nothing that lies in
-// it may lead to another file of the user's.
+// What a symbolic link means to a writer. Somebody else may have prepared a folder of results, so nothing in it may
+// lead to another file of the user.
 enum class Links {
   replaced,  // a link at the file's place is replaced, one in place of its folder refused (std::invalid_argument)
-  followed,  // the file is that to which the link leads: for a path that a person has named
+  followed,  // the file that the link leads to is written: for a path that the user has named
 };
 
-// The folder to which a link leads, for one that a person has named; any other as it is.
+// The folder to which a link leads, for a path that the user has named; any other path unchanged.
 [[nodiscard]] std::filesystem::path named_folder(const std::filesystem::path& path);
 
-// Throws std::invalid_argument where a folder that is to be written into is a link.
+// Throws std::invalid_argument if a folder that is to be written into is a link.
 void refuse_link(const std::filesystem::path& folder);
 
-// The folder `name` in `folder`, made where there is none. Throws std::invalid_argument where that is a link,
-// std::system_error where it cannot be made.
+// The folder `name` in `folder`, made if there is none. Throws std::invalid_argument if it is a link, std::system_error
+// if it cannot be made.
 std::filesystem::path make_folder_in(const std::filesystem::path& folder, const std::string& name);
 
-// Opens a new, empty file for writing; a file or a link that is there gives way. Links::replaced. Returns the
+// Opens a new, empty file for writing in place of a file or link that is there (Links::replaced). Returns the
 // descriptor; throws std::system_error naming the file.
 [[nodiscard]] int open_new(const std::filesystem::path& path);
 
-// What is no folder, in a folder and below, and is `wanted` by its path, sorted. Links to folders are not followed;
-// what vanishes meanwhile, or cannot be looked into, is left out. Throws std::system_error where `folder` itself cannot
-// be read.
+// All files in a folder and below whose path is `wanted`, sorted. Links to folders are not followed. Files that vanish
+// meanwhile and folders that cannot be read are left out. Throws std::system_error if `folder` itself cannot be read.
 [[nodiscard]] std::vector<std::filesystem::path> files_below(
     const std::filesystem::path& folder, const std::function<bool(const std::filesystem::path&)>& wanted);
 
-// Whether that is the name of what a writer of `name` leaves who is killed: NAME.0123456789abcdef.tmp.
+// Whether a killed writer of `name` leaves a file of this name: NAME.0123456789abcdef.tmp.
 [[nodiscard]] bool is_unfinished(std::string_view file, std::string_view name);
 
-// A file that stands at `path` complete or not at all: written beside it under another name, then fsync and rename. A
-// device, a pipe or a folder is not replaced. Everything here throws std::system_error naming the file.
+// A file that is at `path` complete or not at all: written beside it under another name, then fsync and rename. Does
+// not replace a device, a pipe or a folder. Everything here throws std::system_error naming the file.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path, Links links = Links::replaced);
@@ -82,12 +81,12 @@ class AtomicFile {
  private:
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once renamed
-  int folder_ = -1;                  // names are looked up in it, whatever becomes of its path
+  int folder_ = -1;                  // names are looked up in it, even if its path changes
   int descriptor_ = -1;
 };
 
-// An empty folder in the system's temporary one ($TMPDIR, else /tmp), gone with its owner: PREFIX-xxxxxx, new whatever
-// a process that was killed has left there. Throws std::system_error.
+// An empty folder PREFIX-xxxxxx in the system's temporary one ($TMPDIR, else /tmp), removed with its owner. It is new,
+// even if a killed process has left one there. Throws std::system_error.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& prefix);
@@ -106,13 +105,13 @@ class TemporaryFolder {
 // All bytes of a regular file; throws std::invalid_argument if it cannot be read or has more than `limit` bytes.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, uint64_t limit = UINT64_MAX);
 
-// The last bytes of a file, at most `most`; "" where it cannot be read.
+// The last bytes of a file, at most `most`; "" if it cannot be read.
 [[nodiscard]] std::string read_end(const std::filesystem::path& path, size_t most);
 
 // Writes a file whole or not at all, as AtomicFile does.
 void write_file(const std::filesystem::path& path, std::string_view content, Links links = Links::replaced);
 
-// `text` in double quotes for an error message of one line: at most 60 bytes, what is not printable ASCII as \xNN.
+// `text` in double quotes for an error message of one line: at most 60 bytes, all but printable ASCII as \xNN.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
 }  // namespace files

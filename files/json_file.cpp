@@ -48,7 +48,7 @@ const Schema& schema_for(std::string_view kind) {
   return *schema;
 }
 
-// What the schema says of the field of that path; null where it says nothing.
+// The schema of the field at that path; null if there is none.
 Json schema_of_field(const Json& schema, const std::vector<std::string>& path) {
   const auto resolved = [&](const Json& node) {
     const std::string ref = node.is_object() ? node.value("$ref", "") : "";
@@ -62,7 +62,7 @@ Json schema_of_field(const Json& schema, const std::vector<std::string>& path) {
   return node;
 }
 
-// The validator's `description` of what is wrong with a `value`, in words of fields where it speaks of its rules.
+// The validator's `description` of what is wrong with a `value`, in terms of fields instead of the validator's rules.
 std::string in_words(const std::string& description, const Json& schema, const Json& value) {
   if (description.find("'additionalProperties'") != std::string::npos) {
     const Json properties = field_or_null(schema, "properties");
@@ -70,7 +70,7 @@ std::string in_words(const std::string& description, const Json& schema, const J
       if (properties.contains(name)) continue;
       std::vector<std::string> known;
       for (const auto& [field, unused] : properties.items()) known.push_back(field);
-      return fmt::format("unknown field {}; known are {}", shown(name), fmt::join(known, ", "));
+      return fmt::format("unknown field {}; the known fields are {}", shown(name), fmt::join(known, ", "));
     }
   }
   if (description.find("'type'") != std::string::npos && schema.contains("type")) {
@@ -78,13 +78,13 @@ std::string in_words(const std::string& description, const Json& schema, const J
     for (const Json& type : schema.at("type").is_array() ? schema.at("type") : Json::array({schema.at("type")})) {
       types.push_back(type);
     }
-    return fmt::format("{} is not of type {}", shown(value), fmt::join(types, " or "));
+    return fmt::format("must be of type {}, got {}", fmt::join(types, " or "), shown(value));
   }
   return description;
 }
 
-// The document with no more than a message needs. valijson notes every error with its place, and matches patterns with
-// a std::regex, which recurses for each character: of a large document that is neither for memory nor for the stack.
+// The part of the document that a message needs. valijson notes every error with its place, and matches patterns with a
+// std::regex, which recurses for each character: a large document would exhaust memory or the stack.
 Json excerpt(const Json& value) {
   constexpr size_t longest_string = 4096, most_members = 1000;
   if (value.is_string()) return value.get_ref<const std::string&>().substr(0, longest_string);
@@ -104,24 +104,23 @@ Json excerpt(const Json& value) {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where) {
-  // The parser takes one for the end, and would say nothing of what follows.
+  // The parser takes a NUL for the end, and would ignore what follows.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     throw std::invalid_argument(fmt::format("{}: not valid JSON: a NUL byte at position {}", where, nul));
   }
   try {
-    // A duplicate key would silently win over the first: refused. The parser recurses nowhere, but what reads its
-    // result does: nesting is limited. A number from 2^63 on would turn negative on its way into an int64_t.
+    // A repeated key would silently replace the first, so it is refused. The parser does not recurse, but code that
+    // reads its result does, so nesting is limited. A number of 2^63 or more would become negative in an int64_t.
     std::vector<std::set<std::string>> keys;
     const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
       if (depth > 200) throw std::invalid_argument(fmt::format("{}: nested deeper than 200 levels", where));
       if (event == Json::parse_event_t::object_start) keys.emplace_back();
       if (event == Json::parse_event_t::object_end) keys.pop_back();
       if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-        throw std::invalid_argument(fmt::format("{}: the key {} stands twice in one object", where, shown(parsed)));
+        throw std::invalid_argument(fmt::format("{}: the key {} appears twice in one object", where, shown(parsed)));
       }
       if (parsed.is_number_unsigned() && parsed.get<uint64_t>() > INT64_MAX) {
-        throw std::invalid_argument(
-            fmt::format("{}: the number {} is too large; whole numbers are below 2^63", where, shown(parsed)));
+        throw std::invalid_argument(fmt::format("{}: whole numbers must be below 2^63, got {}", where, shown(parsed)));
       }
       return true;
     };
@@ -129,7 +128,7 @@ Json parse_json(std::string_view text, const std::string& where) {
   } catch (const Json::exception& error) {
     std::string message = error.what();
     if (const auto end = message.find("] "); end != std::string::npos) message = message.substr(end + 2);
-    for (char& c : message) {  // it quotes the text, whatever that is
+    for (char& c : message) {  // it quotes the text, which may hold anything
       if (static_cast<unsigned char>(c) >= 0x80) c = '?';
     }
     throw std::invalid_argument(
@@ -155,7 +154,7 @@ void check_schema(const Json& document, std::string_view kind, const std::string
   const Json part = excerpt(document);
   valijson::ValidationResults results;
   valijson::Validator().validate(schema.parsed, valijson::adapters::NlohmannJsonAdapter(part), &results);
-  // The first error is the innermost: the field itself. There is none where what is wrong lies beyond the excerpt.
+  // The first error is the innermost: the field itself. There is none if the fault is outside the excerpt.
   valijson::ValidationResults::Error error;
   if (!results.popError(error)) {
     throw std::invalid_argument(fmt::format("{}: does not follow results/schemas/{}.v1.json", where, kind));

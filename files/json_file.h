@@ -17,9 +17,9 @@ using Json = nlohmann::json;
 // for a schema violation. `kind` names the schema, results/schemas/KIND.v1.json; files over 64 MiB are refused unread.
 Json read_json(const std::filesystem::path& file, std::string_view kind);
 
-// The same without a schema, where the document itself says what it is.
+// The same without a schema, for a document whose kind is not known yet.
 Json read_any_json(const std::filesystem::path& file);
-// Its "kind"; null where it says none.
+// Its "kind"; null if it has none.
 Json kind_of(const Json& document);
 
 // The same checks on a document that is already in memory; `where` begins the message.
@@ -31,13 +31,13 @@ void check_schema(const Json& document, std::string_view kind, const std::string
 void write_json(const std::filesystem::path& file, const Json& document, std::string_view kind,
                 Links links = Links::replaced);
 
-// As text in ASCII, indented: nothing in it is more than text on a terminal. JSON's \u spells out the rest.
+// As indented ASCII text, which is harmless on a terminal; JSON's \u spells out all else.
 std::string ascii_text(const Json& document);
 
-// The field's value; null where there is none, or `object` is none.
+// The field's value; null if there is none, or if `object` is not an object.
 Json field_or_null(const Json& object, const char* field);
 
-// A number, or null where it is not finite: JSON has no NaN.
+// A number, or null if it is not finite: JSON has no NaN.
 Json finite_or_null(double value);
 
 }  // namespace files

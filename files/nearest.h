@@ -1,4 +1,4 @@
-// What somebody meant who mistyped a name.
+// Finds the names that a mistyped name may have meant.
 #pragma once
 
 #include <string>
@@ -6,9 +6,10 @@
 
 namespace files {
 
-// Those of `names` that are written most like `name`, in any case: at most five, the nearest first, none that has
-// hardly a letter in common (Levenshtein's distance). An abbreviation counts as near: "--reps" is near "--repeats", and
-// "--batch-size" near "--batch".
+// Those of `names` that are spelled most like `name`, ignoring case: at most five, the nearest first, without distant
+// ones (Levenshtein's distance). An abbreviation counts as near: "--reps" is near "--repeats", and "--batch-size" is
+// near
+// "--batch".
 [[nodiscard]] std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names);
 
 }  // namespace files

@@ -1,6 +1,6 @@
-// Text of strangers on a terminal: whatever a name, a reason or a message holds, it stays text and stays on its line.
-// The surprising thing: escape sequences are not the whole danger. A C1 control is an escape sequence in one character,
-// and a right-to-left mark turns the rest of the line around.
+// Text of strangers on a terminal: a name, a reason or a message stays text and stays on its line, whatever it holds.
+// Escape sequences are not the only danger: a C1 control is an escape sequence in one character, and a right-to-left
+// mark reverses the rest of the line.
 #pragma once
 
 #include <cstddef>

@@ -66,7 +66,7 @@ void Sha256::update(std::string_view bytes) {
 }
 
 std::string Sha256::hex() const {
-  Sha256 last = *this;  // the padding must not enter what later calls of update() go on from
+  Sha256 last = *this;  // the padding must not affect later calls of update()
   const uint64_t bits = size_ * 8;
   std::string padding(1 + (119 - size_ % 64) % 64, '\0');
   padding[0] = '\x80';

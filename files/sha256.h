@@ -1,6 +1,6 @@
 // SHA-256 (FIPS 180-4) of bytes that arrive in pieces: of token streams, cache keys, recipes, plans, and the files of a
-// study. Written out here because 80 lines are cheaper than a dependency on a cryptography library; it finds edits, it
-// is no signature.
+// study. Written here because 80 lines are cheaper than a dependency on a cryptography library. It finds edits; it is
+// not a signature.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Causal attention twice: with its T x T matrix written out, and through scaled_dot_product_attention. Which
-// implementation the latter takes is SdpaScope's business (precision.h).
+// Causal attention in two forms: with its T x T matrix in memory, and through scaled_dot_product_attention. SdpaScope
+// (precision.h) decides which implementation the latter uses.
 #include "model/ops.h"
 
 #include <cmath>

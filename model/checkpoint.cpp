@@ -23,12 +23,12 @@ bool is_conv1d(const std::string& name) {
   return false;
 }
 
-// Causal-mask buffers of older files and the tied head hold nothing of their own.
+// Causal-mask buffers of older files and the tied head add no weights.
 bool is_redundant(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name == "lm_head.weight";
 }
 
-// GPT-2's head is its token embedding: a file in which they differ is of another model.
+// GPT-2's head is its token embedding: a file in which they differ belongs to another model.
 void check_tied(const std::map<std::string, Tensor>& tensors, const std::filesystem::path& file) {
   const auto head = tensors.find("lm_head.weight"), embedding = tensors.find("wte.weight");
   if (head == tensors.end() || embedding == tensors.end()) return;
@@ -56,7 +56,7 @@ void load_weights(GPT2& model, const std::filesystem::path& file) {
       throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is missing", file.string(), parameter.name));
     }
     if (!at::isFloatingType(found->second.scalar_type())) {
-      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" holds {}; floating point is expected", file.string(),
+      throw std::invalid_argument(fmt::format("{}: tensor \"{}\" must hold floating point, got {}", file.string(),
                                               parameter.name, at::toString(found->second.scalar_type())));
     }
     Tensor source = found->second;

@@ -39,7 +39,8 @@ Config preset(const std::string& name) {
   for (const Config& config : presets) {
     if (config.name == name) return config;
   }
-  throw std::invalid_argument(fmt::format("unknown model \"{}\"; known are {}", name, fmt::join(preset_names(), ", ")));
+  throw std::invalid_argument(
+      fmt::format("unknown model \"{}\"; the known models are {}", name, fmt::join(preset_names(), ", ")));
 }
 
 Config with_positions(Config config, int64_t positions) {

@@ -1,5 +1,4 @@
-// The sizes of GPT-2. Everything that is fixed about the model stands here or in gpt2.cpp; nothing here is a recipe's
-// to change.
+// The sizes of GPT-2. Everything that is fixed about the model is here or in gpt2.cpp; a recipe cannot change it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ struct Config {
   static constexpr double layer_norm_eps = 1e-5;
   static constexpr double init_std = 0.02;
 
-  // Trainable parameters, embedding and head counted once, padding rows not at all.
+  // Trainable parameters. Embedding and head count once, padding rows do not count.
   [[nodiscard]] int64_t parameters() const;
 
   // FLOPs of forward and backward for one token in a context of T: 6 N + 6 L C T, the causal count of llm.c (N all
@@ -28,11 +27,11 @@ struct Config {
   [[nodiscard]] double flops_per_token(int64_t T) const;
 };
 
-// gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m, tiny. Throws std::invalid_argument with the names there are.
+// gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m, tiny. Throws std::invalid_argument, which lists these names.
 Config preset(const std::string& name);
 std::vector<std::string> preset_names();
 
-// The model with `positions` of them, or as it is where it has as many already.
+// The model with that many positions; unchanged if it already has as many.
 Config with_positions(Config config, int64_t positions);
 
 }  // namespace model

@@ -102,7 +102,7 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t batch
   const double low = casts ? 2 : f32;
   const double stream = recipe.residual == Residual::autocast ? low : f32;
   const double BTC = B * T * C, logits = B * T * rows, scores = B * NH * T * T;
-  // CUDA's autocast computes softmax in float32 and makes a copy for the product; a CPU's stays in the low type.
+  // CUDA's autocast computes softmax in float32 and makes a copy for the product; the CPU's stays in the low type.
   const double softmax = casts && recipe.device == Device::cuda ? f32 + low : low;
   const double parameters =
       static_cast<double>(config.parameters()) + (rows - static_cast<double>(config.vocabulary)) * C;

@@ -1,17 +1,16 @@
-// What a step costs at the least: FLOPs and bytes of every operation of the model and of the trainer, counted from
-// shapes.
+// The least that a step costs: FLOPs and bytes of every operation of the model and the trainer, counted from shapes.
 //
-// FLOPs are the multiplications and additions of matrix products, 2 M N K each, and of nothing else, as torch's
-// FlopCounterMode and MFU count them; what has none is limited by memory on any device of today. Causal attention is
-// counted by half of the T x T square, T^2 / 2 of its entries, which is what MFU's 6 L C T takes; recomputing it in
-// backward counts nothing.
+// FLOPs are the multiplications and additions of matrix products only, 2 M N K each, as torch's FlopCounterMode and MFU
+// count them. Operations without matrix products are limited by memory on all of today's devices. Causal attention
+// counts as half of the T x T square, T^2 / 2 of its entries, as in MFU's 6 L C T; recomputing it in backward does not
+// count.
 //
-// Bytes: each input read once and each output written once, as if an operation were one kernel with all it needs in
+// Bytes: each input is read once and each output written once, as if an operation were one kernel with enough
 // registers. Each tensor has the type in which the model hands it from one operation to the next: weights, their
 // gradients, AdamW's moments, the residual stream, LayerNorm's output and the loss float32; what linear, attention,
 // gelu and head make the autocast type; tokens int64; a gradient the type of what it is the gradient of. Gradients of
-// weights are written once by the first micro-step, read and written by each later one. Not counted: what an
-// implementation keeps for itself (LayerNorm's statistics, attention's logsumexp, low-precision copies of weights).
+// weights are written once by the first micro-step, read and written by each later one. Internal data of an
+// implementation is not counted (LayerNorm's statistics, attention's logsumexp, low-precision copies of weights).
 #pragma once
 
 #include "model/config.h"
@@ -39,15 +38,14 @@ constexpr double product_flops(double M, double N, double K) { return 2 * M * N 
 // sequences and C / HS heads, half of each.
 constexpr double attention_flops(double B, double T, double C) { return product_flops(B * T, T, C); }
 
-// FLOPs of the backward pass of a product or of attention: of each product two, one for each operand's gradient.
+// FLOPs of the backward pass of a product or of attention: two products for each, one for each operand's gradient.
 constexpr double backward_flops(double forward) { return 2 * forward; }
 
-// Of one step: `accumulation` micro-steps of B sequences of T tokens. Of the recipe, autocast and vocabulary_rows
-// count.
+// The costs of one step: `accumulation` micro-steps of B sequences of T tokens.
 std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation);
 
-// What a step holds in memory at its largest, counted from shapes, in bytes. Less than a process takes: what libraries
-// keep for themselves (their code, workspaces, fragmentation) is not counted.
+// The memory that a step holds at its peak, counted from shapes, in bytes. A process takes more: code, workspaces and
+// fragmentation of libraries are not counted.
 struct StepMemory {
   double weights = 0, gradients = 0, moments = 0;  // float32; AdamW's two moments
   double weight_copies = 0;                        // autocast's, of the weights that products read
@@ -56,7 +54,7 @@ struct StepMemory {
   [[nodiscard]] double total() const { return weights + gradients + moments + weight_copies + activations + working; }
 };
 
-// Of one micro-step of B sequences of T tokens: more of them take no more memory.
+// The memory of one micro-step of B sequences of T tokens; more micro-steps take no more.
 StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, int64_t T);
 
 }  // namespace model

@@ -4,9 +4,9 @@
 // (p - [v == target]) / N: as many numbers as log p, each made from the number in its place. PyTorch arrives there by a
 // matrix of zeros with one entry in each row, under CUDA autocast in float32 with a conversion there and one back.
 //
-// The surprising thing: ATen has no operation c * exp(x) with c on the device, but ELU's gradient is one, where x <= 0,
-// as every log-probability is. In a row that is not finite it may be anything; the target's entry is NaN there, and so
-// is what comes of the row's product with the embedding.
+// ATen has no operation c * exp(x) with c on the device. The gradient of ELU is one where x <= 0, which holds for every
+// log-probability. In a row that is not finite the result may be anything, but the target's entry is NaN there, and
+// therefore so is the row's product with the embedding.
 #include "model/ops.h"
 
 #include <ATen/SequenceNumber.h>
@@ -49,7 +49,7 @@ decltype(Ops::cross_entropy) in_place_cross_entropy() {
     Tensor scores = logits.flatten(0, 1);  // (N, V)
     if (scores.is_cpu()) scores = scores.to(c10::promoteTypes(scores.scalar_type(), at::kFloat));
     const Tensor column = targets.flatten().unsqueeze(-1);
-    // A dispatched operation would tell observers the sequence number by which its backward node is found; this does.
+    // Observers find a backward node by its sequence number. A dispatched operation would tell it; here this does.
     RECORD_FUNCTION("model::in_place_cross_entropy", at::ArrayRef<const c10::IValue>{},
                     static_cast<int64_t>(at::sequence_number::peek()));
     return InPlaceCrossEntropy::apply(scores, column);

@@ -1,5 +1,5 @@
-// The surprising thing: a cached token file is trusted only after decoding it gives the text back, which costs
-// milliseconds and makes checksums and locks unnecessary.
+// A cached token file is used only if decoding it gives the text back. That costs milliseconds and makes checksums and
+// locks unnecessary.
 #include "model/data.h"
 
 #include "files/files.h"
@@ -42,26 +42,27 @@ TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary) {
   const auto refuse = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("{}: {}", path.string(), why));
   };
-  if (vocabulary < 1 || vocabulary > 65536) refuse(fmt::format("vocabulary of {}; allowed are 1..65536", vocabulary));
+  if (vocabulary < 1 || vocabulary > 65536)
+    refuse(fmt::format("the vocabulary must be between 1 and 65536, got {}", vocabulary));
   files::InputFile file(path);
   Header header{};
   if (file.size() < sizeof(header)) {
-    refuse(fmt::format("{} bytes; a token file has a header of {}", file.size(), sizeof(header)));
+    refuse(fmt::format("a token file begins with a header of {} bytes, got {} bytes", sizeof(header), file.size()));
   }
   file.read(header.data(), sizeof(header));
   const auto [magic, version, count] = std::array<int32_t, 3>{header[0], header[1], header[2]};
-  if (magic != kMagic) refuse(fmt::format("magic number {}; a token file begins with {}", magic, kMagic));
-  if (version != kVersion) refuse(fmt::format("version {}; {} is read", version, kVersion));
+  if (magic != kMagic) refuse(fmt::format("the magic number must be {}, got {}", kMagic, magic));
+  if (version != kVersion) refuse(fmt::format("the version must be {}, got {}", kVersion, version));
   const uint64_t stored = file.size() - sizeof(header);
   if (count < 0 || static_cast<uint64_t>(count) * sizeof(uint16_t) != stored) {
-    refuse(fmt::format("{} tokens in the header, {} bytes after it; 2 bytes for each token are needed", count, stored));
+    refuse(fmt::format("the header promises {} tokens of 2 bytes, but {} bytes follow it", count, stored));
   }
   TokenStream stream{std::vector<uint16_t>(static_cast<size_t>(count)), path.string(), "", path};
   file.read(stream.tokens.data(), stored);
   const auto bad = std::ranges::find_if(stream.tokens, [&](uint16_t token) { return token >= vocabulary; });
   if (bad != stream.tokens.end()) {
-    refuse(
-        fmt::format("token {} at position {}; allowed are 0..{}", *bad, bad - stream.tokens.begin(), vocabulary - 1));
+    refuse(fmt::format("tokens must be between 0 and {}, got {} at position {}", vocabulary - 1, *bad,
+                       bad - stream.tokens.begin()));
   }
   stream.sha256 = sha256_of(stream.tokens);
   return stream;
@@ -71,7 +72,7 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
   constexpr int32_t most = std::numeric_limits<int32_t>::max();
   if (tokens.size() > static_cast<size_t>(most)) {
     throw std::invalid_argument(
-        fmt::format("{}: {} tokens; at most {} fit into a token file", path.string(), tokens.size(), most));
+        fmt::format("{}: a token file holds at most {} tokens, got {}", path.string(), most, tokens.size()));
   }
   const Header header = {kMagic, kVersion, static_cast<int32_t>(tokens.size())};
   files::AtomicFile file(path, files::Links::followed);
@@ -93,7 +94,7 @@ TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::fi
     cached.source = text_path.string();
     if (tokenizer.decode(cached.tokens) == text) return cached;
   } catch (const std::invalid_argument&) {
-    // absent or damaged: written below
+    // missing or damaged: written below
   }
   TokenStream stream{{}, text_path.string(), "", cache};
   try {
@@ -116,7 +117,7 @@ TokenStream tokens_of(const std::filesystem::path& path, const std::filesystem::
 BatchLoader::BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed)
     : tokens_(stream.tokens), B_(B), T_(T), window_(0) {
   if (B < 1 || T < 1) {
-    throw std::invalid_argument(fmt::format("batch of {} x {} tokens; both must be at least 1", B, T));
+    throw std::invalid_argument(fmt::format("batch and context must be at least 1, got {} x {}", B, T));
   }
   const bool overflows = __builtin_mul_overflow(static_cast<size_t>(B), static_cast<size_t>(T), &window_);
   if (overflows || tokens_.size() <= window_) {

@@ -1,6 +1,6 @@
 // Tokens and batches.
 // A token file is llm.c's: 256 little-endian int32 (magic 20240520, version 1, token count, the rest ignored), then the
-// tokens as uint16. The surprising thing: an int32 count caps a file at 2147483647 tokens.
+// tokens as uint16. Because the count is an int32, a file holds at most 2147483647 tokens.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -28,12 +28,12 @@ struct TokenStream {
 [[nodiscard]] TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary);
 
 // Writes a token file atomically. Throws std::system_error if it cannot be written, std::invalid_argument for more
-// tokens than the count can say.
+// tokens than the count can hold.
 void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> tokens);
 
 // Tokens of a UTF-8 text under a vocabulary that Tokenizer::load reads. Kept in `cache_folder` (created if need be) as
-// <first 16 digits of the SHA-256 of text and vocabulary>.bin. A cache file counts only if its tokens decode to the
-// very text, so a damaged one is written anew. Throws std::invalid_argument for bad text or vocabulary,
+// <first 16 digits of the SHA-256 of text and vocabulary>.bin. A cache file is used only if its tokens decode to the
+// same text, so a damaged one is written again. Throws std::invalid_argument for bad text or vocabulary,
 // std::system_error if the cache cannot be written.
 [[nodiscard]] TokenStream tokens_of_text(const std::filesystem::path& text_path,
                                          const std::filesystem::path& vocabulary_path,
@@ -46,7 +46,7 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
 
 // Consecutive windows of B*T tokens and, one token further on, their targets (as the loader of Karpathy's
 // build-nanogpt, train_gpt2.py). Goes back to the first token when fewer than B*T + 1 are left, so up to B*T tokens at
-// the end of the stream are never trained on, or other ones with another start.
+// the end of the stream are never trained on.
 class BatchLoader {
  public:
   // Starts at token 0 for seed 0, else at window splitmix64(seed) % number of windows. `stream` must outlive the
@@ -56,7 +56,7 @@ class BatchLoader {
 
   // Fills inputs and targets, (B, T) int64 on the CPU, contiguous.
   void next(const at::Tensor& inputs, const at::Tensor& targets);
-  // The same in memory of their own.
+  // The same in newly allocated tensors.
   [[nodiscard]] std::pair<at::Tensor, at::Tensor> next();
 
  private:

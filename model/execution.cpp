@@ -47,11 +47,11 @@ class CapturedGraph : public Executor {
   void capture(const std::function<void()>& body) {
     before_body_();
     at::autocast::clear_cache();
-    // A capture takes its memory from a pool of its own, and during it PyTorch gives no cached block back: what the
-    // steps before have cached must go first, else both do not fit where one fills most of the device.
+    // A capture takes its memory from a separate pool, and during it PyTorch frees no cached block. So the blocks that
+    // earlier steps cached must be freed first; otherwise both may not fit into the device.
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
-    // Kept only when whole: after an exception (out of memory) the next run must not launch half a graph.
+    // Kept only when complete: after an exception (out of memory) the next run must not launch half a graph.
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
     graph->capture_begin();
     try {

@@ -9,18 +9,17 @@
 
 namespace model {
 
-// Runs of a graph's executor until all are replays: three eager ones, which make cuBLAS handles and workspaces and
+// Runs of a graph's executor before it only replays: three eager ones, which create cuBLAS handles, workspaces and
 // attention plans and load modules, and the one that captures.
 inline constexpr int64_t runs_before_replay = 4;
 
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Runs the body, or replays what it did. The body reads and writes only tensors that stay where they are, draws no
-  // random numbers (a replay would draw the same ones again), and takes no number from the host that changes from step
-  // to step.
+  // Runs the body, or replays it. The body must only use tensors that stay in place, draw no random numbers (a replay
+  // would draw the same ones again), and take no number from the host that changes from step to step.
   virtual void run(const std::function<void()>& body) = 0;
-  // Drops what was captured: the next run captures again.
+  // Drops the captured graph: the next run captures again.
   virtual void recapture() {}
 };
 

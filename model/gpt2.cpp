@@ -27,8 +27,7 @@ GPT2::GPT2(const Config& config, int64_t vocabulary_rows, uint64_t seed, at::Dev
     return Affine{add(name + ".weight", normal({out, in}, std), device), add(name + ".bias", at::zeros({out}), device)};
   };
 
-  // Padding rows and positions beyond the published model's come from generators of their own: no other weight must
-  // change with them.
+  // Padding rows and extra positions come from separate generators, so that they do not change any other weight.
   const auto embedding = [&](int64_t rows, int64_t more, uint64_t seed_of_more) {
     Tensor published = normal({rows, C}, Config::init_std);
     if (more == 0) return published;

@@ -16,7 +16,7 @@ Inputs::Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_st
   if (!device.is_cuda()) return;
   constexpr int64_t most_bytes = int64_t{256} << 20;
   const int64_t most = std::clamp<int64_t>(most_bytes / static_cast<int64_t>(batch_.nbytes()), 4, 64);
-  pinned_.resize(static_cast<size_t>(std::min(steps + 1, most)));  // one more is on its way than was taken
+  pinned_.resize(static_cast<size_t>(std::min(steps + 1, most)));  // one batch more is being copied than was taken
   for (Pinned& pinned : pinned_) {
     pinned.batch = at::empty(batch_.sizes(), at::TensorOptions().dtype(at::kLong).pinned_memory(true));
   }

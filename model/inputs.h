@@ -1,9 +1,9 @@
 // Batches on their way to the device.
 //
-// On a GPU a batch is copied while the step before it computes: host tokens in pinned memory, a stream of their own,
-// two buffers on the device that take turns. The host may be many steps ahead of the device and waits only where all
-// its pinned buffers are on their way. The surprising thing: those are made at the start, because to allocate pinned
-// memory in a step may wait for the device (CUDA Programming Guide, "Implicit Synchronization").
+// On a GPU a batch is copied while the step before it computes: from pinned host memory, on a stream of its own, into
+// two device buffers that take turns. The host may be many steps ahead of the device and waits only while all its
+// pinned buffers are being copied. They are allocated at the start, because allocating pinned memory in a step may wait
+// for the device (CUDA Programming Guide, "Implicit Synchronization").
 #pragma once
 
 #include "model/data.h"
@@ -24,7 +24,7 @@ class Inputs {
   // four, 256 MiB of them. Throws as BatchLoader does.
   Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
          at::Device device);
-  // Waits for the copy that is under way, whose buffers go.
+  // Waits for a copy that still uses the buffers.
   ~Inputs();
   Inputs(const Inputs&) = delete;  // events and streams of its own
   Inputs& operator=(const Inputs&) = delete;

@@ -36,8 +36,9 @@ Ops reference_ops() {
 
 namespace {
 
-// The residual stream in 16 bits: it begins so, and LayerNorm, which autocast would compute in float32 and hand on in
-// float32, reads and writes it so. On a CPU ATen also adds up the gradients of weight and bias in 16 bits, row by row.
+// The residual stream in 16 bits: the embedding gives 16 bits, and LayerNorm reads and writes them (autocast alone
+// would make LayerNorm float32). On a CPU ATen then also adds up the gradients of weight and bias in 16 bits, row by
+// row.
 void keep_residual_in(at::ScalarType type, Ops& ops) {
   ops.embed = [embed = ops.embed, type](const Tensor& tokens, const Tensor& wte, const Tensor& wpe) {
     return embed(tokens, wte, wpe).to(type);

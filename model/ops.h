@@ -35,15 +35,15 @@ struct Ops {
   // on a CPU: in bf16 a token's is rounded to 1/16 nat where it is about 11, as in PyTorch itself.
   std::function<Tensor(const Tensor& logits, const Tensor& targets)> cross_entropy;
 
-  // Called before each of the above with where in the model it stands: the layer (-1 outside the blocks) and the part's
-  // name, "c_fc". For whoever watches; computes nothing.
+  // Called before each of the above with its place in the model: the layer (-1 outside the blocks) and the part's name,
+  // "c_fc". For observers; computes nothing.
   std::function<void(int64_t layer, std::string_view part)> on_part = [](int64_t, std::string_view) {};
 };
 
-// Plain ATen operations throughout. Query, key and value are one product, and attention writes its T x T matrix out.
+// Plain ATen operations only. Query, key and value are one product; attention has its T x T matrix in memory.
 Ops reference_ops();
 
-// The reference with what the recipe replaces.
+// The reference table with the operations that the recipe replaces.
 Ops ops_for(const Recipe& recipe);
 
 // attention.cpp. The first keeps its (T, T) mask from call to call.

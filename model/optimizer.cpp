@@ -85,7 +85,7 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
     }
   }
   if (found_inf) step_tensor_.sub_(found_inf->squeeze());
-  if (std::holds_alternative<Tensor>(learning_rate_)) learning_rate_ = {};  // a graph's memory is held for no longer
+  if (std::holds_alternative<Tensor>(learning_rate_)) learning_rate_ = {};  // do not keep the graph's memory any longer
 }
 
 AdamW::HostFactors AdamW::host_factors() const {
@@ -103,7 +103,7 @@ AdamW::DeviceFactors AdamW::device_factors(const std::optional<Tensor>& found_in
   factors.learning_rate =
       on_device != nullptr ? *on_device : at::full_like(step_tensor_, std::get<double>(learning_rate_));
   if (found_inf) {
-    // 1, or 0 for a step to be skipped: it keeps moments and weights as they are (its gradients are 0).
+    // 1, or 0 for a step to be skipped, which leaves moments and weights unchanged (its gradients are 0).
     const Tensor taken = at::rsub(found_inf->squeeze(), 1.0);
     factors.learning_rate = factors.learning_rate * taken;
     factors.beta1 = at::rsub(taken * (1.0 - beta1), 1.0);

@@ -1,5 +1,5 @@
-// AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) three ways, and the clipping of the gradient's
-// norm.
+// AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) in three forms, and the clipping of the
+// gradient's norm.
 //
 // Nothing here waits for the device. When the step is captured in a graph, learning rate and step count live on the
 // device, because numbers from the host would be frozen into the graph.
@@ -24,8 +24,8 @@ class AdamW {
 
   AdamW(const std::vector<Parameter>& parameters, Optimizer kind);
 
-  // A captured step takes it from a tensor of one element on the device, which holds for one step. Every step of an
-  // optimizer takes it from the same side.
+  // A captured step takes it from a tensor of one element on the device, which is valid for one step. An optimizer must
+  // take it always from the host or always from the device.
   void set_learning_rate(double learning_rate);
   void set_learning_rate(const at::Tensor& learning_rate);
 
@@ -37,8 +37,8 @@ class AdamW {
   [[nodiscard]] at::Tensor clip_coefficient() const;
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
-  // clipped gradients first. A found_inf of 1, one element on the device, skips the update there: the host never
-  // learns of it, and weights, moments and step count stay as they were.
+  // clipped gradients first. A found_inf of 1 (one element on the device) skips the update there: the host does not
+  // learn of it, and weights, moments and step count stay unchanged.
   void step(const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf = {});
 
   void drop_gradients();

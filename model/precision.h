@@ -1,4 +1,4 @@
-// Process-wide and thread-wide switches of ATen as scopes that put back what they found: float32 matmul precision,
+// Process-wide and thread-wide switches of ATen as scopes that restore the old setting: float32 matmul precision,
 // autocast, the one implementation that scaled_dot_product_attention may use, and deterministic algorithms.
 //
 // The autocast cache holds low-precision copies of the weights; it is emptied when the outermost scope ends, because
@@ -38,7 +38,7 @@ class AutocastScope {
   at::ScalarType dtype_before_;
 };
 
-// Enables exactly one implementation; SDPA then throws where it cannot run, instead of taking another one.
+// Enables exactly one implementation; SDPA then throws if it cannot run, instead of using another one.
 // Attention::manual does not use SDPA and changes nothing.
 class SdpaScope {
  public:
@@ -51,10 +51,10 @@ class SdpaScope {
   bool flash_, efficient_, math_, cudnn_;
 };
 
-// ATen's deterministic algorithms: an operation that has none throws. Freshly allocated memory is not filled with NaN,
-// as ATen else does under them: a step reads nothing that it has not written. The surprising thing: cuBLAS sums up in
-// one order only with a workspace of fixed size, and ATen looks at CUBLAS_WORKSPACE_CONFIG once, at the first matrix
-// product of the process. It is set here and stays set; where a product came before, the next one on CUDA throws.
+// ATen's deterministic algorithms: an operation that has none throws. ATen would also fill newly allocated memory with
+// NaN; that is switched off, because a step reads only what it has written. cuBLAS adds in one fixed order only with a
+// workspace of fixed size, and ATen reads CUBLAS_WORKSPACE_CONFIG once, at the first matrix product of the process. It
+// is set here and stays set; if a product came before, the next one on CUDA throws.
 class DeterminismScope {
  public:
   explicit DeterminismScope(bool deterministic);
@@ -66,7 +66,7 @@ class DeterminismScope {
   bool algorithms_, warn_only_, fill_, cudnn_, cudnn_benchmark_;
 };
 
-// The two values of CUBLAS_WORKSPACE_CONFIG with which cuBLAS repeats itself, NVIDIA's and ATen's word for it.
+// The two values of CUBLAS_WORKSPACE_CONFIG with which cuBLAS is deterministic, according to NVIDIA and ATen.
 bool is_deterministic_workspace(std::string_view config);
 
 at::ScalarType scalar_type(Autocast autocast);

@@ -55,7 +55,7 @@ nlohmann::json to_json(const Recipe& recipe) {
 
 Recipe recipe_from_json(const nlohmann::json& fields, const std::string& where, const Recipe& base) {
   if (!fields.is_object()) {
-    throw std::invalid_argument(fmt::format("{}: a recipe is a JSON object, not {}", where, fields.type_name()));
+    throw std::invalid_argument(fmt::format("{}: a recipe must be a JSON object, got {}", where, fields.type_name()));
   }
   Recipe recipe = base;
   std::vector<std::string> known;
@@ -68,7 +68,7 @@ Recipe recipe_from_json(const nlohmann::json& fields, const std::string& where, 
   for (const auto& [name, value] : fields.items()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw std::invalid_argument(
-          fmt::format("{}: unknown recipe field \"{}\"; known are {}", where, name, fmt::join(known, ", ")));
+          fmt::format("{}: unknown recipe field \"{}\"; the known fields are {}", where, name, fmt::join(known, ", ")));
     }
   }
   return recipe;

@@ -1,5 +1,5 @@
-// How a step is executed, as one plain value. Every optimization of a ladder is an edit of this struct and of nothing
-// else, so two rungs differ exactly in the fields in which their recipes differ.
+// How a step is executed, as one plain value. An optimization edits only this struct, so two rungs differ exactly in
+// the fields in which their recipes differ.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -71,7 +71,7 @@ struct Recipe {
   bool operator==(const Recipe&) const = default;
 };
 
-// The one list of fields: JSON in, JSON out and the difference are made from it.
+// The one list of fields: reading JSON, writing JSON and differences all use it.
 template <class RecipeType, class Visitor>
 void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("device", recipe.device);
@@ -98,7 +98,7 @@ Recipe recipe_from_json(const nlohmann::json& fields, const std::string& where, 
 // {"field": [before, after]} for the fields that differ.
 nlohmann::json recipe_diff(const Recipe& before, const Recipe& after);
 
-// The value as it stands in JSON: "bf16".
+// The value as in JSON: "bf16".
 constexpr std::string_view name_of(Device value) { return names_of(value)[static_cast<size_t>(value)]; }
 constexpr std::string_view name_of(Autocast value) { return names_of(value)[static_cast<size_t>(value)]; }
 constexpr std::string_view name_of(Attention value) { return names_of(value)[static_cast<size_t>(value)]; }

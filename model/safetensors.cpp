@@ -1,7 +1,6 @@
-// The header is JSON from strangers: parsed with a check for repeated names (a JSON parser silently keeps one of them),
-// and no number in it is used before it is known to fit the file.
-// The surprising thing: a bool tensor's bytes are looked at, because a bool that is neither 0 nor 1 is undefined
-// behaviour in C++.
+// The header is JSON from strangers. It is checked for repeated names (a JSON parser silently keeps one of them), and
+// no number in it is used before it is known to fit the file. The bytes of a bool tensor are checked, too, because a
+// bool that is neither 0 nor 1 is undefined behaviour in C++.
 #include "model/safetensors.h"
 
 #include "files/files.h"
@@ -63,7 +62,7 @@ json parse_header(const std::filesystem::path& path, const std::string& header) 
     if (event == json::parse_event_t::key) {
       const auto& name = parsed.get_ref<const std::string&>();
       if (!open_objects.back().insert(name).second) {
-        refuse(path, fmt::format("the header has the name {} twice; each may come once", files::in_quotes(name)));
+        refuse(path, fmt::format("the header has the name {} twice", files::in_quotes(name)));
       }
     }
     return true;
@@ -82,15 +81,14 @@ json parse_header(const std::filesystem::path& path, const std::string& header) 
   return parsed;
 }
 
-// Bytes of a tensor, with every product in between held below 2^63 as ATen's strides need it even where a 0 follows.
+// Bytes of a tensor. Every partial product must be below 2^63, because ATen's strides need it even if a 0 follows.
 uint64_t byte_count(const std::filesystem::path& path, const Entry& entry) {
   int64_t bytes = static_cast<int64_t>(c10::elementSize(entry.type));
   bool is_empty = false;
   for (const int64_t extent : entry.shape) {
     is_empty |= extent == 0;
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes)) {
-      refuse(path,
-             fmt::format("tensor {}: its shape is too large; at most 2^63 - 1 bytes", files::in_quotes(entry.name)));
+      refuse(path, fmt::format("tensor {}: its shape must take at most 2^63 - 1 bytes", files::in_quotes(entry.name)));
     }
   }
   return is_empty ? 0 : static_cast<uint64_t>(bytes);
@@ -111,8 +109,8 @@ Entry parse_entry(const std::filesystem::path& path, const std::string& name, co
   const auto& spelled = dtype.get_ref<const std::string&>();
   const auto* known = std::ranges::find(kDtypes, std::string_view(spelled), &decltype(kDtypes)::value_type::first);
   if (known == kDtypes.end()) {
-    refuse_entry(
-        fmt::format("dtype {}; allowed are F32, F64, F16, BF16, I64, I32, I16, U8, BOOL", files::in_quotes(spelled)));
+    refuse_entry(fmt::format("dtype must be one of F32, F64, F16, BF16, I64, I32, I16, U8, BOOL, got {}",
+                             files::in_quotes(spelled)));
   }
   Entry entry{name, known->second, {}, 0, 0};
   if (!shape.is_array() || shape.size() > kMostDimensions) {
@@ -131,8 +129,8 @@ Entry parse_entry(const std::filesystem::path& path, const std::string& name, co
   entry.begin = offsets[0].get<uint64_t>();
   entry.end = offsets[1].get<uint64_t>();
   if (const uint64_t needed = byte_count(path, entry); entry.end < entry.begin || entry.end - entry.begin != needed) {
-    refuse_entry(
-        fmt::format("data_offsets {} to {}; its shape and dtype need {} bytes", entry.begin, entry.end, needed));
+    refuse_entry(fmt::format("data_offsets must span the {} bytes of its shape and dtype, got {} to {}", needed,
+                             entry.begin, entry.end));
   }
   return entry;
 }
@@ -157,13 +155,13 @@ std::vector<Entry> parse_entries(const std::filesystem::path& path, const json& 
   uint64_t covered = 0;
   for (const Entry& entry : entries) {
     if (entry.begin != covered || entry.end > data_size) {
-      refuse(path, fmt::format("tensor {}: data_offsets {} to {}; it must begin at {} and end by {}",
-                               files::in_quotes(entry.name), entry.begin, entry.end, covered, data_size));
+      refuse(path, fmt::format("tensor {}: data_offsets must begin at {} and end by {}, got {} to {}",
+                               files::in_quotes(entry.name), covered, data_size, entry.begin, entry.end));
     }
     covered = entry.end;
   }
   if (covered != data_size) {
-    refuse(path, fmt::format("{} bytes of data, of which tensors cover {}; they must cover all", data_size, covered));
+    refuse(path, fmt::format("tensors must cover all {} bytes of data, but cover {}", data_size, covered));
   }
   return entries;
 }
@@ -173,12 +171,12 @@ std::vector<Entry> parse_entries(const std::filesystem::path& path, const json& 
 std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& path) {
   files::InputFile file(path);
   uint64_t header_size = 0;
-  if (file.size() < sizeof(header_size)) refuse(path, fmt::format("{} bytes; at least 8 are needed", file.size()));
+  if (file.size() < sizeof(header_size)) refuse(path, fmt::format("must have at least 8 bytes, got {}", file.size()));
   file.read(&header_size, sizeof(header_size));
   const uint64_t rest = file.size() - sizeof(header_size);
   if (header_size > std::min(rest, kLongestHeader)) {
-    refuse(path, fmt::format("not a safetensors file: a header of {} bytes; at most {} are allowed here", header_size,
-                             std::min(rest, kLongestHeader)));
+    refuse(path, fmt::format("not a safetensors file: its header must be at most {} bytes, got {}",
+                             std::min(rest, kLongestHeader), header_size));
   }
   std::string header(header_size, '\0');
   file.read(header.data(), header.size());
@@ -190,7 +188,7 @@ std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& 
     auto* const bytes = static_cast<uint8_t*>(tensor.mutable_data_ptr());
     file.read(bytes, size);
     if (entry.type == at::kBool && std::any_of(bytes, bytes + size, [](uint8_t byte) { return byte > 1; })) {
-      refuse(path, fmt::format("tensor {}: a BOOL byte above 1; allowed are 0 and 1", files::in_quotes(entry.name)));
+      refuse(path, fmt::format("tensor {}: the bytes of a BOOL must be 0 or 1", files::in_quotes(entry.name)));
     }
     tensors.emplace(entry.name, std::move(tensor));
   }
@@ -213,7 +211,7 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
   for (const auto& [name, tensor] : ordered) {
     const auto* known = std::ranges::find(kDtypes, tensor.scalar_type(), &decltype(kDtypes)::value_type::second);
     if (known == kDtypes.end()) {
-      refuse(path, fmt::format("tensor {}: dtype {}; allowed are F32, F64, F16, BF16, I64, I32, I16, U8, BOOL",
+      refuse(path, fmt::format("tensor {}: dtype must be one of F32, F64, F16, BF16, I64, I32, I16, U8, BOOL, got {}",
                                files::in_quotes(name), c10::toString(tensor.scalar_type())));
     }
     const size_t end = offset + tensor.numel() * tensor.element_size();
@@ -229,7 +227,7 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t header_size = text.size();
   if (header_size > kLongestHeader) {
-    refuse(path, fmt::format("a header of {} bytes; at most {} are allowed", header_size, kLongestHeader));
+    refuse(path, fmt::format("the header must be at most {} bytes, got {}", kLongestHeader, header_size));
   }
   files::AtomicFile file(path, files::Links::followed);
   file.write(&header_size, sizeof(header_size));

@@ -1,7 +1,7 @@
-// Tensors by name in a file: an own reader and writer of the safetensors format (8 bytes header length, JSON header,
-// data; https://github.com/huggingface/safetensors).
-// The surprising thing: everything the header says is checked against the file's size before memory is taken, with the
-// rules of the reference implementation: data without gaps, overlaps or bytes left over, no name twice.
+// Named tensors in a file: a reader and writer of the safetensors format (8 bytes header length, JSON header, data;
+// https://github.com/huggingface/safetensors).
+// Everything in the header is checked against the file's size before memory is allocated, by the rules of the reference
+// implementation: no gaps, no overlaps, no bytes left over, no name twice.
 #pragma once
 
 #include <ATen/ATen.h>

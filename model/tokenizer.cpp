@@ -1,7 +1,7 @@
 // Reading the two vocabulary formats, splitting with PCRE2 and merging with a heap.
-// The surprising thing: \s, \p{L} and \p{N} of PCRE2 are not those of tiktoken. PCRE2 counts U+180E as space, and the
-// PCRE2 of Debian 12 knows Unicode 14 while tiktoken 0.14 knows Unicode 16, so the split pattern spells out the spaces
-// and adds the letters and digits that came between (found by asking both about every code point).
+// \s, \p{L} and \p{N} of PCRE2 are not those of tiktoken. PCRE2 counts U+180E as a space, and the PCRE2 of Debian 12
+// has Unicode 14, while tiktoken 0.14 has Unicode 16. So the split pattern spells out the spaces and adds the letters
+// and digits that are new since Unicode 14 (found by comparing both for every code point).
 #include "model/tokenizer.h"
 
 #include "files/files.h"
@@ -55,7 +55,7 @@ std::string class_items(Ranges ranges) {
 }
 
 // GPT-2's pattern, '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ (openai/gpt-2,
-// src/encoder.py), with possessive runs where nothing can follow that would need to give characters back.
+// src/encoder.py), with possessive quantifiers wherever backtracking cannot be needed.
 std::shared_ptr<const pcre2_code> compile_split() {
   const std::string s = class_items(kSpaces);
   const std::string l = "\\p{L}" + class_items(kLetters);
@@ -165,18 +165,18 @@ std::vector<std::string> read_merges(Lines& lines) {
   std::string_view line;
   lines.next(line);  // "#version: 0.2"
   while (lines.next(line)) {
-    if (tokens.size() == kRanks) lines.refuse(fmt::format("one merge too many; {} are allowed", kRanks - 256));
+    if (tokens.size() == kRanks) lines.refuse(fmt::format("there must be {} merges, got more", kRanks - 256));
     const size_t space = std::min(line.find(' '), line.size());
     const auto left = bytes_of_stand_ins(line.substr(0, space), table);
     const auto right = bytes_of_stand_ins(line.substr(std::min(space + 1, line.size())), table);
     if (!left || !right || !known.contains(*left) || !known.contains(*right)) {
-      lines.refuse(
-          fmt::format("read {}; a merge is two tokens of earlier lines with a space between", files::in_quotes(line)));
+      lines.refuse(fmt::format("a merge must be two tokens of earlier lines with a space between, got {}",
+                               files::in_quotes(line)));
     }
     tokens.push_back(*left + *right);
     if (!known.insert(tokens.back()).second) {
-      lines.refuse(fmt::format("read {}, whose result an earlier line already gives; each may come once",
-                               files::in_quotes(line)));
+      lines.refuse(
+          fmt::format("each merge must give a new token, but {} gives one of an earlier line", files::in_quotes(line)));
     }
   }
   if (tokens.size() != kRanks) {
@@ -197,13 +197,13 @@ std::vector<std::string> read_ranks(Lines& lines) {
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
     if (!token || error != std::errc() || stop != digits.data() + digits.size()) {
       lines.refuse(
-          fmt::format("read {}; allowed are vocab.bpe (first line \"#version...\") and lines of \"base64 rank\"",
+          fmt::format("a line must be \"base64 rank\" (or the first line \"#version...\", as in vocab.bpe), got {}",
                       files::in_quotes(line)));
     }
-    if (rank >= kRanks) lines.refuse(fmt::format("read rank {}; allowed are 0..{}", rank, kRanks - 1));
-    if (!tokens[rank].empty()) lines.refuse(fmt::format("read rank {} a second time; each may come once", rank));
+    if (rank >= kRanks) lines.refuse(fmt::format("ranks must be between 0 and {}, got {}", kRanks - 1, rank));
+    if (!tokens[rank].empty()) lines.refuse(fmt::format("rank {} appears a second time", rank));
     if (!known.insert(*token).second) {
-      lines.refuse(fmt::format("read a second rank for the token {}; each may come once", files::in_quotes(*token)));
+      lines.refuse(fmt::format("token {} has a second rank", files::in_quotes(*token)));
     }
     tokens[rank] = *token;
   }
@@ -324,7 +324,7 @@ std::string Tokenizer::decode(std::span<const uint16_t> tokens) const {
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= tokens_.size()) {
       throw std::invalid_argument(
-          fmt::format("token {} at position {}; allowed are 0..{}", tokens[i], i, tokens_.size() - 1));
+          fmt::format("tokens must be between 0 and {}, got {} at position {}", tokens_.size() - 1, tokens[i], i));
     }
     bytes += tokens_[tokens[i]];
   }

@@ -1,7 +1,7 @@
 // GPT-2's byte-level BPE: text to token ids and back, with the same ids as OpenAI's encoder and tiktoken.
-// The surprising thing: the vocabulary is never a list of merge pairs here. Two neighbours merge when their joined
-// bytes are a token, at that token's rank (tiktoken's rule); for GPT-2's vocabulary this gives what the merge list
-// gives, and it lets both published file formats be read into one table.
+// The vocabulary is kept as ranks, not as a list of merge pairs. Two neighbours merge if their joined bytes are a
+// token, at that token's rank (tiktoken's rule). For GPT-2's vocabulary this gives the same tokens as the merge list,
+// and both published file formats fit into one table.
 #pragma once
 
 #include <cstddef>

@@ -18,13 +18,14 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
     if (!good) throw std::invalid_argument(message);
   };
   constexpr int64_t most = 1 << 16;
-  require(options.B >= 1 && options.B <= most, fmt::format("batch B={} is not allowed; 1 to {} is", options.B, most));
-  require(
-      options.T >= 1 && options.T <= config.n_positions,
-      fmt::format("context T={} is not allowed; {} has 1 to {} positions", options.T, config.name, config.n_positions));
+  require(options.B >= 1 && options.B <= most,
+          fmt::format("batch B must be between 1 and {}, got {}", most, options.B));
+  require(options.T >= 1 && options.T <= config.n_positions,
+          fmt::format("context T must be between 1 and {}, the positions of {}, got {}", config.n_positions,
+                      config.name, options.T));
   require(options.accumulation >= 1 && options.accumulation <= most,
-          fmt::format("accumulation={} is not allowed; 1 to {} is", options.accumulation, most));
-  require(options.max_steps >= 1, fmt::format("steps={} is not allowed; at least 1 is", options.max_steps));
+          fmt::format("accumulation must be between 1 and {}, got {}", most, options.accumulation));
+  require(options.max_steps >= 1, fmt::format("steps must be at least 1, got {}", options.max_steps));
   require(recipe.execution == Execution::eager || recipe.device == Device::cuda,
           "recipe: execution graph needs device cuda");
   return options;
@@ -121,7 +122,7 @@ void Trainer::keep_loss(const Tensor& loss) {
     losses_.select(0, step_).copy_(loss);
     return;
   }
-  // A captured step is told by the device where its loss belongs.
+  // In a captured step the place of the loss comes from the device.
   if (recipe_.deterministic) {
     // index_copy_ would sort its indices and check them first.
     losses_.copy_(at::where(at::eq(step_numbers_, step_index_), loss.reshape({1}), losses_));

@@ -1,5 +1,5 @@
-// One training step of GPT-2 under a recipe: data, forward, backward, clip, update. Knows no clock; whoever measures
-// sees the phases go by through `on_phase`.
+// One training step of GPT-2 under a recipe: data, forward, backward, clip, update. It has no clock; `on_phase` tells
+// those who measure which phase begins.
 //
 // A step only enqueues work: on a GPU nothing here waits for the device, and losses are read after the last step. What
 // changes from step to step (tokens, learning rate, the step's number) is on the device, so that a captured step can be
@@ -38,7 +38,7 @@ struct TrainerOptions {
 class Trainer {
  public:
   // The token stream must outlive the trainer. Throws std::invalid_argument for sizes out of range or a recipe that
-  // contradicts itself, c10::Error where the device refuses.
+  // contradicts itself, c10::Error if the device refuses.
   Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens);
 
   // One update. Throws std::out_of_range after max_steps.
@@ -47,7 +47,7 @@ class Trainer {
   // Waits for the device; the mean loss per token of every step so far.
   [[nodiscard]] std::vector<double> losses() const;
 
-  // Waits for the device; that of the last step alone. There must have been one.
+  // Waits for the device; the loss of the last step. There must have been a step.
   [[nodiscard]] double last_loss() const;
 
   // Waits for the device.
@@ -71,7 +71,7 @@ class Trainer {
   // For tests: the forward pass as a step does it, on tokens (B, T) int64 -> (B, T, rows), without a loss.
   [[nodiscard]] at::Tensor forward_logits(const at::Tensor& tokens) const;
 
-  // The next step dispatches its operations once more, into a new graph; where steps are eager they always do.
+  // The next step dispatches its operations again, into a new graph. Eager steps always do.
   void recapture() { executor_->recapture(); }
 
   // Called with "data", "forward", "backward", "clip", "update" as each begins, with "replay" for what a captured graph

@@ -2,8 +2,8 @@
 """packaging/bundle.py --build-dir build/release --out bundle: one folder that runs wherever PyTorch 2.11 is.
 
 The stripped programs, what they read, the default text's tokens, and those libraries of this machine that PyTorch does not
-bring. The surprising thing: the programs' library path is changed from this machine's to the bundle's own `lib`, which
-`cmake --install` does; where PyTorch lies, the launcher finds out on the machine where it runs (environment.sh).
+bring. `cmake --install` changes the programs' library path from this machine's to the bundle's own `lib`. The launcher
+finds PyTorch on the machine where it runs (environment.sh).
 """
 import argparse
 import re

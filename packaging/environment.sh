@@ -1,5 +1,5 @@
 # Sourced by `ladder` and `gpu-check`, which set `home` to the bundle's folder: finds the libraries of the PyTorch that is
-# installed here. The surprising thing: torch is looked up, never imported, which would take seconds.
+# installed here. It looks torch up and does not import it, which would take seconds.
 
 LADDER_PYTHON=${LADDER_PYTHON:-python3}
 if ! LADDER_PYTHON=$(command -v "$LADDER_PYTHON"); then

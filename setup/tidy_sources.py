@@ -2,8 +2,8 @@
 """setup/tidy_sources.py BUILD [COMMIT]: the sources that clang-tidy is to read, one on a line.
 
 Those of this checkout that BUILD/compile_commands.json has a command for; with a COMMIT only those that changed since, in a
-commit or not, and those that include a header which did. The surprising thing: a header that only headers include is
-followed through them until a source is found, and a source that nothing compiles is named, not read.
+commit or not, and those that include a header which did. Headers are followed through other headers until a source is
+found. A source that has no command is named on standard error and left out.
 """
 import json
 import re

@@ -3,8 +3,8 @@
 
 LibTorch, nvcc, cmake and ninja come as Python packages, pinned by hash in requirements.txt, so the
 environment is a build tool here and nothing is installed into the user's own Python.
-The surprising thing: a folder counts only once its `.complete` stamp, written last, is there; one
-without a stamp is an interrupted set-up and is removed and made again.
+A folder counts only if it has its `.complete` stamp, which is written last. A folder without a stamp
+is an interrupted set-up: it is removed and made again.
 
     setup/toolchain.py [--tests]     make what is missing (quick, and no network, when nothing is)
     setup/toolchain.py --print-env   print the environment's path and do nothing else; --print-tests: that of

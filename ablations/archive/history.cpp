@@ -175,7 +175,7 @@ void add_points(const Study& study, const std::string& file, std::vector<History
                 std::vector<std::string>& notes) {
   const std::string& time = study.finished ? *study.finished : study.created;
   if (!is_time(time)) {
-    throw std::invalid_argument(fmt::format("{}: field {}: {} is not a time; 2026-11-21T13:54:54Z is one", file,
+    throw std::invalid_argument(fmt::format("{}: field {} must be a time such as 2026-11-21T13:54:54Z, got {}", file,
                                             study.finished ? "finished" : "created", Json(time).dump()));
   }
   const Json &environment = study.environment, &planned = study.workload;

@@ -1,5 +1,5 @@
-// What became of each rung's time over all studies that were kept. Only times under equal circumstances
-// (ablations/documents/setting.h) make a series: after a new driver or a new torch another one begins.
+// How each rung's time changed over all stored studies. Only times under equal circumstances
+// (ablations/documents/setting.h) form a series: a new driver or a new torch begins another.
 #pragma once
 
 #include "ablations/archive/series.h"

@@ -94,9 +94,9 @@ void check_machines(const std::vector<const Source*>& sources) {
       const auto lines = differences(*other.facts, *record.facts);
       if (lines.empty()) continue;
       const bool devices = other.facts->at("device") != record.facts->at("device");
-      throw std::invalid_argument(fmt::format("{} and {} do not belong into one study: {}{}", other.file.string(),
-                                              record.file.string(), fmt::join(lines, "; "),
-                                              devices ? "; --group-by-device makes a study of each device" : ""));
+      throw std::invalid_argument(fmt::format(
+          "{} and {} cannot be joined in one study: {}{}", other.file.string(), record.file.string(),
+          fmt::join(lines, "; "), devices ? "; --group-by-device makes one study for each kind of device" : ""));
     }
   }
 }
@@ -199,7 +199,7 @@ std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs
     for (const Source& known : sources) {
       if (fs::exists(folder) && fs::equivalent(known.folder, folder)) {
         throw std::invalid_argument(fmt::format(
-            "{}: named twice, or the folder to merge into; a part that it holds counts anyway", folder.string()));
+            "{}: given twice, or the folder to merge into, whose own part is included anyway", folder.string()));
       }
     }
     if (fs::exists(folder / "plan.json")) locks.emplace_back(folder);  // first: no run may end while it is read
@@ -229,8 +229,7 @@ std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs
     prepared.push_back(prepare(folder, pointers(parts)));
   }
   if (prepared.empty()) {
-    throw std::invalid_argument(
-        "--group-by-device: no run of these shards has ended well, so their devices are not known");
+    throw std::invalid_argument("--group-by-device: no run of these shards succeeded, so their devices are not known");
   }
   locks.clear();
   std::vector<MergedStudy> studies;

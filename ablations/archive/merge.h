@@ -1,6 +1,6 @@
-// Studies of one plan, measured on several machines, joined to one. Nothing is computed here: the joined folder is what
-// a single runner would have left, and is analysed like one. The surprising thing: the target may hold a part already,
-// which is a shard like the others, so that merging goes on after a lost shard was measured again.
+// Joins the parts of one plan that several machines measured. Nothing is computed here: the joined folder is what a
+// single runner would have left, and is analysed the same way. The target may already hold a part, which counts as one
+// more shard: so a merge can be completed after a lost shard was measured again.
 #pragma once
 
 #include "ablations/plan/plan.h"

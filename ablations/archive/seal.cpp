@@ -118,8 +118,7 @@ void check_not_edited(const Plan& plan, const fs::path& folder) {
     // Which is no longer one is made again.
     if (std::ranges::none_of(edits, is_of_run) || good_record(folder, plan, run).is_null()) continue;
     throw std::invalid_argument(fmt::format(
-        "{}: is not what it was when study.json was made; where it is right, delete that study.json and go on",
-        file.string()));
+        "{}: has changed since study.json was made; if it is right, delete study.json and resume", file.string()));
   }
 }
 

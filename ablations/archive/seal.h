@@ -1,6 +1,6 @@
 // A study's seal: the SHA-256 of its plan, records and traces in study.json, and of study.json itself. Hashes show that
-// something changed, not who changed it: whoever edits a record and then analyses anew has made another study, whose
-// numbers follow from its records. So nothing here makes a new seal over an edited record by itself.
+// something changed, not who changed it: somebody who edits a record and then makes the analysis again has made another
+// study, whose numbers follow from its records. So nothing here seals an edited record without being asked.
 #pragma once
 
 #include "ablations/documents/study.h"

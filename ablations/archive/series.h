@@ -1,4 +1,5 @@
-// The times of one rung in a row, under equal circumstances: their levels, where these changed, and what is said of it.
+// The times of one rung in order, under equal circumstances: their levels, where these changed, and the finding in
+// words.
 #pragma once
 
 #include "ablations/documents/history.h"

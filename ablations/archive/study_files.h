@@ -1,4 +1,4 @@
-// A study with what its folder holds, for a report.
+// A study with the files of its folder, for a report.
 #pragma once
 
 #include "ablations/archive/seal.h"

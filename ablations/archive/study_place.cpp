@@ -51,12 +51,12 @@ void unpack(const fs::path& lines, const fs::path& folder) {
       static const std::set<std::string> kinds{"plan", "record", "trace", "counters", "noise", "gate", "history"};
       if (!kind.is_string() || !kinds.contains(kind)) {
         throw std::invalid_argument(
-            fmt::format("{}: a document of kind {}; {} are kept so", where, kind.dump(), fmt::join(kinds, ", ")));
+            fmt::format("{}: \"kind\" must be one of {}, got {}", where, fmt::join(kinds, ", "), kind.dump()));
       }
       files::check_schema(document, kind.get<std::string>(), where);
       if (fs::exists(folder / place)) {  // one of the two would count, and nobody would see the other
         throw std::invalid_argument(
-            fmt::format("{}: the file {} stands there twice", where, files::in_quotes(place.string())));
+            fmt::format("{}: the file {} appears twice", where, files::in_quotes(place.string())));
       }
       fs::create_directories((folder / place).parent_path());
       files::write_json(folder / place, document, kind.get<std::string>());
@@ -97,7 +97,7 @@ StudyPlace::StudyPlace(const fs::path& path) : folder_(files::named_folder(path)
   }
   if (!is_packed_study(path)) {
     throw std::invalid_argument(
-        fmt::format("{}: not a study: a folder, its study.json, or NAME.study.json is one", path.string()));
+        fmt::format("{}: must be a study: its folder, its study.json, or NAME.study.json", path.string()));
   }
   const std::string name = path.filename().string();
   const fs::path lines = path.parent_path() / (name.substr(0, name.size() - packed_ending.size()) + ".records.jsonl");
@@ -105,7 +105,7 @@ StudyPlace::StudyPlace(const fs::path& path) : folder_(files::named_folder(path)
   files::write_file(folder_ / "study.json", files::read_file(path, largest_file));
   unpack(lines, folder_);
   if (!fs::exists(folder_ / "plan.json")) {
-    throw std::invalid_argument(fmt::format("{}: holds no plan.json, without which there is no study", lines.string()));
+    throw std::invalid_argument(fmt::format("{}: has no plan.json, which a study needs", lines.string()));
   }
 }
 

@@ -1,6 +1,6 @@
-// Where a study lies: in a folder (ablations/run/study_folder.h), or in two files that are as good as one, where few
-// files can be kept, as gpu-check does: NAME.study.json, the folder's study.json, and NAME.records.jsonl, with every
-// other file of it on a line of its own: {"file": "records/ID.json", "document": {...}}.
+// Where a study is: in a folder (ablations/run/study_folder.h), or packed in two files, as gpu-check does to keep few
+// files: NAME.study.json, which is the folder's study.json, and NAME.records.jsonl, which has every other file on its
+// own line: {"file": "records/ID.json", "document": {...}}.
 #pragma once
 
 #include "files/files.h"

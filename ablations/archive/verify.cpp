@@ -164,8 +164,7 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
     const Json record = files::read_json(folder / name, "record");
     ++result.records;
     const auto run = planned.find(name);
-    if (run == planned.end())
-      result.findings.push_back({name, "", "a record", "none, for no run is planned that it is of"});
+    if (run == planned.end()) result.findings.push_back({name, "", "a record", "none: the plan has no such run"});
     if (name.ends_with(".flagged.json") && !is_disturbed(record)) {
       result.findings.push_back({name, "", "a record without flags", "the first record of a disturbed run"});
     }
@@ -188,8 +187,8 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
   }
   if (other_programs > 0) {
     result.unchecked.push_back(
-        fmt::format("the proofs of {} records were not computed again from what was observed: another version of the "
-                    "program made them",
+        fmt::format("the proofs of {} records were not computed again from their observations, because another version "
+                    "of the program made them",
                     other_programs));
   }
   // There and back, so that numbers have the types that JSON gives them.
@@ -221,7 +220,7 @@ Verification verify_study(const fs::path& folder) {
   for (const char* name : {"plan.json", study_file}) {
     if (!fs::exists(folder / name)) {
       throw std::invalid_argument(
-          fmt::format("{}: no {}, without which nothing can be computed again", folder.string(), name));
+          fmt::format("{}: has no {}, which is needed to compute the study again", folder.string(), name));
     }
   }
   Verification verification;

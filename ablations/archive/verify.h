@@ -1,6 +1,6 @@
-// Whether a study is what its records say: every number and text of study.json computed again from the plan, the
-// records and the traces, every record's own derived values from its steps, and every file against the SHA-256 that
-// study.json gives for it (ablations/archive/seal.h).
+// Checks that a study follows from its records: computes every number and text of study.json again from the plan, the
+// records and the traces, and the derived values of each record from its steps, and compares every file with its
+// SHA-256 in study.json (ablations/archive/seal.h).
 #pragma once
 
 #include "ablations/archive/seal.h"

@@ -17,6 +17,13 @@ namespace ablations {
 
 using files::Json;
 
+namespace {
+
+// What a message shows of a flag's value.
+std::string or_nothing(const std::string& text) { return text.empty() ? "nothing" : text; }
+
+}  // namespace
+
 Command::Command(const Words& given) : CLI::App(given.summary, given.name), words(given) {
   group(words.group);
   set_help_flag("-h,--help", "this text");
@@ -50,8 +57,8 @@ CLI::Option* add_number(Command& command, const std::string& names, int64_t& val
             } catch (const std::exception&) {  // not a number, or none that fits
             }
             const std::string name = names.substr(names.find("--"));
-            throw std::invalid_argument(
-                fmt::format("{} {} is not allowed; a whole number from {} to {} is", name, text, least, most));
+            throw std::invalid_argument(fmt::format("{} must be a whole number between {} and {}, got {}", name, least,
+                                                    most, or_nothing(text)));
           },
           help)
       ->type_name("N");
@@ -72,7 +79,8 @@ CLI::Option* add_percent(Command& command, const std::string& name, double& valu
               }
             } catch (const std::exception&) {  // not a number, or none that fits
             }
-            throw std::invalid_argument(fmt::format("{} {} is not allowed; a percentage from 0 to 100 is", name, text));
+            throw std::invalid_argument(
+                fmt::format("{} must be a percentage between 0 and 100, got {}", name, or_nothing(text)));
           },
           help)
       ->type_name("PERCENT");
@@ -100,7 +108,7 @@ CLI::Option* add_choice(Command& command, const std::string& names, std::string&
 }
 
 void add_wait(Command& command, bool& wait) {
-  command.add_flag("--wait", wait, "wait while something else measures on the device (default: say so, exit status 3)");
+  command.add_flag("--wait", wait, "wait while something else measures on the device (default: refuse, exit status 3)");
 }
 
 void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
@@ -112,26 +120,26 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
   add_number(command, "-B,--batch", flags.B, "sequences per micro-step", 1, most_sequences);
   add_number(command, "-T,--context", flags.T, "tokens per sequence, at most the model's positions (gpt2-*: 1024)", 1,
              1 << 20);
-  add_number(command, "--positions", flags.positions,
-             "positions of the model, where it shall have more (extra rows of wpe)", 1, most_sequences);
+  add_number(command, "--positions", flags.positions, "positions of the model, if it needs more (extra rows of wpe)", 1,
+             most_sequences);
   add_number(command, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
   add_number(command, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
-  add_number(
-      command, "--warmup", flags.warmup,
-      fmt::format("untimed steps before them; a graph needs {}, after which it is replayed", model::runs_before_replay),
-      0, most_steps);
+  add_number(command, "--warmup", flags.warmup,
+             fmt::format("untimed steps before them; execution graph needs at least {}", model::runs_before_replay), 0,
+             most_steps);
   add_number(command, "--seed", flags.seed,
-             "seed of the initial weights and of where in the text training starts (default 1)", 0, INT64_MAX);
+             "seed of the initial weights and of the place in the text where training starts (default 1)", 0,
+             INT64_MAX);
   add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core it may use)", 1, 4096);
   add_text(command, "--data", flags.data,
            "a UTF-8 text, or a token file (.bin, llm.c's format) (default: Shakespeare's plays)", "FILE");
   add_text(command, "--vocab", flags.vocabulary,
-           "vocab.bpe or gpt2.tiktoken, to read texts with (default: the one that `make data` fetched)", "FILE");
+           "vocab.bpe or gpt2.tiktoken, to tokenize texts (default: the one that `make data` fetched)", "FILE");
 }
 
 void add_deterministic_flag(Command& command, WorkloadFlags& flags) {
   command.add_flag("--deterministic", flags.deterministic,
-                   "PyTorch's deterministic algorithms: the same losses to the bit each time, on a GPU, too");
+                   "PyTorch's deterministic algorithms: bit-identical losses each time, also on a GPU");
 }
 
 void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what) {
@@ -142,8 +150,8 @@ void check_resume(const Command& command, const std::vector<std::string>& allowe
         std::ranges::find(allowed, name) != allowed.end())
       continue;
     throw std::invalid_argument(
-        fmt::format("{} would change the plan in --out, with which --resume goes on; only --out{} may stand beside it",
-                    name, allowed.empty() ? "" : fmt::format(", {}", fmt::join(allowed, ", "))));
+        fmt::format("{} would change the plan that --resume continues; with --resume only --out{} can be given", name,
+                    allowed.empty() ? "" : fmt::format(", {}", fmt::join(allowed, ", "))));
   }
 }
 

@@ -95,13 +95,13 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
 CommandLine::CommandLine()
     : app({.group = "",
            .name = "ladder",
-           .summary = "which optimization bought what, on this machine, training GPT-2",
+           .summary = "which optimization of GPT-2's training bought what on this machine",
            .about =
                "Trains one fixed GPT-2, switches optimizations on one after another, and measures each in fresh "
-               "processes. A number counts only where the optimization was seen to be on and the model still learns "
-               "the same. Then it draws the ladder.",
+               "processes. A number counts only if the optimization was seen to be on and the model still learns the "
+               "same. Then it draws the ladder.",
            .examples = {{"ladder doctor", "What this machine can measure, and what to fix first."},
-                        {"ladder ablate --ladder tiny", "The whole way in seconds, on a two-layer model."},
+                        {"ladder ablate --ladder tiny", "All of it in seconds, on a two-layer model."},
                         {"ladder ablate", "The ladder that fits this machine: a table, a report, charts."}}}) {
   app.require_subcommand(1);
   app.set_version_flag("-v,--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),

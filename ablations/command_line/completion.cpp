@@ -1,6 +1,5 @@
-// Completion for bash. The surprising things: bash splits what is typed at "=", so that "--mode=x" arrives as three
-// words; and compgen expands what it is given like the shell, so that no value may hold anything but letters, digits
-// and harmless signs.
+// Completion for bash. Bash splits what is typed at "=", so "--mode=x" arrives as three words. compgen expands its
+// arguments as the shell does, so values may hold only letters, digits and harmless signs.
 #include "ablations/command_line/help.h"
 
 #include <fmt/format.h>

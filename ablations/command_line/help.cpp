@@ -19,8 +19,8 @@ namespace {
 constexpr size_t text_column = 24;  // where the words beside a flag begin
 
 constexpr const char* exit_statuses =
-    "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or unreadable input; 3 no answer: "
-    "this machine cannot do it, not comparable, or inconclusive; 130 interrupted.";
+    "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or unreadable input; 3 no answer: this machine "
+    "cannot do it, the sides are not comparable, or the result is inconclusive; 130 interrupted.";
 
 struct Item {
   std::string name, text;
@@ -113,24 +113,24 @@ void add_help(CommandLine& line) {
     bool markdown = false, techniques = false, claims = false;
   };
   auto flags = std::make_shared<Flags>();
-  Command& command =
-      line.add({.group = "Help",
-                .name = "help",
-                .summary = "what the program or a command is for",
-                .about = "Prints what `ladder --help` and `ladder COMMAND --help` print. Or prints a page of the "
-                         "documentation in Markdown: docs/cli.md, docs/techniques.md or docs/claims.md.",
-                .examples = {{"ladder help ablate", "All about `ladder ablate`."},
-                             {"ladder help --techniques", "What each optimization is, and how it works."},
-                             {"ladder help --claims", "What others claim of each, and what is measured."}}});
+  Command& command = line.add(
+      {.group = "Help",
+       .name = "help",
+       .summary = "explain the program or a command",
+       .about = "Prints the same text as `ladder --help` or `ladder COMMAND --help`. With a flag it prints a page of "
+                "the documentation in Markdown: docs/cli.md, docs/techniques.md or docs/claims.md.",
+       .examples = {{"ladder help ablate", "The help of `ladder ablate`."},
+                    {"ladder help --techniques", "What each optimization is, and how it works."},
+                    {"ladder help --claims", "What others claim of each, and what was measured."}}});
   command.heading("Arguments");
-  auto* name = command.add_option("command", flags->command, "one of the commands (default: all, in short)");
+  auto* name = command.add_option("command", flags->command, "one of the commands (default: a short list of all)");
   for (const Command* other : line.commands()) command.values[name].push_back(other->words.name);
   command.heading("What to print");
   auto* every_command = command.add_flag("--markdown", flags->markdown, "every command, as a page");
   every_command->excludes(name);
   auto* techniques = command.add_flag("--techniques", flags->techniques, "every technique, as a page");
   techniques->excludes(name)->excludes(every_command);
-  command.add_flag("--claims", flags->claims, "what others claim of them beside what is measured, as a page")
+  command.add_flag("--claims", flags->claims, "what others claim of them beside what was measured, as a page")
       ->excludes(name)
       ->excludes(every_command)
       ->excludes(techniques);
@@ -148,7 +148,7 @@ void add_help(CommandLine& line) {
       }
       if (about == &line.app && !flags->command.empty()) {
         throw std::invalid_argument(
-            fmt::format("help {}: no such command; there are {}", flags->command, fmt::join(names, ", ")));
+            fmt::format("help {}: no such command; the commands are {}", flags->command, fmt::join(names, ", ")));
       }
       fmt::print("{}", flags->markdown ? help_markdown(line) : help_text(line, *about, standard_output()));
       return 0;
@@ -164,7 +164,7 @@ void add_completion(CommandLine& line) {
        .summary = "a script that completes commands and flags in bash",
        .about =
            "Prints a script for bash that completes commands, flags, the values of flags that have a known set, files "
-           "and folders. To have it in every shell, put the first example's line into ~/.bashrc.",
+           "and folders. To have it in every shell, add the line of the first example to ~/.bashrc.",
        .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
                     {"ladder completion bash > ladder.bash", "The script in a file."}}});
   command.heading("Arguments");
@@ -172,7 +172,7 @@ void add_completion(CommandLine& line) {
   command.values[option] = {"bash"};
   command.callback([&line, shell] {
     line.chosen = [&line, shell] {
-      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion {}: only bash is known", *shell));
+      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion must be for bash, got {}", *shell));
       fmt::print("{}", bash_completion(line));
       return 0;
     };
@@ -208,15 +208,15 @@ std::string help_text(const CommandLine& line, const Command& command, const Loo
   if (!whole) return text + examples_text(command, look);
   text += "\n" + wrapped(exit_statuses);
   return text + wrapped(
-                    "`ladder COMMAND --help` says more of a command; docs/cli.md is all of it on one page, and "
-                    "docs/report.md says how to read a report.");
+                    "`ladder COMMAND --help` explains a command; docs/cli.md has all commands on one page, and "
+                    "docs/report.md explains how to read a report.");
 }
 
 std::string short_help(const CommandLine& line, const Look& look) {
   std::string text = look.painted(Style::strong, wrapped("ladder: " + line.app.words.summary, "  "));
   text += "\n" + look.painted(Style::strong, "Usage: ") + usage(line.app) + "\n" + examples_text(line.app, look);
   for (const Section& section : sections_of(line)) text += section_text(section, look);
-  return text + "\n" + wrapped("`ladder --help` says more, `ladder COMMAND --help` all about a command.");
+  return text + "\n" + wrapped("`ladder --help` says more, and `ladder COMMAND --help` explains a command.");
 }
 
 std::string help_markdown(const CommandLine& line) {

@@ -21,14 +21,15 @@ void add_doctor(CommandLine& line) {
        .name = "doctor",
        .summary = "what this machine can measure, and what to fix",
        .about =
-           "Looks at the processor, the GPU and its driver, PyTorch, the text and the vocabulary, and says for each "
-           "ladder which rungs can be measured here and why the others cannot. Says, too, what would disturb a "
-           "measurement right now. Writes nothing.",
+           "Looks at the processor, the GPU and its driver, PyTorch, the text and the vocabulary. Says for each ladder "
+           "which rungs can be measured here, and why the others cannot. Also says what would disturb a measurement "
+           "right now. Writes nothing.",
        .examples = {{"ladder doctor", "The machine, its ladders, and what to fix before measuring."},
-                    {"ladder doctor --peaks", "Memory and matrix rates as measured, beside the maker's figures."}}});
+                    {"ladder doctor --peaks", "Measured memory and matrix rates beside the maker's figures."}}});
   command.heading("What to print");
-  command.add_flag("--peaks", *peaks, "measure memory and matrix rates, beside what the maker says (some seconds)");
-  command.add_flag("--json", *json, "for programs");
+  command.add_flag("--peaks", *peaks,
+                   "measure memory and matrix rates, and show them beside the maker's figures (some seconds)");
+  command.add_flag("--json", *json, "print JSON, for programs");
   command.callback([&line, json, peaks] { line.chosen = [json, peaks] { return doctor(*json, *peaks); }; });
 }
 
@@ -39,17 +40,17 @@ void add_ablate(CommandLine& line) {
        .name = "ablate",
        .summary = "measure a ladder: what each optimization brings",
        .about =
-           "Switches the optimizations of a ladder on, one after another, and measures each rung in fresh processes "
-           "whose order is interleaved. A rung whose optimization is not seen to be on, or that computes something "
-           "else, has no number. Without flags it measures the ladder that fits this machine.\n"
+           "Switches on the optimizations of a ladder one after another, and measures each rung in fresh processes in "
+           "interleaved order. A rung has no number if its optimization was not seen to be on, or if its losses do not "
+           "follow the reference's. Without flags it measures the ladder that fits this machine.\n"
            "Leaves a folder with the plan, a record of each run, study.json with every derived number, and the "
-           "report with its charts. The exit status is 1 where a rung failed. What is interrupted goes on with "
-           "--resume.",
-       .examples = {{"ladder ablate --ladder tiny", "The whole way in seconds, on a two-layer model."},
+           "report with its charts. The exit status is 1 if a rung failed. --resume continues a study that was "
+           "interrupted.",
+       .examples = {{"ladder ablate --ladder tiny", "All of it in seconds, on a two-layer model."},
                     {"ladder ablate --quick --out study", "A first look: a few rungs, two repeats."},
-                    {"ladder ablate --repeats 8 --out study", "More runs of each rung, so narrower intervals."},
+                    {"ladder ablate --repeats 8 --out study", "More runs of each rung, for narrower intervals."},
                     {"ladder ablate --resume --out study",
-                     "Makes only the runs that the study lacks; from a quick look on the whole ladder's."},
+                     "Makes the runs that are missing; after a quick look, those of the whole ladder."},
                     {"ladder ablate --mode leave-one-out", "What is lost without each optimization?"},
                     {"ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash",
                      "Speed and memory of two rungs over batch sizes."},
@@ -66,20 +67,21 @@ void add_ablate(CommandLine& line) {
                "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes", "WHAT=N,N");
   auto* rung = command
                    .add_option("--rung", flags->design.rungs,
-                               "with --sweep: a rung to measure at each size, repeatable; the others' losses must "
-                               "follow the first's (default: the last)")
+                               "with --sweep: a rung to measure at each size, repeatable; the losses of later ones "
+                               "must follow the first one's (default: the last rung)")
                    ->type_name("NAME")
                    ->allow_extra_args(false);
   auto* peer = add_text(command, "--with-peer", flags->design.peer,
-                        "pytorch: the same work in plain PyTorch, interleaved with ours", "PEER");
+                        "pytorch: also measure the same work in plain PyTorch, interleaved with ours", "PEER");
   auto* peer_modes = add_text(command, "--peer-modes", flags->design.peer_modes,
-                              "eager,compile,max-autotune,cuda-graphs (default: what the device has)", "A,B,...");
-  auto* peer_rung = command
-                        .add_option("--peer-rung", flags->design.peer_rungs,
-                                    "a rung beside which PyTorch runs in each of these modes, repeatable (default: the "
-                                    "last)")
-                        ->type_name("NAME")
-                        ->allow_extra_args(false);
+                              "eager,compile,max-autotune,cuda-graphs (default: all that the device has)", "A,B,...");
+  auto* peer_rung =
+      command
+          .add_option("--peer-rung", flags->design.peer_rungs,
+                      "with --with-peer: a rung to compare with PyTorch in each of these modes, repeatable "
+                      "(default: the last rung)")
+          ->type_name("NAME")
+          ->allow_extra_args(false);
   command.values[rung] = command.values[peer_rung] = rung_names();
   command.values[factors] = rung_names();
   command.values[sweep] = {"batch=", "context=", "accumulation="};
@@ -88,40 +90,40 @@ void add_ablate(CommandLine& line) {
   command.heading("How often and how long");
   auto* quick =
       command.add_flag("--quick", flags->quick,
-                       "a first look: the rungs that the ladder names for it, two repeats; --resume makes the "
-                       "rest of the ladder");
+                       "a first look: two repeats of the rungs that the ladder names for it; --resume makes the rest "
+                       "of the ladder");
   auto* repeats =
       add_number(command, "--repeats", flags->repeats, "runs of each rung (default: the ladder's)", 1, 1000);
   add_number(command, "--order-seed", flags->order_seed,
-             "of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
+             "seed of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
   add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000)
       ->type_name("SECONDS");
   add_number(command, "--budget-s", flags->budget_s,
-             "seconds after which no run is begun; --resume makes the rest (default: none)", 1, 1000000)
+             "seconds after which no run is started; --resume makes the rest (default: no budget)", 1, 1000000)
       ->type_name("SECONDS");
   command.add_flag("--force", flags->force,
-                   "begin although a run is expected to hit --limit or the memory (default: say so, exit status 3)");
+                   "start although a run is expected to exceed --limit or the memory (default: refuse, exit status 3)");
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
   add_text(command, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
   command.add_flag("--resume", flags->resume,
-                   "make only the runs that the study in --out lacks; of a quick look the whole ladder's, or with "
-                   "--quick its own");
-  auto* shard =
-      add_text(command, "--shard", flags->shard,
-               "every n-th repeat, from the i-th on, into --out: for n machines; ladder merge joins them", "i/n");
+                   "make the runs that the study in --out lacks; after a quick look those of the whole ladder, or "
+                   "with --quick only its own");
+  auto* shard = add_text(
+      command, "--shard", flags->shard,
+      "measure only every n-th repeat, from the i-th on, into --out: for n machines; ladder merge joins them", "i/n");
   command
       .add_flag(
           "--explain", flags->explain,
-          "trace every rung of the ladder, too, in a process of its own, and say what each changed (default: on a "
-          "GPU, without --budget-s or --quick)")
+          "also trace every rung, in a process of its own, and say what each one changed (default: on a GPU, without "
+          "--budget-s or --quick)")
       ->excludes(shard)
       ->group("What to measure");
   for (CLI::Option* option : {repeats, shard, sweep, peer, factors, command.get_option("--mode")})
     quick->excludes(option);
-  command.add_flag("--json", flags->json, "print the study, draw nothing");
+  command.add_flag("--json", flags->json, "print the study as JSON, draw nothing");
   command.callback([&line, &command, flags] {
     if (flags->resume) check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick"}, "study");
     if (!flags->shard.empty() && flags->out.empty())
@@ -137,21 +139,22 @@ void add_run(CommandLine& line) {
        .name = "run",
        .summary = "one run in this process, with its proofs",
        .about =
-           "Trains for a few steps by one recipe and prints the time of a step, the memory, and what was seen of each "
-           "optimization: proven or FAILED. Leaves nothing, unless --record names a file for the record, which holds "
-           "every step. With --from it repeats the run of a record and says whether the losses are the same. The "
-           "exit status is 1 where a proof failed or the losses differ.",
-       .examples = {{"ladder run --rung flash --record record.json", "The ladder of this machine up to that rung."},
+           "Trains for a few steps with one recipe. Prints the time of a step, the memory, and for each setting of the "
+           "recipe whether it was seen to take effect: proven or FAILED. Writes nothing unless --record names a file "
+           "for the "
+           "record, which holds every step. With --from it repeats the run of a record and says whether the losses are "
+           "the same. The exit status is 1 if a proof failed or the losses differ.",
+       .examples = {{"ladder run --rung flash --record record.json", "This machine's ladder up to that rung."},
                     {"ladder run --model tiny -T 64 --recipe '{\"autocast\": \"bf16\"}'",
                      "A recipe of your own on the two-layer model."},
-                    {"ladder run --from record.json", "The same run again: the same losses?"}}});
+                    {"ladder run --from record.json", "The same run again. Are the losses the same?"}}});
   command.heading("What to run");
   auto* recipe =
       add_text(command, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
-  auto* rung =
-      add_text(command, "--rung", flags->rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
+  auto* rung = add_text(command, "--rung", flags->rung,
+                        "a rung of --ladder: the name of its optimization, or \"start\"", "NAME");
   auto* ladder =
-      add_text(command, "--ladder", flags->ladder, "where --rung is looked up (default: as of ablate)", "NAME|FILE");
+      add_text(command, "--ladder", flags->ladder, "where --rung is looked up (default: same as ablate)", "NAME|FILE");
   ladder->needs(rung);
   command.values[rung] = rung_names();
   command.values[ladder] = ladder_names();
@@ -162,7 +165,7 @@ void add_run(CommandLine& line) {
   auto* from = add_text(command, "--from", flags->from,
                         "a record: run it again, on its data, and say whether the losses are the same", "RECORD");
   from->excludes(recipe)->excludes(rung)->excludes(plan);
-  command.add_flag("--any-program", flags->any_program, "with --from: also where the record is another program's")
+  command.add_flag("--any-program", flags->any_program, "with --from: also if another program made the record")
       ->needs(from);
   add_wait(command, flags->wait);
   command.add_flag("--report-steps-to-parent", flags->report_steps)->group("");
@@ -171,11 +174,11 @@ void add_run(CommandLine& line) {
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
   add_text(command, "--record", flags->record, "write the record here (default: nowhere)", "FILE");
-  command.add_flag("--json", flags->json, "print the record");
-  for (const char* flag : workload_flags) plan->excludes(command.get_option(flag));  // the plan says it
+  command.add_flag("--json", flags->json, "print the record as JSON");
+  for (const char* flag : workload_flags) plan->excludes(command.get_option(flag));  // the plan says these
   plan->excludes(command.get_option("--deterministic"));
   from->excludes(command.get_option("--deterministic"));
-  for (const char* flag : workload_flags) {  // the record says it, but not where the data is
+  for (const char* flag : workload_flags) {  // the record says these, but not where the data is
     if (std::string_view(flag) != "--data" && std::string_view(flag) != "--vocab") {
       from->excludes(command.get_option(flag));
     }
@@ -188,19 +191,22 @@ void add_profile(CommandLine& line) {
   Command& command = line.add(
       {.group = group,
        .name = "profile",
-       .summary = "why a rung is as fast as it is: where a step goes, what changed",
+       .summary = "why a rung is faster: where the time of a step goes, and what changed",
        .about =
-           "Records what a step consists of, counts what the hardware did in it, or explains one rung against another. "
-           "Both slow a process down, so these are processes of their own, whose times are never a rung's.\n"
+           "Records what a step consists of (--trace), counts what the hardware did in it (--counters), or explains "
+           "one "
+           "rung against another (--diff). Tracing and counting slow a process down, so each is a process of its own, "
+           "and its times are never a rung's.\n"
            "A trace leaves a folder with a summary (JSON) and a timeline that opens in Perfetto "
            "(https://ui.perfetto.dev); counters leave nothing unless --out names a file.",
-       .examples = {
-           {"ladder profile --trace --rung flash", "Where a step goes: phases, parts of the model, operations."},
-           {"ladder profile --trace --roofline --rung flash",
-            "And each part's distance from what this machine can do."},
-           {"ladder profile --diff flash", "That rung against the one before it: what went, came, shrank, grew."},
-           {"ladder profile --counters --rung flash", "Memory traffic and tensor pipes of a step, on a GPU."},
-           {"ladder profile --list-metrics --chip GH100", "What a GPU can count, without having it."}}});
+       .examples = {{"ladder profile --trace --rung flash",
+                     "Where the time of a step goes: phases, parts of the model, operations."},
+                    {"ladder profile --trace --roofline --rung flash",
+                     "The same, and how far each part is from what this machine can do."},
+                    {"ladder profile --diff flash",
+                     "That rung against the one before it: which operations went, came, shrank, grew."},
+                    {"ladder profile --counters --rung flash", "Memory traffic and tensor pipes of a step, on a GPU."},
+                    {"ladder profile --list-metrics --chip GH100", "What a GPU can count; needs no GPU."}}});
   command.heading("What to find out (one of these)");
   auto* trace =
       command.add_flag("--trace", flags->trace, "record what runs when; a summary and a timeline for Perfetto");
@@ -212,30 +218,30 @@ void add_profile(CommandLine& line) {
   auto* counters = command.add_flag("--counters", flags->counters,
                                     "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
   auto* list = command.add_flag("--list-metrics", flags->list_metrics,
-                                "what a chip can count; with --metrics: in how many passes it counts those");
+                                "list what a chip can count; with --metrics: how many passes those need");
   trace->excludes(diff)->excludes(counters)->excludes(list);
   diff->excludes(counters)->excludes(list);
   counters->excludes(list);
-  command.heading("More of it");
+  command.heading("Details");
   command
       .add_flag("--roofline", flags->roofline,
-                "with --trace: each part's distance from what this machine can do, which is measured, too")
+                "with --trace: how far each part is from what this machine can do, which is measured, too")
       ->needs(trace);
-  add_text(command, "--metrics", flags->metrics, "what to count (default: what fits into one pass)", "A,B,...");
+  add_text(command, "--metrics", flags->metrics, "metrics to count (default: those that fit into one pass)", "A,B,...");
   auto* passes = add_number(command, "--max-passes", flags->max_passes,
-                            "steps to count at most, one for each pass of the metrics (default 16)", 1, 1000);
+                            "most steps to count, one for each pass of the metrics (default 16)", 1, 1000);
   passes->needs(counters);
   add_text(command, "--chip", flags->chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs(list);
-  command.heading("Of which step");
+  command.heading("Which step");
   auto* recipe =
       add_text(command, "--recipe", flags->run.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
-  auto* rung =
-      add_text(command, "--rung", flags->run.rung, "a rung of --ladder, by its optimization, or \"start\"", "NAME");
+  auto* rung = add_text(command, "--rung", flags->run.rung,
+                        "a rung of --ladder: the name of its optimization, or \"start\"", "NAME");
   recipe->excludes(rung)->excludes(diff);
   rung->excludes(diff);
   add_text(command, "--plan", flags->run.plan, "", "FILE")->excludes(recipe)->excludes(rung)->group("");
   add_text(command, "--run", flags->run.run_id, "", "ID")->group("");
-  auto* ladder = add_text(command, "--ladder", flags->run.ladder, "where rungs are looked up (default: as of ablate)",
+  auto* ladder = add_text(command, "--ladder", flags->run.ladder, "where rungs are looked up (default: same as ablate)",
                           "NAME|FILE");
   command.values[diff] = command.values[rung] = rung_names();
   command.values[ladder] = ladder_names();
@@ -252,14 +258,14 @@ void add_profile(CommandLine& line) {
   list->excludes(command.get_option("--deterministic"));
   command.callback([&line, &command, flags, ladder, out] {
     if (ladder->count() > 0 && flags->run.rung.empty() && flags->diff.empty()) {
-      throw std::invalid_argument("--ladder: says where --rung or --diff is looked up, and neither is given");
+      throw std::invalid_argument("--ladder: needs --rung or --diff");
     }
     std::vector<CLI::Option*> of_steps{ladder, out, command.get_option("--deterministic")};
     for (const char* flag : workload_flags) of_steps.push_back(command.get_option(flag));
     for (const CLI::Option* option : of_steps) {
       if (!flags->compares_files() || option->count() == 0) continue;
       throw std::invalid_argument(option->get_name() +
-                                  ": two files of --diff are compared as they are, nothing is traced");
+                                  ": cannot be combined with two files of --diff, which are only compared");
     }
     line.chosen = [flags] { return profile(*flags); };
   });

@@ -16,22 +16,23 @@ void add_train(CommandLine& line) {
        .name = "train",
        .summary = "train, and save the weights for Hugging Face",
        .about =
-           "The trainer that the ladders measure, without the measuring: prints loss, time and tokens per second of "
-           "every step. Leaves nothing unless --save names a file (safetensors, GPT-2's names), which Hugging Face's "
-           "GPT2LMHeadModel and --weights read. Ctrl-C and SIGTERM let the step end, save there, and end with exit "
-           "status 130; a loss that is not finite ends the training with 1, and nothing is saved.",
+           "Trains with the trainer that the ladders measure. Prints loss, time and tokens per second of every step. "
+           "Writes nothing unless --save names a file (safetensors, GPT-2's names), which Hugging Face's "
+           "GPT2LMHeadModel "
+           "and --weights read. After Ctrl-C or SIGTERM the step is finished, the weights are saved, and the exit "
+           "status is 130. A loss that is not finite ends the training with exit status 1, and nothing is saved.",
        .examples = {{"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors",
                      "Twenty steps of the two-layer model."},
                     {"ladder train --weights weights.safetensors --model tiny -T 64",
-                     "Begins with those weights; optimizer, schedule and text begin anew."}}});
+                     "Starts from those weights; optimizer, schedule and text start from the beginning."}}});
   command.heading("How to train");
   add_text(command, "--recipe", flags->recipe, "JSON file, or JSON (default: plain float32 on the CPU)", "FILE|JSON");
-  add_text(command, "--weights", flags->weights, "start from these (safetensors, GPT-2 names)", "FILE");
+  add_text(command, "--weights", flags->weights, "start from these weights (safetensors, GPT-2's names)", "FILE");
   add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens, 50 steps");
   command.remove_option(command.get_option("--warmup"));  // nothing is timed
   command.heading("Where the results go");
-  add_text(command, "--save", flags->save, "write the weights here at the end, or when interrupted", "FILE");
-  command.add_flag("--json", flags->json, "print the losses only");
+  add_text(command, "--save", flags->save, "write the weights here at the end or when interrupted", "FILE");
+  command.add_flag("--json", flags->json, "print only the losses, as JSON");
   command.callback([&line, flags] { line.chosen = [flags] { return train(*flags); }; });
 }
 
@@ -41,8 +42,8 @@ void add_tokenize(CommandLine& line) {
       {.group = group,
        .name = "tokenize",
        .summary = "turn a text into a token file",
-       .about = "Writes GPT-2's tokens of a UTF-8 text in llm.c's format, which --data of every command reads, here "
-                "or on a machine without a vocabulary.",
+       .about = "Writes the GPT-2 tokens of a UTF-8 text in llm.c's format. --data of every command reads such a "
+                "file, also on a machine that has no vocabulary.",
        .examples = {{"ladder tokenize --data book.txt --out book.bin", "Then: ladder ablate --data book.bin"}}});
   command.heading("What to read and write");
   add_text(command, "--data", flags->data, "UTF-8 text", "FILE")->required();

@@ -1,4 +1,4 @@
-// `ladder ablate`: makes a study, or goes on with one.
+// `ladder ablate`: begins or resumes a study.
 #include "ablations/archive/seal.h"
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
@@ -36,7 +36,7 @@ namespace {
 struct Begun {
   Plan plan;
   fs::path folder;
-  bool is_new;         // its folder is still to be made
+  bool is_new;         // its folder does not exist yet
   bool grows = false;  // from a quick look to the whole ladder
 };
 
@@ -45,7 +45,7 @@ Begun gone_on_with(const AblateFlags& flags) {
   Plan plan = open_study(out);
   if (plan.gate) {
     throw std::invalid_argument(
-        fmt::format("{}: is a gate, not a study; ladder gate --resume --out {} goes on", flags.out, flags.out));
+        fmt::format("{}: is a gate, not a study; resume it with: ladder gate --resume --out {}", flags.out, flags.out));
   }
   if (flags.quick && !plan.quick) {
     throw std::invalid_argument(fmt::format(
@@ -69,7 +69,7 @@ Begun planned(const AblateFlags& flags) {
                                            : harness::this_machine().no_gpu_reason +
                                                  ", so this measures what the CPU can do; CPU figures only");
   }
-  // A shard that is begun twice, as Slurm does after a pre-emption, goes on: its plan is the same.
+  // A shard that is started twice, as Slurm does after a pre-emption, is resumed: its plan is the same.
   const bool goes_on = plan.shard && fs::exists(out / "plan.json") && json_of(open_study(out)) == json_of(plan);
   if (goes_on) {
     check_reads_elsewhere(out, inputs_of(plan));
@@ -93,7 +93,7 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
   const std::string instead =
       fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
                   : "fewer --steps, a smaller --batch, --context or --model take less";
-  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force begins all the same",
+  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force starts anyway",
                                    plan.ladder.name, estimate_text(estimate, runs_to_make(plan)), why, instead));
 }
 
@@ -111,14 +111,14 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
   const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
   const int status = show_study(study.study, json);
   if (plan.shard) {
-    fmt::print("This is shard {} of {}; where all of them are: ladder merge OUT SHARD...\n", plan.shard->index,
-               plan.shard->count);
+    fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge OUT SHARD...\n",
+               plan.shard->index, plan.shard->count);
     return status;
   }
   fmt::print("Files:\n{}\n{}", printable((folder / "study.json").string()), with_page_last(drawn.files, folder));
   std::fflush(stdout);
   if (drawn.exit_status != 0) {
-    fmt::print(stderr, "the study is kept; to draw it, here or where its folder is copied to: ladder report {}\n",
+    fmt::print(stderr, "the study is saved; draw it, here or wherever its folder is copied, with: ladder report {}\n",
                printable(folder.string()));
   }
   return status;
@@ -130,7 +130,7 @@ int ablate(const AblateFlags& flags) {
   const auto [plan, out, is_new, grows] = flags.resume ? gone_on_with(flags) : planned(flags);
   if (flags.explain && plan.mode != Mode::cumulative) {
     throw std::invalid_argument(
-        "--explain: says what each rung changed against the one before it, so of a cumulative ladder only; "
+        "--explain: needs --mode cumulative, because it compares each rung with the one before it; "
         "ladder profile --diff explains any two rungs");
   }
   const std::vector<PlannedRun> runs = runs_to_make(plan);
@@ -149,7 +149,7 @@ int ablate(const AblateFlags& flags) {
     const harness::FolderLock lock(out);
     check_records_are_of(plan, out, Unnamed::refused);
     write_document(out / "plan.json", plan);
-    fmt::print(stderr, "the quick look goes on as the whole ladder; {} in all, estimated\n",
+    fmt::print(stderr, "the quick look continues as the whole ladder; {} in all, estimated\n",
                estimate_text(estimate, runs));
   }
   if (plan.shard && runs.empty()) {
@@ -158,17 +158,17 @@ int ablate(const AblateFlags& flags) {
     if (flags.json) (void)show_study(computed_study(plan, out).study, true);
     return 0;
   }
-  // Not by its name: a build may put another program there while the study runs.
+  // Not by its path: a build may replace the file while the study runs.
   const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
   const std::string to_go_on = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
                                            flags.explain ? " --explain" : "", printable(out.string()));
   const auto interrupted = [&] {
-    fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on);
+    fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on);
     return 130;
   };
   const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s), estimate.run_s);
   if (outcome.interrupted) {
-    // What was made again since must not pass for an edit.
+    // A run that was made again must not look like an edited record.
     if (fs::exists(out / "study.json")) write_document(out / "study.json", computed_study(plan, out).study);
     return interrupted();
   }
@@ -182,7 +182,7 @@ int ablate(const AblateFlags& flags) {
   const int status = show(plan, study, out, flags.json);
   if (outcome.not_made > 0) {
     std::fflush(stdout);
-    fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; {} goes on\n", outcome.not_made,
+    fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; resume with: {}\n", outcome.not_made,
                outcome.not_made == 1 ? " was" : "s were", flags.budget_s, to_go_on);
   }
   return outcome.some_failed ? 1 : status;

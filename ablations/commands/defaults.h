@@ -1,4 +1,4 @@
-// What a command takes where no flag says otherwise.
+// Defaults of flags that are not given.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace ablations {
 
-// The ladder that is named; with "" gpt2 on a machine with a GPU, gpt2-cpu on others.
+// The named ladder; for "" gpt2 on a machine with a GPU, else gpt2-cpu.
 std::string chosen_ladder(const std::string& named);
 
 // The Python that draws reports and runs the peers: $LADDER_PYTHON, else the one this program was built with.
@@ -15,7 +15,7 @@ std::string python();
 // What setup/data.py fetched.
 std::filesystem::path default_vocabulary();
 std::filesystem::path default_text();
-// The same text's tokens, which a bundle brings; the default where the text is not there.
+// The tokens of that text, which a bundle includes; the default if the text is missing.
 std::filesystem::path bundled_tokens();
 
 }  // namespace ablations

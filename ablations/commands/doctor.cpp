@@ -33,7 +33,7 @@ void print_notes(const std::vector<std::string>& notes) {
   if (notes.empty()) fmt::print("{}\n", look.painted(Style::good, "nothing disturbs measurements right now"));
 }
 
-// What NVML tells of the GPU now: every run is watched by it.
+// What NVML reports of the GPU now; it also watches every run.
 std::string monitor_text(const harness::Machine& machine) {
   if (!machine.gpu) return "no GPU to watch";
   const harness::NvmlDevice device(harness::current_bus_id());
@@ -53,7 +53,7 @@ std::string monitor_text(const harness::Machine& machine) {
   return fmt::format("NVML: {}", fmt::join(seen, ", "));
 }
 
-// Who may read the GPU's counters, as the driver was loaded.
+// Who may read the GPU's counters, by the driver's settings.
 const char* counters_text(const harness::Machine& machine) {
   std::ifstream driver("/proc/driver/nvidia/params");
   const std::string parameters(std::istreambuf_iterator<char>(driver), {});
@@ -88,7 +88,7 @@ Json ladders_json(const harness::Machine& machine) {
   return ladders;
 }
 
-// Where nobody else measures meanwhile.
+// Waits until nobody else measures on the devices.
 Rates rates_of(const harness::Machine& machine) {
   std::set<model::Device> devices{model::Device::cpu};
   if (machine.gpu) devices.insert(model::Device::cuda);

@@ -75,7 +75,7 @@ Drawn show_gate(const GateResult& result, const fs::path& file, const fs::path& 
   Drawn drawn;
   try {
     drawn = draw("page", file, out);
-  } catch (const std::exception& error) {  // the verdict counts all the same
+  } catch (const std::exception& error) {  // the verdict still counts
     fmt::print(stderr, "ladder: the page was not drawn: {}\n", printable(error.what()));
   }
   for (const fs::path& beside : {file.parent_path() / "summary.md", file}) {

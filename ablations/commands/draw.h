@@ -12,8 +12,8 @@
 
 namespace ablations {
 
-// What came of drawing. Callers draw before they print anything: who reads a table may close the pipe after its first
-// lines, and what was hours in the making shall have its pictures all the same.
+// The result of drawing. Callers draw before they print: a reader may close the pipe after the first lines of a table,
+// and a study that took hours must still have its pictures.
 struct Drawn {
   int exit_status = 1;  // the script's; standard error says why it is not 0
   std::string files;    // the names of what was written, a line each
@@ -25,15 +25,14 @@ Drawn draw(std::string_view what, const std::filesystem::path& document, const s
 // Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
 int show_study(const Study& study, bool json);
 
-// Draws the verdict, which stands in `file`, into `out`, and prints it as a table with the names of its files, or as
-// JSON.
+// Draws the verdict of `file` into `out`, and prints it as a table with the names of its files, or as JSON.
 Drawn show_gate(const GateResult& result, const std::filesystem::path& file, const std::filesystem::path& out,
                 bool json);
 
-// What is to be said about a report, on standard error.
+// Prints a report's notes on standard error.
 void show_notes(const Report& report);
 
-// What a report and a gate leave where they are drawn, by name.
+// Names of the files that a report and a gate leave where they are drawn.
 const std::vector<std::string>& files_of_report();
 const std::vector<std::string>& files_of_gate();
 
@@ -43,7 +42,7 @@ void remove_drawn_gate(const std::filesystem::path& out);
 // Writes report.json and its exports into `out` and draws them.
 Drawn draw_report(const Report& report, const std::filesystem::path& out);
 
-// The report of a study by itself. Throws nothing: what was measured counts all the same.
+// The report of one study. Does not throw: the measurements count even without their drawing.
 Drawn try_draw_report(const StudyFiles& study, const std::filesystem::path& out);
 
 }  // namespace ablations

@@ -1,4 +1,4 @@
-// What the command line's flags say, command by command, as they were given.
+// The command line's flags, command by command, as they were given.
 #pragma once
 
 #include "ablations/plan/modes.h"
@@ -28,22 +28,22 @@ struct AblateFlags {
   int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
   bool resume = false, json = false;
   bool quick = false;    // a few rungs, two repeats
-  bool force = false;    // although a run is expected not to end well
+  bool force = false;    // start although a run is expected to fail
   bool explain = false;  // trace every rung, too, and say what changed
   std::string shard;     // "2/4": that part of the runs
-  bool wait = false;     // for a device that is in use
+  bool wait = false;     // until a device in use is free
 };
 
 struct RunFlags {
   WorkloadFlags workload;
   std::string recipe, ladder, rung, plan, run_id, record;
-  std::string from;          // a record that says everything but where the data is
+  std::string from;          // a record to run again; it does not say where the data is
   bool any_program = false;  // with from: another program than the record's may run
   bool json = false, wait = false;
   bool report_steps = false;  // to file descriptor 3, for the runner
 };
 
-// One of trace, diff, counters and list_metrics says what to do.
+// One of trace, diff, counters and list_metrics is set.
 struct ProfileFlags {
   RunFlags run;  // what to profile
   bool trace = false, counters = false, list_metrics = false, json = false;
@@ -68,13 +68,13 @@ struct GateFlags {
   std::vector<std::string> rungs;  // empty: the last that applies here
   double min_effect = harness::usual_min_effect;
   int64_t pairs = 0;    // 0: 8, or 16 to calibrate
-  int64_t top_up = -1;  // pairs more where those leave it open; -1: as many again
+  int64_t top_up = -1;  // more pairs if those are inconclusive; -1: as many again
   int64_t limit_s = 900;
   bool calibrate = false;  // head against itself: what this machine can show
   bool save = false;       // store what was measured as the new baseline or noise floor
   bool blocked = false;    // all of base's runs, then all of head's
   bool force = false, resume = false, json = false;
-  bool wait = false;  // for the device, where another ladder measures on it
+  bool wait = false;  // until no other ladder measures on the device
 };
 
 struct CompareFlags {

@@ -1,5 +1,5 @@
-// Did the program become slower? Two programs, or a program and what was stored of an earlier one, on the same recipes:
-// interleaved runs in fresh processes, one verdict, an exit status that a merge can hang on.
+// Did the program become slower? Compares two programs, or a program and the stored runs of an earlier one, on the same
+// recipes: interleaved runs in fresh processes, one verdict, and an exit status that can block a merge.
 //
 //   FOLDER/plan.json, records/, logs/      as a study's (ablations/run/study_folder.h): "base-NAME" and "head-NAME"
 //   FOLDER/gate.json                       the verdict (results/schemas/gate.v1.json)
@@ -45,16 +45,16 @@ namespace {
 
 constexpr const char* went_on_after = "went on after";
 
-// A bundle's folder or a program, as the path to start. This program is started like any other, for it may be one of
-// the two that are compared.
+// The path to start for a bundle's folder or a program. This program is started by its path, too, because it may be one
+// of the two that are compared.
 std::string program_of(const char* flag, const std::string& named) {
   if (named.empty()) return fs::read_symlink("/proc/self/exe").string();
   fs::path program = fs::absolute(named);
   if (fs::is_directory(program)) program /= "ladder";
   if (!fs::is_regular_file(program) || ::access(program.c_str(), X_OK) != 0) {
     throw std::invalid_argument(
-        fmt::format("{} {}: {} is not a program; a bundle's folder or the path of a ladder program is needed", flag,
-                    named, program.string()));
+        fmt::format("{} {}: {} is not a program; give a bundle's folder or the path of a ladder program", flag, named,
+                    program.string()));
   }
   return program.string();
 }
@@ -74,7 +74,7 @@ std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::stri
   return chosen;
 }
 
-// Recipe, size and circumstances of a run that has not been made yet, to find and judge its baseline by.
+// Recipe, size and circumstances of a run before it is made: used to find its baseline and to check it.
 Json expected_record(const Plan& plan, const Rung& rung) {
   Json environment = harness::environment();
   environment["threads"] = plan.workload.threads;
@@ -88,8 +88,8 @@ Json expected_record(const Plan& plan, const Rung& rung) {
           {"summary", {{"n", plan.timed_steps}}}};
 }
 
-// Every arm has a baseline of these circumstances, or `saves` makes one: else throws harness::Unfit. Returns how many
-// runs the smallest has; 0 where one is missing.
+// Throws harness::Unfit if a rung has no baseline of these circumstances and `saves` will not make one. Returns how
+// many runs the smallest baseline has, or 0 if one is missing.
 int64_t runs_in_baselines(const Plan& plan) {
   int64_t least = 0;
   bool missing = false;
@@ -107,17 +107,17 @@ int64_t runs_in_baselines(const Plan& plan) {
     const std::vector<std::string> differing = other_circumstances(baseline, expected);
     if (differing.empty() || plan.gate->force) check_baseline(baseline, file);
     const auto steps = differing.empty() ? other_steps(baseline, expected) : std::vector<std::string>{};
-    // Not to be stored over by --save, either: nobody would have judged by it.
+    // --save must not overwrite it, either: no run would have been compared with it.
     if (!steps.empty() && !plan.gate->force) {
       throw harness::Unfit(
-          fmt::format("the baseline of \"{}\" is of other steps ({}): {}; --baselines names another folder, --force "
-                      "compares all the same",
+          fmt::format("the baseline of \"{}\" has other steps ({}): {}; --baselines names another folder, --force "
+                      "compares anyway",
                       rung.title, file.string(), fmt::join(steps, "; ")));
     }
     if (!differing.empty() && !plan.gate->saves && !plan.gate->force) {
       throw harness::Unfit(
           fmt::format("the baseline of \"{}\" was made under other circumstances ({}): {}; ladder gate --baselines {} "
-                      "--save stores a new one in its place, --force compares all the same",
+                      "--save replaces it, --force compares anyway",
                       rung.title, file.string(), fmt::join(differing, "; "), plan.gate->baselines));
     }
     if (differing.empty() || plan.gate->force) {
@@ -158,9 +158,9 @@ Plan gate_plan(const GateFlags& flags) {
     if (stored > 0 && stored < pairs + plan.gate->top_up) {
       pairs = std::min(pairs, stored);
       plan.gate->top_up = stored - pairs;
-      fmt::print(stderr, "note: a baseline here has {} runs, so there can be no more pairs than that\n", stored);
+      fmt::print(stderr, "note: a baseline has only {} runs, so there are no more pairs\n", stored);
     }
-    if (stored == 0) {  // a baseline is made of all of them at once
+    if (stored == 0) {  // a new baseline needs all runs at once
       pairs += plan.gate->top_up;
       plan.gate->top_up = 0;
     }
@@ -174,13 +174,13 @@ Plan open_gate(const fs::path& folder) {
   Plan plan = open_study(folder);
   if (!plan.gate) {
     throw std::invalid_argument(
-        fmt::format("{}: is a study, not a gate; ladder ablate --resume goes on with it", folder.string()));
+        fmt::format("{}: is a study, not a gate; resume it with: ladder ablate --resume", folder.string()));
   }
   return plan;
 }
 
-// What a plan names outside its folder, programs to run and a folder to write into, is never taken from there: anybody
-// may have prepared it. It is told again, by the flags or by their defaults, and must be what the gate began with.
+// A plan names programs to run and a folder to write into. These are not taken from the plan, because anybody may have
+// prepared it. The flags or their defaults must name them again, and they must be those that the gate began with.
 void take_programs(Plan& plan, const fs::path& folder, const GateFlags& flags) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     Rung& rung = plan.rungs[i];
@@ -192,14 +192,14 @@ void take_programs(Plan& plan, const fs::path& folder, const GateFlags& flags) {
         rung.program_sha256.empty() ? program == rung.program : sha256_of(program) == rung.program_sha256;
     if (!is_same && named.empty()) {
       throw std::invalid_argument(
-          fmt::format("{}: its plan names the program {}, and none is run because a folder "
-                      "names it; {} PATH names it here",
+          fmt::format("{}: its plan names the program {}, but a folder cannot decide which program is run; "
+                      "name it with {} PATH",
                       folder.string(), rung.program, flag));
     }
     if (!is_same) {
       throw std::invalid_argument(fmt::format("{} {}: is not the program that this gate began with, {}{}", flag, named,
                                               rung.program,
-                                              program == rung.program ? ", whose content was another" : ""));
+                                              program == rung.program ? ", whose content was different" : ""));
     }
     rung.program = program;
   }
@@ -208,12 +208,12 @@ void take_programs(Plan& plan, const fs::path& folder, const GateFlags& flags) {
 void check_baselines_are_named(const Plan& plan, const fs::path& folder, const GateFlags& flags) {
   if (!plan.gate->saves || fs::weakly_canonical(plan.gate->baselines) == fs::weakly_canonical(flags.baselines)) return;
   throw std::invalid_argument(
-      fmt::format("{}: it saves baselines into {}, and nothing is written elsewhere because a "
-                  "folder names it; --baselines {} names it here",
+      fmt::format("{}: its plan saves baselines into {}, but a folder cannot decide where files are written; "
+                  "name it with --baselines {}",
                   folder.string(), plan.gate->baselines, plan.gate->baselines));
 }
 
-// The command that goes on with a gate that these flags began, or went on with.
+// The command that resumes the gate of these flags.
 std::string to_go_on(const GateFlags& flags, const fs::path& out) {
   std::string words = "ladder gate --resume --out " + files::printable(out.string());
   for (const auto& [flag, value] : {std::pair{"--base", flags.base}, {"--head", flags.head}}) {
@@ -232,8 +232,8 @@ bool has_no_numbers(const GateResult& result) {
   return result.verdict == GateOutcome::unfit || result.verdict == GateOutcome::failed;
 }
 
-// What a gate found that has come to its end. It is not judged again: what it has saved would be compared with
-// itself. None where a run is missing.
+// The result of a gate that has ended; none if a run is missing. It is not judged again, because its own saved baseline
+// would then be compared with itself.
 std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder) {
   std::optional<GateResult> result = stored_result(folder);
   if (!result || has_no_numbers(*result)) return std::nullopt;
@@ -244,8 +244,8 @@ std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder)
   return result;
 }
 
-// What a verdict saves, from before it is written until all of it is saved: else what was saved would be compared with
-// itself, and what was not would be forgotten.
+// Lists what a verdict saves, from before the verdict is written until all is saved. Without it an interrupted gate
+// would compare a saved baseline with itself, and forget those not saved yet.
 constexpr const char* unsaved_file = "unsaved.json";
 
 struct Unsaved {
@@ -287,12 +287,12 @@ Unsaved read_unsaved(const fs::path& file) {
   try {
     return value_from<Unsaved>(json, "it");
   } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("{}: is not what a gate leaves there ({}); delete it to go on without",
+    throw std::invalid_argument(fmt::format("{}: was not written by a gate ({}); delete it to resume without it",
                                             file.string(), error.what()));
   }
 }
 
-// Of a gate that ended in between. Where a document goes, it says itself.
+// For a gate that was interrupted while saving. Each document's own fields say where it belongs.
 void save_the_rest(const Plan& plan, const fs::path& folder) {
   const fs::path file = folder / unsaved_file;
   if (!fs::exists(file)) return;
@@ -314,7 +314,7 @@ void save_the_rest(const Plan& plan, const fs::path& folder) {
   fs::remove(file);
 }
 
-// What --resume must not make forgotten: that runs failed which are made again.
+// Failures of an earlier attempt, which --resume keeps in the verdict although their runs are made again.
 std::vector<std::string> earlier_failures(const fs::path& folder) {
   std::vector<std::string> lines;
   const std::optional<GateResult> before = stored_result(folder);
@@ -328,7 +328,7 @@ std::vector<std::string> earlier_failures(const fs::path& folder) {
   return lines;
 }
 
-// As JSON, or as a table with its files and page. A page that cannot be drawn changes no exit status.
+// As JSON, or as a table with its files and page. A page that cannot be drawn does not change the exit status.
 int show(const GateResult& result, const fs::path& out, bool json) {
   (void)show_gate(result, out / "gate.json", out, json);
   tell_github(result);
@@ -372,7 +372,7 @@ int gate(const GateFlags& flags) {
   if (head.against) fmt::print(stderr, "base: {}\n", files::printable(plan.rungs[*head.against].program));
   fmt::print(stderr, "head: {}\n", files::printable(head.program));
   const std::vector<std::string> failures = earlier_failures(out);
-  const Programs programs{};  // every arm names its own
+  const Programs programs{};  // each rung names its own
   const int64_t declared = plan.repeats - plan.gate->top_up;
   Judgement judged;
   GateResult& result = judged.result;
@@ -381,7 +381,7 @@ int gate(const GateFlags& flags) {
     fmt::print(stderr, "{} runs of {} steps into {}\n", part.runs.size(), plan.warmup_steps + plan.timed_steps,
                files::printable(out.string()));
     if (carry_out(part, out, programs, 0).interrupted) {
-      fmt::print(stderr, "what is measured is kept; go on with: {}\n", to_go_on(flags, out));
+      fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on(flags, out));
       return 130;
     }
     judged = gate_verdict(part, out, pairs, pairs > declared);

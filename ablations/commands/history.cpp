@@ -40,7 +40,7 @@ int history(const HistoryFlags& flags) {
     fmt::print("{}", history_table(history, standard_output()));
   }
   fmt::print("{}", files);
-  // A rung that fails tonight has not been found to be as fast as ever: no answer.
+  // A rung that fails tonight has no time that could be judged: exit status 3.
   return !flags.fail_on_slowdown ? 0 : history.slower != 0 ? 1 : history.missed != 0 ? 3 : 0;
 }
 

@@ -31,13 +31,13 @@ int merge(const MergeFlags& flags) {
     fmt::print("{}", drawn.files);
     std::fflush(stdout);
     if (drawn.exit_status != 0) {
-      fmt::print(stderr, "the study is kept; to draw it: ladder report {}\n", printable(folder.string()));
+      fmt::print(stderr, "the study is saved; draw it with: ladder report {}\n", printable(folder.string()));
     }
     if (missing.empty()) continue;
     std::set<int64_t> repeats;
     for (const PlannedRun& run : missing) repeats.insert(run.repeat + 1);
     fmt::print(stderr,
-               "{}: {} of {} runs are missing, of the repeats {}; merge their shard as well, or make them here: "
+               "{}: {} of {} runs are missing, in repeats {}; merge their shard, too, or make them here: "
                "ladder ablate --resume --out {}\n",
                printable(folder.string()), missing.size(), plan.runs.size(), fmt::join(repeats, ", "),
                printable(folder.string()));

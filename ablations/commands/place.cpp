@@ -40,7 +40,7 @@ void check_can_write(const char* flag, const fs::path& file) {
   }
   if (fs::is_directory(file)) throw std::invalid_argument(fmt::format("{} {}: a directory", flag, file.string()));
   if (fs::exists(file) && !fs::is_regular_file(file)) {
-    throw std::invalid_argument(fmt::format("{} {}: a device or a pipe; a file is needed", flag, file.string()));
+    throw std::invalid_argument(fmt::format("{} {}: must be a file, got a device or a pipe", flag, file.string()));
   }
 }
 
@@ -61,7 +61,7 @@ void check_can_make(const fs::path& out) {
 
 void check_not_read(const char* flag, const fs::path& written, const std::vector<Input>& inputs) {
   for (const Input& input : inputs) {
-    std::error_code no_file;  // a recipe may be no file but its text
+    std::error_code no_file;  // a recipe may be given as text instead of a file
     if (!fs::equivalent(written, input.file, no_file)) continue;
     throw std::invalid_argument(fmt::format("{} {}: is the file that {} names", flag, written.string(), input.flag));
   }
@@ -75,8 +75,8 @@ void check_reads_elsewhere(const fs::path& folder, const std::vector<Input>& inp
     const bool is_in_it = std::next(below.begin()) == below.end();
     if (is_in_it ? !files_of_study().contains(first) : !folders_of_study().contains(first)) continue;
     throw std::invalid_argument(
-        fmt::format("{} {}: lies where --out {} keeps its own files, and would be written over; copy it elsewhere",
-                    input.flag, input.file.string(), folder.string()));
+        fmt::format("{} {}: lies among the files of --out {} and would be overwritten; copy it elsewhere", input.flag,
+                    input.file.string(), folder.string()));
   }
 }
 
@@ -94,8 +94,8 @@ void check_draws_over_own(const fs::path& out, const std::string& mark, std::str
   if (is_of_kind(out / mark, kind)) return;
   for (const std::string& name : files) {
     if (!fs::exists(fs::symlink_status(out / name))) continue;
-    const std::string why = name == mark ? fmt::format("which is no {} of ladder's", kind)
-                                         : fmt::format("and no {} beside it which says that ladder drew it", mark);
+    const std::string why = name == mark ? fmt::format("which is not a {} made by ladder", kind)
+                                         : fmt::format("but no {} that shows that ladder drew it", mark);
     throw std::invalid_argument(
         fmt::format("{}: holds {}, {}; name another folder with --out", out.string(), name, why));
   }

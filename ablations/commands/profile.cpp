@@ -39,7 +39,7 @@ using files::Json;
 
 namespace {
 
-// Its plan tells a folder of --diff from a study's.
+// The plan's id distinguishes a folder of --diff from a study's.
 constexpr const char* id_of_diff = "profile-";
 
 void write_files(const fs::path& folder, const std::string& name, const TracedRun& traced) {
@@ -48,7 +48,7 @@ void write_files(const fs::path& folder, const std::string& name, const TracedRu
   files::write_file(folder / (name + ".timeline.json"), traced.timeline);
 }
 
-// What is traced: its name in files, its title in tables.
+// The name in files and the title in tables of what is traced.
 std::pair<std::string, std::string> named(const ProfileFlags& flags) {
   const auto both_of = [](const Rung& rung) { return std::pair(name_of(rung), label_of(rung)); };
   if (!flags.run.plan.empty()) {
@@ -77,14 +77,15 @@ int trace(const ProfileFlags& flags) {
   if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
   std::optional<Limits> limits;
   if (flags.roofline) {
-    // First, because tracing leaves a process slower; with the memory that the step will have.
+    // Before tracing, which leaves a process slower; with the memory settings that the step will have.
     prepare_process(options);
     const model::DeterminismScope determinism(options.recipe.deterministic);  // cuBLAS asks at its first product only
     limits = limits_from_rates(options.recipe, measure_rates());
     if (!limits) {
-      throw harness::Unfit("--roofline: this machine's rate for such products could not be measured; leave it out");
+      throw harness::Unfit(
+          "--roofline: this machine's rate for the recipe's products could not be measured; leave the flag out");
     }
-    reset_peak_memory(options.recipe);  // of gibibytes that no step needs
+    reset_peak_memory(options.recipe);  // the rates took gibibytes that no step needs
   }
   TracedRun traced = trace_run(options, title);
   if (limits) {
@@ -105,7 +106,7 @@ int trace(const ProfileFlags& flags) {
   return 0;
 }
 
-// The planned rung before the named one, and it; or the two that are named.
+// The named rung and the planned one before it, or the two that are named.
 std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan& plan) {
   std::vector<size_t> named;
   for (const std::string& name : flags.diff) {
@@ -118,7 +119,7 @@ std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan
   for (size_t before = named[0]; before-- > 0;) {
     if (plan.rungs[before].status == Rung::Status::planned) return {before, named[0]};
   }
-  throw std::invalid_argument(fmt::format("--diff {}: it is the first rung here; name two", flags.diff[0]));
+  throw std::invalid_argument(fmt::format("--diff {}: no rung comes before it here; name two rungs", flags.diff[0]));
 }
 
 // Two rungs of a ladder, each traced by a process of its own, as a study's are.
@@ -136,7 +137,7 @@ std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) 
     check_may_begin(folder);
   } else if (!open_study(folder).id.starts_with(id_of_diff)) {
     throw std::invalid_argument(
-        fmt::format("--out {}: is a study's folder, whose plan stays as it is; name another", folder.string()));
+        fmt::format("--out {}: is a study's folder, whose plan must not change; name another", folder.string()));
   }
   check_has_no_links(folder);
   const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
@@ -148,7 +149,7 @@ std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) 
     const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = {}};
     if (!trace_rung(plan, folder, rung, programs).succeeded()) {
       const std::string name = name_of(plan.rungs[rung]);
-      throw std::runtime_error(fmt::format("--diff: {} could not be traced; what its process printed: {}", name,
+      throw std::runtime_error(fmt::format("--diff: {} could not be traced; its process printed: {}", name,
                                            (folder / "logs" / (name + ".trace.log")).string()));
     }
     return read_document<TraceDocument>(trace_file(folder, plan.rungs[rung]));
@@ -177,13 +178,13 @@ int show_metrics(const ProfileFlags& flags, const std::vector<std::string>& metr
 
 int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
   if (!harness::this_machine().gpu) {
-    throw harness::Unfit("--counters: counters are a GPU's: " + harness::this_machine().no_gpu_reason);
+    throw harness::Unfit("--counters: needs a GPU: " + harness::this_machine().no_gpu_reason);
   }
   if (flags.run.workload.steps > 0) {
     throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
   }
   if (flags.run.recipe.empty() && flags.run.rung.empty()) {
-    throw std::invalid_argument("profile --counters: --rung or --recipe says of which step");
+    throw std::invalid_argument("profile --counters: needs --rung or --recipe to name the step");
   }
   if (!flags.out.empty()) check_can_write("--out", flags.out);
   check_not_read("--out", flags.out, inputs_of(flags.run));
@@ -210,7 +211,7 @@ int profile(const ProfileFlags& flags) {
   if (!metrics.empty()) throw std::invalid_argument("--metrics: needs --counters or --list-metrics");
   if (!flags.diff.empty()) return diff(flags);
   if (flags.trace) return trace(flags);
-  throw std::invalid_argument("profile: one of --trace, --diff, --counters and --list-metrics says what to do");
+  throw std::invalid_argument("profile: needs one of --trace, --diff, --counters and --list-metrics");
 }
 
 }  // namespace ablations

@@ -42,7 +42,7 @@ StudyFiles read_study(const StudyPlace& place) {
   const Plan plan = open_study(place.folder());
   if (plan.gate) {
     throw std::invalid_argument(
-        fmt::format("{}: is a gate that has no verdict yet; ladder gate --resume --out {} goes on with it",
+        fmt::format("{}: is a gate that has no verdict yet; resume it with: ladder gate --resume --out {}",
                     place.folder().string(), place.folder().string()));
   }
   StudyFiles study = computed_study(plan, place.folder());
@@ -54,8 +54,8 @@ StudyFiles read_study(const StudyPlace& place) {
   return study;
 }
 
-// The study's own study.json is made anew with its report, unless records were edited. A folder that cannot be written
-// is no reason not to draw it elsewhere.
+// The study's own study.json is made again with its report, unless records were edited. If its folder cannot be
+// written, the study can still be drawn elsewhere.
 void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out) {
   const fs::path& folder = place.folder();
   const bool keeps = has_edited_records(study.edits, folder);
@@ -65,19 +65,19 @@ void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out
     if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
       throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
     }
-    fmt::print(stderr, "note: {}; what is drawn was computed from the records all the same\n", printable(error.what()));
+    fmt::print(stderr, "note: {}; the drawing is still computed from the records\n", printable(error.what()));
   }
   for (const Finding& edit : study.edits) {
-    fmt::print(stderr, "note: {} is not what it was when the study was made: {}, expected {}\n", printable(edit.file),
+    fmt::print(stderr, "note: {} has changed since the study was made: {}, expected {}\n", printable(edit.file),
                printable(edit.stored), printable(edit.expected));
   }
   if (keeps) {
-    fmt::print(stderr, "note: {} is left as it is; where the records are right, delete it and draw the report again\n",
+    fmt::print(stderr, "note: {} is left as it is; if the records are right, delete it and draw the report again\n",
                printable((folder / study_file).string()));
   }
 }
 
-// Where a document is drawn that stands for itself.
+// Where a document is drawn that cannot be combined with others.
 fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const char* what, const char* instead) {
   if (flags.studies.size() > 1 || !flags.with.empty() || flags.published) {
     throw std::invalid_argument(fmt::format("{}: a {} is drawn as it is, by itself; {}", file.string(), what, instead));
@@ -85,7 +85,7 @@ fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const 
   return flags.out.empty() ? fs::absolute(file).parent_path() : files::named_folder(flags.out);
 }
 
-// Into a study's own folder, or over a report of ladder's, and over nothing that it shows.
+// A report may go into a study's own folder or replace an earlier report, but must not overwrite what it shows.
 void check_report_goes_to(const fs::path& out, const std::vector<std::string>& with) {
   check_folder(out);
   if (!is_of_kind(out / "plan.json", "plan")) {
@@ -132,8 +132,8 @@ int draw_again(const fs::path& file, const ReportFlags& flags) {
 
 int report(const ReportFlags& flags) {
   if (flags.studies.size() > 2) {
-    throw std::invalid_argument(fmt::format(
-        "ladder report: {} studies are named; one, or two beside each other, are shown", flags.studies.size()));
+    throw std::invalid_argument(
+        fmt::format("ladder report: must be given one or two studies, got {}", flags.studies.size()));
   }
   const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
   for (const fs::path& path : paths) {
@@ -141,8 +141,7 @@ int report(const ReportFlags& flags) {
     if (const fs::path verdict = verdict_file(path); !verdict.empty()) return draw_gate(verdict, flags);
   }
   if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {
-    throw std::invalid_argument(
-        fmt::format("{}: named twice; two different studies are shown beside each other", paths[0].string()));
+    throw std::invalid_argument(fmt::format("{}: given twice; name two different studies", paths[0].string()));
   }
   const std::vector<StudyPlace> places(paths.begin(), paths.end());
   std::vector<StudyFiles> studies;

@@ -34,12 +34,12 @@ void check_context(const std::string& model_name, int64_t T, int64_t positions) 
   const model::Config config = model::with_positions(model::preset(model_name), positions);
   if (T > config.n_positions) {
     throw std::invalid_argument(
-        fmt::format("--context {} is not allowed; {} has {} positions, --positions gives it more", T, config.name,
-                    config.n_positions));
+        fmt::format("--context must be between 1 and {0}, got {1}; {2} has {0} positions, --positions gives it more",
+                    config.n_positions, T, config.name));
   }
 }
 
-// What this machine has no way to run, before any child is started.
+// Refuses what this machine cannot run, before any child is started.
 void check_recipe(const model::Recipe& recipe, const model::Config& config) {
   if (recipe.device == model::Device::cuda && !harness::this_machine().gpu) {
     throw harness::Unfit("recipe: device cuda is not available here: " + harness::this_machine().no_gpu_reason);
@@ -48,12 +48,12 @@ void check_recipe(const model::Recipe& recipe, const model::Config& config) {
     throw std::invalid_argument("recipe: " + obstacle);
   }
   if (recipe.vocabulary_rows < config.vocabulary) {
-    throw std::invalid_argument(fmt::format("recipe: vocabulary_rows {} is not allowed; {} or more are",
-                                            recipe.vocabulary_rows, config.vocabulary));
+    throw std::invalid_argument(
+        fmt::format("recipe: vocabulary_rows must be at least {}, got {}", config.vocabulary, recipe.vocabulary_rows));
   }
 }
 
-// What the plan's runs read. Tokenises a text, once, so that no run does it.
+// The tokens that the plan's runs read. A text is tokenised here once, so that no run has to.
 model::TokenStream tokens_of(const PlannedWorkload& workload) {
   const int64_t vocabulary = model::preset(workload.model).vocabulary;
   const std::string& file = workload.tokens;
@@ -62,8 +62,8 @@ model::TokenStream tokens_of(const PlannedWorkload& workload) {
       model::tokens_of(workload.data, workload.vocabulary, files::cache_folder() / "tokens", vocabulary);
   if (!file.empty() && !fs::exists(file)) {
     throw std::invalid_argument(
-        fmt::format("{}: the study's token file is gone, and {} no longer makes it: the text, the vocabulary or the "
-                    "cache folder is another one; begin a new study",
+        fmt::format("{}: the study's token file is missing, and {} does not give it again: the text, the vocabulary or "
+                    "the cache folder has changed; begin a new study",
                     file, workload.data));
   }
   return tokens;
@@ -75,7 +75,7 @@ fs::path data_file(const WorkloadFlags& flags) {
   if (!readable && fs::exists(bundled_tokens())) return bundled_tokens();
   if (!fs::exists(default_text())) {
     throw std::invalid_argument(
-        fmt::format("the default text is not there ({}): `make data` fetches it, or name yours with --data",
+        fmt::format("the default text is missing ({}): `make data` fetches it, or name yours with --data",
                     default_text().string()));
   }
   return default_text();
@@ -89,8 +89,8 @@ int64_t threads_of(const WorkloadFlags& flags) {
   return flags.threads > 0 ? flags.threads : harness::this_machine().cpu.logical_cores;
 }
 
-// What the flags give takes the place of what a ladder, or the options of a run, had: of the step in `workload`, of
-// their number in `steps`.
+// Flags that are given replace what a ladder, or the options of a run, had: of the step in `workload`, of their number
+// in `steps`.
 template <class Workload, class Steps>
 void apply(const WorkloadFlags& flags, Workload& workload, Steps& steps) {
   if (!flags.model.empty()) {
@@ -126,9 +126,9 @@ Plan make_plan(const AblateFlags& ablate) {
                         : design.swept == Swept::context ? flags.T
                                                          : flags.accumulation;
   if (design.swept && given > 0) {
-    throw std::invalid_argument(fmt::format("--{0} and --sweep {0}=... exclude each other", name_of(*design.swept)));
+    throw std::invalid_argument(fmt::format("--{0} cannot be combined with --sweep {0}=...", name_of(*design.swept)));
   }
-  const bool shared = !ablate.shard.empty();  // by several machines: nothing that they would not agree on
+  const bool shared = !ablate.shard.empty();  // by several machines, which must all make the same plan
   Plan plan{.id = "",
             .created = shared ? "" : harness::utc_now(),
             .ladder = {.name = ladder.name, .title = ladder.title, .file = ladder.file},
@@ -196,14 +196,14 @@ RunOptions options_again(const RunFlags& run) {
   std::vector<std::string> faults;
   const Json data = record.at("workload").at("data");
   if (const Json sha256 = data.value("sha256", Json()); sha256 != tokens.sha256) {
-    faults.push_back(fmt::format("data: tokens of {} with SHA-256 {} against {} of {} (--data names another file)",
-                                 data.value("source", Json()).dump(), sha256.dump(), tokens.sha256,
-                                 options.data.string()));
+    faults.push_back(
+        fmt::format("data: the record's tokens of {} have SHA-256 {}, {} has those of {} (--data names another file)",
+                    data.value("source", Json()).dump(), sha256.dump(), tokens.sha256, options.data.string()));
   }
   if (!run.any_program) {
     for (const std::string& difference :
          compare_programs(record.at("environment"), harness::environment(), options.recipe.device).differences) {
-      faults.push_back(difference + " (--any-program runs all the same)");
+      faults.push_back(difference + " (--any-program runs it anyway)");
     }
   }
   if (!faults.empty()) {
@@ -214,7 +214,7 @@ RunOptions options_again(const RunFlags& run) {
   return options;
 }
 
-// A run of a plan, as its runner asks for it.
+// A run of a plan, as the runner starts it.
 RunOptions planned_options(const RunFlags& run) {
   const Plan plan = plan_from_json(files::read_any_json(run.plan), run.plan);
   const PlannedRun& planned = planned_run(plan, run);

@@ -29,11 +29,11 @@ namespace {
 void note_unknown_programs(const Json& original, model::Device device) {
   for (const std::string& unknown :
        compare_programs(original.at("environment"), harness::environment(), device).unknown) {
-    fmt::print(stderr, "note: whether this is the record's program cannot be known: {}\n", unknown);
+    fmt::print(stderr, "note: cannot tell whether this is the record's program: {}\n", unknown);
   }
 }
 
-// To whoever started it, or on a terminal.
+// Tells the steps done to the parent process, or shows them on a terminal.
 std::function<void(int64_t)> progress_of(const RunOptions& options, bool to_parent) {
   const int64_t steps = options.warmup_steps + options.timed_steps;
   if (to_parent) {
@@ -113,7 +113,7 @@ int run(const RunFlags& flags) {
   const std::string fault = why_no_number(record);
   if (!fault.empty()) {
     std::fflush(stdout);
-    fmt::print(stderr, "ladder run: this is not a number: {}\n", printable(fault));
+    fmt::print(stderr, "ladder run: this time does not count: {}\n", printable(fault));
   }
   return fault.empty() && reproduced ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// The trainer as a user would use it, without measuring: `ladder train` and `ladder tokenize`.
+// `ladder train` and `ladder tokenize`: the trainer without measuring.
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/place.h"
@@ -27,7 +27,7 @@ using files::Json;
 
 namespace {
 
-// What is not finite is no model: nothing is written in its name.
+// Weights that are not finite are not saved.
 void save_finite(model::Trainer& trainer, const std::string& file) {
   for (const model::Parameter& parameter : trainer.model().parameters()) {
     if (at::isfinite(parameter.tensor).all().item<bool>()) continue;

@@ -49,7 +49,8 @@ int verify(const VerifyFlags& flags) {
   for (const std::string& line : seen.unchecked) fmt::print(stderr, "note: {}\n", line);
   if (!seen.findings.empty()) {
     if (!seen.made_by.empty()) {
-      fmt::print(stderr, "note: the study was made by commit {}, this is another: a difference may be the program's\n",
+      fmt::print(stderr,
+                 "note: the study was made by commit {}, this program is another one: that may explain a difference\n",
                  seen.made_by);
     }
     fmt::print(stderr, "ladder: {}: {} difference{}\n", printable(flags.study), seen.findings.size(),
@@ -59,7 +60,7 @@ int verify(const VerifyFlags& flags) {
   if (!flags.json) {
     fmt::print("{}: {} values follow from {} records; {} files have their SHA-256\n", printable(flags.study),
                seen.values, seen.records, seen.files);
-    if (!exports.same.empty()) fmt::print("Made again, and the same: {}\n", in_words(exports.same));
+    if (!exports.same.empty()) fmt::print("Made again and identical: {}\n", in_words(exports.same));
     if (!exports.not_covered.empty()) fmt::print("Not covered: {}\n", printable(in_words(exports.not_covered)));
   }
   return 0;

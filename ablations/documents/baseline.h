@@ -1,4 +1,4 @@
-// What is kept of earlier measurements to judge later ones by: results/schemas/baseline.v1.json, noise.v1.json.
+// Earlier measurements that later ones are judged by: results/schemas/baseline.v1.json, noise.v1.json.
 #pragma once
 
 #include "ablations/documents/fields.h"
@@ -11,7 +11,7 @@
 
 namespace ablations {
 
-// What both of them say first.
+// The first fields of both.
 struct Kept {
   std::string created, label, recipe_hash;
   files::Json recipe;  // as in the records
@@ -28,7 +28,7 @@ struct Kept {
   }
 };
 
-// In which a baseline's program was measured.
+// A session in which a baseline's program was measured.
 struct Session {
   std::string started;  // of its first run; UTC, ISO 8601
   int64_t runs = 0;

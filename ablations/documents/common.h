@@ -1,4 +1,4 @@
-// What documents of more than one kind hold.
+// Parts that documents of several kinds have.
 #pragma once
 
 #include "ablations/documents/fields.h"
@@ -96,7 +96,7 @@ inline Bounds bounds(const harness::Estimate& estimate) {
   return {estimate.interval->lo, estimate.interval->hi};
 }
 
-// "device": what a thing was measured on.
+// "device": where something was measured.
 struct NamedDevice {
   model::Device kind = model::Device::cpu;
   std::string name;  // "NVIDIA H200", "AMD EPYC"

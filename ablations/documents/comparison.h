@@ -51,7 +51,7 @@ struct ComparedRatio : Bounds {
   }
 };
 
-// All but the message are there only where the losses were compared.
+// All but the message are present only if the losses were compared.
 struct ComparedLoss {
   bool compared = false;
   std::optional<bool> identical, passed;
@@ -60,7 +60,7 @@ struct ComparedLoss {
   std::optional<double> tolerance;
   std::string message;
 
-  // Nothing is known against it.
+  // The losses were not compared, or they passed.
   [[nodiscard]] bool is_good() const { return passed.value_or(true); }
 
   static void fields(auto&& field) {

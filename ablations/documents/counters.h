@@ -24,7 +24,7 @@ struct CountedDevice {
 };
 
 struct CountedMetric {
-  std::optional<double> value;  // none: the hardware could not tell
+  std::optional<double> value;  // none: the hardware gave none
   std::string unit;
 
   static void fields(auto&& field) {
@@ -33,7 +33,7 @@ struct CountedMetric {
   }
 };
 
-// What is asked most, in fixed units; none where the metrics do not tell.
+// The most useful figures, in fixed units; none if the metrics do not give them.
 struct CounterSummary {
   std::optional<double> gpu_time_ms;  // of the range
   std::optional<double> dram_read_bytes, dram_write_bytes;

@@ -25,13 +25,13 @@ concept Named = requires {
   Names<Enum>::list;
 };
 
-// As it stands in documents.
+// As in documents.
 template <Named Enum>
 std::string name_of(Enum value) {
   return Names<Enum>::list[static_cast<size_t>(value)];
 }
 
-// Throws std::invalid_argument for a word that is none of them.
+// Throws std::invalid_argument for any other word.
 template <Named Enum>
 Enum value_of(const std::string& name) {
   for (size_t i = 0; i < Names<Enum>::list.size(); ++i) {

@@ -1,5 +1,5 @@
-// JSON documents as structs. A struct lists its fields once, by their names in JSON; reading, writing and whatever else
-// goes through all fields follow from that list:
+// JSON documents as structs. A struct lists its fields once, by their names in JSON. Reading, writing and everything
+// else that goes through all fields uses that list:
 //   struct Session {
 //     std::string started;
 //     std::optional<double> ms;        // null where there is none
@@ -52,10 +52,10 @@ struct Visitor {
   void operator()(const char* /*name*/, auto /*member*/, None /*none*/ = None::null) const {}
 };
 
-// Whether it is a whole number that T can hold. 8.0 is one, too.
+// Whether it is a whole number that T can hold. 8.0 counts as one.
 template <std::integral T>
 bool is_whole(const files::Json& json) {
-  constexpr double exact = 9007199254740992;  // 2^53: beyond it a double says nothing of the last digits
+  constexpr double exact = 9007199254740992;  // 2^53: beyond it a double does not have the last digits
   if (json.is_number_unsigned()) return std::in_range<T>(json.get<uint64_t>());
   if (json.is_number_integer()) return std::in_range<T>(json.get<int64_t>());
   if (!json.is_number_float()) return false;
@@ -140,7 +140,7 @@ files::Json json_of(const T& value) {
   }
 }
 
-// The value that `json` holds. Within documents, those that stand in them included, the schema is checked first. Throws
+// The value of `json`. For a document, also inside another one, the schema is checked first. Throws
 // std::invalid_argument, which begins with `where` and names the field.
 template <class T>
 T value_from(const files::Json& json, const std::string& where) {
@@ -153,7 +153,7 @@ T value_from(const files::Json& json, const std::string& where) {
     if (json.is_null()) return std::nullopt;
     return value_from<typename T::value_type>(json, where);
   } else if constexpr (fields_detail::is_vector<T>) {
-    if (!json.is_array()) refuse(fmt::format("a list is expected, not {}", json.type_name()));
+    if (!json.is_array()) refuse(fmt::format("must be a list, got {}", json.type_name()));
     T list;
     list.reserve(json.size());
     for (const Json& item : json) {
@@ -161,13 +161,13 @@ T value_from(const files::Json& json, const std::string& where) {
     }
     return list;
   } else if constexpr (fields_detail::is_map<T>) {
-    if (!json.is_object()) refuse(fmt::format("an object is expected, not {}", json.type_name()));
+    if (!json.is_object()) refuse(fmt::format("must be an object, got {}", json.type_name()));
     T map;
     for (const auto& [key, item] : json.items()) map[key] = value_from<typename T::mapped_type>(item, place(key));
     return map;
   } else if constexpr (HasFields<T>) {
     if constexpr (Document<T>) files::check_schema(json, T::kind, where);
-    if (!json.is_object()) refuse(fmt::format("an object is expected, not {}", json.type_name()));
+    if (!json.is_object()) refuse(fmt::format("must be an object, got {}", json.type_name()));
     T value{};
     T::fields([&](const char* name, auto member, [[maybe_unused]] None none = None::null) {
       auto& field = value.*member;
@@ -175,7 +175,7 @@ T value_from(const files::Json& json, const std::string& where) {
       const auto found = json.find(name);
       if (found != json.end()) {
         if constexpr (fields_detail::is_optional<Field>) {
-          // Null is a value of its own where an absent field is none.
+          // If an absent field means none, null is a value of its own.
           if (none == None::absent) {
             field = value_from<typename Field::value_type>(*found, place(name));
             return;

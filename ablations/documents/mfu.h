@@ -1,4 +1,4 @@
-// Model FLOPs utilization as a study's rung holds it (results/schemas/study.v1.json). profile/mfu.h says what it is.
+// Model FLOPs utilization of a study's rung (results/schemas/study.v1.json). profile/mfu.h explains it.
 #pragma once
 
 #include "ablations/documents/fields.h"

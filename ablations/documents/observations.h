@@ -1,4 +1,4 @@
-// What a run was seen to do: a record's "observations".
+// What was observed of a run: a record's "observations".
 #pragma once
 
 #include "ablations/documents/fields.h"
@@ -16,7 +16,7 @@ using Counts = std::map<std::string, int64_t>;
 // 0 where it was not counted.
 int64_t count(const Counts& counts, const std::string& name);
 
-// The error of a matrix product against the CPU's in float64. It tells in which number type the product was made.
+// The error of a matrix product against the CPU's in float64. It shows in which number type the product was made.
 struct Fingerprint {
   std::optional<int64_t> size;           // of the square factors: 512 on a CPU, 2048 on a GPU; none in older records
   std::optional<double> relative_error;  // by Frobenius norms; none: not finite
@@ -46,8 +46,8 @@ struct StepCalls {
   }
 };
 
-// Facts read off a process. Nothing here says what the recipe wanted. What a record does not say has its default: older
-// records, and those of PyTorch, lack some of it.
+// Facts observed of a process, without what the recipe asked for. A fact that a record lacks has its default: older
+// records, and those of PyTorch, lack some.
 struct Observations {
   // Float32 matmul precision, read back: "highest", "high", "medium"; "ieee", "tf32", "bf16".
   struct MatmulPrecision {

@@ -15,13 +15,13 @@ void check_rungs(const Plan& plan, const std::string& where) {
     for (const auto& other : {rung.against, rung.reference}) {
       if (other && (*other >= plan.rungs.size() || *other == i)) {
         throw std::invalid_argument(
-            fmt::format("{}: rung {} is compared with rung {}, which is not another rung", where, i, *other));
+            fmt::format("{}: rung {} must be compared with another rung of the plan, got {}", where, i, *other));
       }
     }
     if (plan.gate ? rung.program.empty() || !rung.peer.empty() : !rung.program.empty()) {
       throw std::invalid_argument(fmt::format("{}: rung {} {}", where, i,
-                                              plan.gate ? "of a gate is no program's: \"program\" is missing"
-                                                        : "names a program, as only a gate's plan does"));
+                                              plan.gate ? "has no \"program\", which a gate's plan needs"
+                                                        : "has a \"program\", which only a gate's plan may have"));
     }
     if (std::set(rung.applied.begin(), rung.applied.end()).size() != rung.applied.size()) {
       throw std::invalid_argument(fmt::format("{}: rung {} has an optimization on twice", where, i));
@@ -38,13 +38,13 @@ void check_runs(const Plan& plan, const std::string& where) {
   for (const PlannedRun& run : plan.runs) {
     if (run.rung >= plan.rungs.size() || run.repeat >= plan.repeats || !ids.insert(run.id).second) {
       throw std::invalid_argument(
-          fmt::format("{}: run \"{}\" stands twice, or its rung or repeat is not in the plan", where, run.id));
+          fmt::format("{}: run \"{}\" appears twice, or its rung or repeat is not in the plan", where, run.id));
     }
     measured.insert(run.rung);
   }
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     if (plan.rungs[i].status == Rung::Status::planned && !measured.contains(i)) {
-      throw std::invalid_argument(fmt::format("{}: rung {} is planned, and no run is of it", where, i));
+      throw std::invalid_argument(fmt::format("{}: rung {} is planned but has no run", where, i));
     }
   }
 }
@@ -59,7 +59,7 @@ void check_quick(const Plan& plan, const std::string& where) {
   if (plan.quick->repeats <= plan.repeats) refuse("the whole ladder must have more repeats");
   for (const size_t rung : plan.quick->left_out) {
     if (rung < plan.rungs.size() && plan.rungs[rung].status == Rung::Status::not_measured) continue;
-    refuse(fmt::format("rung {} is not one that was left out", rung));
+    refuse(fmt::format("rung {} was not left out", rung));
   }
 }
 
@@ -73,7 +73,7 @@ void check_mode(const Plan& plan, const std::string& where) {
   if (plan.mode == Mode::leave_one_out || plan.mode == Mode::one_at_a_time) {
     for (size_t i = 0; i < plan.rungs.size(); ++i) {
       if (plan.rungs[i].against && plan.rungs[i].optimization.empty()) {
-        refuse(fmt::format("rung {} is compared with another, but is about no optimization", i));
+        refuse(fmt::format("rung {} is compared with another, but names no optimization", i));
       }
     }
   }

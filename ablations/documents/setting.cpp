@@ -14,7 +14,7 @@ std::optional<std::string> text_of(const std::optional<T>& value) {
   return value ? text_of(*value) : std::nullopt;
 }
 
-// Whether a file from before this field was looked at may mean `value` by its silence.
+// Whether an older file, which lacks this field, may mean `value`.
 bool may_be_left_out(const std::string& name, const std::optional<std::string>& value) {
   return name == "cores" || name == "cpu_capability" || (name == "kernel_switches" && value == "none");
 }

@@ -1,5 +1,5 @@
-// The circumstances of a time. Two times are comparable only where these are equal; what a change is judged by is
-// everything else: the program, and the recipe's optimizations.
+// The circumstances of a measurement. Two times are comparable only if these are equal. A change may be in everything
+// else: the program, and the recipe's optimizations.
 #pragma once
 
 #include "ablations/documents/fields.h"
@@ -12,12 +12,12 @@
 
 namespace ablations {
 
-// What is known of something, by name, as text; none: its source does not say.
+// Known facts, by name, as text; none: the source does not say.
 using Facts = std::map<std::string, std::optional<std::string>>;
 
 struct Setting {
-  // A field that not every setting has: of the other kind of device, or from before it was looked at. A value of none:
-  // the source of this one does not say.
+  // A field that not every setting has: it belongs to the other kind of device, or older files lack it. A value of
+  // none: the source does not say.
   template <class T>
   using Maybe = std::optional<std::optional<T>>;
 
@@ -36,7 +36,7 @@ struct Setting {
 
   [[nodiscard]] Facts facts() const;
 
-  // What it does not say is as in the other one.
+  // Copies missing facts from the other one.
   void fill_from(const Setting& other);
 
   static void fields(auto&& field) {

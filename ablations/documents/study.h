@@ -1,5 +1,5 @@
-// A study (results/schemas/study.v1.json, which says what its fields mean): what was planned, what came of it, and
-// every derived number. study/analysis.h makes it of records; whatever is shown of a study is made of this.
+// A study: the plan, its outcome and every derived number. results/schemas/study.v1.json explains the fields.
+// study/analysis.h makes it from records, and everything that is shown of a study is made from it.
 #pragma once
 
 #include "ablations/documents/common.h"
@@ -31,7 +31,7 @@ struct Names<RunStatus> {
   static constexpr std::array list{"ok", "failed", "missing"};
 };
 
-// Of telling what an optimization is worth (study/attribution.h).
+// Methods of telling what an optimization is worth (study/attribution.h).
 enum class Method { cumulative, leave_one_out, one_at_a_time, shapley };
 template <>
 struct Names<Method> {
@@ -300,7 +300,7 @@ struct Study {
   std::optional<std::map<std::string, std::string>> hashes;  // study/seal.h; absent until it is sealed
   std::optional<std::string> sha256;
 
-  // What a schema cannot say: throws std::invalid_argument where it refers to rungs that it does not have, or
+  // Checks what a schema cannot: throws std::invalid_argument if it refers to rungs that it does not have, or
   // contradicts itself otherwise; `where` begins the message.
   void check(const std::string& where) const;
 

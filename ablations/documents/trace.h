@@ -1,4 +1,4 @@
-// A trace: where the steps of one recipe went (results/schemas/trace.v1.json, which says what its fields mean).
+// A trace: where the time of one recipe's steps went. results/schemas/trace.v1.json explains the fields.
 #pragma once
 
 #include "ablations/documents/common.h"
@@ -12,7 +12,7 @@
 
 namespace ablations {
 
-// What took how long in one step; the least and the most are of all traced steps.
+// The time of something in one step; the least and the most are over all traced steps.
 struct StepTime {
   double ms = 0, min_ms = 0, max_ms = 0;
   int64_t count = 0;

@@ -95,7 +95,7 @@ void check_baseline(const Baseline& baseline, const fs::path& file) {
   }
   const double median = median_ms(baseline.records);
   if (sessions_of(baseline).front().median_ms != median || baseline.median_ms != median) {
-    throw std::invalid_argument(fmt::format("{}: median_ms is not that of its records", file.string()));
+    throw std::invalid_argument(fmt::format("{}: median_ms does not follow from its records", file.string()));
   }
 }
 
@@ -130,15 +130,16 @@ Baseline baseline_of(const Sample& sample) {
 
 std::string why_no_session(const Baseline& baseline, const Sample& sample) {
   const auto is_disturbed = [](const Json& record) { return !run_data(record).disturbed.empty(); };
-  if (std::ranges::any_of(sample.records, is_disturbed)) return "runs of it were disturbed";
+  if (std::ranges::any_of(sample.records, is_disturbed)) return "some of its runs were disturbed";
   if (const auto steps = other_steps(baseline, sample.records.front()); !steps.empty()) return steps.front();
-  if (sample.records.size() < harness::runs_of_a_session) return fmt::format("it has {} runs", sample.records.size());
+  if (sample.records.size() < harness::runs_of_a_session)
+    return fmt::format("it has only {} runs", sample.records.size());
   const std::string started = session_of(sample.records).started;
   for (const Session& known : sessions_of(baseline)) {
     const auto hours = harness::hours_between(started, known.started);
     if (!hours || *hours < harness::hours_between_sessions) {
-      return fmt::format("it began {:.1f} hours from one that the baseline knows, and {:g} are needed",
-                         hours.value_or(0), harness::hours_between_sessions);
+      return fmt::format("it began only {:.1f} hours from a known session, and {:g} are needed", hours.value_or(0),
+                         harness::hours_between_sessions);
     }
   }
   return "";

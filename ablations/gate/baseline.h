@@ -1,4 +1,4 @@
-// What is kept of earlier measurements to judge later ones by, one file for each device and recipe:
+// Earlier measurements that later ones are judged by, one file for each device and recipe:
 //
 //   FOLDER/DEVICE/HASH.json        a baseline: the records of one program's runs in one session, and what it took in
 //                                  others (results/schemas/baseline.v1.json)

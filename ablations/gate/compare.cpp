@@ -201,14 +201,13 @@ Comparison compare_sides(const Side& base, const Side& head, const CompareOption
   const Matched matched = match(base, head);
   if (matched.matches.empty()) {
     throw std::invalid_argument(
-        fmt::format("{} and {} have no recipe in common; two single records are compared whatever their recipes",
-                    base.source, head.source));
+        fmt::format("{} and {} have no recipe in common; only single records are compared across recipes", base.source,
+                    head.source));
   }
   const std::vector<std::string> differing = differing_circumstances(matched.matches);
   if (!differing.empty() && !options.force) {
     throw harness::Unfit(
-        fmt::format("{} and {} were measured under different circumstances ({}); --force compares them "
-                    "all the same",
+        fmt::format("{} and {} were measured under different circumstances ({}); --force compares them anyway",
                     base.source, head.source, fmt::join(differing, "; ")));
   }
   Comparison comparison{

@@ -1,5 +1,5 @@
-// Two sides' records against each other, recipe by recipe: time, loss and memory of `head` over those of `base`.
-// Whether the two may be compared at all is asked first.
+// Compares the records of two sides, recipe by recipe: time, loss and memory of `head` over those of `base`. First
+// checks whether the two may be compared at all.
 #pragma once
 
 #include "ablations/documents/comparison.h"
@@ -15,7 +15,7 @@ struct CompareOptions {
 };
 
 inline constexpr const char* not_interleaved =
-    "not interleaved: what changed on the machine between the two sides' runs is taken for the program's";
+    "not interleaved: a change of the machine between the two sides' runs looks like a change of the program";
 
 // Samples are matched by recipe and size, then by recipe alone; where each side has one only, those two. Runs are
 // paired in order, as many as both have. Throws std::invalid_argument where nothing matches, harness::Unfit where

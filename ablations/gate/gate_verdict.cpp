@@ -148,8 +148,9 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
   const Sample* base = head == nullptr ? nullptr : find_base(measured.base, *head);
   if (base != nullptr && !base->sessions.empty() && !entry.sessions) {
     warnings.push_back(fmt::format(
-        "{}: the baseline knows {} session{}, so not how far this machine's sessions are apart, which is taken for the "
-        "program's; from {} on it does: ladder gate --save of the baseline's own program on other days",
+        "{}: the baseline has only {} session{}, so a difference between this machine's sessions looks like a change "
+        "of "
+        "the program; it needs {}: run ladder gate --save with the baseline's own program on other days",
         label, base->sessions.size(), base->sessions.size() == 1 ? "" : "s", harness::sessions_to_judge_by));
   }
   const bool differs = entry.verdict == harness::Verdict::regression || entry.verdict == harness::Verdict::improvement;
@@ -160,8 +161,8 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
     const bool of_sessions = noise->source == NoiseSource::sessions;
     const char* const units = of_sessions ? "sessions" : "pairs";
     warnings.push_back(fmt::format(
-        "{}: the least effect of {:g} % lies under the noise floor of {} {} here, {:.1f} %{}: more {} or a larger "
-        "effect, or it finds less and is inconclusive more often",
+        "{}: the least effect of {:g} % is below the noise floor of {} {} here, {:.1f} %{}: take more {} or a larger "
+        "effect, or the gate finds less and is inconclusive more often",
         label, 100 * plan.gate->min_effect, of_sessions ? *entry.sessions : entry.pairs, units, 100 * noise->floor,
         of_sessions ? "" : " (" + name_of(noise->source) + ")", units));
   }
@@ -290,7 +291,7 @@ Said said_of_itself(Said said) {
     return {GateOutcome::calibrated, {}};
   said.verdict = GateOutcome::unfit;
   said.reasons.emplace_back(
-      "the program differs from itself by more than the least effect: no noise floor is made of that");
+      "the program differs from itself by more than the least effect, so no noise floor is saved");
   return said;
 }
 

@@ -35,7 +35,7 @@ void add_study(Side& side, const fs::path& folder) {
   const Plan plan = open_study(folder);
   if (plan.gate) {
     throw std::invalid_argument(
-        fmt::format("{}: is a gate, whose comparison stands in its gate.json; ladder gate --resume --out {} shows it",
+        fmt::format("{}: is a gate; its comparison is in its gate.json, and ladder gate --resume --out {} shows it",
                     folder.string(), folder.string()));
   }
   check_records_are_of(plan, folder, Unnamed::counts);
@@ -111,7 +111,7 @@ Side read_side(const fs::path& path) {
     add_record(side, label_of(record), record);
   }
   if (side.samples.empty()) {
-    throw std::invalid_argument(fmt::format("{}: no record of a run that is a number{}", path.string(),
+    throw std::invalid_argument(fmt::format("{}: has no run with a valid time{}", path.string(),
                                             side.left_out.empty() ? "" : ": " + side.left_out.front()));
   }
   return side;

@@ -1,4 +1,4 @@
-// One side of a comparison: the records that are numbers, by recipe.
+// One side of a comparison: its records with valid numbers, by recipe.
 #pragma once
 
 #include "ablations/documents/study.h"

@@ -1,7 +1,7 @@
 // The operations of a step, each with the tensors that it gets there.
 //
-// They are not made up: one forward pass of GPT-2 124M with a single block is watched, so that a benchmark sees the
-// shapes, types and strides that a step produces, whatever autocast made of them.
+// The tensors are observed in one forward pass of GPT-2 124M with a single block. So a benchmark gets the shapes, types
+// and strides of a real step, including the effect of autocast.
 #pragma once
 
 #include "model/ops.h"

@@ -1,5 +1,5 @@
-// What one call of an operation has to do at least by itself, counted from the tensors that it gets. FLOPs are those of
-// model/costs.h; bytes differ, because there an operation's neighbours say in which type a tensor comes and goes.
+// The least work of one call of an operation by itself, counted from its tensors. FLOPs are those of model/costs.h.
+// Bytes differ, because there the neighbouring operations decide the types of a tensor.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
-// micro: the model's operations one by one, the optimizer, and what the harness itself costs. Where `ladder` tells what
-// a step takes, this tells what its parts take by themselves, at the shapes of GPT-2 124M.
+// micro: the model's operations one by one, the optimizer, and the cost of the harness itself. `ladder` measures a
+// whole step; this measures its parts by themselves, at the shapes of GPT-2 124M.
 #include "ablations/micro/suite.h"
 #include "ablations/micro/table.h"
 #include "files/files.h"

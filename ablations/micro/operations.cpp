@@ -1,6 +1,5 @@
 // Every operation of the model, forward and backward, under each precision that its device has, as a step calls it.
-// Backward asks for the gradients and gets them; adding them up in the weights is not in it, as it is not in a step
-// that begins without gradients.
+// Backward computes the gradients but does not add them to existing ones, as in a step that begins without gradients.
 #include "ablations/micro/calls.h"
 #include "ablations/micro/costs.h"
 #include "ablations/micro/suite.h"

@@ -1,5 +1,5 @@
-// What a step costs besides computing: its batch, being measured, and an NVTX range with no tool listening.
-// The last two say what share of a training step they are, of one with every optimization on, where they weigh most.
+// The costs of a step besides computing: its batch, the measuring, and an NVTX range without a tool. The last two are
+// also shown as a share of a training step with every optimization on, where they weigh most.
 #include "ablations/micro/calls.h"
 #include "ablations/micro/suite.h"
 #include "harness/measure/clock.h"

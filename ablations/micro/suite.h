@@ -1,8 +1,8 @@
 // The benchmarks of the program `micro`, and how each of them is timed.
 //
-// All times are given by hand ("manual_time" in Google Benchmark's words): on a GPU from a pair of events, with a cold
-// L2; on a CPU from the host's clock, with the caches as the call before left them. What is prepared between two calls
-// is not in them.
+// All times are taken by the program ("manual_time" in Google Benchmark): on a GPU from a pair of events, with a cold
+// L2; on a CPU from the host's clock, with the caches as the call before left them. Preparations between calls do not
+// count.
 #pragma once
 
 #include "harness/measure/locks.h"

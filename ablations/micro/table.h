@@ -1,5 +1,5 @@
-// What the program prints, 80 columns, and the JSON that it keeps: Google Benchmark's own, held back until all is done,
-// so that the file is written whole.
+// The printed table, 80 columns, and the JSON file: Google Benchmark's own, written only when all is done, so that the
+// file is complete.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -1,5 +1,5 @@
-"""GPT-2 as PyTorch's modules: what pytorch_ladder.py trains. The surprising thing: its initial weights are those of
-model/gpt2.cpp to the bit, because the same generator draws them in the same order.
+"""GPT-2 as PyTorch's modules: what pytorch_ladder.py trains. Its initial weights are those of model/gpt2.cpp to the bit,
+because the same generator draws them in the same order.
 """
 
 import math

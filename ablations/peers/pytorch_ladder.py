@@ -63,7 +63,7 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
             raise BadInput(f'{file}: run "{run_id}": {message}')
 
     def one_of(name: str, value, allowed):
-        require(value in allowed, f"{name} {json.dumps(value)} is not allowed; one of {', '.join(map(str, allowed))} is")
+        require(value in allowed, f"{name} must be one of {', '.join(map(str, allowed))}, got {json.dumps(value)}")
 
     try:
         plan = json.loads(file.read_text())
@@ -85,11 +85,11 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         require(run.recipe["residual"] == "float32" or run.recipe["autocast"] != "off", "residual autocast needs autocast bf16 or fp16")
         rows = run.recipe["vocabulary_rows"]
         run.positions = max(SIZES[run.model][3], workload.get("positions", 0))
-        require(rows >= VOCABULARY, f"vocabulary_rows {rows} is not allowed; {VOCABULARY} or more are")
-        require(1 <= run.context <= run.positions, f"context {run.context} is not allowed; 1 to {run.positions} are")
+        require(rows >= VOCABULARY, f"vocabulary_rows must be at least {VOCABULARY}, got {rows}")
+        require(1 <= run.context <= run.positions, f"context must be between 1 and {run.positions}, got {run.context}")
         least = LEAST_WARMUP[run.mode]
-        require(run.warmup_steps >= least, f"warmup_steps {run.warmup_steps} is not allowed with peer {rung['peer']}, which prepares "
-                f"in its first steps what the others run; {least} or more are")
+        require(run.warmup_steps >= least, f"warmup_steps must be at least {least} with peer {rung['peer']}, got {run.warmup_steps}: "
+                "its first steps compile and capture what the later ones run")
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from error
     except KeyError as error:

@@ -1,8 +1,8 @@
 """What a run of pytorch_ladder.py was seen to do, and whether that is what its recipe says.
 
 observe() reads facts off the process after the timed steps, under the names that ablations/documents/observations.h gives them;
-prove() holds each field of the recipe against them, as ablations/techniques. The surprising thing: a compiled model is as fast as
-torch makes it, so what its graph is made of is proven from one more step under torch's profiler.
+prove() checks each field of the recipe against them, as ablations/techniques does. What a compiled model runs is up to torch, so
+its kernels are proven from one more step under torch's profiler.
 """
 
 import collections

@@ -23,15 +23,15 @@ def load_tokens(path: pathlib.Path) -> torch.Tensor:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     if len(data) < 1024:
-        raise BadInput(f"{path}: {len(data)} bytes; a token file has a header of 1024")
+        raise BadInput(f"{path}: a token file begins with a header of 1024 bytes, got {len(data)} bytes")
     magic, version, count = struct.unpack_from("<3i", data)
     if (magic, version) != (20240520, 1):
-        raise BadInput(f"{path}: magic number {magic}, version {version}; a token file begins with 20240520, 1")
+        raise BadInput(f"{path}: the magic number and version must be 20240520 and 1, got {magic} and {version}")
     if count < 1 or len(data) != 1024 + 2 * count:
-        raise BadInput(f"{path}: {count} tokens in the header, {len(data) - 1024} bytes after it; 2 for each token are needed")
+        raise BadInput(f"{path}: the header promises {count} tokens of 2 bytes, but {len(data) - 1024} bytes follow it")
     tokens = torch.frombuffer(data, dtype=torch.uint16, offset=1024)
     if len(bad := (tokens.int() >= VOCABULARY).nonzero()):
-        raise BadInput(f"{path}: token {int(tokens[bad[0]])} at position {int(bad[0])}; allowed are 0..{VOCABULARY - 1}")
+        raise BadInput(f"{path}: tokens must be between 0 and {VOCABULARY - 1}, got {int(tokens[bad[0]])} at position {int(bad[0])}")
     return tokens
 
 

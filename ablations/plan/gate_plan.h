@@ -1,5 +1,5 @@
-// The plan of a gate: base's and head's arm of every recipe, side by side, or head's alone, which a stored baseline is
-// compared with; and the order of their runs.
+// The plan of a gate: for every recipe a rung of base and one of head, or one of head alone, which is compared with a
+// stored baseline; and the order of their runs.
 #pragma once
 
 #include "ablations/plan/plan.h"

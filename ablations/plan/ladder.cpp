@@ -36,11 +36,11 @@ void check_order(const Ladder& ladder, const std::string& where) {
     const std::string field = fmt::format("{}: rungs[{}] \"{}\"", where, i, name);
     const Optimization* optimization = find_optimization(name);
     if (optimization == nullptr) {
-      throw std::invalid_argument(
-          fmt::format("{}: unknown optimization; known are {}", field, fmt::join(optimization_names(), ", ")));
+      throw std::invalid_argument(fmt::format("{}: unknown optimization; the known optimizations are {}", field,
+                                              fmt::join(optimization_names(), ", ")));
     }
     if (before.contains(name))
-      throw std::invalid_argument(fmt::format("{}: it is on already; each may stand once", field));
+      throw std::invalid_argument(fmt::format("{}: already on; name each optimization once", field));
     for (const std::string& other : optimization->excludes) {
       if (before.contains(other)) throw std::invalid_argument(fmt::format("{}: cannot follow \"{}\"", field, other));
     }

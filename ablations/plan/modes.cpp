@@ -39,17 +39,18 @@ void read_sweep(const std::string& text, Design& design) {
   const auto size = std::ranges::find(sizes, text.substr(0, equals));
   if (equals == std::string::npos || size == sizes.end()) {
     refuse(
-        fmt::format("--sweep {}: not understood; WHAT=N,N,... with WHAT one of {} is", text, fmt::join(sizes, ", ")));
+        fmt::format("--sweep must be WHAT=N,N,..., where WHAT is one of {}; got {}", fmt::join(sizes, ", "), text));
   }
   design.swept = static_cast<Swept>(size - sizes.begin());
   for (const std::string& item : list_of(text.substr(equals + 1), "--sweep " + text)) {
     int64_t value = 0;
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
     if (error != std::errc() || end != item.data() + item.size() || value < 1 || value > largest_value) {
-      refuse(fmt::format("--sweep {}: {} is not allowed; whole numbers from 1 to {} are", text, item, largest_value));
+      refuse(
+          fmt::format("--sweep {}: values must be whole numbers between 1 and {}, got {}", text, largest_value, item));
     }
     if (std::ranges::find(design.values, value) != design.values.end()) {
-      refuse(fmt::format("--sweep {}: {} stands twice", text, value));
+      refuse(fmt::format("--sweep {}: {} is given twice", text, value));
     }
     design.values.push_back(value);
   }
@@ -60,7 +61,7 @@ std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine
     if (!flags.peer_modes.empty()) refuse("--peer-modes needs --with-peer pytorch");
     return {};
   }
-  if (flags.peer != "pytorch") refuse(fmt::format("--with-peer {} is not allowed; pytorch is", flags.peer));
+  if (flags.peer != "pytorch") refuse(fmt::format("--with-peer must be pytorch, got {}", flags.peer));
   std::vector<std::string> here;
   for (const PeerMode& peer : peers) {
     if (peer.on_cpu || machine.gpu) here.emplace_back(peer.name);
@@ -70,8 +71,8 @@ std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine
   for (const std::string& mode : asked) {
     if (std::ranges::find(here, mode) != here.end()) continue;
     const bool known = std::ranges::any_of(peers, [&](const PeerMode& peer) { return mode == peer.name; });
-    refuse(fmt::format("--peer-modes {}: {} is {}; {} are available here", flags.peer_modes, mode,
-                       known ? "for a CUDA device" : "unknown", fmt::join(here, ", ")));
+    refuse(fmt::format("--peer-modes {}: {} {}; this machine can run {}", flags.peer_modes, mode,
+                       known ? "needs a CUDA device" : "is unknown", fmt::join(here, ", ")));
   }
   return asked;
 }
@@ -150,7 +151,8 @@ std::vector<Rung> factorial(const Ladder& ladder, const Rung& base, const std::v
       if (is_meant(factor, name, find_optimization(name)->title)) factor = name;
     }
     if (std::ranges::find(candidates, factor) == candidates.end()) {
-      refuse(fmt::format("--factors {}: ladder {} has here {}", factor, ladder.name, fmt::join(candidates, ", ")));
+      refuse(fmt::format("--factors {}: no such optimization; on this machine ladder {} has {}", factor, ladder.name,
+                         fmt::join(candidates, ", ")));
     }
   }
   if (asked.empty() && candidates.size() > most_factors_unasked) {
@@ -158,8 +160,8 @@ std::vector<Rung> factorial(const Ladder& ladder, const Rung& base, const std::v
                        candidates.size(), size_t{1} << candidates.size(), fmt::join(candidates, ",")));
   }
   if (asked.size() > most_factors) {
-    refuse(fmt::format("--factors: {} of them make {} subsets; at most {} are allowed", asked.size(),
-                       size_t{1} << asked.size(), most_factors));
+    refuse(fmt::format("--factors must name at most {} optimizations, got {}, which have {} subsets", most_factors,
+                       asked.size(), size_t{1} << asked.size()));
   }
   std::vector<std::string> factors;  // in the ladder's order
   for (const std::string& name : candidates) {
@@ -176,7 +178,7 @@ std::vector<Rung> factorial(const Ladder& ladder, const Rung& base, const std::v
     if (names.size() > 1) titles.front() = names.front();
     Rung rung = with(base, ladder, names, machine);
     if (rung.status == Rung::Status::not_applicable) {
-      refuse(fmt::format("--mode factorial: the subset {} cannot be had: {}", fmt::join(names, ","), rung.reason));
+      refuse(fmt::format("--mode factorial: the subset {} cannot be measured: {}", fmt::join(names, ","), rung.reason));
     }
     rung.applied =
         base.applied;  // the whole subset: all orders are averaged over, also those in which one changes nothing
@@ -203,7 +205,7 @@ std::vector<Rung> sweep(const Ladder& ladder, const std::vector<Rung>& ladder_ru
   }
   for (const std::string& name : design.rungs) {
     Rung rung = ladder_rungs[find_rung(ladder_rungs, name, "--rung", ladder.name)];
-    if (std::ranges::find(seen, name_of(rung)) != seen.end()) refuse(fmt::format("--rung {}: it stands twice", name));
+    if (std::ranges::find(seen, name_of(rung)) != seen.end()) refuse(fmt::format("--rung {}: given twice", name));
     seen.push_back(name_of(rung));
     rung.status = Rung::Status::planned;  // also where it comes before the ladder's reference
     rung.reason.clear();
@@ -235,9 +237,9 @@ std::set<size_t> with_every_peer(const std::vector<Rung>& rungs, const std::vect
   for (const std::string& name : names) {
     const size_t rung = find_rung(rungs, name, "--peer-rung", ladder);
     if (rungs[rung].status != Rung::Status::planned) {
-      refuse(fmt::format("--peer-rung {}: it is not measured: {}", name, rungs[rung].reason));
+      refuse(fmt::format("--peer-rung {}: this rung is not measured: {}", name, rungs[rung].reason));
     }
-    if (!chosen.insert(rung).second) refuse(fmt::format("--peer-rung {}: it stands twice", name));
+    if (!chosen.insert(rung).second) refuse(fmt::format("--peer-rung {}: given twice", name));
   }
   for (size_t i = 0; i < rungs.size() && names.empty(); ++i) {
     if (rungs[i].status != Rung::Status::planned) continue;
@@ -275,7 +277,7 @@ std::vector<std::string> mode_names() { return {Names<Mode>::list.begin(), Names
 Mode mode_of(const std::string& name, const std::string& where) {
   const auto& modes = Names<Mode>::list;
   const auto found = std::ranges::find(modes, name);
-  if (found == modes.end()) refuse(fmt::format("{} {} is not allowed; {} are", where, name, fmt::join(modes, ", ")));
+  if (found == modes.end()) refuse(fmt::format("{} must be one of {}, got {}", where, fmt::join(modes, ", "), name));
   return static_cast<Mode>(found - modes.begin());
 }
 
@@ -292,18 +294,18 @@ Design design_of(const DesignFlags& flags, const Machine& machine) {
   if (!flags.mode.empty()) design.mode = mode_of(flags.mode, "--mode");
   if (design.mode == Mode::sweep && flags.sweep.empty()) refuse("--mode sweep needs --sweep, such as batch=16,32,64");
   if (design.mode != Mode::sweep && !flags.sweep.empty()) {
-    refuse(fmt::format("--sweep is a mode of its own; --mode {} is not allowed beside it", flags.mode));
+    refuse(fmt::format("--sweep is a mode of its own and cannot be combined with --mode {}", flags.mode));
   }
   if (design.mode != Mode::sweep && !flags.rungs.empty()) refuse("--rung needs --sweep");
   if (design.mode != Mode::factorial && !flags.factors.empty()) refuse("--factors needs --mode factorial");
   if (!flags.peer.empty() && design.mode != Mode::cumulative && design.mode != Mode::sweep) {
-    refuse(fmt::format("--with-peer is for the modes cumulative and sweep, not for --mode {}", name_of(design.mode)));
+    refuse(fmt::format("--with-peer needs --mode cumulative or sweep, got {}", name_of(design.mode)));
   }
   if (!flags.factors.empty()) design.factors = list_of(flags.factors, "--factors " + flags.factors);
   if (!flags.sweep.empty()) read_sweep(flags.sweep, design);
   design.rungs = flags.rungs;
   if (!flags.peer_rungs.empty() && (flags.peer.empty() || design.mode != Mode::cumulative)) {
-    refuse("--peer-rung is for --with-peer in the mode cumulative");
+    refuse("--peer-rung needs --with-peer and --mode cumulative");
   }
   design.peer_rungs = flags.peer_rungs;
   design.peer_modes = read_peer_modes(flags, machine);

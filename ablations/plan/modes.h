@@ -1,6 +1,6 @@
-// The ways to make a study of a ladder: its rungs one on the other, each optimization left out, each alone, every
-// subset, or some rungs over a range of sizes; and what PyTorch takes for the same work, beside them. All of them come
-// out as a list of rungs, each of which says what it is compared with.
+// The ways to make a study of a ladder: its rungs on top of each other, each optimization left out, each alone, every
+// subset, or some rungs over a range of sizes; and the same work in PyTorch beside them. Each gives a list of rungs
+// that say what they are compared with.
 #pragma once
 
 #include "ablations/plan/ladder.h"

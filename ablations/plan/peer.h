@@ -1,4 +1,4 @@
-// What a peer, PyTorch, can do of a recipe: ablations/peers/pytorch.json says it.
+// Which recipes a peer, PyTorch, can run: ablations/peers/pytorch.json declares it.
 #pragma once
 
 #include "model/recipe.h"

@@ -37,8 +37,8 @@ Shard shard_of(const std::string& text) {
       return shard;
     }
   }
-  throw std::invalid_argument(
-      fmt::format("--shard {} is not allowed; i/n with i from 1 to n, n at most {}, is", files::in_quotes(text), most));
+  throw std::invalid_argument(fmt::format("--shard must be i/n with i between 1 and n, and n at most {}, got {}", most,
+                                          files::in_quotes(text)));
 }
 
 std::vector<PlannedRun> runs_to_make(const Plan& plan) {

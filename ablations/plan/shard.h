@@ -1,6 +1,6 @@
-// One plan on several machines. Each of them makes the very same plan for itself, so that nothing has to be handed
-// around, and measures its shard of it: every count-th repeat, whole, because speedups are paired within a repeat. The
-// surprising thing: such a plan knows no clock and no random number; its id is a hash of what it says.
+// One plan on several machines. Each machine makes the same plan for itself, so no file has to be handed around, and
+// measures its shard: every count-th repeat as a whole, because speedups are paired within a repeat. So that the plans
+// are the same, they contain no time and no random number, and their id is a hash of their content.
 #pragma once
 
 #include "ablations/plan/plan.h"

@@ -108,11 +108,11 @@ std::string hopeless(const Plan& plan, const Estimate& estimate, double memory) 
     return static_cast<size_t>(std::ranges::max_element(values) - values.begin());
   };
   if (const size_t i = largest(estimate.bytes); memory > 0 && estimate.bytes[i] > memory) {
-    return fmt::format("a run of {} would take about {} of memory, and {} are there", called(plan, i),
+    return fmt::format("a run of {} would take about {} of memory, but there are only {}", called(plan, i),
                        gib_text(estimate.bytes[i]), gib_text(memory));
   }
   if (const size_t i = largest(estimate.steps_s); estimate.steps_s[i] > plan.run_limit_s) {
-    return fmt::format("a run of {} would take about {}, and --limit stops it after {:.0f} s", called(plan, i),
+    return fmt::format("a run of {} would take about {}, but --limit stops it after {:.0f} s", called(plan, i),
                        duration_text(estimate.run_s[i]), plan.run_limit_s);
   }
   return "";

@@ -1,5 +1,5 @@
-// What a plan will take, said before its first run: a step's counted work (model/costs.h) by the rates of this machine.
-// No more than about right: a processor that is shared, or memory that faults, doubles a time.
+// Estimates before the first run what a plan will take: a step's counted work (model/costs.h) over the rates of this
+// machine. This is only roughly right: a shared processor, or memory that faults, doubles a time.
 #pragma once
 
 #include "ablations/plan/plan.h"

@@ -1,5 +1,5 @@
-// What changed between two traced recipes: which kernels (on a CPU: operations) went, came, shrank and grew, launches,
-// busy and idle time, memory; as numbers and as one paragraph.
+// Explains what changed between two traced recipes: which kernels (on a CPU: operations) went, came, shrank and grew,
+// launches, busy and idle time, memory; as numbers and as one paragraph.
 #pragma once
 
 #include "ablations/documents/enums.h"
@@ -51,9 +51,9 @@ struct Explanation {
   std::string words;
 };
 
-// Throws std::invalid_argument where the two cannot be compared: other devices, models or sizes. A time is told as
-// changed only where no traced step of the one took as long as any of the other, and the words tell none where a study
-// of the two found no clear change of the step (`step_changed` false): a trace is one process.
+// Throws std::invalid_argument if the two cannot be compared: other devices, models or sizes. A time is reported as
+// changed only if the two sets of step times do not overlap. If a study of the two found no clear change of the step
+// (`step_changed` false), the words report no changed time, because a trace is only one process.
 Explanation explain(const TraceDocument& before, const TraceDocument& after, bool step_changed = true);
 
 files::Json to_json(const Explanation& explanation);

@@ -1,4 +1,4 @@
-// What a kernel is called in a table or a sentence.
+// A kernel's short name for tables and sentences.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Model FLOPs utilization: the FLOPs that the model needs, by MFU's formula, over what the device could have done in
-// the same time by its maker's figure for the number type that the recipe multiplies in. The surprising thing: rungs
-// have different peaks, so a rung that is faster in a faster type may have the smaller MFU.
+// the same time by its maker's figure for the number type that the recipe multiplies in. The peak depends on that type:
+// a rung that is faster because its type is faster may have the smaller MFU.
 #pragma once
 
 #include "ablations/documents/mfu.h"

@@ -64,8 +64,7 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
                         const std::function<void(const std::string&)>& announce) {
   if (options.recipe.device != model::Device::cuda) {
     throw std::invalid_argument(
-        "--counters: the recipe's device is cpu; counters are a GPU's, as are the rungs from "
-        "--rung gpu of --ladder gpt2 on");
+        "--counters: needs a recipe with device cuda, got cpu; in --ladder gpt2 that is each rung from --rung gpu on");
   }
   harness::Counters counters(metrics);
   const int64_t passes = counters.passes();
@@ -126,7 +125,7 @@ std::string counters_table(const CountersDocument& counters) {
 
 MetricsList list_metrics(const std::string& chip_or_none, const std::vector<std::string>& metrics) {
   if (chip_or_none.empty() && !harness::this_machine().gpu) {
-    throw std::invalid_argument(fmt::format("--list-metrics: without a GPU --chip says whose; CUPTI knows {}",
+    throw std::invalid_argument(fmt::format("--list-metrics: needs --chip where there is no GPU; CUPTI knows {}",
                                             fmt::join(harness::counter_chips(), ", ")));
   }
   MetricsList list{.chip = chip_or_none.empty() ? harness::current_chip() : chip_or_none};

@@ -1,5 +1,5 @@
-// `ladder profile --counters`: what the GPU's hardware counters say of one training step of a recipe. A process of its
-// own, after warm-up and without a clock: counting slows a step down, so that none of its times is a measurement.
+// `ladder profile --counters`: the GPU's hardware counters of one training step of a recipe. It runs in its own
+// process, after warm-up and without a clock: counting slows a step down, so its times are not measurements.
 #pragma once
 
 #include "ablations/documents/counters.h"

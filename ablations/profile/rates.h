@@ -1,6 +1,5 @@
-// What this machine does reach: the rates of a large copy, a large update in place and large matrix products, beside
-// the maker's peaks. Rates of libraries at full size, on random numbers: zeros would use less power and let a GPU clock
-// higher.
+// The rates that this machine reaches in a large copy, a large update in place and large matrix products, beside the
+// maker's peaks. They use random numbers, because zeros would use less power and let a GPU clock higher.
 #pragma once
 
 #include "files/json_file.h"

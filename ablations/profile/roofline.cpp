@@ -97,7 +97,7 @@ std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates
 
 Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, const MeasuredMs& measured) {
   if (!(limits.flops_per_s > 0) || !(limits.bytes_per_s > 0)) {
-    throw std::invalid_argument(fmt::format("roofline: limits of {} FLOP/s and {} bytes/s are not allowed; above 0 is",
+    throw std::invalid_argument(fmt::format("roofline: limits must be above 0, got {} FLOP/s and {} bytes/s",
                                             limits.flops_per_s, limits.bytes_per_s));
   }
   std::vector<Sum> phases, parts;

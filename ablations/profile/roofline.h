@@ -2,8 +2,8 @@
 // larger of its FLOPs over the matrix rate and its least bytes over the memory's rate (Williams, Waterman and Patterson
 // 2009, "Roofline"). Both counts are model/costs.h's.
 //
-// The surprising thing: a distance below 1 is no mistake. What the last part wrote may still lie in the cache, and
-// then it is not read from memory.
+// A distance below 1 is possible: what the part before wrote may still be in the cache, and then it is not read from
+// memory.
 #pragma once
 
 #include "ablations/documents/roofline.h"

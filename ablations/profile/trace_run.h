@@ -1,4 +1,4 @@
-// One traced run: a recipe, a process of its own, nothing but the trace taken from it.
+// One traced run: a recipe in its own process, from which only the trace is used.
 #pragma once
 
 #include "ablations/documents/trace.h"

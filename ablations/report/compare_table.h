@@ -1,5 +1,4 @@
-// A comparison as people read it: on a terminal, 80 columns, and as the Markdown of a pull
-// request's summary.
+// A comparison as a table: on a terminal, 80 columns, and as Markdown for a pull request's summary.
 #pragma once
 
 #include "ablations/documents/comparison.h"

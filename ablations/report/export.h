@@ -1,7 +1,6 @@
 // A report's numbers for other programs: two tables as CSV (RFC 4180, UTF-8), and the runs in Google Benchmark's JSON
-// form, for its compare.py and for CI plug-ins. No cell of CSV is a formula to a spreadsheet: "label" stands there
-// without the ladder's "+ ", and a text that begins with =, +, - or @ all the same, as a hostile title may, has a space
-// before it.
+// form, for its compare.py and for CI plug-ins. No cell of CSV is a formula to a spreadsheet: "label" has no "+ " of
+// the ladder, and a text that begins with =, +, - or @, as a hostile title may, gets a space before it.
 #pragma once
 
 #include "ablations/documents/report.h"

@@ -1,4 +1,4 @@
-// A gate's verdict as it is told: to a person, and to the GitHub job it runs in.
+// A gate's verdict as text: for people, and for the GitHub job that it runs in.
 #pragma once
 
 #include "ablations/documents/gate.h"

@@ -1,4 +1,4 @@
-// What there is to tell of each technique, for a page and for a report.
+// The texts of each technique, for a page and for a report.
 #pragma once
 
 #include "ablations/documents/study.h"

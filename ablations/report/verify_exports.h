@@ -1,5 +1,5 @@
-// Whether the tables that stand beside a study say what it says: report.json, rungs.csv, steps.csv, benchmark.json.
-// And which files nothing is computed again for, such as pages, pictures and logs.
+// Checks that the tables beside a study agree with it: report.json, rungs.csv, steps.csv, benchmark.json. Also lists
+// the files that are not checked, such as pages, pictures and logs.
 #pragma once
 
 #include "ablations/archive/seal.h"

@@ -1,5 +1,5 @@
-// One planned run in a process of its own: how it is called, and what comes back. Whatever happens to the child costs
-// its own run only.
+// One planned run in its own process: how it is called, and what it returns. A failure of the child costs only its own
+// run.
 #pragma once
 
 #include "ablations/plan/plan.h"

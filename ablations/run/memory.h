@@ -1,4 +1,4 @@
-// What a run's memory came to: the peak, what could not be had, and whether PyTorch's allocator went to the device.
+// A run's memory: the peak, refused allocations, and whether PyTorch's allocator had to ask the device for more.
 #pragma once
 
 #include "ablations/documents/common.h"

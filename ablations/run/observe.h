@@ -1,6 +1,5 @@
-// What a run looks like from outside its recipe: facts read off the process after the timed steps. Each technique reads
-// its own (ablations/techniques); what several of them go by is counted here. Nothing here asks the recipe what it
-// wanted.
+// Facts observed of the process after the timed steps. Each technique observes its own (ablations/techniques); facts
+// that several of them use are counted here. Nothing here looks at what the recipe asks for.
 #pragma once
 
 #include "ablations/documents/observations.h"

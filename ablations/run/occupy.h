@@ -1,5 +1,5 @@
-// The devices that a command measures on, for itself: two measurements at once disturb each other, and neither would
-// know. Runners take them for all their children.
+// Locks the devices that a command measures on: two measurements at once would disturb each other unseen. A runner
+// locks them for all its children.
 #pragma once
 
 #include "ablations/plan/plan.h"

@@ -1,6 +1,6 @@
-// Our own runs are watched by themselves (run.cpp); a peer, which is a script, says on its pipe when its timed window
-// begins and ends, and the runner watches. So a PyTorch run on a throttled or shared GPU or on a busy processor is
-// flagged as ours are, and its joules for each token stand beside ours.
+// Our own runs watch themselves (run.cpp). A peer is a script: it reports on its pipe when its timed window begins and
+// ends, and the runner watches. So a PyTorch run on a throttled or shared GPU or on a busy processor is flagged like
+// ours, and its joules per token can be compared with ours.
 #pragma once
 
 #include "ablations/plan/plan.h"

@@ -1,4 +1,4 @@
-// A study while it runs. Plain text when piped.
+// Shows the progress of a study while it runs. Plain text when piped.
 #pragma once
 
 #include "ablations/plan/plan.h"

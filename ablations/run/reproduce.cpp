@@ -33,7 +33,7 @@ std::vector<std::string> instruction_differences(const Json& environment, const 
 RunOptions options_of(const Json& record, const std::string& where) {
   if (record.at("status") != "ok") throw std::invalid_argument(fmt::format("{}: a run that failed", where));
   if (record.at("observations").contains("peer")) {
-    throw std::invalid_argument(fmt::format("{}: a run of PyTorch's, not of this program", where));
+    throw std::invalid_argument(fmt::format("{}: is a run of PyTorch, not of this program", where));
   }
   try {
     const Json& workload = record.at("workload");
@@ -62,7 +62,7 @@ RunOptions options_of(const Json& record, const std::string& where) {
     (void)model::preset(options.model);
     return options;
   } catch (const Json::exception& error) {
-    throw std::invalid_argument(fmt::format("{}: not enough to run it again: {}", where, error.what()));
+    throw std::invalid_argument(fmt::format("{}: lacks what is needed to run it again: {}", where, error.what()));
   }
 }
 
@@ -119,7 +119,7 @@ Reproduction compare_losses(const Json& record, const Json& again) {
   if (!cuda) {
     std::ranges::move(instruction_differences(environment, here), std::back_inserter(reproduction.excuses));
   } else if (files::field_or_null(recipe, "deterministic") != true) {
-    reproduction.excuses.emplace_back("the recipe is not deterministic, and a GPU adds up in another order each time");
+    reproduction.excuses.emplace_back("the recipe is not deterministic, and a GPU adds in a different order each time");
   }
   return reproduction;
 }
@@ -139,9 +139,10 @@ std::string describe(const Reproduction& reproduction, const std::string& origin
                                     ? fmt::format("up to {:.3g} nats per token", *reproduction.largest_deviation)
                                     : "some are not finite or missing";
   const std::string reason = reproduction.excuses.empty()
-                                 ? "and nothing is known that excuses it"
-                                 : fmt::format("which is no verdict here: {}", fmt::join(reproduction.excuses, "; "));
-  return fmt::format("losses of {} steps: not those of {}, {}, {}", reproduction.steps, original, deviation, reason);
+                                 ? "and nothing known explains it"
+                                 : fmt::format("which may be because of: {}", fmt::join(reproduction.excuses, "; "));
+  return fmt::format("losses of {} steps: different from those of {}, {}, {}", reproduction.steps, original, deviation,
+                     reason);
 }
 
 }  // namespace ablations

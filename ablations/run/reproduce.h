@@ -1,6 +1,5 @@
-// Making a record's run again: what the record says of it, whether this is the program it was made with, and whether
-// the losses came out the same. Losses are float32 values that JSON carries with all their digits, so equal numbers are
-// equal bits.
+// Makes a record's run again: reads its options from the record, checks whether this is the same program, and compares
+// the losses. Losses are float32 values that JSON holds with all their digits, so equal numbers are equal bits.
 #pragma once
 
 #include "ablations/run/workload.h"

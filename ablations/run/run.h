@@ -1,5 +1,5 @@
-// One run: a recipe, a fresh process, clean timing, one record. Timing first; observing starts after the last timed
-// step. What is looked at meanwhile is the machine, from outside: a run that it disturbed is flagged.
+// One run: a recipe, a fresh process, clean timing, one record. Timing comes first; observing starts after the last
+// timed step. During the timed steps only the machine is watched, from outside: a disturbed run is flagged.
 #pragma once
 
 #include "ablations/run/workload.h"

@@ -45,8 +45,9 @@ void check_same_machine(const fs::path& folder, const Plan& plan, const Json& re
   };
   const auto lines = differences(facts(record), facts(here));
   if (lines.empty()) return;
-  throw harness::Unfit(fmt::format("{}: its runs were made under other circumstances: {}; go on there, or begin anew",
-                                   folder.string(), fmt::join(lines, "; ")));
+  throw harness::Unfit(
+      fmt::format("{}: its runs were made under other circumstances: {}; resume there, or begin a new study",
+                  folder.string(), fmt::join(lines, "; ")));
 }
 
 // Whether a disturbed run has not been made a second time. Who is killed between two writes leaves its record twice.
@@ -157,8 +158,7 @@ class Runner {
   void give_up_disturbed() {
     if (!disturbed_.empty() && !std::exchange(said_, true)) {
       progress_->note(
-          "most runs are disturbed, so disturbed runs are not made again, which would not help: stop the other work "
-          "and measure anew");
+          "most runs are disturbed, so disturbed runs are not made again: stop the other work and begin a new study");
     }
     disturbed_.clear();
   }
@@ -211,7 +211,7 @@ class Runner {
     if (kept_files() != before) {
       throw harness::Unfit(
           fmt::format("{}: while run {} was made, records of other runs or one of the programs were changed; this gate "
-                      "decides nothing, begin anew",
+                      "decides nothing, begin a new one",
                       folder_.string(), run.id));
     }
     if (!record) {

@@ -1,5 +1,5 @@
-// Carries out a plan: one child process for each run, records into the study's folder (study_folder.h). Whatever
-// happens to a child costs its own run only; whatever happens to the runner costs the running child only.
+// Carries out a plan: one child process for each run, records into the study's folder (study_folder.h). A failure of a
+// child costs only its own run; a failure of the runner costs only the running child.
 #pragma once
 
 #include "ablations/plan/plan.h"

@@ -1,4 +1,4 @@
-// What a record says of the circumstances of its time (ablations/documents/setting.h), and of its program.
+// Reads the circumstances of a measurement (ablations/documents/setting.h), and its program, from a record.
 #pragma once
 
 #include "ablations/documents/setting.h"

@@ -51,10 +51,9 @@ void check_may_begin(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (finished_name(name) == "plan.json") continue;  // its writer was killed
-    throw std::invalid_argument(
-        fmt::format("{}: is not empty ({} is in it), and a study begins in a new or an empty folder; name another one "
-                    "with --out",
-                    folder.string(), name));
+    throw std::invalid_argument(fmt::format(
+        "{}: is not empty ({} is in it); a study needs a new or an empty folder, name another one with --out",
+        folder.string(), name));
   }
 }
 
@@ -84,7 +83,7 @@ fs::path record_file(const fs::path& folder, const std::string& run_id) {
 fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_extension(".flagged.json"); }
 
 std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run) {
-  if (record.at("status") != "ok") return "it says that it failed";
+  if (record.at("status") != "ok") return "its run failed";
   if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
   // Read, so that a field which the record's program did not have yet counts as its default.
   if (model::recipe_from_json(record.at("recipe"), "its recipe") != plan.rungs[run.rung].recipe)
@@ -103,7 +102,8 @@ std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run
   const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
   for (const char* series : {"step_ms", "loss", "page_faults"}) {
     if (record.at("timing").at(series).size() != steps) {
-      return fmt::format("{} values of {}, {} planned", record.at("timing").at(series).size(), series, steps);
+      return fmt::format("it has {} values of {}, the plan has {}", record.at("timing").at(series).size(), series,
+                         steps);
     }
   }
   return "";
@@ -132,7 +132,7 @@ void check_records_are_of(const Plan& plan, const fs::path& folder, Unnamed unna
     }
     std::string why = another_plan_of(record, identity);
     if (why.empty() && unnamed == Unnamed::refused && !record.contains("plan")) {
-      why = "does not say for which plan it was made, as records of older versions do not";
+      why = "does not say for which plan it was made (records of older versions do not)";
     }
     if (why.empty()) continue;
     throw std::invalid_argument(

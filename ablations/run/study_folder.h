@@ -1,4 +1,4 @@
-// Where a study keeps what; a gate's folder is laid out the same.
+// The files of a study's folder; a gate's folder has the same layout.
 //
 //   FOLDER/plan.json           what was planned; never changed
 //   FOLDER/records/ID.json     one for each run that has ended, well or not; in a shard's folder, of its own runs
@@ -6,11 +6,11 @@
 //   FOLDER/logs/ID.log         what the child printed
 //   FOLDER/traces/NAME.*.json  where a rung's steps went, if asked for
 //   FOLDER/with/*.json         put there to be shown beside it: noise floors, verdicts, traces, micro benchmarks
-//   FOLDER/study.json          what came of it (ablations/study/analysis.h)
+//   FOLDER/study.json          the results (ablations/study/analysis.h)
 //
-// A folder may have been prepared by a stranger, and may hold files of the user's own: a study begins in an empty
-// one, only what is listed here is replaced or removed, no link in it is written through (files::Links), and a record
-// counts only for the plan that it names.
+// A folder may have been prepared by a stranger, and may hold files of the user's own. So a study begins in an empty
+// folder, only files listed here are replaced or removed, nothing is written through a link (files::Links), and a
+// record counts only for the plan that it names.
 #pragma once
 
 #include "ablations/plan/plan.h"

@@ -1,5 +1,5 @@
-// What else went on while a run's steps were timed, on its GPU and on the processor. The same of our own runs, which
-// watch themselves (run.cpp), and of a peer's, which the runner watches (peer_watch.h).
+// Watches what else happened on the GPU and the processor while a run's steps were timed: for our own runs, which watch
+// themselves (run.cpp), and for a peer's, which the runner watches (peer_watch.h).
 #pragma once
 
 #include "files/json_file.h"

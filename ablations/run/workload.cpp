@@ -15,7 +15,7 @@ namespace {
 
 void check_range(const char* name, int64_t value, int64_t least, int64_t most) {
   if (value < least || value > most) {
-    throw std::invalid_argument(fmt::format("{} {} is not allowed; {} to {} is", name, value, least, most));
+    throw std::invalid_argument(fmt::format("{} must be between {} and {}, got {}", name, least, most, value));
   }
 }
 
@@ -37,14 +37,15 @@ model::Config config_of(const RunOptions& options) {
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
   if (recipe.device == model::Device::cpu && recipe.host_memory == model::HostMemory::keep && warmup_steps == 0) {
     throw std::invalid_argument(
-        "--warmup 0 is not allowed with host_memory keep: a process's first step has its memory still to get; "
-        "--warmup 1 or more is");
+        "--warmup must be at least 1 with host_memory keep, got 0: the first step of a process gets its memory from "
+        "the "
+        "system, which later steps do not");
   }
   if (recipe.execution == model::Execution::eager || warmup_steps >= model::runs_before_replay) return;
   throw std::invalid_argument(
-      fmt::format("--warmup {} is not allowed with execution graph, which is captured at step {} and then replayed; "
-                  "--warmup {} or more is",
-                  warmup_steps, model::runs_before_replay, model::runs_before_replay));
+      fmt::format("--warmup must be at least {0} with execution graph, got {1}: the graph is captured at step {0} and "
+                  "replayed from then on",
+                  model::runs_before_replay, warmup_steps));
 }
 
 int busy_threads(model::Device device, int threads) { return device == model::Device::cuda ? 1 : threads; }

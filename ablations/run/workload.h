@@ -32,8 +32,8 @@ struct RunOptions {
   std::vector<std::string> applied;  // names of the optimizations, for the record
 };
 
-// Throws std::invalid_argument where a timed step would be no example of the others: where a graph would be captured
-// among them, or where the first of a process that keeps its memory has that still to get.
+// Throws std::invalid_argument if a timed step would not be representative: if a graph would be captured in one, or if
+// the process would still be getting the memory that it keeps.
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps);
 
 // Of so many `threads` those that are busy at the same time. A step on a GPU is prepared by one: the main one, and

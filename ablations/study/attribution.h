@@ -4,10 +4,10 @@
 //   factorial        exp of its Shapley value: what it takes off the logarithm of the time, averaged over all orders of
 //                    switching the k factors on (L. S. Shapley, "A value for n-person games", 1953):
 //                    phi_i = sum over S without i of |S|! (k-|S|-1)! / k! (ln t(S) - ln t(S+i))
-//                    after these, from the same runs: what the two modes above would have told, and "cumulative", time
-//                    without it / with it where those before it in the ladder are on and those after it off
-// The surprising thing: Shapley values are computed within each repeat and then averaged with the mean, not with the
-// center that speedups have (harness/stats/stats.h), so that they add up to the logarithm of the whole speedup.
+//                    after these, from the same runs: the results of the two modes above, and "cumulative", the time
+//                    without it / with it when those before it in the ladder are on and those after it off
+// Shapley values are computed within each repeat and averaged with the mean, not with the center that speedups have
+// (harness/stats/stats.h): only then do they add up to the logarithm of the whole speedup.
 #pragma once
 
 #include "ablations/documents/study.h"

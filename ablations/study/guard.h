@@ -1,10 +1,10 @@
 // The guard: a rung's speedup counts only if it learns what its reference rung learns.
 //
-// Both begin with the same weights and see the same tokens, so their losses differ by rounding alone where both are
-// right. Training amplifies rounding: at a sensitive step two right programs may be 0.05 nats apart and meet again a
-// few steps later, and after thirty steps they have drifted apart for good. So neither a single step nor a late one
-// decides, but the median of the deviations over the first steps: rounding goes both ways and largely cancels there, a
-// wrong program stays on one side (docs/power.md, "Losses"). Half a nat at any step is more than rounding does.
+// Both begin with the same weights and see the same tokens, so the losses of two correct programs differ only by
+// rounding. Training amplifies rounding: at a sensitive step two correct programs may be 0.05 nats apart and meet again
+// a few steps later, and after thirty steps they have drifted apart for good. So no single step decides, and no late
+// one, but the median of the deviations over the first steps. Rounding goes both ways and largely cancels there, while
+// a wrong program stays on one side (docs/power.md, "Losses"). Rounding never reaches half a nat at a step.
 #pragma once
 
 #include "ablations/plan/plan.h"

@@ -1,4 +1,4 @@
-// What a study comes to in one number, and the sentences that stand beside its table.
+// A study's result in one number, and the sentences beside its table.
 #pragma once
 
 #include "ablations/documents/study.h"

@@ -1,8 +1,8 @@
-// Judgements: whether the number of a rung that has runs counts. A rung stays "measured" where every proof of its runs
-// passed and its losses are finite and follow those of the rung that guards it; else it is "unproven" or "void", or
-// "missing" while what it is compared with has no run yet, with a reason in words.
+// Judges whether the number of a rung that has runs counts. A rung stays "measured" if every proof of its runs passed
+// and its losses are finite and follow those of the rung that guards it. Otherwise it is "unproven" or "void", or
+// "missing" while the rung that it is compared with has no run yet, with a reason in words.
 //
-// The surprising thing: unproven comes before void. What was not seen to be on has no losses of its own to compare.
+// Unproven comes before void: losses are only compared where the optimization was seen to be on.
 #pragma once
 
 #include "ablations/documents/study.h"

@@ -1,4 +1,4 @@
-// What the records in a study's folder hold, by rung and repeat: measured, not judged.
+// The contents of the records in a study's folder, by rung and repeat, before they are judged.
 #pragma once
 
 #include "ablations/documents/observations.h"

@@ -1,4 +1,4 @@
-// How attention is computed: written out, or one of the implementations of scaled_dot_product_attention.
+// How attention is computed: with plain operations, or by one of the implementations of scaled_dot_product_attention.
 #include "ablations/techniques/technique.h"
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ Proof prove_attention(const Recipe& recipe, const RunFacts& facts) {
     }
   }
   if (found.empty()) found = "no attention node";
-  // scaled_dot_product_attention's plain implementation guards its softmax against rows that are masked throughout.
+  // The plain implementation of scaled_dot_product_attention protects its softmax against rows that are fully masked.
   const int64_t plain = count(nodes, "SoftmaxBackward0"), safe = count(nodes, "SafeSoftmaxBackward0");
   if (recipe.attention == Attention::manual) {
     return {"attention", plain == facts.attentions && safe == 0 && fused == 0,

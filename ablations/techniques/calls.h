@@ -8,10 +8,10 @@
 
 namespace ablations {
 
-// Of one step; nullptr on a CPU and where CUPTI was not to be had.
+// The calls of one step; nullptr on a CPU and without CUPTI.
 const StepCalls* counted_calls(const Observations& observations);
 
-// What was called, for harness/gpu/cuda_calls.h to tell launches from waits. Older records do not have it.
+// The calls by name, from which harness/gpu/cuda_calls.h tells launches and waits apart. Older records lack them.
 harness::CudaCalls by_name(const StepCalls& calls);
 
 // "2 cudaFree, 1 cudaStreamSynchronize"

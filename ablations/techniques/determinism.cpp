@@ -18,7 +18,7 @@ namespace {
 Text text();
 
 // The switches as ATen has them, and what it does with an operation whose result may depend on the order of threads:
-// put_ with an index that stands twice.
+// put_ with a repeated index.
 void observe(Trainer& trainer, Observations& seen) {
   const at::Context& context = at::globalContext();
   auto& found = seen.determinism;

@@ -21,7 +21,7 @@ Proof prove_execution(const Recipe& recipe, const RunFacts& facts) {
   const bool eager = recipe.execution == Execution::eager;
   std::string expected = eager ? "forward and backward are dispatched operation by operation"
                                : "a step dispatches nothing of forward and backward";
-  bool launches_fit = true;  // nothing is said of them where they were not counted
+  bool launches_fit = true;  // stays true if launches were not counted
   if (const StepCalls* calls = counted_calls(seen)) {
     const int64_t kernels = calls->kernel_launches.value_or(0), graphs = calls->graph_launches.value_or(0);
     launches_fit = eager ? graphs == 0 && kernels > 0 : graphs == 1 && kernels == 0;
@@ -31,7 +31,7 @@ Proof prove_execution(const Recipe& recipe, const RunFacts& facts) {
       const harness::CudaCalls named = by_name(*calls);
       auto launches = named.kernel_launches();
       launches.merge(named.graph_launches());
-      // Where none is known as a launch, one that should be is among the others.
+      // If no call is known as a launch, the launch must be among the other calls.
       observed += launches.empty() ? "; calls: " + in_words(named.calls) : ": " + in_words(launches);
     }
   } else if (recipe.device == Device::cuda && seen.cuda_calls) {
@@ -85,7 +85,7 @@ in every step, and the processor can neither look at a value within a step nor d
 longer, since it records.)",
       .no_help = R"(Where the GPU is busy all the time, because its kernels take longer than their launches: for GPT-2
 124M at B=16, T=1024 about 1.00x is expected. `ladder ablate --sweep batch=1,4,16 --rung bf16 --rung graph` shows where
-it ends. Nor does it do what torch.compile gains most by: fusing kernels, so that there are fewer and less memory is
+it ends. It also does not fuse kernels, which is where torch.compile gains most: fewer kernels, and less memory
 moved.)",
       .pytorch = R"(graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph): loss = step()    # after some steps on a stream of its own; then graph.replay())",

@@ -29,7 +29,7 @@ std::optional<std::string> product_kernel(const std::map<std::string, int64_t>& 
 Fingerprint fingerprint(const model::Recipe& recipe, bool with_autocast) {
   const at::NoGradGuard no_grad;
   const at::DeviceType device = model::device_type(recipe.device);
-  // On a GPU as large as the step's own products: for smaller ones cuBLAS may take a kernel without tensor cores.
+  // On a GPU as large as the products of a step, because for smaller ones cuBLAS may use a kernel without tensor cores.
   const int64_t size = device == at::kCUDA ? 2048 : 512;
   at::Generator generator = at::detail::createCPUGenerator(7);
   const auto factor = [&] { return at::empty({size, size}).normal_(0.0, 1.0, generator); };
@@ -46,8 +46,8 @@ Fingerprint fingerprint(const model::Recipe& recipe, bool with_autocast) {
   } else {
     multiply();
   }
-  // On the CPU, wherever the product was made: a device that computes nothing shall not agree with itself. Some rows
-  // are enough: each has hundreds of entries.
+  // Computed on the CPU even for a GPU's product: a device that computes nothing must not agree with itself. Some rows
+  // are enough, because each has hundreds of entries.
   constexpr int64_t rows = 128;
   const Tensor exact = at::matmul(on_cpu[0].narrow(0, 0, rows).to(at::kDouble), on_cpu[1].to(at::kDouble));
   const Tensor made = product.narrow(0, 0, rows).to(at::kCPU, at::kDouble);

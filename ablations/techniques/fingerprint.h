@@ -1,4 +1,4 @@
-// In which number type a matrix product was made, told by its error.
+// Determines from the error of a matrix product in which number type it was made.
 #pragma once
 
 #include "ablations/documents/observations.h"

@@ -21,8 +21,8 @@ std::vector<Claim> claims();
 constexpr int64_t refault_bytes = int64_t{64} << 20;
 
 int64_t refaults() {
-  // The least of a few rounds: the heap may have to grow for the first one. Each block is a little smaller than the one
-  // before and so fits where that was, whatever small pieces malloc keeps to itself at its ends.
+  // The least of a few rounds, because the heap may have to grow in the first. Each block is a little smaller than the
+  // one before, so it fits into the same place even if malloc keeps small pieces at its ends.
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t round = 0; round < 5; ++round) {
     const int64_t before = harness::minor_faults();
@@ -38,7 +38,7 @@ std::optional<Proof> prove_host_memory(const Recipe& recipe, const RunFacts& fac
   const int64_t refaults = facts.observations.refault.faults;
   const std::string observed =
       fmt::format("{} faults for 64 MiB allocated again; {:.0f} faults per step", refaults, facts.page_faults_per_step);
-  // Either sign alone could be chance: the heap may happen to have 64 MiB free, a small model may happen not to fault.
+  // One sign alone could be chance: the heap may have 64 MiB free, or a small model may not fault.
   const double most = 0.01 * static_cast<double>(facts.peak_bytes) / 4096.0;
   const bool kept = refaults <= 8 && facts.page_faults_per_step <= most;
   if (recipe.host_memory == HostMemory::release) {

@@ -18,8 +18,8 @@ Text text_of_tf32();
 std::vector<Claim> claims_of_onednn();
 std::vector<Claim> claims_of_tf32();
 
-// ATen asks oneDNN for float32 products only where that has kernels for bfloat16 (dnnl's avx512_core or avx2_vnni_2);
-// elsewhere they stay MKL's, whatever the precision says.
+// ATen uses oneDNN for float32 products only if oneDNN has kernels for bfloat16 (dnnl's avx512_core or avx2_vnni_2);
+// otherwise MKL makes them, whatever the precision is.
 std::string onednn_is_pointless(const Recipe& recipe, const Machine& machine) {
   if (recipe.device != Device::cpu) return "an optimization of steps on the CPU";
   if (machine.cpu.has("avx512f") || machine.cpu.has("avx_ne_convert")) return "";
@@ -38,7 +38,7 @@ std::string obstacle(const Recipe& recipe, const Machine& machine) {
   return "";
 }
 
-// No device has shown yet what TF32 does. It rounds between float32 and bfloat16, and its limit lies between theirs.
+// TF32 has not been measured on a device yet. It rounds between float32 and bfloat16, so its limit is between theirs.
 double tolerance(const Recipe& recipe) {
   switch (recipe.matmul_precision) {
     case MatmulPrecision::highest:

@@ -1,4 +1,4 @@
-// What there is to tell of a technique: to a reader who has just met it, and what others have claimed of it.
+// The text of a technique for new readers, and what others have claimed of it.
 #pragma once
 
 #include "model/recipe.h"
@@ -19,18 +19,18 @@ struct Text {
   std::string alone = {};  // the commands that try it by itself; empty: made from its name (report/techniques_page.h)
 };
 
-// A figure that somebody has published. What the records say of it: report/claims.h.
+// A figure that somebody has published. report/claims.h compares it with the records.
 struct Claim {
   enum class About { step, activations, peak, other };  // the time of a step; two sorts of memory
 
   std::string claim;                           // "333 -> 300 ms per step"
   std::string source;                          // who says so, on what machine
-  About about = About::other;                  // what a rung of a study must be asked for
-  double least = 0, most = 0;                  // how many times less of that there is said to be; not of `other`
+  About about = About::other;                  // which figure of a rung it is about
+  double least = 0, most = 0;                  // how many times smaller that is claimed to become; not for `other`
   model::Device device = model::Device::cuda;  // of the source
-  std::string note = {};                       // what must be known before it is compared with anything
-  std::string wrong = {};                      // why it cannot be so; empty: it can
-  std::string command = {};                    // what would measure it; empty: the ladder that has the rung
+  std::string note = {};                       // what to know before comparing it
+  std::string wrong = {};                      // why it cannot be true; empty: it can
+  std::string command = {};                    // the command that measures it; empty: that of the ladder with the rung
 };
 
 namespace sources {

@@ -1,6 +1,6 @@
-// What stands out on a terminal, and what bars are made of. Looked at once for each stream; piped output is plain.
-// Colour repeats what the words say, it never says it alone. The surprising thing: an escape sequence takes no column,
-// so a text is padded and wrapped first and painted last.
+// Colours and bars on a terminal. Decided once for each stream; piped output is plain.
+// Colour repeats what the words say and adds nothing to it. An escape sequence takes no column, so a text is padded and
+// wrapped first and painted last.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ struct Look {
   bool colour = false;  // else nothing is painted
   bool blocks = false;  // bars of Unicode's eighths, else of '#'
 
-  // Each line of `text` by itself, its line end left alone.
+  // Paints each line of `text` separately, without its line end.
   [[nodiscard]] std::string painted(Style style, std::string_view text) const;
   // `text` with `size` bytes of it, from `begin` on, painted.
   [[nodiscard]] std::string painted(Style style, std::string_view text, size_t begin, size_t size) const;
-  // As long as `share` of `width` columns, filled up with blanks. The least share that is more than none shows.
+  // As long as `share` of `width` columns, filled up with blanks. Any share above 0 is visible.
   [[nodiscard]] std::string bar(double share, size_t width) const;
 };
 

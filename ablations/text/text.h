@@ -12,7 +12,7 @@ namespace ablations {
 
 constexpr size_t columns = 80;  // of every table
 
-// The document with every string in it made printable (files/printable.h): what a table is made from. Its keys are the
+// The document with every string in it made printable (files/printable.h), for tables. Keys are unchanged: they are the
 // schema's.
 files::Json with_printable_texts(const files::Json& document);
 

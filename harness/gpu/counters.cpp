@@ -18,14 +18,14 @@ namespace harness {
 namespace {
 
 int current_device() {
-  if (!this_machine().gpu) throw Unfit("counters are a GPU's: " + this_machine().no_gpu_reason);
+  if (!this_machine().gpu) throw Unfit("counters need a GPU: " + this_machine().no_gpu_reason);
   int device = 0;
   check_cuda("cudaGetDevice", cudaGetDevice(&device));
   return device;
 }
 
-// The one that the run-time library works in. Asked of the driver through the run-time library, because a program that
-// is linked with libcuda does not start on a machine without a driver.
+// The context of the run-time library. The driver is called through the run-time library, because a program that is
+// linked with libcuda does not start on a machine without a driver.
 CUcontext current_context() {
   (void)current_device();
   check_cuda("cudaFree", cudaFree(nullptr));  // makes it
@@ -62,8 +62,8 @@ void check_supported() {
   throw Unfit(fmt::format("CUPTI cannot read the counters of {}{}", this_machine().gpu->name, reasons));
 }
 
-// Which counters this device has. The first call that a driver refuses to users without permission, a sandboxed one by
-// any code.
+// Which counters this device has. This is the first call that a driver refuses to users without permission; a sandboxed
+// driver may answer it with any code.
 std::vector<uint8_t> availability(CUcontext context) {
   CUpti_Profiler_GetCounterAvailability_Params params{CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
   params.ctx = context;
@@ -94,7 +94,7 @@ class RangeProfiler {
   RangeProfiler(const RangeProfiler&) = delete;  // owns an object of CUPTI's
   RangeProfiler& operator=(const RangeProfiler&) = delete;
 
-  // One pass over `work`. Whether it was the last.
+  // One pass over `work`. Returns whether it was the last.
   bool pass(const std::function<void()>& work) {
     check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
     Session session(object_);
@@ -119,7 +119,7 @@ class RangeProfiler {
   }
 
  private:
-  // Counting between construction and end(); given up where end() is not reached.
+  // Counts between construction and end(); aborted if end() is not reached.
   class Session {
    public:
     explicit Session(CUpti_RangeProfiler_Object* object) : object_(object) {

@@ -1,10 +1,9 @@
-// Reads the GPU's hardware counters over a piece of work: CUPTI's range profiler, one user range, the work itself
-// repeated where one pass does not hold all metrics (CUPTI_UserReplay). What other threads launch meanwhile, and what a
-// graph launch sets off, is counted too, because the counters belong to the context, not to a kernel; tests/cuda holds
-// them to that.
+// Reads the GPU's hardware counters over a piece of work with CUPTI's range profiler: one user range, and the work is
+// repeated if one pass cannot hold all metrics (CUPTI_UserReplay). The counters belong to the context, not to a kernel.
+// So launches of other threads and the kernels of a graph launch are counted, too; tests/cuda checks that.
 //
-// The surprising thing: with several passes the values come from several executions of the work, which must therefore
-// be alike. Never in a process whose times count or that is traced: the counting slows both.
+// With several passes the values come from several executions of the work, which must therefore be alike. Do not count
+// in a process that is timed or traced: counting slows it down.
 #pragma once
 
 #include "harness/gpu/metrics.h"
@@ -20,7 +19,7 @@ namespace harness {
 
 struct CounterValue {
   std::string metric;
-  double value;  // NaN: the hardware could not tell
+  double value;  // NaN: the hardware gave none
   std::string unit;
 };
 

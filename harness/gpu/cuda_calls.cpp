@@ -16,8 +16,7 @@ struct Counter {
   std::map<std::string, int64_t> calls;
 };
 
-// How deep this thread is in calls to the run-time library: what the library itself asks of the driver is no call of
-// ours.
+// How deep this thread is in calls to the run-time library. Driver calls made by the library itself are not ours.
 thread_local int runtime_depth = 0;
 
 void CUPTIAPI on_call(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* data) {

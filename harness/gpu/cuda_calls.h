@@ -1,6 +1,5 @@
-// Which calls a piece of work makes to CUDA, by name, as CUPTI's callbacks see them: kernel launches, graph launches,
-// and whatever makes the host wait. For looking at a step that is not timed: CUPTI slows a process down and leaves it
-// slower.
+// Which calls a piece of work makes to CUDA, by name, from CUPTI's callbacks: kernel launches, graph launches, and all
+// calls that make the host wait. Not for a timed step: CUPTI slows a process down, and it stays slower afterwards.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +24,8 @@ struct CudaCalls {
 
 int64_t sum(const std::map<std::string, int64_t>& calls);
 
-// Runs `work` and counts the calls of all threads meanwhile. Where CUPTI is not to be had the work runs all the same.
-// One at a time in a process.
+// Runs `work` and counts the calls of all threads meanwhile. Without CUPTI the work runs uncounted. One at a time in a
+// process.
 CudaCalls cuda_calls(const std::function<void()>& work);
 
 }  // namespace harness

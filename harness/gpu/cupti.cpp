@@ -15,15 +15,15 @@
 namespace harness {
 namespace {
 
-// How the files begin that a tool, and no other, loads into a process. Nsight Compute and compute-sanitizer share their
-// libTreeLauncher*.so and libInterceptor*.so, which therefore tell nothing.
+// Beginnings of the names of files that only one tool loads into a process. Nsight Compute and compute-sanitizer share
+// libTreeLauncher*.so and libInterceptor*.so, so these do not show which tool it is.
 constexpr auto injected_libraries = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"/libToolsInjection", "Nsight Systems"},
     {"/libcuda-injection", "Nsight Compute"},
     {"/libsanitizer-collection", "compute-sanitizer"},
 });
 
-// Files of /proc say that they are empty, so that files::read_file would find nothing in them.
+// Files of /proc have size 0, so files::read_file would read nothing.
 std::string own_maps() {
   std::ifstream stream("/proc/self/maps");
   return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
@@ -43,7 +43,7 @@ std::string tool_attached_here() {
   return attached_tool(own_maps(), own_tracer(), injection == nullptr ? "" : injection);
 }
 
-// Empty where the fault is no property of the machine.
+// Empty if the fault is not a property of the machine.
 std::string remedy(CUptiResult result) {
   switch (result) {
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
@@ -51,7 +51,7 @@ std::string remedy(CUptiResult result) {
              "permit everybody with \"options nvidia NVreg_RestrictProfilingToAdminUsers=0\" in a file of "
              "/etc/modprobe.d and a reboot of the host";
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-      return "the hypervisor does not let this virtual machine read the GPU's counters: whoever runs the host can "
+      return "the hypervisor does not let this virtual machine read the GPU's counters: the host's administrator can "
              "permit profiling for this vGPU";
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
       return "this virtual GPU has no counters: use one that is passed through whole";

@@ -1,4 +1,4 @@
-// CUPTI: its one subscriber, and what a refused call of CUPTI's or CUDA's means to the person who asked.
+// CUPTI: its one subscriber, and an explanation for the user when a call to CUPTI or CUDA is refused.
 #pragma once
 
 #include <cupti.h>
@@ -18,10 +18,10 @@ void check_cupti(const char* call, CUptiResult result);
 // Throws std::runtime_error for everything but success.
 void check_cuda(const char* call, cudaError_t error);
 
-// As check_cupti, for a call that comes before anything was asked: whatever it answers, it is the machine that refuses.
+// As check_cupti, for a first call: whatever error it gives, the machine is the cause.
 void check_counters_exist(const char* call, CUptiResult result);
 
-// The place of the one subscriber that CUPTI has in a process: given back when the work is over, also by an exception.
+// The one subscriber that CUPTI allows in a process. Released when the work is over, also after an exception.
 class CuptiSubscriber {
  public:
   // on_call gets every call to CUDA's run-time library and driver, on the thread that makes it; `user` is handed on to
@@ -38,9 +38,9 @@ class CuptiSubscriber {
   CUpti_SubscriberHandle handle_{};
 };
 
-// Which other tool is in a process, as told by its /proc/self/maps, the process that traces it (0: none) and its
-// CUDA_INJECTION64_PATH (may be empty): "Nsight Systems is attached to this process". Names all that it could be where
-// nothing shows which.
+// Which other tool is in a process, judged by its /proc/self/maps, the process that traces it (0: none) and its
+// CUDA_INJECTION64_PATH (may be empty): "Nsight Systems is attached to this process". If that does not show which tool
+// it is, names all candidates.
 std::string attached_tool(std::string_view maps, int64_t tracer, std::string_view injection_path);
 
 }  // namespace harness

@@ -31,7 +31,7 @@ ChipObject open_chip(const std::string& name, std::span<const uint8_t> availabil
   params.pCounterAvailabilityImage = availability.empty() ? nullptr : availability.data();
   const CUptiResult result = cuptiProfilerHostInitialize(&params);
   if (result == CUPTI_ERROR_NOT_SUPPORTED) {
-    throw std::invalid_argument(fmt::format("chip \"{}\": this CUPTI knows its name and does not count on it", name));
+    throw std::invalid_argument(fmt::format("chip \"{}\": this CUPTI knows its name but cannot count on it", name));
   }
   check_cupti("cuptiProfilerHostInitialize", result);
   return ChipObject(params.pHostObject);
@@ -98,14 +98,14 @@ std::string fault_of(const ChipObject& chip, const std::string& chip_name, const
         std::ranges::stable_sort(endings, {}, &std::string::size);
         endings.resize(std::min<size_t>(endings.size(), 5));
       }
-      return fmt::format("metric \"{}\": the {} {} does not end so on {}; possible: {}", metric, word, base, chip_name,
-                         fmt::join(endings, ", "));
+      return fmt::format("metric \"{}\": the {} {} has no such ending on {}; possible: {}", metric, word, base,
+                         chip_name, fmt::join(endings, ", "));
     }
     all.insert(all.end(), names.begin(), names.end());
   }
   std::vector<std::string> similar = files::nearest(base, all);
   for (std::string& name : similar) name += suffix;
-  return fmt::format("metric \"{}\": {} has none of this name; {}", metric, chip_name,
+  return fmt::format("metric \"{}\": {} has no metric of this name; {}", metric, chip_name,
                      similar.empty() ? fmt::format("`ladder profile --list-metrics --chip {}` lists them", chip_name)
                                      : fmt::format("similar: {}", fmt::join(similar, ", ")));
 }
@@ -138,7 +138,7 @@ std::vector<std::string> default_metrics(const std::string& chip_name) {
       "gpu__time_duration.sum",
       "dram__bytes_read.sum",
       "dram__bytes_write.sum",
-      "dram__bytes_op_read.sum",  // what chips with GDDR7 have in place of those
+      "dram__bytes_op_read.sum",  // the same on chips with GDDR7
       "dram__bytes_op_write.sum",
       "dram__throughput.avg.pct_of_peak_sustained_elapsed",
       "lts__t_bytes.sum",

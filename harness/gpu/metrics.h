@@ -1,10 +1,10 @@
 // The hardware counters that a chip has, and in how many passes a set of them can be read: CUPTI's host half. It needs
 // neither a GPU nor a driver, so that a measurement can be planned, and its names checked, on any machine.
 //
-// The surprising thing: the hardware has few places to count in. A metric that does not fit beside the others costs one
-// more pass, and a pass is one more execution of the work.
+// The hardware has few counting registers. A metric that does not fit beside the others costs one more pass, and a pass
+// is one more execution of the work.
 //
-// A metric is a base metric and what to make of its values over the units of the chip: "dram__bytes_read" is a base
+// A metric is a base metric plus how its values are combined over the units of the chip: "dram__bytes_read" is a base
 // metric, "dram__bytes_read.sum" and "sm__cycles_active.avg.pct_of_peak_sustained_elapsed" are metrics.
 #pragma once
 
@@ -29,8 +29,8 @@ struct BaseMetric {
 // By kind, then as CUPTI lists them. Throws std::invalid_argument for an unknown chip, with those that are known.
 std::vector<BaseMetric> base_metrics(const std::string& chip);
 
-// DRAM and L2 bytes, activity of SMs and their tensor pipes, the GPU's time: what fits into one pass from Ampere on. A
-// chip without memory of its own has no DRAM counters, so its set has none.
+// DRAM and L2 bytes, activity of SMs and their tensor pipes, the GPU's time: these fit into one pass from Ampere on. A
+// chip without its own memory has no DRAM counters, so its set has none.
 std::vector<std::string> default_metrics(const std::string& chip);
 
 struct ReleaseChip {
@@ -41,17 +41,17 @@ using ChipObject = std::unique_ptr<CUpti_Profiler_Host_Object, ReleaseChip>;  //
 // Metrics that are read together on one chip.
 class MetricSet {
  public:
-  // `availability`: CUPTI's image of the counters that the device at hand has; empty: all of the chip's. Throws
-  // std::invalid_argument for an unknown chip, for no metrics, and for a metric that the chip does not have, which it
-  // names, with those that are called nearly so.
+  // `availability`: CUPTI's image of the counters that this device has; empty: all of the chip's. Throws
+  // std::invalid_argument for an unknown chip, for no metrics, and for a metric that the chip does not have, with
+  // metrics of similar names.
   MetricSet(const std::string& chip, std::vector<std::string> metrics, std::span<const uint8_t> availability = {});
 
   [[nodiscard]] int64_t passes() const { return passes_; }
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] std::vector<std::string> units() const;  // of names(): "byte", "%", "nanosecond"
 
-  // For the range profiler: the names, the plan of the passes, and names()'s values in a range that it has read. A
-  // value that the hardware could not tell is NaN.
+  // For the range profiler: the names, the plan of the passes, and the values of names() in a range that it has read. A
+  // value that the hardware did not give is NaN.
   [[nodiscard]] std::vector<const char*> c_names() const;
   [[nodiscard]] std::span<const uint8_t> config() const { return config_; }
   [[nodiscard]] std::vector<double> evaluate(std::span<const uint8_t> counter_data, size_t range) const;

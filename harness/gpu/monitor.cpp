@@ -21,7 +21,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::chrono::milliseconds first_sample{20};
-// The driver counts energy anew every 100 ms or so: over a window of a second the difference is right to 10 %.
+// The driver updates the energy counter about every 100 ms: over a window of a second the difference is right to 10 %.
 constexpr double shortest_energy_window_s = 1.0;
 
 struct Reason {
@@ -107,7 +107,7 @@ std::vector<std::string> flags(const GpuWatch& watch) {
     const auto& clock = sample.at("sm_clock_mhz").value;
     return clock && *clock < 0.9 * usual && (bits_of(sample) & power_cap) != 0;
   };
-  // At the cap a single sample now and then finds a low clock, in a short run, too.
+  // At the power cap a single sample may find a low clock, even in a short run.
   const auto low = std::ranges::count_if(watch.samples, fell);
   const bool held_back = low > 1 && 20 * low > std::ssize(watch.samples);
   uint64_t seen = 0, always = 0;
@@ -173,7 +173,7 @@ GpuWatch Monitor::end() {
   return watch_;
 }
 
-// Between two samples it waits on a condition of its own that only a request to stop fulfils.
+// Between two samples it waits for the next one or for a request to stop.
 void Monitor::sample_until(const std::stop_token& stop) try {
   std::mutex mutex;
   std::condition_variable_any waiting;

@@ -1,7 +1,7 @@
 // What a GPU does while steps are timed: a thread asks NVML for clocks, power, temperature and throttling some twelve
 // times a second, beside the energy of the whole window and who else computes there. It makes no CUDA call, so it may
-// run while a graph is captured. The surprising thing: it judges, too. A run on a GPU that was throttled or shared is
-// flagged, and the flag stays with the number wherever it is shown.
+// run while a graph is captured. It also judges: a run on a GPU that was throttled or shared is flagged, and the flag
+// stays with the number wherever it is shown.
 #pragma once
 
 #include "harness/gpu/nvml.h"
@@ -28,8 +28,8 @@ struct GpuWatch {
 // for a counter that moves every 100 ms or so. tokens: of the window.
 nlohmann::json to_json(const GpuWatch& watch, int64_t tokens);
 
-// "throttled: ..." and "shared: ...", empty for a run that nothing disturbed. Hardware slowdowns and heat count always;
-// the power cap, under which a GPU may well work all the time, only where clocks fell below 90 % of their median.
+// "throttled: ..." and "shared: ..."; empty for an undisturbed run. Hardware slowdowns and heat always count. The power
+// cap, at which a GPU may work all the time, counts only if clocks fell below 90 % of their median.
 std::vector<std::string> flags(const GpuWatch& watch);
 
 // Of the current CUDA device; throws std::runtime_error where CUDA does not tell.
@@ -43,7 +43,7 @@ class Monitor {
   explicit Monitor(const std::string& bus_id, const std::string& library = "libnvidia-ml.so.1");
 
   void begin(pid_t measured = ::getpid());  // the timed window of that process begins now
-  GpuWatch end();  // and has ended. Where end() is never called the destructor stops the thread.
+  GpuWatch end();                           // and has ended. Without a call of end() the destructor stops the thread.
 
  private:
   void sample_until(const std::stop_token& stop);

@@ -30,7 +30,7 @@ struct Utilization {
   unsigned gpu, memory;
 };
 
-// The header of some drivers of 2023 had 8 bytes more here: room for twice as many is given.
+// The header of some drivers of 2023 had 8 bytes more here, so there is room for twice as many.
 struct Process {
   unsigned pid;
   unsigned long long memory;
@@ -39,7 +39,7 @@ struct Process {
 
 }  // namespace
 
-// Calls the library's function of that name; what went wrong, empty when nothing did.
+// Calls the library's function of that name. Returns what went wrong, or an empty text.
 template <class Function, class... Arguments>
 std::string NvmlDevice::call(const char* name, Arguments... arguments) const {
   auto* const function = reinterpret_cast<Function*>(::dlsym(library_, name));
@@ -67,7 +67,7 @@ NvmlDevice::NvmlDevice(const std::string& bus_id, const std::string& library)
   }
 }
 
-// The library stays loaded: others in this process may have it, too.
+// The library stays loaded: other code in this process may use it, too.
 NvmlDevice::~NvmlDevice() {
   if (initialized_) call<int()>("nvmlShutdown");
 }

@@ -1,7 +1,6 @@
 // One GPU as NVIDIA's management library (NVML) sees it. The library comes with the driver and its header with neither
-// CUDA nor torch, so it is looked for at run time and the prototypes stand in nvml.cpp. The surprising thing: nothing
-// here throws; every driver, chip and container refuses something else, so a reading carries its value, or why it has
-// none.
+// CUDA nor torch, so it is loaded at run time, and its prototypes are in nvml.cpp. Nothing here throws: each driver,
+// chip and container lacks something else, so a reading holds its value, or the reason why it has none.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// What ran when: every operation on a CPU; every kernel, copy, set and call of a GPU, graph nodes among them. For a
-// process of its own: tracing slows it down and leaves it slower.
+// Records what ran when: every operation on a CPU; every kernel, copy, set and call on a GPU, graph nodes included.
+// Trace in a separate process: tracing slows a process down, and it stays slower afterwards.
 #pragma once
 
 #include "harness/measure/labels.h"

@@ -47,7 +47,7 @@ struct Raw {
   uint64_t graph_node = 0;
 };
 
-// CUPTI's callbacks are plain functions, so what they write to is the process's.
+// CUPTI's callbacks are plain functions, so they write to global data.
 struct Session {
   std::mutex mutex;
   std::vector<Raw> raw;
@@ -134,7 +134,7 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
   if (end != CUPTI_ERROR_MAX_LIMIT_REACHED) fault = fmt::format("CUPTI's records cannot be read (result {})", int{end});
   size_t dropped = 0;  // since it was last asked
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS) dropped = 0;
-  // Held for this only: CUPTI may hold a lock of its own here, for which a thread in on_call waits.
+  // The lock is held only here: CUPTI may hold its own lock now, for which a thread in on_call waits.
   Session& s = session();
   const std::lock_guard lock(s.mutex);
   std::ranges::move(found, std::back_inserter(s.raw));
@@ -162,18 +162,18 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, c
   if (cloned && cuptiGetGraphNodeId(graph->originalNode, &original) != CUPTI_SUCCESS) return;
   const std::lock_guard lock(s.mutex);
   if (!cloned) {
-    // Instantiating a graph clones its nodes, and says of each that it was created, too, before or after.
+    // Instantiating a graph clones its nodes, and also reports each clone as created, before or after.
     s.label_of_node.try_emplace(node, Labels::current());
   } else if (const auto known = s.label_of_node.find(original); known != s.label_of_node.end()) {
     s.label_of_node[node] = known->second;
   }
 }
 
-// Everything that is switched on, and off again on every way out.
+// Switches everything on, and off again however the function ends.
 class Tracing {
  public:
   Tracing() = default;
-  void start() {  // and not in the constructor: what it has begun is also undone where it throws
+  void start() {  // not in the constructor, so that the destructor also undoes a start that throws
     subscriber_.emplace(on_call, nullptr);
     check_cupti("cuptiActivityRegisterCallbacks", cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
     subscriber_->enable_resource(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
@@ -188,7 +188,7 @@ class Tracing {
 
   static void flush() {
     check_cupti("cuptiActivityFlushAll", cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
-    // Of what was dropped after the last buffer, or for want of any, no call of take_buffer has heard.
+    // Records dropped after the last buffer, or because there was none, were not reported to take_buffer.
     size_t dropped = 0;
     check_cupti("cuptiActivityGetNumDroppedRecords", cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped));
     const std::lock_guard lock(session().mutex);
@@ -203,7 +203,7 @@ class Tracing {
   std::optional<CuptiSubscriber> subscriber_;
 };
 
-// Records that cannot be used. All are counted: whether it is one or every one tells whose fault it is.
+// Counts all records that cannot be used: one bad record and only bad records have different causes.
 class Faults {
  public:
   void add(const char* what, const Activity& activity) {
@@ -235,7 +235,7 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
   used = true;
   Trace trace{.activities = {}, .steps = steps};
   std::vector<int64_t> begins;  // of the steps
-  // What is under way would have records, and nobody to say who asked for it.
+  // Work that is still running would have records without a label.
   check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
   {
     Tracing tracing;
@@ -255,7 +255,7 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
   const std::lock_guard lock(s.mutex);
   if (!s.fault.empty()) throw std::runtime_error(s.fault);
   if (s.dropped > 0) throw std::runtime_error(fmt::format("CUPTI dropped {} records", s.dropped));
-  // The host runs ahead of the device: a kernel is of the step whose code made the call for it.
+  // The host runs ahead of the device: a kernel belongs to the step whose code launched it.
   std::unordered_map<uint64_t, int64_t> asked_ns;  // by correlation
   for (const Raw& raw : s.raw) {
     if (raw.activity.kind == Activity::Kind::call && raw.activity.begin_ns != 0) {
@@ -266,7 +266,7 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
   for (Raw& raw : s.raw) {
     Activity& activity = raw.activity;
     const auto asked = asked_ns.find(activity.correlation);
-    // The device's times are converted to the host's, not to the microsecond: a call's own time says whose it is.
+    // The device's times are converted to the host's clock, but not exactly: the call's own time decides its step.
     const int64_t when = asked == asked_ns.end() ? activity.begin_ns : asked->second;
     const bool untimed = activity.begin_ns == 0 || activity.end_ns < activity.begin_ns;  // 0: CUPTI could not tell
     if (when != 0 && (when < trace.begin_ns || when > trace.end_ns)) continue;           // of `prepare`

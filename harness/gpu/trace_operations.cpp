@@ -44,8 +44,8 @@ struct Context : at::ObserverContext {
   int64_t begin_ns = now_ns();
 };
 
-// Autograd's engine wraps every node in one that is no operation; what a parallel operation does on the threads of its
-// team is part of it.
+// Autograd's engine wraps every node in a function that is not an operation. The work of a parallel operation on the
+// threads of its team is part of the operation.
 bool is_operation(const at::RecordFunction& function) {
   return !at::in_parallel_region() && !std::string_view(function.name()).starts_with("autograd::");
 }

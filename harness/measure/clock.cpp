@@ -18,7 +18,7 @@ double milliseconds(Clock::duration duration) { return std::chrono::duration<dou
 
 using Events = std::vector<c10::cuda::CUDAEvent>;
 
-// One before the first of these steps and one after each; none on a CPU. Made beforehand, because that takes time.
+// One event before the first of these steps and one after each; none on a CPU. Made in advance, because it takes time.
 Events events_of(int64_t steps, bool on_cuda) {
   Events events;
   for (int64_t i = 0; on_cuda && i <= steps; ++i) {

@@ -1,8 +1,8 @@
 // The clock: warm-up and timed steps of a workload, each with its own time.
 //
-// On a GPU one event lies between two steps on their stream, so that a device that idles between them is timed, too;
-// the host waits only before the first timed step and after the last, so that the queue never runs dry. The host's own
-// clock over the whole window stands beside it, and is longer by the way to the first event and back from the last.
+// On a GPU there is one event between two steps on their stream, so idle time between steps is included. The host waits
+// only before the first timed step and after the last, so the queue never runs empty. The host's clock over the whole
+// window is kept, too; it is longer by the latency of the first and the last event.
 #pragma once
 
 #include "harness/measure/workload.h"
@@ -22,8 +22,8 @@ struct Timing {
   std::optional<double> device_ms;   // the device's clock over them, the sum of their times; none on a CPU
 };
 
-// on_step is called after each step was done (CPU) or enqueued (GPU), with how many there have been. on_begin and
-// on_end are called just before the timed window and just after it, when nothing is enqueued.
+// on_step is called after each step was done (CPU) or enqueued (GPU), with the number of steps so far. on_begin and
+// on_end are called just before and just after the timed window, when nothing is enqueued.
 Timing measure(
     Workload& workload, int64_t warmup_steps, int64_t timed_steps,
     const std::function<void(int64_t)>& on_step = [](int64_t) {}, const std::function<void()>& on_begin = [] {},

@@ -41,8 +41,8 @@ bool names_cpu(const std::string& controllers) {
 
 std::optional<double> cpu_limit(const fs::path& root) {
   std::optional<double> least;
-  // The group and those above it. In a container the path may be the host's, which is not there: the mount itself is
-  // the container's own group, then.
+  // The group and those above it. In a container the path may be the host's, which does not exist there; then the mount
+  // itself is the container's group.
   const auto look = [&](const fs::path& mount, const std::string& path, auto limit_of) {
     for (fs::path group = fs::path(path).relative_path();; group = group.parent_path()) {
       if (const auto limit = limit_of(mount / group)) least = std::min(least.value_or(*limit), *limit);

@@ -1,5 +1,5 @@
-// How many processors' time the control groups of this process grant it: what a container's `--cpus 2`, or a pod's CPU
-// limit, comes to. More threads than that are stopped again and again in the middle of their work.
+// How many processors the control groups of this process grant it, such as a container's `--cpus 2` or a pod's CPU
+// limit. With more threads than that, the kernel stops them again and again in the middle of their work.
 #pragma once
 
 #include <filesystem>

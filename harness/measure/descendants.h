@@ -1,4 +1,4 @@
-// What a child process starts and leaves behind, whatever process group or session it moves to: ended with the child.
+// Ends the processes that a child process starts and leaves behind, whatever process group or session they move to.
 #pragma once
 
 #include <sys/types.h>
@@ -11,12 +11,12 @@ namespace harness {
 // no other thread starts processes.
 class Descendants {
  public:
-  // The children that this process has now are not touched: a shell that became this program may have left it some.
+  // Does not touch the children that this process has now: a shell that became this program may have left some.
   Descendants();
   ~Descendants();
   Descendants(const Descendants&) = delete;  // one owner of the process's setting
   Descendants& operator=(const Descendants&) = delete;
-  // Kills every child that came since, then what those leave behind, until there is none.
+  // Kills every child that came since, then the children that those leave, until there are none.
   void end() const;
 
  private:

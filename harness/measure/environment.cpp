@@ -59,7 +59,7 @@ Cpu look_at_cpu() {
   cpu_set_t allowed;
   cpu.online_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   cpu.logical_cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : cpu.online_cores;
-  // Rounded down: one thread too many would have them all stopped in turn.
+  // Rounded down: with one thread too many, all of them would be stopped in turn.
   if (const auto limit = cpu_limit()) cpu.logical_cores = std::clamp(static_cast<int>(*limit), 1, cpu.logical_cores);
   return cpu;
 }
@@ -164,7 +164,7 @@ nlohmann::json environment() {
 }
 
 nlohmann::json kernel_switches() {
-  // By the beginnings of their names, for every release of these libraries has new ones.
+  // By the beginnings of their names, because each release of these libraries adds new ones.
   constexpr std::string_view families[] = {"ATEN_",
                                            "MKL_",
                                            "MKLDNN_",
@@ -187,7 +187,7 @@ nlohmann::json kernel_switches() {
                                            "PYTORCH_ALLOC_CONF",
                                            "PYTORCH_NO_CUDA_MEMORY_CACHING"};
   nlohmann::json switches = nlohmann::json::object();
-  // As this process was started: this program and PyTorch set some of them for themselves later.
+  // As this process was started: this program and PyTorch set some of them later.
   std::ifstream started_with("/proc/self/environ", std::ios::binary);
   for (std::string entry; std::getline(started_with, entry, '\0');) {
     const size_t end = std::min(entry.find('='), entry.size());

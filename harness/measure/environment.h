@@ -1,4 +1,4 @@
-// The machine and the software a number was measured on, and what about them makes numbers doubtful.
+// The machine and the software that a number was measured on, and what about them disturbs measurements.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -38,8 +38,8 @@ const Machine& this_machine();
 nlohmann::json environment();
 
 // Variables that this process was started with, by name, through which libraries choose kernels or bind threads: all
-// that ATen, MKL, oneDNN, OpenMP, cuBLAS and cuDNN read, but for what they log and for OMP_NUM_THREADS, in whose place
-// the number of threads is set (`threads`). Children inherit them.
+// that ATen, MKL, oneDNN, OpenMP, cuBLAS and cuDNN read. Excepted are those for logging, and OMP_NUM_THREADS, because
+// the number of threads is set by `threads`. Children inherit them.
 nlohmann::json kernel_switches();
 
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.

@@ -24,7 +24,7 @@ void push_range(const char* text) {
 
 void pop_range() { nvtxDomainRangePop(nvtx3::domain::get<NvtxDomain>()); }
 
-// Callbacks are plain functions, so what they read is the process's.
+// Callbacks are plain functions, so they read global data.
 struct Shared {
   std::mutex mutex;
   bool active = false;

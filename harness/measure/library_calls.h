@@ -1,7 +1,7 @@
 // Which CPU library multiplied the matrices: MKL's and oneDNN's own verbose logs of a piece of work, counted.
 //
-// The libraries print to standard output, so that is turned away while the work runs: for work that is not timed and
-// that prints nothing itself.
+// The libraries print to standard output, which is redirected while the work runs. So the work must not be timed and
+// must not print anything itself.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace harness {
 
-// Takes the variables by which MKL and oneDNN are told to log every call (MKL_VERBOSE, ONEDNN_VERBOSE, ...) out of the
-// environment of this process and of those that it starts, for these logs would stand among the results on standard
-// output. Returns their names. To be called before either library is used.
+// Removes the variables that make MKL and oneDNN log every call (MKL_VERBOSE, ONEDNN_VERBOSE, ...) from the environment
+// of this process and its children, because the logs would mix with the results on standard output. Returns their
+// names. Call it before either library is used.
 std::vector<std::string> silence_libraries();
 
 // "mkl sgemm": 37, "onednn matmul bf16 (brg_matmul:avx512_core_bf16)": 120. oneDNN's name ends with the kernel that

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A regular file that every user may open, made where there is none; -1 and errno where it cannot be had.
+// Opens a regular file that every user may open, and creates it if needed. Returns -1 with errno if that fails.
 int open_for_everybody(const fs::path& file) {
   constexpr int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -53,7 +53,7 @@ int locked(int fd, int operation) {
   return result;
 }
 
-// Another user may have written it, and anything.
+// Another user may have written it, so it may hold anything.
 std::string owner_in(int fd) {
   std::array<char, 400> text{};
   const ssize_t count = ::pread(fd, text.data(), text.size(), 0);
@@ -102,7 +102,7 @@ DeviceLock::DeviceLock(const std::string& device, const std::string& owner,
     ::close(fd_);
     throw;
   }
-  // For people only: a line that cannot be written does not make the lock a worse one.
+  // For people only: the lock holds even if the line cannot be written.
   const std::string line = fmt::format("{} since {}\n", owner, utc_now());
   [[maybe_unused]] const bool written = ::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, line.data(), line.size(), 0) > 0;
 }

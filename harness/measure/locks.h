@@ -1,6 +1,6 @@
-// One runner in a folder, one measurement at a time on a device. The surprising thing: nothing is ever cleaned up. Both
-// are flock's, which the kernel lets go of however the owner ends, kill -9 included; what a lock file says of its owner
-// counts only while somebody holds it.
+// One runner in a folder, one measurement at a time on a device. Lock files are never deleted. Both locks are flock's,
+// which the kernel releases however the owner ends, kill -9 included; the owner that a lock file names counts only
+// while the lock is held.
 #pragma once
 
 #include <filesystem>
@@ -22,15 +22,13 @@ class FolderLock {
   int fd_;
 };
 
-// Held by whatever measures on a device of this machine, against all its users. The file is
-// gpt2-ladder-DEVICE.lock in /tmp, or in $LADDER_LOCK_DIR, which makes the lock one among those that name the same
-// folder.
+// Held by a command that measures on a device of this machine, against all users. The file is gpt2-ladder-DEVICE.lock
+// in /tmp, or in $LADDER_LOCK_DIR; the lock then holds only among those that name the same folder.
 class DeviceLock {
  public:
   // device: lock_name(). owner: what others are told, "ladder ablate (pid 7, /home/me/study)"; this adds since when.
-  // While somebody else holds it, calls on_taken with a sentence about the owner, and waits when it returns; it may
-  // throw instead. Throws Unfit where the lock file cannot be had, std::invalid_argument where $LADDER_LOCK_DIR is to
-  // blame.
+  // If somebody else holds it, calls on_taken with a sentence about the owner, and waits if that returns; it may throw
+  // instead. Throws Unfit if the lock file cannot be opened, std::invalid_argument if $LADDER_LOCK_DIR is the cause.
   DeviceLock(const std::string& device, const std::string& owner,
              const std::function<void(const std::string&)>& on_taken);
   ~DeviceLock();
@@ -41,8 +39,8 @@ class DeviceLock {
   int fd_;
 };
 
-// "cpu", or "gpu-0000:3b:00.0": the current CUDA device by its place on the bus, because CUDA_VISIBLE_DEVICES numbers
-// devices anew in every process.
+// "cpu", or "gpu-0000:3b:00.0": the current CUDA device by its place on the bus, because the numbers of devices depend
+// on CUDA_VISIBLE_DEVICES.
 std::string lock_name(bool on_cuda);
 
 }  // namespace harness

@@ -8,7 +8,7 @@
 namespace harness {
 namespace {
 
-// Callbacks are plain functions, so what they write to is the process's.
+// Callbacks are plain functions, so they write to global data.
 struct Shared {
   std::mutex mutex;
   bool active = false;

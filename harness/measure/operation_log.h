@@ -1,5 +1,5 @@
 // Which operations ran: every dispatched ATen operation, by phase, and every node of the backward pass by its name, on
-// whichever thread. For looking at a step that is not timed.
+// any thread. Not for a timed step.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace harness {
 namespace {
 
-// Callbacks are plain functions, so whom they tell is the thread's.
+// Callbacks are plain functions, so they find their object through a thread-local pointer.
 thread_local ParameterCopies* watching = nullptr;
 
 }  // namespace

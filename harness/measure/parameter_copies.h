@@ -1,6 +1,6 @@
-// The copies that autocast makes of a model's parameters in its 16-bit type, and how much memory they hold: seen as
-// they are made, counted as long as anything keeps them. Autocast's own cache lets go of them when its scope ends;
-// what autograd saved for the backward pass stays.
+// The 16-bit copies that autocast makes of a model's parameters, and how much memory they hold. They are seen when they
+// are made, and counted as long as something keeps them. Autocast's cache releases them when its scope ends; those that
+// autograd saved for the backward pass stay.
 #pragma once
 
 #include <c10/core/StorageImpl.h>

@@ -16,8 +16,7 @@ struct Row {
   const char* source;
 };
 
-// Compared on 2026-11-21 with quotations of these documents. Where they print figures "with sparsity", half of them
-// stands here.
+// Compared on 2026-11-21 with quotations of these documents. Figures "with sparsity" are halved here.
 const std::vector<Row>& table() {
   static const char* const v100 = "NVIDIA V100 datasheet, January 2020";
   static const char* const a100 = "NVIDIA A100 datasheet, June 2021";

@@ -1,8 +1,8 @@
-// What a GPU can do at the most, as its maker publishes it: a table by device name, a dated source beside each row.
+// The peak rates of GPUs as their makers publish them: a table by device name, with a dated source beside each row.
 //
-// A name counts only as a whole, because parts mislead: "NVIDIA H100 PCIe" does three quarters of "NVIDIA H100 80GB
-// HBM3", an "A10G" half of an "A10", a "RTX 4090 Laptop GPU" is another chip, a MIG slice ends in "MIG 1g.10gb". What
-// is not in the table has no peak, and so no MFU.
+// Only whole names match, because parts mislead: "NVIDIA H100 PCIe" does three quarters of "NVIDIA H100 80GB HBM3", an
+// "A10G" half of an "A10", an "RTX 4090 Laptop GPU" is another chip, and a MIG slice ends in "MIG 1g.10gb". A device
+// that is not in the table has no peak, and so no MFU.
 #pragma once
 
 #include <optional>

@@ -48,8 +48,8 @@ class Descriptor {
   int fd_;
 };
 
-// A child that leads a process group. However run_child is left, nothing of the group stays behind; what has left the
-// group is ended by Descendants.
+// A child that leads a process group. However run_child ends, no process of the group stays; Descendants ends those
+// that have left the group.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -89,7 +89,7 @@ struct Pipe {
 class Lines {
  public:
   explicit Lines(const std::function<void(std::string_view)>& on_line) : on_line_(on_line) {}
-  // Hands on complete lines; the rest is kept.
+  // Passes on complete lines and keeps the rest.
   void take(std::string_view bytes) {
     pending_.append(bytes);
     size_t begin = 0;
@@ -105,8 +105,8 @@ class Lines {
   std::string pending_;
 };
 
-// What the child prints: its first megabytes as they come, of the rest the end, and how much is left out between. A
-// disk that is full costs the log only.
+// The child's output: its first megabytes, the end of the rest, and how much was left out between. A full disk only
+// costs the log.
 class Log {
  public:
   explicit Log(const std::filesystem::path& path) : file_(files::open_new(path)) {}
@@ -148,7 +148,7 @@ class Readers {
  public:
   Readers(int log, int lines) : polled_{{{log, POLLIN, 0}, {lines, POLLIN, 0}}} {}
 
-  // Waits for as long as that, hands on what has come, and says whether there may be more.
+  // Waits that long, passes on what has come, and returns whether there may be more.
   bool read(int wait_ms, Log& log, Lines& lines) {
     ::poll(polled_.data(), polled_.size(), wait_ms);
     bool more = false;
@@ -180,7 +180,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// The caller's, but for what is added or replaced.
+// The caller's environment with the given variables added or replaced.
 std::vector<char*> environment_with(const std::vector<std::string>& added) {
   std::vector<char*> environment = pointers_to(added);
   for (char** inherited = environ; *inherited != nullptr; ++inherited) {
@@ -256,7 +256,7 @@ ChildResult run_child(const ChildOptions& options) {
   bool stopped = false;
   int status = 0;
   while (true) {
-    // The child may end without closing its pipes (a process of its own may hold them), so its end is asked for, too.
+    // The child may end without its pipes being closed (one of its children may hold them), so its end is checked, too.
     readers.read(50, log, lines);
     if (child.has_ended(status)) break;
     if (!stopped && (seconds() > options.limit_s || interrupted())) {
@@ -268,7 +268,8 @@ ChildResult run_child(const ChildOptions& options) {
   result.seconds = seconds();
   child.kill_group();
   descendants.end();
-  // What is left in the pipes, which hold 64 KiB each; where a process that no signal ends writes on, not for ever.
+  // Reads what is left in the pipes, which hold 64 KiB each, but not for ever if a process that cannot be killed writes
+  // on.
   for (int i = 0; i < 64 && readers.read(0, log, lines); ++i) {
   }
   if (stopped) return result;
@@ -292,7 +293,7 @@ bool interrupted() { return interrupt_seen; }
 
 void die_with_parent() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have ended before the call, while this process was being loaded: then nobody reads the pipe.
+  // The parent may have ended before the call, while this process was being loaded: then nobody reads the pipe.
   pollfd pipe{.fd = lines_fd, .events = 0, .revents = 0};
   if (::poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0) ::raise(SIGKILL);
 }

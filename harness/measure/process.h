@@ -21,7 +21,7 @@ struct ChildResult {
 
 struct ChildOptions {
   std::vector<std::string> argv;  // argv[0]: path of the program
-  // Standard output and error go there: their first 4 MiB and, where that is not all, their last 64 KiB.
+  // Gets standard output and error: their first 4 MiB and, if there is more, their last 64 KiB.
   std::filesystem::path log;
   double limit_s = 600;
   std::vector<std::string> environment = {};  // "NAME=value", in place of what the parent has or beside it
@@ -29,9 +29,9 @@ struct ChildOptions {
   std::function<void(std::string_view)> on_line = [](std::string_view) {};
 };
 
-// Returns when the child has ended, or was killed at its limit or at an interrupt (below). Its standard input is empty;
-// whatever it started and left is killed with it (descendants.h). Throws std::system_error where the log cannot be
-// opened, and what on_line throws; the child is killed then, too.
+// Returns when the child has ended, or was killed at its limit or at an interrupt (below). Its standard input is empty.
+// All processes that it started and left are killed with it (descendants.h). Throws std::system_error if the log cannot
+// be opened, and passes on what on_line throws; the child is killed in both cases.
 ChildResult run_child(const ChildOptions& options);
 
 // From here on SIGINT and SIGTERM only set a flag: run_child sees it, ends its child and returns End::interrupted.

@@ -1,7 +1,7 @@
 // How long a process's threads ran and how long they had to wait for a processor, as the kernel's scheduler counts
-// it: what else runs on the machine shows here, and nowhere else as surely. What runs beside a virtual machine shows in
-// the time that its hypervisor stole. The surprising thing: threads also wait for each other, where there are more of
-// them than cores, so waiting counts only as far as the cores were not the process's own.
+// it. This is the surest sign of other work on the machine. Other work beside a virtual machine shows in the time that
+// its hypervisor stole. Where there are more threads than cores, threads also wait for each other, so waiting counts
+// only as far as the process did not use the cores itself.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The host's memory as the kernel tells it.
+// The host's memory as the kernel reports it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace harness {
 // Page faults of this process so far that needed no disk.
 int64_t minor_faults();
 
-// Bytes that are available, and no more than a container may have; none where the kernel does not say.
+// Available bytes, at most the limit of the container; none if the kernel does not say.
 std::optional<int64_t> available_memory();
 
 }  // namespace harness

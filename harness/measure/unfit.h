@@ -1,5 +1,5 @@
-// What was asked for is right, and this machine cannot do it: no GPU, no permission, another tool in the way. Ends with
-// exit status 3.
+// The request is right, but this machine cannot do it: no GPU, no permission, another tool in the way. Ends with exit
+// status 3.
 #pragma once
 
 #include <stdexcept>

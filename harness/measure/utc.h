@@ -1,4 +1,4 @@
-// The time of day as it stands in every file.
+// The time of day as it is written in files.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@ namespace harness {
 // "2026-11-21T11:05:00Z"
 std::string utc_now();
 
-// Hours from one such time to the other, whichever is first; none where one is no time.
+// Hours between two such times, in either order; none if one is not a time.
 std::optional<double> hours_between(const std::string& time, const std::string& other);
 
-// A moment that no change of the clock moves: seconds since the machine was started, sleep included, and which start
-// that was. Two moments of one start tell how much time is between them.
+// A moment that does not depend on the clock's setting: seconds since the machine was started, sleep included, and
+// which start that was. Two moments of the same start give the time between them.
 struct SinceBoot {
   std::string boot;  // empty where the kernel does not say
   double seconds = 0;

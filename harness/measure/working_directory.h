@@ -1,5 +1,5 @@
-// For the file of main() only. Where the working directory has been deleted, MKL ends the process while libraries are
-// loaded, with an error that does not say why. This looks before they are, so that it may use nothing but system calls.
+// For the file of main() only. If the working directory has been deleted, MKL ends the process while libraries are
+// loaded, with an error that does not say why. This check runs before that, so it may only use system calls.
 #pragma once
 
 #include <linux/limits.h>

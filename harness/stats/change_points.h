@@ -1,6 +1,6 @@
 // Where a series of measurements changed: steps to another level, and a drift in which no single step stands out.
-// Nothing is assumed about the noise but that its order does not matter: noise that remembers (a machine that is slow
-// for a week) is reported as a change.
+// The only assumption about the noise is that its order does not matter: correlated noise (a machine that is slow for a
+// week) is reported as a change.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,12 @@ struct Drift {
 struct Changes {
   std::vector<Step> steps;  // in order
   std::optional<Drift> drift;
-  std::vector<double> level;  // what the series is without its noise, one for each value
+  std::vector<double> level;  // the series without its noise, one for each value
 };
 
-// Fewer values cannot show a drift or a step, whatever they are: no order of them is rare enough.
+// Fewer values than these cannot show a drift or a step, because no order of them is rare enough.
 constexpr size_t least_for_drift = 6, least_for_steps = 10;
-// How often steps or a drift are found in a series in which nothing but noise is, at most.
+// The largest rate at which steps or a drift are found in a series of noise alone.
 constexpr double false_steps = 0.02, false_drifts = 0.01;
 
 // `values`: logarithms of times, say, in time order, finite. At least one. Time and memory grow with their square.

@@ -1,4 +1,4 @@
-// What paired runs of two programs say about a change, and how small a change a machine can show.
+// Verdicts from paired runs of two programs, and how small a change a machine can show.
 #pragma once
 
 #include "harness/stats/stats.h"
@@ -8,7 +8,7 @@
 
 namespace harness {
 
-inline constexpr double usual_min_effect = 0.02;  // the least ratio minus 1 that matters, where nobody says another
+inline constexpr double usual_min_effect = 0.02;  // the least ratio minus 1 that matters, by default
 
 // regression, improvement: slower or faster by more than the least effect that matters. same: neither. inconclusive:
 // these runs cannot tell.
@@ -29,11 +29,11 @@ Verdict judge(const Estimate& ratio, double min_effect);
 // base[i] and head[i] are the positive medians of a pair of runs. Same length, at least 1.
 PairedVerdict compare(std::span<const double> base, std::span<const double> head, double min_effect);
 
-// From so many sessions of one program on, what is measured in another one is judged by how they differ: no pairing
-// cancels that a machine runs at another pace today.
+// From this many sessions of one program on, another session is judged by how those differ: pairing cannot cancel that
+// a machine runs at a different pace today.
 constexpr size_t sessions_to_judge_by = 3;
-// A session's time is the median of at least so many runs, and sessions begin at least so many hours apart: what is
-// made in a row shows less than what differs from day to day.
+// A session's time is the median of at least this many runs, and sessions begin at least this many hours apart, because
+// sessions in a row differ less than sessions on different days.
 constexpr size_t runs_of_a_session = 6;
 constexpr double hours_between_sessions = 12;
 

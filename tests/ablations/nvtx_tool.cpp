@@ -2,8 +2,7 @@
 // of a process. This one writes each range that begins or ends to the file that NVTX_TOOL_FILE names, a line each:
 // thread, domain, "push" or "pop", name; with tabs between.
 //
-// The surprising thing: NVTX is headers only, so that each library built with it brings a copy, and each attaches the
-// tool anew.
+// NVTX is headers only: each library that is built with it has its own copy, and each copy attaches the tool again.
 #include <nvtx3/nvToolsExt.h>
 #include <unistd.h>
 

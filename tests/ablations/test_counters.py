@@ -21,7 +21,7 @@ def refusal(done, status: int) -> str:
 def test_counters_need_a_gpu(ladder, tmp_path):
     done = ladder("profile", "--counters", "--rung", "flash", "--ladder", "gpt2", "--out", tmp_path / "counters.json")
     line = refusal(done, 3)
-    assert line.startswith("--counters: counters are a GPU's: no CUDA device (")
+    assert line.startswith("--counters: needs a GPU: no CUDA device (")
     assert not list(tmp_path.iterdir())
 
 
@@ -49,20 +49,20 @@ def test_passes_are_told_beforehand(ladder, metrics, passes):
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--list-metrics", "--chip", "GH100", "--metrics", "dram_bytes_read.sum"],
-     'metric "dram_bytes_read.sum": GH100 has none of this name; similar: dram__bytes_read.sum'),
+     'metric "dram_bytes_read.sum": GH100 has no metric of this name; similar: dram__bytes_read.sum'),
     (["--list-metrics", "--chip", "GH100", "--metrics", "dram__bytes_read.total"], 'metric "dram__bytes_read.total"'),
-    (["--list-metrics", "--chip", "GH100", "--metrics", "a,,b"], "--metrics a,,b: an empty item"),
-    (["--list-metrics", "--chip", "GH100", "--metrics", "a,a"], '--metrics a,a: a stands twice'),
+    (["--list-metrics", "--chip", "GH100", "--metrics", "a,,b"], "--metrics a,,b: must be a list"),
+    (["--list-metrics", "--chip", "GH100", "--metrics", "a,a"], '--metrics a,a: a is given twice'),
     (["--list-metrics", "--chip", "XY100"], 'chip "XY100": CUPTI knows '),
-    (["--list-metrics"], "--list-metrics: without a GPU --chip says whose; CUPTI knows "),
+    (["--list-metrics"], "--list-metrics: needs --chip where there is no GPU; CUPTI knows "),
     (["--list-metrics", "--chip", ""], "must not be empty"),
     (["--list-metrics", "--counters", "--chip", "GH100"], "excludes"),
     (["--list-metrics", "--chip", "GH100", "--batch", "2"], "excludes"),
     (["--counters", "--chip", "GH100"], "requires --list-metrics"),
-    (["--counters", "--metrics", "a,a"], "stands twice"),
-    (["--counters", "--max-passes", "0"], "--max-passes 0 is not allowed"),
+    (["--counters", "--metrics", "a,a"], "a is given twice"),
+    (["--counters", "--max-passes", "0"], "--max-passes must be a whole number between 1 and"),
     (["--counters", "--rung", "bf16", "--recipe", "{}"], "excludes"),
-    ([], "--counters and --list-metrics says what to do"),
+    ([], "needs one of --trace, --diff, --counters and --list-metrics"),
 ])
 def test_bad_input(ladder, arguments, words):
     assert words in refusal(ladder("profile", *arguments), 2)

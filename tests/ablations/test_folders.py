@@ -138,10 +138,10 @@ def test_a_report_stands_beside_other_files_and_is_drawn_again(ladder, study, tm
 def test_a_history_and_a_trace_replace_only_their_own(refused, small, study, tmp_path) -> None:
     for name in ("history.svg", "start.timeline.json"):
         (tmp_path / name).write_text(MINE)
-    refused("holds history.svg, and no history.json", "history", study, "--out", tmp_path)
-    refused("holds start.timeline.json, and no start.trace.json", "profile", "--trace", "--ladder", small, "--rung", "start",
+    refused("holds history.svg, but no history.json", "history", study, "--out", tmp_path)
+    refused("holds start.timeline.json, but no start.trace.json", "profile", "--trace", "--ladder", small, "--rung", "start",
             "--out", tmp_path)
-    refused("is a study's folder, whose plan stays as it is", "profile", "--diff", "flash", "--ladder", small, "--out", study)
+    refused("is a study's folder, whose plan must not change", "profile", "--diff", "flash", "--ladder", small, "--out", study)
 
 
 @pytest.mark.parametrize("arguments", [
@@ -162,7 +162,7 @@ def test_what_is_read_is_not_written_over(refused, small, study, tmp_path, argum
         del plan["workload"]["tokens"]
     if arguments[0] in ("run", "ablate"):
         write_json(study / "plan.json", plan)
-    refused("would be written over" if arguments[0] == "ablate" else "is the file that --", *arguments, cwd=tmp_path)
+    refused("would be overwritten" if arguments[0] == "ablate" else "is the file that --", *arguments, cwd=tmp_path)
 
 
 def test_the_text_of_all_runs_is_not_written_over(refused, environment, tmp_path) -> None:
@@ -226,7 +226,7 @@ def test_a_study_runs_no_program_of_its_plan(refused, study, trap, tmp_path) -> 
     write_json(study / "plan.json", plan)
     for file in (study / "records").iterdir():
         file.unlink()
-    refused("rung 0 names a program, as only a gate's plan does", "ablate", "--resume", "--out", study)
+    refused('rung 0 has a "program", which only a gate\'s plan may have', "ablate", "--resume", "--out", study)
     assert not (tmp_path / "ran").exists()
 
 
@@ -235,7 +235,7 @@ def test_a_gate_runs_what_the_command_line_names(refused, ladder, program, trap,
     done = ladder("gate", "--base", program, "--head", trap, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
     assert done.returncode == 1 and verdict_of(out)["verdict"] == "FAILED" and f"head: {trap}\n" in done.stderr
     ran.unlink()
-    refused(f"its plan names the program {trap}, and none is run because a folder names it; --head PATH", "gate", "--resume", "--out", out)
+    refused(f"its plan names the program {trap}, but a folder cannot decide which program is run; name it with --head PATH", "gate", "--resume", "--out", out)
     other = script(tmp_path / "other", "exit 7\n")
     refused(f"--head {other}: is not the program that this gate began with", "gate", "--resume", "--head", other, "--out", out)
     assert not ran.exists()
@@ -250,13 +250,13 @@ def test_a_gate_that_is_interrupted_says_how_to_go_on(start, small, trap, tmp_pa
     gate.terminate()
     words = gate.communicate(timeout=60)[1]
     assert gate.returncode == 130, words
-    assert f"go on with: ladder gate --resume --out {tmp_path}/gate --base {sleeper} --head {sleeper} --baselines {tmp_path}/b\n" in words
+    assert f"resume with: ladder gate --resume --out {tmp_path}/gate --base {sleeper} --head {sleeper} --baselines {tmp_path}/b\n" in words
 
 
 def test_baselines_go_where_the_command_line_says(refused, ladder, trap, tmp_path) -> None:
     out = tmp_path / "gate"
     ladder("gate", "--calibrate", "--head", trap, *SMALL, "--pairs", 6, "--save", "--baselines", tmp_path / "b", "--out", out)
-    refused(f"--baselines {tmp_path}/b names it here", "gate", "--resume", "--head", trap, "--out", out)
+    refused(f"name it with --baselines {tmp_path}/b", "gate", "--resume", "--head", trap, "--out", out)
 
 
 # ---- what is no document, and no place to be in

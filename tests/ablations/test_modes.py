@@ -120,7 +120,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
                   for file in (folder / "records").glob("*.json") if not file.name.endswith(".flagged.json"))
     not_made = 4 - made + waiting
     words = "1 run was" if not_made == 1 else f"{not_made} runs were"
-    assert f"{words} not made: the budget of 1 s is spent; ladder ablate --resume --out {folder} goes on" in short.stderr
+    assert f"{words} not made: the budget of 1 s is spent; resume with: ladder ablate --resume --out {folder}" in short.stderr
     assert f"{made} of 4 runs" in short.stdout and study_of(folder)["finished"] is None
     assert any("not been made yet" in worth["reason"] for worth in study_of(folder)["attribution"])
 
@@ -133,7 +133,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     changed.mkdir()
     write_json(changed / "plan.json", {**plan, "workload": {**plan["workload"], "data": str(tmp_path / "other.txt")}})
     refused = ladder("ablate", "--resume", "--out", changed)
-    assert refused.returncode == 2 and f"{tokens}: the study's token file is gone" in refused.stderr
+    assert refused.returncode == 2 and f"{tokens}: the study's token file is missing" in refused.stderr
 
     done = ladder("ablate", "--resume", "--budget-s", "600", "--out", folder)
     assert done.returncode == 0, done.stderr
@@ -225,7 +225,7 @@ def test_pytorch_compiles_beside_the_rungs_that_are_named(small, home, ladder, t
     study = study_of(tmp_path / "study")
     assert [(rung["peer"], rung["against"]) for rung in study["rungs"] if "peer" in rung] == [("pytorch-compile", 1)], done.stderr
     assert "--peer-modes compile --peer-rung memory " in (tmp_path / "study" / "report.md").read_text()
-    for flags, says in ((["--peer-rung", "warp"], "--peer-rung warp: no such rung; ladder small has start, memory, flash"), (["--peer-rung", "flash", "--peer-rung", "flash"], "stands twice"),
+    for flags, says in ((["--peer-rung", "warp"], "--peer-rung warp: no such rung; ladder small has start, memory, flash"), (["--peer-rung", "flash", "--peer-rung", "flash"], "--peer-rung flash: given twice"),
                         (["--peer-rung", "flash", "--mode", "factorial"], "")):
         done = ladder(*peers, *flags, "--out", tmp_path / "no")
         assert done.returncode == 2 and says in done.stderr and not (tmp_path / "no").exists(), done.stderr

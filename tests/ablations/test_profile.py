@@ -117,7 +117,7 @@ def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
     (["profile"], "one of --trace, --diff, --counters"),
     (["profile", "--trace", "--diff", "flash"], "excludes"),
     (["profile", "--diff", "nothing", "--ladder", "tiny"], "--diff nothing: no such rung; ladder tiny has start, gpu, memory"),
-    (["profile", "--diff", "start", "--ladder", "tiny"], "the first rung here; name two"),
+    (["profile", "--diff", "start", "--ladder", "tiny"], "no rung comes before it here; name two rungs"),
     (["profile", "--diff", "a.json", "b.json"], "a.json: No such file"),
 ], ids=lambda value: value if isinstance(value, str) else " ".join(value))
 def test_bad_input(ladder, arguments, words) -> None:

@@ -176,7 +176,7 @@ def test_a_study_in_two_files(measured, report, unpacked, tmp_path) -> None:
     refused(report("gpu.study.json"), "gpu.records.jsonl: line 2", "not valid JSON")
     for twice in (lines[1].replace('"file": "records/', '"file": "records/./'), lines[1].replace('"file": "records/', '"file": "study.json", "x": "')):
         (tmp_path / "gpu.records.jsonl").write_text("\n".join([*lines, twice]) + "\n")
-        refused(report("gpu.study.json"), f"gpu.records.jsonl: line {len(lines) + 1}", "stands there twice")
+        refused(report("gpu.study.json"), f"gpu.records.jsonl: line {len(lines) + 1}", "appears twice")
     for place in ("../x.json", "records/../../x.json", "/etc/x.json", "", "records/"):
         (tmp_path / "gpu.records.jsonl").write_text(json.dumps({"file": place, "document": {"kind": "plan"}}) + "\n")
         refused(report("gpu.study.json"), "gpu.records.jsonl: line 1", "outside the study's folder")
@@ -238,7 +238,7 @@ def test_two_studies_that_have_nothing_in_common(measured, report, tmp_path) -> 
 
 
 def test_the_same_study_twice(report, measured) -> None:
-    refused(report(measured, measured / ".." / "study"), "named twice")
+    refused(report(measured, measured / ".." / "study"), "given twice")
 
 
 def test_places_that_cannot_be_written(report, measured, tmp_path) -> None:

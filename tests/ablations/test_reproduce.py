@@ -79,7 +79,7 @@ def test_a_loss_that_differs_in_its_last_bit_fails(ladder, record, tmp_path) -> 
 
     done = ladder("run", "--from", changed(record, tmp_path, edit))
     assert done.returncode == 1
-    assert re.search(r"losses of 3 steps: not those of .*\.json, up to [\d.]+e-1\d nats per token, and nothing is known", done.stdout)
+    assert re.search(r"losses of 3 steps: different from those of .*\.json, up to [\d.]+e-1\d nats per token, and nothing known explains it", done.stdout)
 
 
 def test_elsewhere_a_deviation_is_told_and_no_verdict(ladder, record, tmp_path) -> None:
@@ -89,7 +89,7 @@ def test_elsewhere_a_deviation_is_told_and_no_verdict(ladder, record, tmp_path) 
 
     done = ladder("run", "--from", changed(record, tmp_path, edit))
     assert done.returncode == 0, done.stderr
-    assert "up to 0.25 nats per token, which is no verdict here: device: Another CPU against" in done.stdout
+    assert "up to 0.25 nats per token, which may be because of: device: Another CPU against" in done.stdout
 
 
 def test_every_difference_of_program_and_data_is_named(ladder, record, tmp_path) -> None:
@@ -118,7 +118,7 @@ def test_every_difference_of_program_and_data_is_named(ladder, record, tmp_path)
     assert all(word in data_only for word in words[:3]) and "git_commit" not in data_only
     done = ladder("run", "--from", other, "--any-program")
     assert done.returncode == 0 and "identical to the bit" in done.stdout
-    assert "cannot be known: the record's program was built with uncommitted changes (git_dirty)" in done.stderr
+    assert "cannot tell whether this is the record's program: the record's program was built with uncommitted changes (git_dirty)" in done.stderr
 
 
 def test_a_record_from_before_the_field_reads_as_not_deterministic(ladder, record, tmp_path) -> None:
@@ -195,7 +195,7 @@ def test_an_untouched_study_passes_also_elsewhere(ladder, copy, study) -> None:
 
 def test_a_table_that_says_something_else_is_found(ladder, copy) -> None:
     assert ladder("report", copy).returncode == 0
-    assert re.search(r"^Made again, and the same: benchmark.json, report.json, rungs.csv, steps.csv\n"
+    assert re.search(r"^Made again and identical: benchmark.json, report.json, rungs.csv, steps.csv\n"
                      r"Not covered: charts \(\d+ files\), logs \(\d+ files\), report.html, report.md$", ladder("verify", copy).stdout, re.M)
     named = json.loads(ladder("verify", copy, "--json").stdout)["not_covered"]
     hashed = {"study.json", *read_json(copy / "study.json")["hashes"]}
@@ -261,7 +261,7 @@ def test_what_was_edited_is_not_sealed_anew(ladder, copy, tmp_path) -> None:
     before = (copy / "study.json").read_bytes()
     for command in (("ablate", "--resume", "--out", copy), ("merge", tmp_path / "merged", copy)):
         done = ladder(*command)
-        assert done.returncode == 2 and "r1-03-flash.json: is not what it was when study.json was made" in done.stderr, done.stderr
+        assert done.returncode == 2 and "r1-03-flash.json: has changed since study.json was made" in done.stderr, done.stderr
     assert (copy / "study.json").read_bytes() == before and not (tmp_path / "merged").exists()
     # What --resume makes again is no edit.
     file.write_text("{")
@@ -384,7 +384,7 @@ def test_a_study_without_any_record_is_no_false_alarm(ladder, copy) -> None:
     runs = len(list((copy / "records").glob("*.json")))
     shutil.rmtree(copy / "records")
     said = ladder("report", copy).stderr  # and makes it anew
-    assert said.count("is not what it was when the study was made: no such file") == runs
+    assert said.count("has changed since the study was made: no such file") == runs
     assert read_json(copy / "study.json")["plan"]["runs_ok"] == 0
     document = read_json(copy / "study.json")
     assert verify(ladder, copy) == []

@@ -279,7 +279,7 @@ def test_an_interrupt_while_rungs_are_traced(small, start, ladder, tmp_path) -> 
     wait_for(lambda: list((folder / "logs").glob("*.trace.log")), "a trace")
     runner.send_signal(signal.SIGINT)
     words = runner.communicate(timeout=HANGS_AFTER_S)[1]
-    assert runner.returncode == 130 and f"go on with: ladder ablate --resume --explain --out {folder}\n" in words
+    assert runner.returncode == 130 and f"resume with: ladder ablate --resume --explain --out {folder}\n" in words
     assert "LADDER_PYTHON" not in words and not (folder / "report.md").exists()
     assert [rung["status"] for rung in read_json(folder / "study.json")["rungs"]].count("measured") == 3
     done = ladder("ablate", "--resume", "--explain", "--out", folder)

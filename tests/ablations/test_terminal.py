@@ -128,7 +128,7 @@ def test_help_is_the_same_by_every_way(ladder, helps) -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, text, "")
     assert ladder("run", "-h").stdout == helps["run"] and ladder("help").stdout == ladder("-h").stdout
     refused = ladder("help", "climb")
-    assert refused.returncode == 2 and refused.stderr.startswith("ladder: help climb: no such command; there are doctor, ablate")
+    assert refused.returncode == 2 and refused.stderr.startswith("ladder: help climb: no such command; the commands are doctor, ablate")
     assert ladder("help", "run", "--markdown").returncode == 2
 
 
@@ -278,4 +278,4 @@ def test_a_name_is_never_executed(ladder, environment, script, tmp_path) -> None
 
 def test_completion_is_refused_for_other_shells(ladder) -> None:
     refused = ladder("completion", "fish")
-    assert refused.returncode == 2 and refused.stderr == "ladder: completion fish: only bash is known\n" and refused.stdout == ""
+    assert refused.returncode == 2 and refused.stderr == "ladder: completion must be for bash, got fish\n" and refused.stdout == ""

@@ -1,6 +1,6 @@
 """The workflows against GitHub's schema, zizmor's security audits and the rules of this repository, all without a network.
 
-The surprising thing: every check is shown copies with one fault each, so that a check that has become blind is noticed.
+Each check is also run on copies with one fault each, so that a check that finds nothing any more is noticed.
 """
 
 import pathlib

@@ -53,17 +53,18 @@ TEST_F(JsonFile, DoesNotEndAtANulByte) {
 }
 
 TEST_F(JsonFile, NamesTheFieldThatIsWrong) {
-  EXPECT_NE(
-      refusal(with("\"batch\": 1", "\"batch\": \"1\"")).find("field [workload][batch]: \"1\" is not of type integer"),
-      std::string::npos);
+  EXPECT_NE(refusal(with("\"batch\": 1", "\"batch\": \"1\""))
+                .find("field [workload][batch]: must be of type integer, got \"1\""),
+            std::string::npos);
   EXPECT_NE(refusal(with("\"batch\": 1", "\"batch\": 0")).find("batch"), std::string::npos);
   const std::string mistyped = refusal(with("\"batch\": 1", "\"bach\": 1"));
-  EXPECT_NE(mistyped.find("field [workload]: unknown field \"bach\"; known are accumulation, batch,"),
+  EXPECT_NE(mistyped.find("field [workload]: unknown field \"bach\"; the known fields are accumulation, batch,"),
             std::string::npos)
       << mistyped;
   EXPECT_NE(refusal(with("\"title\": \"x\"", "\"titel\": \"x\"")).find(": unknown field \"titel\""), std::string::npos);
-  EXPECT_NE(refusal(with("\"rungs\": [\"bf16\"]", "\"rungs\": [1]")).find("field [rungs][0]: 1 is not of type string"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(with("\"rungs\": [\"bf16\"]", "\"rungs\": [1]")).find("field [rungs][0]: must be of type string, got 1"),
+      std::string::npos);
   EXPECT_NE(refusal(with("\"schema_version\": 1", "\"schema_version\": 2")).find("reads version 1"), std::string::npos);
   const std::string unversioned = refusal(with("\"schema_version\": 1, ", ""));
   EXPECT_NE(unversioned.find("\"schema_version\" is missing; this program reads version 1"), std::string::npos)
@@ -77,7 +78,7 @@ TEST_F(JsonFile, RefusesWhatIsNotJson) {
   EXPECT_NE(refusal("").find("not valid JSON"), std::string::npos);
   EXPECT_NE(refusal(std::string(ladder).substr(0, 100)).find("not valid JSON"), std::string::npos);
   EXPECT_NE(refusal("{\"kind\": NaN}").find("not valid JSON"), std::string::npos);
-  EXPECT_NE(refusal(with("\"name\": \"x\"", "\"name\": \"x\", \"name\": \"y\"")).find("stands twice"),
+  EXPECT_NE(refusal(with("\"name\": \"x\"", "\"name\": \"x\", \"name\": \"y\"")).find("appears twice"),
             std::string::npos);
   EXPECT_NE(refusal(std::string(100000, '[')).find("nested deeper"), std::string::npos);
   EXPECT_EQ(refusal(with("\"title\": \"x\"", "\"comment\": \"" + std::string(300, '[') + "\", \"title\": \"x\"")),

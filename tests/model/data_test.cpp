@@ -76,19 +76,21 @@ TEST_F(DataTest, ReadsAndWritesLlmCsFormat) {
 TEST_F(DataTest, RefusesWhatIsNotATokenFile) {
   const std::string two("\x01\x00\x02\x00", 4);
   EXPECT_EQ(refusal(token_file(20240520, 1, 2, two)), "accepted");
-  EXPECT_EQ(refusal(""), "0 bytes; a token file has a header of 1024");
+  EXPECT_EQ(refusal(""), "a token file begins with a header of 1024 bytes, got 0 bytes");
   EXPECT_EQ(refusal(token_file(20240520, 1, 0, "")), "accepted");
-  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two).substr(0, 500)), "500 bytes; a token file has a header of 1024");
-  EXPECT_EQ(refusal(token_file(20240521, 1, 2, two)), "magic number 20240521; a token file begins with 20240520");
-  EXPECT_EQ(refusal(token_file(20240520, 2, 2, two)), "version 2; 1 is read");
-  const std::string needed = "; 2 bytes for each token are needed";
-  EXPECT_EQ(refusal(token_file(20240520, 1, 3, two)), "3 tokens in the header, 4 bytes after it" + needed);
-  EXPECT_EQ(refusal(token_file(20240520, 1, -2, two)), "-2 tokens in the header, 4 bytes after it" + needed);
-  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two + "x")), "2 tokens in the header, 5 bytes after it" + needed);
-  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two), 2), "token 2 at position 1; allowed are 0..1");
+  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two).substr(0, 500)),
+            "a token file begins with a header of 1024 bytes, got 500 bytes");
+  EXPECT_EQ(refusal(token_file(20240521, 1, 2, two)), "the magic number must be 20240520, got 20240521");
+  EXPECT_EQ(refusal(token_file(20240520, 2, 2, two)), "the version must be 1, got 2");
+  EXPECT_EQ(refusal(token_file(20240520, 1, 3, two)), "the header promises 3 tokens of 2 bytes, but 4 bytes follow it");
+  EXPECT_EQ(refusal(token_file(20240520, 1, -2, two)),
+            "the header promises -2 tokens of 2 bytes, but 4 bytes follow it");
+  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two + "x")),
+            "the header promises 2 tokens of 2 bytes, but 5 bytes follow it");
+  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two), 2), "tokens must be between 0 and 1, got 2 at position 1");
   EXPECT_EQ(refusal(token_file(20240520, 1, 2, two), 3), "accepted");
-  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two), 0), "vocabulary of 0; allowed are 1..65536");
-  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two), 65537), "vocabulary of 65537; allowed are 1..65536");
+  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two), 0), "the vocabulary must be between 1 and 65536, got 0");
+  EXPECT_EQ(refusal(token_file(20240520, 1, 2, two), 65537), "the vocabulary must be between 1 and 65536, got 65537");
   EXPECT_THROW((void)model::load_tokens(folder_, 50257), std::invalid_argument);
   EXPECT_THROW((void)model::load_tokens(folder_ / "absent", 50257), std::invalid_argument);
 }

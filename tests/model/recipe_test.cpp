@@ -46,5 +46,5 @@ TEST(Recipe, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(message({{"vocabulary_rows", -1}}).find("a whole number between 1 and"), std::string::npos);
   EXPECT_NE(message({{"vocabulary_rows", 1.5}}).find("got 1.5"), std::string::npos);
   EXPECT_NE(message({{"deterministic", 1}}).find("must be true or false, got 1"), std::string::npos);
-  EXPECT_NE(message(nlohmann::json::array()).find("a recipe is a JSON object"), std::string::npos);
+  EXPECT_NE(message(nlohmann::json::array()).find("a recipe must be a JSON object"), std::string::npos);
 }

@@ -111,13 +111,13 @@ TEST(Factorial, RefusesWhatItCannotHave) {
   EXPECT_NE(refusal("gpt2-cpu", {.mode = "factorial"}, cpu).find("choose with --factors among memory,onednn,bf16"),
             std::string::npos);
   EXPECT_NE(refusal("gpt2-cpu", {.mode = "factorial", .factors = "bf16,tf32"}, cpu)
-                .find("--factors tf32: ladder gpt2-cpu has here"),
+                .find("--factors tf32: no such optimization; on this machine ladder gpt2-cpu has"),
             std::string::npos);
-  EXPECT_NE(
-      refusal("gpt2", {.mode = "factorial", .factors = "graph"}, cpu).find("--factors graph: ladder gpt2 has here"),
-      std::string::npos);
+  EXPECT_NE(refusal("gpt2", {.mode = "factorial", .factors = "graph"}, cpu)
+                .find("--factors graph: no such optimization; on this machine ladder gpt2 has"),
+            std::string::npos);
   EXPECT_NE(refusal("tiny", {.mode = "factorial", .factors = "gpu,graph"}, hopper)
-                .find("the subset graph cannot be had: \"graph\": needs \"gpu\""),
+                .find("the subset graph cannot be measured: \"graph\": needs \"gpu\""),
             std::string::npos);
   EXPECT_EQ(refusal("gpt2", {.mode = "factorial", .factors = "tf32,bf16,graph,flash,vocab,fused_adamw"}, hopper),
             "accepted");
@@ -183,35 +183,36 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
   const auto says = [](const DesignFlags& flags, const std::string& words) {
     EXPECT_NE(refusal("gpt2-cpu", flags, cpu).find(words), std::string::npos) << refusal("gpt2-cpu", flags, cpu);
   };
-  says({.mode = "all"}, "--mode all is not allowed; cumulative, leave-one-out, one-at-a-time, factorial, sweep");
+  says({.mode = "all"}, "--mode must be one of cumulative, leave-one-out, one-at-a-time, factorial, sweep, got all");
   says({.mode = "sweep"}, "--mode sweep needs --sweep");
-  says({.mode = "cumulative", .sweep = "batch=1"}, "--mode cumulative is not allowed beside it");
+  says({.mode = "cumulative", .sweep = "batch=1"}, "cannot be combined with --mode cumulative");
   says({.factors = "bf16"}, "--factors needs --mode factorial");
-  says({.mode = "factorial", .factors = "bf16,"}, "an empty item");
-  says({.mode = "factorial", .factors = "bf16,bf16"}, "bf16 stands twice");
+  says({.mode = "factorial", .factors = "bf16,"}, "without empty items");
+  says({.mode = "factorial", .factors = "bf16,bf16"}, "bf16 is given twice");
   says({.rungs = {"bf16"}}, "--rung needs --sweep");
-  says({.sweep = "batch"}, "--sweep batch: not understood; WHAT=N,N,... with WHAT one of batch, context, accumulation");
-  says({.sweep = "depth=1"}, "not understood");
-  says({.sweep = "batch=0"}, "--sweep batch=0: 0 is not allowed; whole numbers from 1 to 65536 are");
-  says({.sweep = "batch=1,-2"}, "-2 is not allowed");
-  says({.sweep = "batch=1,2x"}, "2x is not allowed");
-  says({.sweep = "batch=65537"}, "65537 is not allowed");
-  says({.sweep = "batch=99999999999999999999"}, "is not allowed");
-  says({.sweep = "batch=2,02"}, "2 stands twice");
-  says({.sweep = "batch="}, "an empty item");
-  says({.sweep = "batch=1,,2"}, "an empty item");
+  says({.sweep = "batch"},
+       "--sweep must be WHAT=N,N,..., where WHAT is one of batch, context, accumulation; got batch");
+  says({.sweep = "depth=1"}, "got depth=1");
+  says({.sweep = "batch=0"}, "--sweep batch=0: values must be whole numbers between 1 and 65536, got 0");
+  says({.sweep = "batch=1,-2"}, "got -2");
+  says({.sweep = "batch=1,2x"}, "got 2x");
+  says({.sweep = "batch=65537"}, "got 65537");
+  says({.sweep = "batch=99999999999999999999"}, "got 99999999999999999999");
+  says({.sweep = "batch=2,02"}, "2 is given twice");
+  says({.sweep = "batch="}, "without empty items");
+  says({.sweep = "batch=1,,2"}, "without empty items");
   says({.sweep = "batch=1", .rungs = {"flsh"}},
        "--rung flsh: no such rung; did you mean flash? Ladder gpt2-cpu has start, memory");
-  says({.sweep = "batch=1", .rungs = {"bf16", "bf16"}}, "--rung bf16: it stands twice");
-  says({.peer = "jax"}, "--with-peer jax is not allowed; pytorch is");
-  says({.mode = "factorial", .peer = "pytorch"}, "--with-peer is for the modes cumulative and sweep");
-  says({.peer_rungs = {"flash"}}, "--peer-rung is for --with-peer");
+  says({.sweep = "batch=1", .rungs = {"bf16", "bf16"}}, "--rung bf16: given twice");
+  says({.peer = "jax"}, "--with-peer must be pytorch, got jax");
+  says({.mode = "factorial", .peer = "pytorch"}, "--with-peer needs --mode cumulative or sweep");
+  says({.peer_rungs = {"flash"}}, "--peer-rung needs --with-peer");
   says({.sweep = "batch=1", .peer = "pytorch", .peer_rungs = {"flash"}},
-       "--peer-rung is for --with-peer in the mode cumulative");
+       "--peer-rung needs --with-peer and --mode cumulative");
   says({.peer_modes = "eager"}, "--peer-modes needs --with-peer");
   says({.peer = "pytorch", .peer_modes = "cuda-graphs"},
-       "cuda-graphs is for a CUDA device; eager, compile are available here");
-  says({.peer = "pytorch", .peer_modes = "jit"}, "jit is unknown; eager, compile are available here");
+       "cuda-graphs needs a CUDA device; this machine can run eager, compile");
+  says({.peer = "pytorch", .peer_modes = "jit"}, "jit is unknown; this machine can run eager, compile");
   EXPECT_EQ(refusal("gpt2", {.sweep = "batch=1", .rungs = {"graph"}}, cpu),
             "unfit: --rung graph: not applicable here: no CUDA device");
 }

@@ -146,12 +146,12 @@ TEST(Plan, RefusesWhatContradictsItself) {
   files::Json seedless = json["workload"];
   seedless.erase("seed");
   says("/workload", seedless, "seed");
-  const std::string of_run = "run \"r1\" stands twice, or its rung or repeat is not in the plan";
+  const std::string of_run = "run \"r1\" appears twice, or its rung or repeat is not in the plan";
   says("/runs/0/rung", 5, of_run);
   says("/runs/0/rung", 1e21, "rung");
   says("/runs/0/repeat", 5, of_run);
   says("/runs/1", json["runs"][0], of_run);
-  says("/runs", files::Json::array(), "rung 0 is planned, and no run is of it");
+  says("/runs", files::Json::array(), "rung 0 is planned but has no run");
   says("/reference", 9, "reference 9 is not a rung");
   says("/rungs/0/recipe/device", "tpu", "recipe field \"device\" must be one of cpu, cuda, got \"tpu\"");
   says("/rungs/0/optimization", "warp", "unknown optimization \"warp\"");

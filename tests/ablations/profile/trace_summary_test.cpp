@@ -270,7 +270,7 @@ TEST(Explain, NamesADisturbedTrace) {
   EXPECT_EQ(trace_table(after).find("disturbed"), std::string::npos);
 }
 
-// What took as long in a step of the one as in a step of the other is not told as changed.
+// A time is not reported as changed if the two sets of step times overlap.
 TEST(Explain, TellsNoChangeWithinTheSpreadOfTheSteps) {
   const auto words = [](int64_t product_us) -> std::string {
     return explain(document(three_steps(), 0.1, "before"), document(three_steps(product_us), 0.1, "after")).words;

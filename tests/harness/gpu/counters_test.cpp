@@ -32,7 +32,7 @@ TEST(Counters, WithoutADeviceTheReasonIsTold) {
     const Counters counters({});
     FAIL() << "counters without a device";
   } catch (const Unfit& error) {
-    EXPECT_EQ(std::string(error.what()), "counters are a GPU's: " + this_machine().no_gpu_reason);
+    EXPECT_EQ(std::string(error.what()), "counters need a GPU: " + this_machine().no_gpu_reason);
   }
 }
 

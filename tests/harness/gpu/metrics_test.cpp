@@ -69,20 +69,22 @@ TEST(Metrics, WhatDoesNotFitCostsPasses) {
 
 TEST(Metrics, AnUnknownNameIsRefusedWithSimilarOnes) {
   const std::string typo = refusal("GH100", {"sm__cycles_active.avg", "dram_bytes_read.sum"});
-  EXPECT_TRUE(has(typo, "metric \"dram_bytes_read.sum\": GH100 has none of this name; similar: dram__bytes_read.sum"))
+  EXPECT_TRUE(
+      has(typo, "metric \"dram_bytes_read.sum\": GH100 has no metric of this name; similar: dram__bytes_read.sum"))
       << typo;
   const std::string nonsense = refusal("GA100", {"frobnications"});
-  EXPECT_TRUE(has(nonsense, "metric \"frobnications\": GA100 has none")) << nonsense;
+  EXPECT_TRUE(has(nonsense, "metric \"frobnications\": GA100 has no metric")) << nonsense;
   EXPECT_TRUE(has(nonsense, "--list-metrics --chip GA100")) << nonsense;
   const std::string other_chip = refusal("GA100", {"sm__inst_executed_pipe_tensor_op_gmma.sum"});
-  EXPECT_TRUE(has(other_chip, "GA100 has none of this name")) << other_chip;
+  EXPECT_TRUE(has(other_chip, "GA100 has no metric of this name")) << other_chip;
 }
 
 TEST(Metrics, AnUnknownEndingIsRefusedWithPossibleOnes) {
-  EXPECT_EQ(refusal("GH100", {"dram__bytes_read.summ"}),
-            "metric \"dram__bytes_read.summ\": the counter dram__bytes_read does not end so on GH100; possible: .sum");
+  EXPECT_EQ(
+      refusal("GH100", {"dram__bytes_read.summ"}),
+      "metric \"dram__bytes_read.summ\": the counter dram__bytes_read has no such ending on GH100; possible: .sum");
   EXPECT_EQ(refusal("GH100", {"sm__throughput"}),
-            "metric \"sm__throughput\": the throughput sm__throughput does not end so on GH100; possible: "
+            "metric \"sm__throughput\": the throughput sm__throughput has no such ending on GH100; possible: "
             ".avg.pct_of_peak_sustained_active, .max.pct_of_peak_sustained_active, .min.pct_of_peak_sustained_active, "
             ".sum.pct_of_peak_sustained_active, .avg.pct_of_peak_sustained_elapsed");
   EXPECT_EQ(passes("GH100", {"l1tex__t_sector_hit_rate.pct"}), 1);  // a ratio has endings of its own
@@ -97,7 +99,7 @@ TEST(Metrics, AnUnknownChipIsRefusedWithThoseThatAreKnown) {
 
 TEST(Metrics, AChipThatIsOnlyANameIsRefused) {
   EXPECT_EQ(refusal("GV11B", {"dram__bytes_read.sum"}),
-            "chip \"GV11B\": this CUPTI knows its name and does not count on it");
+            "chip \"GV11B\": this CUPTI knows its name but cannot count on it");
 }
 
 TEST(Metrics, NoMetricsAreRefused) { EXPECT_EQ(refusal("GH100", {}), "no metrics to count"); }
