@@ -135,15 +135,6 @@ std::vector<std::string> flags(const GpuWatch& watch) {
   return result;
 }
 
-std::string current_bus_id() {
-  int device = 0;
-  std::array<char, 32> bus_id{};
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus_id.data(), bus_id.size(), device);
-  if (error != cudaSuccess) throw std::runtime_error(fmt::format("PCI bus id: {}", cudaGetErrorString(error)));
-  return bus_id.data();
-}
-
 Monitor::Monitor(const std::string& bus_id, const std::string& library)
     : device_(bus_id, library), watch_{.unavailable = device_.unavailable()} {
   if (watch_.unavailable.empty()) (void)device_.energy_j();  // the first call of a function takes longest

@@ -227,4 +227,13 @@ std::vector<std::string> disturbances() {
   return lines;
 }
 
+std::string current_bus_id() {
+  int device = 0;
+  std::array<char, 32> bus_id{};
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus_id.data(), bus_id.size(), device);
+  if (error != cudaSuccess) throw std::runtime_error(fmt::format("PCI bus id: {}", cudaGetErrorString(error)));
+  return bus_id.data();
+}
+
 }  // namespace harness

@@ -48,4 +48,7 @@ std::string program_version();
 // One line for each thing that disturbs measurements now: load, frequency governor, memory short.
 std::vector<std::string> disturbances();
 
+// Of the current CUDA device; throws std::runtime_error where CUDA does not tell.
+std::string current_bus_id();
+
 }  // namespace harness

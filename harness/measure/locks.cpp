@@ -2,6 +2,7 @@
 
 #include "files/files.h"
 #include "files/printable.h"
+#include "harness/measure/environment.h"
 #include "harness/measure/unfit.h"
 #include "harness/measure/utc.h"
 

@@ -1,5 +1,6 @@
 // The monitor on a real GPU: what NVML says while a kernel runs is possible and its parts agree.
 #include "harness/gpu/monitor.h"
+#include "harness/measure/environment.h"
 
 #include "tests/cuda/device.h"
 

@@ -1,6 +1,7 @@
 // The monitor on a scripted library (fake_nvml.cpp), loaded as the real one is; its judgement on samples made by hand;
 // and a machine without a driver. Real figures: tests/cuda.
 #include "harness/gpu/monitor.h"
+#include "harness/measure/environment.h"
 
 #include "files/json_file.h"
 
