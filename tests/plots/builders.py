@@ -1,6 +1,8 @@
 """Made-up documents for the tests of plots/, checked against their schemas so that the tests cannot drift away from them."""
 
+import contextlib
 import copy
+import io
 import json
 import os
 import random
@@ -14,6 +16,7 @@ import jsonschema
 import pytest
 
 import markdown
+import render
 import view
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -279,9 +282,14 @@ def recorded(folder, to):
     return valid(json.loads((to / "made" / "report.json").read_text()))
 
 
-# ---- plots/render.py as a process
+# ---- plots/render.py
 
 def run(source, folder, **kwargs):
+    """In this process, which has loaded vl-convert already; as a process of its own where it is to have another environment."""
+    if not kwargs:
+        with contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
+            status = render.main([str(source), str(folder)])
+        return subprocess.CompletedProcess([], status, stdout.getvalue(), stderr.getvalue())
     return subprocess.run([sys.executable, str(SCRIPT), str(source), str(folder)], capture_output=True, text=True, timeout=300,
                           **kwargs)
 
