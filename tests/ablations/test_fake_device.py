@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT, assert_perfetto_reads, needs_waiting_times, read_json, write_json
 
 GPT2 = ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw", "in_place_loss", "residual16"]
-FP16 = [rung.replace("bf16", "fp16") for rung in GPT2]
+FP16 = ["fp16", "graph", "flash", "fused_adamw", "in_place_loss", "residual16"]  # before fp16 the ladder is the same
 TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3"]
 BUSY = "shared: the processor was busy with something else"  # as it may well be where tests run
 
@@ -158,7 +158,7 @@ def test_memory_at_full_size(run, gpu_calls) -> None:
         assert 0.5 * of["peak_bytes"] < parts < 1.1 * of["peak_bytes"], (rung, of)
 
 
-@pytest.mark.parametrize("gib, fits", [(79, 32), (139, 64)])
+@pytest.mark.parametrize("gib, fits", [(79, 32), pytest.param(139, 64, marks=pytest.mark.thorough)])
 def test_gpu_checks_batch_is_the_largest_that_fits(run, gpu_calls, gib, fits) -> None:
     """An H100's memory and an H200's, and the rung that takes most."""
     setting = gpu_calls.Setting(gpu_calls.ON_GPU, ["gpu"], {"memory_bytes": gib * 2**30})
