@@ -12,16 +12,19 @@ import pty
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 import time
 
 import jsonschema
 import pytest
-from gates import script
+from gates import remembering, script
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HANGS_AFTER_S = 1200  # no limit of a test's: a program that has not ended then never will, on the slowest machine
 EVIDENCE = ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-22"  # a study that was measured, the one that the README shows
+PYTHON = os.environ.get("LADDER_PYTHON") or sys.executable
+DRAWN = {"LADDER_PYTHON": PYTHON}  # variables of a program whose reports are drawn
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +34,7 @@ def program() -> str:
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory) -> dict[str, str]:
+    """No report is drawn, which takes as long as three runs; a test of what is drawn passes DRAWN."""
     home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     data = home / "gpt2-ladder" / "data"
     for name in ("gpt2.tiktoken", "shakespeare.txt"):
@@ -40,7 +44,8 @@ def environment(tmp_path_factory) -> dict[str, str]:
     (cache / "gpt2-ladder" / "data").symlink_to(data)
     # Whether a command runs in a job of GitHub's is for a test to say.
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
-    return {**ours, "XDG_CACHE_HOME": str(cache), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"}
+    python = script(cache / "python", f'case "$1" in *render.py) exit 0;; esac\nexec {shlex.quote(PYTHON)} "$@"\n')
+    return {**ours, "XDG_CACHE_HOME": str(cache), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8", "LADDER_PYTHON": str(python)}
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +101,12 @@ def start(program, environment, tmp_path):
 
 
 @pytest.fixture(scope="session")
+def remembered(program, tmp_path_factory) -> str:
+    """The program for gates whose clock is not the subject: it measures once and tells the same record again."""
+    return str(remembering(tmp_path_factory.mktemp("remembered"), program))
+
+
+@pytest.fixture(scope="session")
 def preloadable():
     """preloadable(FILE): a path of it without spaces and colons, at which LD_PRELOAD would cut it."""
     with tempfile.TemporaryDirectory(prefix="ladder-preload-", dir="/tmp") as links:
@@ -141,9 +152,10 @@ def small_disk(tmp_path):
 
 @pytest.fixture(scope="session")
 def study(ladder, tmp_path_factory):
-    """The ladder `tiny` as it comes with the program: its folder and the finished process."""
+    """The ladder `tiny` as it comes with the program, in two repeats: its folder and the finished process."""
     folder = tmp_path_factory.mktemp("whole") / "study"
-    return folder, ladder("ablate", "--ladder", "tiny", "--order-seed", "7", "--threads", "1", "--out", folder)
+    return folder, ladder("ablate", "--ladder", "tiny", "--repeats", "2", "--order-seed", "7", "--threads", "1", "--out", folder,
+                          variables=DRAWN)
 
 
 @pytest.fixture
@@ -235,6 +247,19 @@ def assert_complete(folder: pathlib.Path) -> None:
     assert {run: record["status"] for run, record in records(folder).items()} == dict.fromkeys(run_ids(folder), "ok")
     assert study["finished"] and study["plan"]["runs_ok"] == study["plan"]["runs_planned"] == len(run_ids(folder))
     assert not list(folder.rglob("*.tmp"))
+
+
+def assert_goes_on(said: str, runs: int, to_go: int) -> None:
+    """Of the study's runs so many were made now, and those that a busy machine had disturbed, a second time."""
+    there, made = map(int, re.search(rf"^(\d+) of {runs} runs are there already; (\d+) to go$", said, re.M).groups())
+    assert there + made == runs and made >= to_go, said
+
+
+def assert_kept(before: dict[str, tuple], folder: pathlib.Path) -> None:
+    """The records of that snapshot are still what they were, but for those that a busy machine had disturbed."""
+    after = snapshot(folder / "records")
+    changed = {name for name, status in before.items() if after.get(name) != status and not is_first_of_two(name)}
+    assert not [name for name in changed if name.replace(".json", ".flagged.json") not in after], changed
 
 
 def kibibytes(pid: int, what: str) -> int:

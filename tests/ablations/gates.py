@@ -16,6 +16,28 @@ def script(path: pathlib.Path, text: str) -> pathlib.Path:
     return path
 
 
+def remembering(folder: pathlib.Path, program: str) -> pathlib.Path:
+    """A ladder program that makes each run once. Asked for it again it gives the same record, as if it had made it now, and
+    nothing had disturbed it."""
+    return script(folder / "ladder", f"""[ "$1" = run ] || exec {shlex.quote(program)} "$@"
+asked= before= record=
+for word; do
+  if [ "$before" = --record ]; then record=$word; else asked="$asked $word"; fi
+  before=$word
+done
+kept={shlex.quote(str(folder))}/$(printf %s "$asked" | cksum | tr ' ' -).json
+if [ ! -e "$kept" ]; then
+  {shlex.quote(program)} "$@" || exit $?
+  {shlex.quote(sys.executable)} - "$record" "$kept" <<END || exit $?
+import json, sys
+record = json.load(open(sys.argv[1]))
+json.dump(record | ({{"flags": []}} if "flags" in record else {{}}), open(sys.argv[2], "w"))
+END
+fi
+exec sed "s/\\"started\\": \\"[^\\"]*\\"/\\"started\\": \\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\\"/" "$kept" > "$record"
+""")
+
+
 def editing(path: pathlib.Path, program: str, edit: str) -> pathlib.Path:
     """A ladder program whose records are changed by these lines of Python."""
     return script(path, f"""{shlex.quote(program)} "$@" || exit $?

@@ -52,10 +52,12 @@ def module(monkeypatch):
     specification = importlib.util.spec_from_file_location("pytorch_ladder", SCRIPT)
     loaded = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(loaded)
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # a deterministic run sets it for the whole process
     precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     yield loaded
     torch.set_float32_matmul_precision(precision)
     torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(False)
 
 
 def call_main(module, monkeypatch, plan_file, record, run: str = "r1-00-start") -> int:

@@ -1,4 +1,5 @@
-"""What `ladder gate` keeps of earlier measurements: baselines, their sessions, noise floors."""
+"""What `ladder gate` keeps of earlier measurements: baselines, their sessions, noise floors. The programs remember what they have
+measured, and most say that it took another time (gates.py)."""
 
 import itertools
 import json
@@ -10,20 +11,21 @@ from conftest import records
 from gates import LARGE_EFFECT, SMALL, editing, script, taking, verdict_of
 
 
-def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
+def test_a_stored_baseline(ladder, remembered, tmp_path) -> None:
     baselines = tmp_path / "baselines"
     common = (*SMALL, *LARGE_EFFECT, "--pairs", 6, "--top-up", 0, "--baselines", baselines)
-    none = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "none")
+    usual, slower = taking(tmp_path / "usual", remembered, "10"), taking(tmp_path / "slower", remembered, "90")
+    none = ladder("gate", "--head", usual, *common, "--out", tmp_path / "none")
     assert none.returncode == 3
     assert "--save" in none.stderr and not (tmp_path / "none").exists()
-    saved = ladder("gate", "--head", at_pace(1), *common, "--save", "--out", tmp_path / "saved")
+    saved = ladder("gate", "--head", usual, *common, "--save", "--out", tmp_path / "saved")
     assert saved.returncode == 0, saved.stdout + saved.stderr
     (file,) = verdict_of(tmp_path / "saved")["saved"]
     device, name = pathlib.Path(file).relative_to(baselines).parts
     assert name == json.loads(pathlib.Path(file).read_text())["recipe_hash"] + ".json"
     assert device.endswith("-1-threads")
     before = json.loads(pathlib.Path(file).read_text())
-    slow = ladder("gate", "--head", at_pace(9), *SMALL, *LARGE_EFFECT, "--pairs", 8, "--top-up", 2, "--baselines", baselines, "--save",
+    slow = ladder("gate", "--head", slower, *SMALL, *LARGE_EFFECT, "--pairs", 8, "--top-up", 2, "--baselines", baselines, "--save",
                   "--out", tmp_path / "slow")
     assert slow.returncode == 1, slow.stdout + slow.stderr
     assert "a baseline has only 6 runs" in slow.stderr
@@ -35,21 +37,21 @@ def test_a_stored_baseline(ladder, at_pace, environment, tmp_path) -> None:
     for changed, words in ((("--warmup", 2), "warm-up steps: 3 against 2"), (("--steps", 8), "timed steps: 9 against 8"),
                            (("--seed", 7), "seed: 1 against 7")):
         flags = [word for word in zip(common[::2], common[1::2]) if word[0] != changed[0]]
-        other = ladder("gate", "--head", at_pace(1), *itertools.chain(*flags), *changed, "--out", tmp_path / "other")
+        other = ladder("gate", "--head", usual, *itertools.chain(*flags), *changed, "--out", tmp_path / "other")
         assert other.returncode == 3 and words in other.stderr and not (tmp_path / "other").exists(), other.stderr
     # A file that was tampered with, or belongs elsewhere, is refused.
     before["records"][0]["environment"]["threads"] = 64
     pathlib.Path(file).write_text(json.dumps(before))
-    bad = ladder("gate", "--head", at_pace(1), *common, "--out", tmp_path / "bad")
+    bad = ladder("gate", "--head", usual, *common, "--out", tmp_path / "bad")
     assert bad.returncode == 2 and name in bad.stderr
 
 
-def test_what_becomes_a_baseline(ladder, program, tmp_path) -> None:
+def test_what_becomes_a_baseline(ladder, remembered, tmp_path) -> None:
     """What had none, and what is faster: else slowdowns that are each too small to matter would add up unseen."""
     baselines = tmp_path / "baselines"
 
     def of_exactly(ms: float) -> pathlib.Path:
-        return taking(tmp_path / f"of-{ms}-ms", program, str(ms), commit=f"{10 * ms:04.0f}" * 10)
+        return taking(tmp_path / f"of-{ms}-ms", remembered, str(ms), commit=f"{10 * ms:04.0f}" * 10)
 
     common = (*SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save")
 
@@ -89,10 +91,10 @@ def test_what_becomes_a_baseline(ladder, program, tmp_path) -> None:
     assert again.returncode == 3 and "there is no baseline" in again.stderr
 
 
-def test_nothing_is_saved_before_its_verdict_stands(ladder, program, tmp_path) -> None:
+def test_nothing_is_saved_before_its_verdict_stands(ladder, remembered, tmp_path) -> None:
     """A gate that ends between the two would be gone on with against its own baseline."""
     out, baselines = tmp_path / "gate", tmp_path / "b"
-    in_the_way = script(tmp_path / "in-the-way", f'mkdir -p {shlex.quote(str(out))}/gate.json\nexec {shlex.quote(program)} "$@"\n')
+    in_the_way = script(tmp_path / "in-the-way", f'mkdir -p {shlex.quote(str(out))}/gate.json\nexec {shlex.quote(remembered)} "$@"\n')
     done = ladder("gate", "--head", in_the_way, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save", "--out", out)
     assert done.returncode == 2 and "gate.json" in done.stderr and not baselines.exists(), done.stderr
     (out / "gate.json").rmdir()
@@ -101,9 +103,9 @@ def test_nothing_is_saved_before_its_verdict_stands(ladder, program, tmp_path) -
     (file,) = verdict_of(out)["saved"]
 
 
-def test_what_a_verdict_could_not_save_is_saved_by_going_on(ladder, program, tmp_path) -> None:
+def test_what_a_verdict_could_not_save_is_saved_by_going_on(ladder, remembered, tmp_path) -> None:
     out, baselines = tmp_path / "gate", tmp_path / "b"
-    in_the_way = script(tmp_path / "in-the-way", f'touch {shlex.quote(str(baselines))}\nexec {shlex.quote(program)} "$@"\n')
+    in_the_way = script(tmp_path / "in-the-way", f'touch {shlex.quote(str(baselines))}\nexec {shlex.quote(remembered)} "$@"\n')
     done = ladder("gate", "--head", in_the_way, *SMALL, "--rung", "start", "--rung", "memory", "--pairs", 6, "--top-up", 0,
                   "--baselines", baselines, "--save", "--out", out)
     assert done.returncode == 2 and verdict_of(out)["verdict"] == "SAVED" and (out / "unsaved.json").exists(), done.stderr
@@ -129,16 +131,16 @@ def test_what_a_verdict_could_not_save_is_saved_by_going_on(ladder, program, tmp
     assert refused.returncode == 2 and "unsaved.json: was not written by a gate" in refused.stderr
 
 
-def test_a_program_that_differs_from_itself_is_no_noise(ladder, program, tmp_path) -> None:
-    biased = taking(tmp_path / "biased", program, '13 if "-head-" in sys.argv[1] else 10')
+def test_a_program_that_differs_from_itself_is_no_noise(ladder, remembered, tmp_path) -> None:
+    biased = taking(tmp_path / "biased", remembered, '13 if "-head-" in sys.argv[1] else 10')
     done = ladder("gate", "--calibrate", "--head", biased, *SMALL, "--pairs", 6, "--baselines", tmp_path / "b", "--save", "--out",
                   tmp_path / "gate")
     assert done.returncode == 3 and verdict_of(tmp_path / "gate")["verdict"] == "UNFIT"
     assert "the program differs from itself" in " ".join(done.stdout.split()) and not (tmp_path / "b").exists()
 
 
-def test_a_disturbed_baseline_says_so(ladder, program, tmp_path) -> None:
-    throttled = editing(tmp_path / "throttled", program, 'record["flags"] = ["throttled: heat", "shared: a neighbour"]')
+def test_a_disturbed_baseline_says_so(ladder, remembered, tmp_path) -> None:
+    throttled = editing(tmp_path / "throttled", remembered, 'record["flags"] = ["throttled: heat", "shared: a neighbour"]')
     done = ladder("gate", "--head", throttled, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", tmp_path / "b", "--save", "--out",
                   tmp_path / "gate")
     assert done.returncode == 0
@@ -152,10 +154,10 @@ def test_without_a_word_it_compares_with_the_stored_baseline(ladder, tmp_path) -
     assert "there is no baseline" in done.stderr and "/results/baselines" in done.stderr and "--save makes one" in done.stderr
 
 
-def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program, tmp_path) -> None:
+def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, remembered, tmp_path) -> None:
     baselines = tmp_path / "baselines"
     # Half a percent up and down: twelve runs of a real clock differ from themselves in one of a hundred calibrations.
-    noisy = taking(tmp_path / "noisy", program, '10 + int(sys.argv[1].split("/r")[-1][0]) * (2 if "-head-" in sys.argv[1] else 1) % 3 / 20')
+    noisy = taking(tmp_path / "noisy", remembered, '10 + int(sys.argv[1].split("/r")[-1][0]) * (2 if "-head-" in sys.argv[1] else 1) % 3 / 20')
     done = ladder("gate", "--calibrate", "--head", noisy, *SMALL, "--pairs", 6, "--baselines", baselines, "--save", "--out", tmp_path / "c")
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = verdict_of(tmp_path / "c")["saved"]
@@ -166,22 +168,21 @@ def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, program
     # A machine that shows no less than a half: the gate says that it is asked for more than it can see.
     noise["floors"] = [entry | {"floor": 0.5} for entry in noise["floors"]]
     pathlib.Path(file).write_text(json.dumps(noise))
-    gate = ladder("gate", "--base", program, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--out",
-                  tmp_path / "g", variables={"GITHUB_ACTIONS": "true"})
+    gate = ladder("gate", "--base", remembered, "--head", remembered, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines,
+                  "--out", tmp_path / "g", variables={"GITHUB_ACTIONS": "true"})
     verdict = verdict_of(tmp_path / "g")
     assert verdict["noise"] == [{"floor": 0.5, "source": "calibration"}], gate.stderr
     assert [warning for warning in verdict["warnings"] if "noise floor" in warning], verdict["warnings"]
     assert [line for line in gate.stderr.splitlines() if line.startswith("::warning title=ladder gate::") and "noise floor" in line]
 
 
-@pytest.mark.thorough
-def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) -> None:
+def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path) -> None:
     """From three on, an interval holds one more session of its program in 95 % of cases; nothing else is learned from."""
     baselines = tmp_path / "baselines"
     common = (*SMALL, "--rung", "start", "--pairs", 6, "--top-up", 2, "--baselines", baselines)
 
     def gate(name: str, ms: float, day: int, commit: str = "a", *flags: str, disturbed: tuple = ()):
-        head = taking(tmp_path / f"head-{name}", program, str(ms), commit * 40, f"2026-11-{day:02}T11:05:00Z", disturbed)
+        head = taking(tmp_path / f"head-{name}", remembered, str(ms), commit * 40, f"2026-11-{day:02}T11:05:00Z", disturbed)
         done = ladder("gate", "--head", head, *common, *flags, "--save", "--out", tmp_path / name)
         return done, verdict_of(tmp_path / name)
 
@@ -233,5 +234,5 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, program, tmp_path) ->
     document = json.loads(file.read_text())
     document["sessions"][0]["median_ms"] = 6
     file.write_text(json.dumps(document))
-    bad = ladder("gate", "--head", program, *common, "--out", tmp_path / "bad")
+    bad = ladder("gate", "--head", remembered, *common, "--out", tmp_path / "bad")
     assert bad.returncode == 2 and "median_ms does not follow from its records" in bad.stderr

@@ -116,10 +116,13 @@ def test_other_circumstances_are_refused_unless_forced(ladder, measured, tmp_pat
     refused = ladder("compare", base, head)
     assert refused.returncode == 3
     assert words in refused.stderr and "--force" in refused.stderr
-    forced = ladder("compare", base, head, "--force")
-    assert forced.returncode == 0
-    assert "FORCED" in forced.stdout and words in " ".join(forced.stdout.split())
     assert words in compared(ladder, base, head, "--force")["forced"]
+
+
+def test_what_was_forced_stands_above_the_table(ladder, measured, tmp_path) -> None:
+    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 1.0, environment__threads=4)
+    forced = ladder("compare", base, head, "--force")
+    assert forced.returncode == 0 and "FORCED" in forced.stdout and "threads: 2 against 4" in " ".join(forced.stdout.split())
 
 
 def test_every_record_must_have_been_made_under_the_same_circumstances(ladder, measured, tmp_path) -> None:
@@ -219,7 +222,8 @@ def test_bad_input(ladder, measured, tmp_path, break_it) -> None:
     done = ladder("compare", base, head)
     assert done.returncode == 2 and done.stdout == ""
     assert str(head) in done.stderr
-    assert ladder("compare", base, tmp_path / "nothing").returncode == 2
-    assert ladder("compare", base, base, "--min-effect", "nan").returncode == 2
-    assert ladder("compare", base, base, "--min-effect", "-1").returncode == 2
-    assert ladder("compare", base).returncode == 2
+
+
+@pytest.mark.parametrize("more", [["nothing"], [EVIDENCE, "--min-effect", "nan"], [EVIDENCE, "--min-effect", "-1"], []])
+def test_wrong_usage(ladder, more) -> None:
+    assert ladder("compare", EVIDENCE, *more).returncode == 2

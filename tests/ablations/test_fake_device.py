@@ -157,7 +157,7 @@ def test_memory_at_full_size(run, gpu_calls) -> None:
         assert 0.5 * of["peak_bytes"] < parts < 1.1 * of["peak_bytes"], (rung, of)
 
 
-@pytest.mark.parametrize("gib, fits", [(79, 32), (139, 64)])
+@pytest.mark.parametrize("gib, fits", [(79, 32), pytest.param(139, 64, marks=pytest.mark.thorough)])
 def test_gpu_checks_batch_is_the_largest_that_fits(run, gpu_calls, gib, fits) -> None:
     """An H100's memory and an H200's, and the rung that takes most."""
     setting = gpu_calls.Setting(gpu_calls.ON_GPU, ["gpu"], {"memory_bytes": gib * 2**30})

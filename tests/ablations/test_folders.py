@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import EVIDENCE, ladder_document, read_json, records, snapshot, wait_for, write_json
+from conftest import DRAWN, EVIDENCE, ladder_document, read_json, records, snapshot, wait_for, write_json
 from gates import SMALL, script, verdict_of
 
 ARGUMENTS = ["--threads", "1", "-B", "1", "-T", "8", "--order-seed", "3"]
@@ -26,7 +26,7 @@ def small(tmp_path_factory):
 def made(ladder, small, tmp_path_factory) -> pathlib.Path:
     """A study of two runs, with its report."""
     folder = tmp_path_factory.mktemp("made") / "study"
-    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--out", folder)
+    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--out", folder, variables=DRAWN)
     assert done.returncode == 0 and (folder / "report.html").exists(), done.stderr
     return folder
 
@@ -127,7 +127,7 @@ def test_a_report_stands_beside_other_files_and_is_drawn_again(ladder, study, tm
     (out / "charts").rmdir()
     (out / "notes.txt").write_text(MINE)
     for _ in range(2):
-        done = ladder("report", study, "--out", out)
+        done = ladder("report", study, "--out", out, variables=DRAWN)
         assert done.returncode == 0 and (out / "report.html").exists(), done.stderr
         (out / "charts" / "mine.svg").write_text(MINE)
     assert (out / "notes.txt").read_text() == (out / "charts" / "mine.svg").read_text() == MINE
@@ -185,7 +185,7 @@ def test_links_in_a_study_are_replaced(ladder, study, mine) -> None:
     for link in links:
         link.unlink(missing_ok=True)
         link.symlink_to(mine)
-    done = ladder("ablate", "--resume", "--out", study)
+    done = ladder("ablate", "--resume", "--out", study, variables=DRAWN)
     assert done.returncode == 0 and lost.exists(), done.stderr
     assert mine.read_text() == MINE and not any(link.is_symlink() for link in links)
     assert ladder("verify", study).returncode == 0

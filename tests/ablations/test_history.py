@@ -12,7 +12,7 @@ import unicodedata
 
 import jsonschema
 import pytest
-from conftest import EVIDENCE, ROOT, read_json, write_json
+from conftest import DRAWN, EVIDENCE, ROOT, read_json, write_json
 
 REAL = read_json(EVIDENCE / "study.json")
 LAST = len(REAL["rungs"]) - 1
@@ -60,7 +60,7 @@ def test_a_planted_step_is_found_named_and_drawn(ladder, tmp_path) -> None:
     assert math.isclose(last["steps"][0]["ratio"], 1.05, abs_tol=0.006)
     assert last["points"][20]["study"] == "nightly-020" and last["points"][20]["file"] == "night-020/study.json"
 
-    done = ladder("history", studies, "--out", tmp_path / "out")
+    done = ladder("history", studies, "--out", tmp_path / "out", variables=DRAWN)
     assert done.returncode == 0, done.stderr
     assert narrow(done.stdout) and "1 of 2 rungs is slower than at its best" in done.stdout
     words = " ".join(done.stdout.split())
@@ -153,7 +153,8 @@ def test_new_circumstances_begin_a_series_that_old_ones_cannot_fail(ladder, tmp_
     assert done.returncode == 0 and narrow(done.stdout)
     assert "another series than the one above: torch: 2.12.0 against 2.11.0" in " ".join(done.stdout.split())
     assert "No rung is known to be slower than at its best; 1 was, until the circumstances changed" in " ".join(done.stdout.split())
-    old, new = [s for s in history(ladder, tmp_path)["series"] if s["recipe_hash"] == history(ladder, tmp_path)["series"][-1]["recipe_hash"]]
+    series = history(ladder, tmp_path)["series"]
+    old, new = [s for s in series if s["recipe_hash"] == series[-1]["recipe_hash"]]
     assert (old["current"], old["verdict"]) == (False, "slower") and (new["current"], new["verdict"]) == (True, "unchanged")
 
 
@@ -269,7 +270,7 @@ def test_hostile_names_reach_neither_terminal_nor_picture(ladder, tmp_path) -> N
     odd.mkdir()
     (odd / "study.json").write_text("{")
     out = tmp_path / "o\x1b[31mut\u202e"
-    done = ladder("history", tmp_path / "studies", "--out", out)
+    done = ladder("history", tmp_path / "studies", "--out", out, variables=DRAWN)
     assert done.returncode == 0, done.stderr
     for text in (done.stdout, done.stderr):
         assert not [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]

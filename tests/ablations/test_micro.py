@@ -14,7 +14,7 @@ import pytest
 
 from conftest import ROOT
 
-B, T, C, V = 2, 32, 768, 50257
+B, T, C, V = 1, 16, 768, 50257
 LINEAR = {"qkv": (C, 3 * C), "linear_attn_proj": (C, C), "linear_c_fc": (C, 4 * C), "linear_mlp_proj": (4 * C, C)}
 QUICK = ["--benchmark_min_time=0.0001", "-B", B, "-T", T]
 

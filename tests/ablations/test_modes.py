@@ -11,7 +11,7 @@ import re
 
 import jsonschema
 import pytest
-from conftest import ROOT, ladder_document, read_json, write_json
+from conftest import DRAWN, ROOT, ladder_document, read_json, write_json
 
 METHODS = ["shapley", "cumulative", "leave_one_out", "one_at_a_time"]
 SMALL = ["-B", "1", "-T", "8", "--threads", "1", "--steps", "2", "--repeats", "1", "--order-seed", "1"]
@@ -74,7 +74,7 @@ def narrow(text: str) -> bool:
 
 def test_factorial(small, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
-    done = ladder("ablate", "--ladder", small, *SMALL, "--mode", "factorial", "--out", folder)
+    done = ladder("ablate", "--ladder", small, *SMALL, "--mode", "factorial", "--out", folder, variables=DRAWN)
     assert done.returncode == 0, done.stderr
     study = study_of(folder)
     names = [run["id"] for run in sorted(study["runs"], key=lambda run: run["rung"])]
@@ -135,7 +135,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     refused = ladder("ablate", "--resume", "--out", changed)
     assert refused.returncode == 2 and f"{tokens}: the study's token file is missing" in refused.stderr
 
-    done = ladder("ablate", "--resume", "--budget-s", "600", "--out", folder)
+    done = ladder("ablate", "--resume", "--budget-s", "600", "--out", folder, variables=DRAWN)
     assert done.returncode == 0, done.stderr
     study = study_of(folder)
     assert [rung["title"] for rung in study["rungs"]] == ["baseline", "everything on",
@@ -188,7 +188,7 @@ def test_a_sweep_beyond_the_positions_of_the_model(small, home, ladder, tmp_path
 def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     document = ladder_document(rungs=["memory", "flash"])
-    done = ladder("ablate", "--ladder", write_json(small, document), *SMALL, "--with-peer", "pytorch", "--out", folder)
+    done = ladder("ablate", "--ladder", write_json(small, document), *SMALL, "--with-peer", "pytorch", "--out", folder, variables=DRAWN)
     # One peer found too little memory: its rung has no number, and the others go on.
     assert done.returncode == 1, done.stdout + done.stderr
     study = study_of(folder)
@@ -221,7 +221,7 @@ def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
 def test_pytorch_compiles_beside_the_rungs_that_are_named(small, home, ladder, tmp_path) -> None:
     document = write_json(small, ladder_document(rungs=["memory", "flash"]))
     peers = ["ablate", "--ladder", document, *SMALL, "--with-peer", "pytorch", "--peer-modes", "compile"]
-    done = ladder(*peers, "--peer-rung", "memory", "--out", tmp_path / "study")
+    done = ladder(*peers, "--peer-rung", "memory", "--out", tmp_path / "study", variables=DRAWN)
     study = study_of(tmp_path / "study")
     assert [(rung["peer"], rung["against"]) for rung in study["rungs"] if "peer" in rung] == [("pytorch-compile", 1)], done.stderr
     assert "--peer-modes compile --peer-rung memory " in (tmp_path / "study" / "report.md").read_text()

@@ -1,8 +1,8 @@
 """The PyTorch peer against `ladder`: the same weights to the bit, the same losses, a record of the same form, and proofs that fail
 when something else ran.
 
-The peer runs as its own process where the whole matters; where something is put wrong on purpose it runs inside this one,
-from a module loaded anew for each test.
+The peer runs as its own process where the process matters; else inside this one, from a module loaded anew for each test: to
+import PyTorch takes longer than a run.
 """
 
 import contextlib
@@ -41,16 +41,20 @@ def run_peer(plan: dict, folder: pathlib.Path, **environment) -> dict:
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "" and not (folder / "peer.json.part").exists()
-    record = read_json(folder / "peer.json")
+    return valid_record(folder / "peer.json")
+
+
+def valid_record(file: pathlib.Path) -> dict:
+    record = read_json(file)
     jsonschema.validate(record, read_json(ROOT / "results" / "schemas" / "record.v1.json"))
     return record
 
 
-def assert_proven(record: dict) -> None:
+def assert_proven(record: dict, but: str = "") -> None:
     assert [proof["field"] for proof in record["proofs"]] == [
         "device", "host_memory", "matmul_precision", "autocast", "attention", "cross_entropy", "residual", "execution", "vocabulary_rows",
         "optimizer", "deterministic"]
-    assert not [proof for proof in record["proofs"] if not proof["passed"]]
+    assert failed_proofs(record, but) == []
 
 
 def assert_same_losses(ours: dict, theirs: dict, first: float, every: float) -> None:
@@ -93,20 +97,26 @@ def needs_bfloat16_products() -> None:
         pytest.skip("this CPU has no bfloat16 products")
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_same_losses_as_ours(case, plan, ladder, tokens, tmp_path) -> None:
+# Beside the one of fp16 with the loss in place, the plain one tells little more, and takes as long.
+@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.thorough if case == "fp16" else ()) for case in CASES])
+def test_same_losses_as_ours(case, module, plan, ladder, tokens, monkeypatch, tmp_path) -> None:
     if case.endswith("bf16"):
         needs_bfloat16_products()
     recipe, seed, accumulation = CASES[case]
     document = plan(recipe, seed=seed, accumulation=accumulation)
-    theirs = run_peer(document, tmp_path, **(KEEP if case == "keep" else {}))
+    its_own_process = case in ("loop", "keep")  # what the C library does with freed memory is a process's
+    if its_own_process:
+        theirs = run_peer(document, tmp_path, **(KEEP if case == "keep" else {}))
+    else:
+        assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", document), tmp_path / "peer.json") == 0
+        theirs = valid_record(tmp_path / "peer.json")
     ours = run_ladder(ladder, tokens, recipe, seed, accumulation)
 
     # In 16 bits a product's error is 2^-9 or 2^-12 of it; logits of the size 0.1 to 1 and the mean over 64 tokens make that
     # some 1e-5 of loss where the two round at other places, which own kernels may.
     low = recipe.get("autocast", "off") != "off"
     assert_same_losses(ours, theirs, *((2e-4, 2e-4) if low else (1e-6, 1e-5)))
-    assert_proven(theirs)
+    assert_proven(theirs, but="" if its_own_process else "host_memory")
     assert theirs["recipe"].items() <= ours["recipe"].items()
     for field in ("parameters", "tokens_per_step", "flops_per_step", "seed", "data", "model", "batch", "context", "accumulation"):
         assert theirs["workload"][field] == ours["workload"][field], field
@@ -343,8 +353,7 @@ def test_out_of_memory(module, plan, monkeypatch, tmp_path) -> None:
 
     monkeypatch.setattr(module.Trainer, "step", step)
     assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", plan()), tmp_path / "record.json") == 0
-    record = read_json(tmp_path / "record.json")
-    jsonschema.validate(record, read_json(ROOT / "results" / "schemas" / "record.v1.json"))
+    record = valid_record(tmp_path / "record.json")
     assert record["status"] == "failed" and record["id"] == "r1-00-start"
     assert record["failure"] == {"kind": "out_of_memory", "message": "asked for 6.14 GiB; 1.25 GiB of 79.10 GiB were free"}
 

@@ -8,7 +8,7 @@ import re
 
 import jsonschema
 import pytest
-from conftest import ROOT, assert_perfetto_reads, ladder_document, read_json, snapshot, write_json
+from conftest import DRAWN, ROOT, assert_perfetto_reads, ladder_document, read_json, snapshot, write_json
 
 
 @pytest.fixture(scope="module", name="flags")
@@ -93,7 +93,8 @@ def test_a_rung_against_the_one_before_it(ladder, flags, tmp_path) -> None:
 
 def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
     rungs = write_json(tmp_path / "small.json", ladder_document(rungs=["gpu", "flash", "fused_adamw"]))
-    done = ladder("ablate", "--ladder", rungs, "--repeats", "1", "--threads", "1", "--explain", "--out", tmp_path / "study")
+    done = ladder("ablate", "--ladder", rungs, "--repeats", "1", "--threads", "1", "--explain", "--out", tmp_path / "study",
+                  variables=DRAWN)
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.split("Files:")[0].splitlines())) <= 80
     study = read_json(tmp_path / "study" / "study.json")

@@ -17,7 +17,7 @@ TRAIN = ["train", "--model", "tiny", "-B", "1", "-T", "16", "--threads", "1", "-
 
 
 def test_a_run_without_enough_memory(program, environment, start) -> None:
-    arguments = [*RUN[:-6], "--steps", "300", "--threads", "1"]
+    arguments = [*RUN[:-6], "--steps", "100", "--threads", "1"]
     reader, writer = pty.openpty()
     enough = subprocess.Popen([program, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=writer)
     os.close(writer)

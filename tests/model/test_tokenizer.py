@@ -28,6 +28,8 @@ NASTY = [
     "a",
     "'",
     "<|endoftext|>",
+]
+NASTY_IN_THE_MIDDLE = [
     "it's IT'S we'll WE'LL i've I'd 'tis ''''s 's's 're're'd \u2019s \u2018ll",
     "1st 2\u00b2 \u00bd \u2167 \u0663\u0664 12,345.67e-8",
     "\u4e2d\u6587\u5b57 \u65e5\u672c\u8a9e \ud55c\uad6d\uc5b4",
@@ -89,6 +91,10 @@ def assert_same(encoding: "tiktoken.Encoding", tokenize, tmp_path: pathlib.Path)
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
 def test_nasty_texts(assert_same, text: str) -> None:
     assert_same(text)
+
+
+def test_nasty_texts_among_others(assert_same) -> None:
+    assert_same("a line\n".join(NASTY_IN_THE_MIDDLE))
 
 
 def test_every_code_point(assert_same) -> None:

@@ -86,9 +86,9 @@ def test_a_program_outlives_neither_its_reader_nor_its_output(evidence, tmp_path
         raise RuntimeError("on_line fails")
 
     begin = time.monotonic()
-    assert evidence.execute(["sh", "-c", "echo a; exec sleep 1000"], 5, tmp_path, fails) == (-signal.SIGTERM, "a\n")
+    assert evidence.execute(["sh", "-c", "echo a; exec sleep 1000"], 2, tmp_path, fails) == (-signal.SIGTERM, "a\n")
     assert evidence.execute(["sh", "-c", "exec >&- 2>&-; sleep 0.5; exit 7"], 60, tmp_path) == (7, "")
-    assert evidence.execute(["sh", "-c", "trap '' TERM; exec >&- 2>&-; while :; do sleep 0.1; done"], 5, tmp_path) == (-signal.SIGKILL, "")
+    assert evidence.execute(["sh", "-c", "trap '' TERM; exec >&- 2>&-; while :; do sleep 0.1; done"], 2, tmp_path) == (-signal.SIGKILL, "")
     assert time.monotonic() - begin < 300 and not evidence.running
 
 

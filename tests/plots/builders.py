@@ -1,6 +1,8 @@
 """Made-up documents for the tests of plots/, checked against their schemas so that the tests cannot drift away from them."""
 
+import contextlib
 import copy
+import io
 import json
 import os
 import random
@@ -16,6 +18,7 @@ import pytest
 
 import markdown
 import study as of
+import render
 import view
 from words import clean
 
@@ -315,9 +318,14 @@ def recorded(folder, to):
     return valid(json.loads((to / "made" / "report.json").read_text()))
 
 
-# ---- plots/render.py as a process
+# ---- plots/render.py
 
 def run(source, folder, **kwargs):
+    """In this process, which has loaded vl-convert already; as a process of its own where it is to have another environment."""
+    if not kwargs:
+        with contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
+            status = render.main([str(source), str(folder)])
+        return subprocess.CompletedProcess([], status, stdout.getvalue(), stderr.getvalue())
     return subprocess.run([sys.executable, str(SCRIPT), str(source), str(folder)], capture_output=True, text=True, timeout=300,
                           **kwargs)
 
