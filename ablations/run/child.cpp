@@ -104,12 +104,12 @@ Json result_record(const ChildResult& child, const fs::path& written, const fs::
     }
     if (record.at("status") == "failed" && record.at("id") == run.id) return record;  // it says why itself
     const std::string fault = fault_of(record, plan, run);
-    if (!fault.empty()) return failed("rubbish", "its record does not fit the plan: " + fault);
+    if (!fault.empty()) return failed("invalid_record", "its record does not fit the plan: " + fault);
     const std::string unproven = field_without_proof(record);
-    if (!unproven.empty()) return failed("rubbish", "its record has no proof of " + unproven);
+    if (!unproven.empty()) return failed("invalid_record", "its record has no proof of " + unproven);
     return record;
   } catch (const std::invalid_argument& error) {
-    return failed("rubbish", fmt::format("it left no valid record: {}", error.what()));
+    return failed("invalid_record", fmt::format("it left no valid record: {}", error.what()));
   }
 }
 

@@ -21,7 +21,7 @@ files::Json execute_run(const RunOptions& options, const std::function<void(int6
 // The record's "summary" of its timed steps, in ms. Throws std::invalid_argument for none.
 files::Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
 
-// A record for a run that left none. failure_kind: "signal", "timeout", "exit", "rubbish", "spawn", "out_of_memory".
+// A record for a run that left none. failure_kind: "signal", "timeout", "exit", "invalid_record", "spawn", "out_of_memory".
 // It began at `started` (UTC, ISO 8601) and took `seconds`.
 files::Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message,
                           const std::string& started, double seconds);
