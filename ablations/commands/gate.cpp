@@ -20,7 +20,6 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/sha256.h"
-#include "harness/measure/environment.h"
 #include "harness/measure/unfit.h"
 #include "model/config.h"
 #include "model/data.h"
@@ -75,16 +74,16 @@ std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::stri
 }
 
 // Recipe, size and circumstances of a run that has not been made yet, to find and judge its baseline by.
-Json expected_record(const Plan& plan, const Rung& rung) {
-  Json environment = harness::environment();
-  environment["threads"] = plan.threads;
-  Json workload = planned_workload(plan);
-  workload["data"]["sha256"] = model::load_tokens(plan.tokens, model::preset(plan.model).vocabulary).sha256;
-  return {{"recipe", model::to_json(rung.recipe)},
-          {"environment", environment},
-          {"workload", workload},
-          {"timing", {{"warmup_steps", plan.warmup_steps}}},
-          {"summary", {{"n", plan.timed_steps}}}};
+Record expected_record(const Plan& plan, const Rung& rung) {
+  Record record;
+  record.recipe = model::to_json(rung.recipe);
+  record.environment = environment_here();
+  record.environment.threads = plan.threads;
+  record.workload = planned_workload(plan);
+  record.workload.data.sha256 = model::load_tokens(plan.tokens, model::preset(plan.model).vocabulary).sha256;
+  record.timing.warmup_steps = plan.warmup_steps;
+  record.summary.n = plan.timed_steps;
+  return record;
 }
 
 // Every arm has a baseline of these circumstances, or `saves` makes one: else throws harness::Unfit. Returns how many
@@ -93,7 +92,7 @@ int64_t runs_in_baselines(const Plan& plan) {
   int64_t least = 0;
   bool missing = false;
   for (const Rung& rung : plan.rungs) {
-    const Json expected = expected_record(plan, rung);
+    const Record expected = expected_record(plan, rung);
     const fs::path file = baseline_file(plan.gate->baselines, expected);
     if (!fs::exists(file)) {
       missing = true;

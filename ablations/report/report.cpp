@@ -31,9 +31,9 @@ namespace {
 std::vector<RunsByRepeat> runs_by_rung(const StudyFiles& files) {
   std::vector<RunsByRepeat> runs(files.study.rungs.size());
   for (size_t i = 0; i < files.records.size(); ++i) {
-    if (files.records[i].is_null()) continue;
+    if (!files.records[i]) continue;
     const StudyRun& run = files.study.runs[i];
-    runs[run.rung][run.repeat] = run_data(files.records[i]);
+    runs[run.rung][run.repeat] = run_data(*files.records[i]);
   }
   return runs;
 }
@@ -71,24 +71,24 @@ Json losses_of(const StudyFiles& files) {
 Json runs_of(const StudyFiles& files) {
   std::vector<Json> list;
   for (size_t i = 0; i < files.records.size(); ++i) {
-    const Json& record = files.records[i];
-    if (record.is_null()) continue;
+    if (!files.records[i]) continue;
+    const Record& record = *files.records[i];
     const StudyRun& run = files.study.runs[i];
-    const Json& timing = record.at("timing");
+    const RunTiming& timing = record.timing;
     list.push_back({{"id", run.id},
                     {"rung", run.rung},
                     {"repeat", run.repeat},
                     {"position", run.position},
                     {"status", name_of(run.status)},
-                    {"started", record.at("started")},
-                    {"warmup_steps", timing.at("warmup_steps")},
-                    {"step_ms", timing.at("step_ms")},
-                    {"loss", timing.at("loss")},
-                    {"flags", record.value("flags", Json::array())},
-                    {"processor_lost", files::field_or_null(timing, "processor_lost")},
-                    {"conditions", record.value("monitor", Json())}});
-    if (const Json& first = files.first_records[i]; !first.is_null()) {
-      list.back()["first_flags"] = first.value("flags", Json::array());
+                    {"started", record.started},
+                    {"warmup_steps", timing.warmup_steps},
+                    {"step_ms", timing.step_ms},
+                    {"loss", json_of(timing.loss)},
+                    {"flags", record.flags.value_or(std::vector<std::string>{})},
+                    {"processor_lost", json_of(timing.processor_lost)},
+                    {"conditions", json_of(record.monitor)}});
+    if (const auto& first = files.first_records[i]) {
+      list.back()["first_flags"] = first->flags.value_or(std::vector<std::string>{});
     }
   }
   std::ranges::stable_sort(list, {}, [](const Json& run) { return run.at("position").get<int64_t>(); });
@@ -109,13 +109,13 @@ Side side_of(const StudyFiles& files) {
   Side side{.source = files.source, .samples = {}, .left_out = {}};
   std::vector<size_t> order;
   for (size_t i = 0; i < files.records.size(); ++i) {
-    if (!files.records[i].is_null()) order.push_back(i);
+    if (files.records[i]) order.push_back(i);
   }
   const auto rung_of = [&](size_t i) { return files.study.runs[i].rung; };
   std::ranges::stable_sort(order, {}, rung_of);
   for (const size_t i : order) {
     const StudyRung& rung = files.study.rungs[rung_of(i)];
-    if (!rung.peer) add_record(side, rung.label, files.records[i], &rung);
+    if (!rung.peer) add_record(side, rung.label, *files.records[i], &rung);
   }
   return side;
 }
@@ -223,8 +223,8 @@ void match_noise(Json& report, std::vector<std::string>& notes) {
     std::vector<std::string> differing;
     bool matched = false;
     for (Json& entry : report["studies"]) {
-      const Json& study = entry.at("study");
-      differing = differences(setting_of(study.at("environment"), study.at("workload"), noise.recipe), noise.setting);
+      const Study study = study_of(entry);
+      differing = differences(setting_of(study.environment, study.workload, noise.recipe), noise.setting);
       if (!differing.empty()) continue;
       entry["noise"].push_back(i);
       matched = true;
@@ -243,7 +243,7 @@ void note_other_machines(const std::vector<TraceDocument>& traces, const Json& s
     const Setting setting = machine_setting(trace.environment, cuda);
     std::vector<std::string> differing;
     for (const Json& entry : studies) {
-      differing = differences(machine_setting(entry.at("study").at("environment"), cuda), setting);
+      differing = differences(machine_setting(study_of(entry).environment, cuda), setting);
       if (differing.empty()) break;
     }
     if (differing.empty()) continue;

@@ -170,11 +170,11 @@ TEST_F(Report, OfTwoComparesWhatTheyHaveInCommon) {
   EXPECT_EQ(report["studies"].size(), 2U);
   EXPECT_EQ(report["comparison"]["entries"].size(), 3U);
   EXPECT_EQ(report["comparison"]["base"]["source"], base.source);
-  for (Json& record : head.records) record["recipe"]["vocabulary_rows"] = 50304;
+  for (auto& record : head.records) record->recipe["vocabulary_rows"] = 50304;
   report = report_document({base, head});
   EXPECT_TRUE(report["comparison"].is_null());
   EXPECT_NE(report["notes"].dump().find("no recipe in common"), std::string::npos);
-  for (Json& record : head.records) record = nullptr;
+  for (auto& record : head.records) record.reset();
   report = report_document({base, head});
   EXPECT_TRUE(report["comparison"].is_null());
   EXPECT_NE(report["notes"].dump().find("other has no record"), std::string::npos);
