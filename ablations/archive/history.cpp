@@ -43,7 +43,7 @@ bool are_of_one_study(const Study& study, const Study& other) {
   if (study.id != other.id) return false;
   const auto records = records_of(study), others = records_of(other);
   if (records.empty() || others.empty()) {
-    return study.created == other.created && study.environment == other.environment;
+    return study.created == other.created && json_of(study.environment) == json_of(other.environment);
   }
   return std::ranges::any_of(records, [&](const auto& record) {
     const auto same = others.find(record.first);
@@ -178,33 +178,34 @@ void add_points(const Study& study, const std::string& file, std::vector<History
     throw std::invalid_argument(fmt::format("{}: field {} must be a time such as 2026-11-21T13:54:54Z, got {}", file,
                                             study.finished ? "finished" : "created", Json(time).dump()));
   }
-  const Json &environment = study.environment, &planned = study.workload;
-  const Json plan{study.ladder.name,         name_of(study.mode), study.swept ? name_of(*study.swept) : "",
-                  planned.at("model"),       planned.at("batch"), planned.at("context"),
-                  planned.at("accumulation")};
+  const Workload& planned = study.workload;
+  const std::string plan =
+      fmt::format("{}, {}, {}, {}, {} x {} x {}", study.ladder.name, name_of(study.mode),
+                  study.swept ? name_of(*study.swept) : "", planned.model, planned.B, planned.T, planned.accumulation);
   for (const StudyRung& rung : study.rungs) {
     const bool was_planned = rung.status != RungStatus::not_applicable && rung.status != RungStatus::not_measured;
     if (rung.peer || !was_planned) continue;
-    Json workload = planned;
-    if (rung.workload) workload.update(json_of(*rung.workload));  // in a sweep
+    Workload workload = planned;
+    if (rung.workload) {  // in a sweep
+      workload.B = rung.workload->B;
+      workload.T = rung.workload->T;
+      workload.accumulation = rung.workload->accumulation;
+    }
     const std::optional<harness::Estimate> ms = ms_per_step(rung);
     if (ms && !are_times(*ms)) {
       notes.push_back(fmt::format("{}: rung \"{}\" is left out: its ms_per_step are no times", file, rung.title));
       continue;
     }
-    // The environment has no schema; what is not what it should be is not known.
-    const Json commit = files::field_or_null(environment, "git_commit");
-    const Json dirty = files::field_or_null(environment, "git_dirty");
     HistoryPoint point{.study = study.id,
                        .file = file,
                        .time = time,
                        .ladder = study.ladder.name,
                        .label = rung.label,
-                       .plan = plan.dump(),
-                       .setting = setting_of(environment, workload, rung.recipe),
+                       .plan = plan,
+                       .setting = setting_of(study.environment, workload, rung.recipe),
                        .recipe_hash = "",
-                       .git_commit = commit.is_string() ? std::optional(commit.get<std::string>()) : std::nullopt,
-                       .git_dirty = dirty.is_boolean() ? std::optional(dirty.get<bool>()) : std::nullopt,
+                       .git_commit = study.environment.git_commit,
+                       .git_dirty = study.environment.git_dirty,
                        .fault = fault_of(study, rung),
                        .ms_per_step = ms,
                        .disturbed = rung.flags.has_value()};

@@ -20,14 +20,13 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 
 namespace {
 
 struct SourceRecord {
   std::string run_id;
   fs::path file;
-  Json record, flagged;        // flagged: the first of two, null where there was one only
+  std::string text, flagged;   // of the files; flagged: of the first of two, empty where there was one only
   std::optional<Facts> facts;  // none for a run that failed: it says nothing of its machine
   std::string device;          // "nvidia-h200"; empty for a run that failed
   bool of_peer;
@@ -39,6 +38,13 @@ struct Source {
   std::vector<SourceRecord> records;
 };
 
+// Copied to the byte. Throws std::invalid_argument for what is no record.
+std::pair<std::string, Record> text_and_record(const fs::path& file) {
+  std::string text = files::read_file(file, size_t{64} << 20);
+  auto record = value_from<Record>(files::parse_json(text, file.string()), file.string());
+  return {std::move(text), std::move(record)};
+}
+
 Source read_source(const fs::path& folder) {
   Source source{.folder = folder, .plan = open_study(folder), .records = {}};
   if (source.plan.gate) throw std::invalid_argument(fmt::format("{}: is a gate, not a study", folder.string()));
@@ -46,26 +52,25 @@ Source read_source(const fs::path& folder) {
   for (const PlannedRun& run : source.plan.runs) {
     const fs::path file = record_file(folder, run.id);
     if (!fs::exists(file)) continue;
-    const Json record = files::read_json(file, "record");
-    const bool failed = record.at("status") == "failed";
-    const std::string fault = failed && record.at("id") == run.id ? "" : fault_of(record, source.plan, run);
+    const auto [text, record] = text_and_record(file);
+    const std::string fault = !record.is_ok() && record.id == run.id ? "" : fault_of(record, source.plan, run);
     if (!fault.empty()) {
       throw std::invalid_argument(
           fmt::format("{}: the record does not fit the plan: {}; ladder ablate --resume --out {} makes it again",
                       file.string(), fault, folder.string()));
     }
-    const fs::path flagged = flagged_file(file);
     const bool cuda = uses_cuda(source.plan);
+    const fs::path flagged = flagged_file(file);
     SourceRecord read{.run_id = run.id,
                       .file = file,
-                      .record = record,
-                      .flagged = fs::exists(flagged) ? files::read_json(flagged, "record") : Json(),
+                      .text = text,
+                      .flagged = fs::exists(flagged) ? text_and_record(flagged).first : "",
                       .facts = {},
                       .device = {},
                       .of_peer = !source.plan.rungs[run.rung].peer.empty()};
-    if (!failed) {
+    if (record.is_ok()) {
       read.facts = study_facts(record, cuda);
-      read.device = machine_setting(record.at("environment"), cuda).device_slug();
+      read.device = machine_setting(record.environment, cuda).device_slug();
     }
     source.records.push_back(std::move(read));
   }
@@ -103,7 +108,7 @@ void check_machines(const std::vector<const Source*>& sources) {
 
 // Whether `later` is what --resume made of a run after `earlier` was copied: where that had failed, or was disturbed.
 bool takes_the_place_of(const SourceRecord& later, const SourceRecord& earlier) {
-  return !earlier.facts || later.flagged == earlier.record;
+  return !earlier.facts || later.flagged == earlier.text;
 }
 
 // The record of each run. Twice the same is a copy; two different ones are two measurements.
@@ -112,7 +117,7 @@ std::map<std::string, const SourceRecord*> records_of(const std::vector<const So
   for (const Source* source : sources) {
     for (const SourceRecord& record : source->records) {
       const SourceRecord*& known = records.try_emplace(record.run_id, &record).first->second;
-      if (known->record == record.record || takes_the_place_of(*known, record)) continue;
+      if (known->text == record.text || takes_the_place_of(*known, record)) continue;
       if (!takes_the_place_of(record, *known)) {
         throw std::invalid_argument(fmt::format("run {} was measured twice: {} and {}; leave one of them out",
                                                 record.run_id, known->file.string(), record.file.string()));
@@ -178,8 +183,8 @@ void write(const Prepared& prepared) {
   for (const auto& [run_id, record] : prepared.records) {
     const fs::path file = record_file(folder, run_id);
     if (file == record->file) continue;
-    if (!record->flagged.is_null()) files::write_json(flagged_file(file), record->flagged, "record");
-    files::write_json(file, record->record, "record");
+    if (!record->flagged.empty()) files::write_file(flagged_file(file), record->flagged);
+    files::write_file(file, record->text);
   }
 }
 

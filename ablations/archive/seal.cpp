@@ -23,7 +23,7 @@ namespace {
 
 bool holds_disturbed(const fs::path& record) {
   try {
-    return is_disturbed(files::read_json(record, "record"));
+    return read_document<Record>(record).is_disturbed();
   } catch (const std::invalid_argument&) {
     return false;
   }
@@ -116,7 +116,7 @@ void check_not_edited(const Plan& plan, const fs::path& folder) {
     const fs::path file = record_file(folder, run.id);
     const auto is_of_run = [&](const Finding& edit) { return folder / edit.file == file; };
     // Which is no longer one is made again.
-    if (std::ranges::none_of(edits, is_of_run) || good_record(folder, plan, run).is_null()) continue;
+    if (std::ranges::none_of(edits, is_of_run) || !good_record(folder, plan, run)) continue;
     throw std::invalid_argument(fmt::format(
         "{}: has changed since study.json was made; if it is right, delete study.json and resume", file.string()));
   }

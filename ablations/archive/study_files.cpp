@@ -9,18 +9,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 using files::printable;
-
-namespace {
-
-// What the record beside it was at first; null where there is no such file.
-Json first_of(const fs::path& record) {
-  const fs::path file = flagged_file(record);
-  return fs::exists(file) ? files::read_json(file, "record") : Json();
-}
-
-}  // namespace
 
 std::string last_part(const fs::path& path) {
   return printable(fs::weakly_canonical(fs::absolute(path)).filename().string());
@@ -31,10 +20,14 @@ StudyFiles computed_study(const Plan& plan, const fs::path& folder) {
   StudyFiles files{.source = last_part(folder), .study = sealed(analyse(plan, folder), folder)};
   files.edits = edits_since(plan, folder);
   for (const StudyRun& run : files.study.runs) {
-    const bool ok = run.status == RunStatus::ok;
-    const fs::path file = ok ? folder / *run.record : fs::path();
-    files.records.push_back(ok ? files::read_json(file, "record") : Json());
-    files.first_records.push_back(ok ? first_of(file) : Json());
+    files.records.emplace_back();
+    files.first_records.emplace_back();
+    if (run.status != RunStatus::ok) continue;
+    const fs::path file = folder / *run.record;
+    files.records.back() = read_document<Record>(file);
+    if (const fs::path first = flagged_file(file); fs::exists(first)) {
+      files.first_records.back() = read_document<Record>(first);
+    }
   }
   for (const Rung& rung : plan.rungs) {
     if (const fs::path file = trace_file(folder, rung); fs::exists(file)) {

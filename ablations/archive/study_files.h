@@ -2,11 +2,12 @@
 #pragma once
 
 #include "ablations/archive/seal.h"
+#include "ablations/documents/record.h"
 #include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
-#include "files/json_file.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace ablations {
 struct StudyFiles {
   std::string source;  // the last part of its name, printable
   Study study;
-  std::vector<files::Json> records;        // one for each of the study's runs; null: none that ended well
-  std::vector<files::Json> first_records;  // likewise, of runs that were disturbed and made again; null: made once
+  std::vector<std::optional<Record>> records;        // one for each of the study's runs; none: none that ended well
+  std::vector<std::optional<Record>> first_records;  // likewise, of runs that were disturbed and made again
   std::vector<TraceDocument> traces;
   std::vector<std::filesystem::path> with;  // with/*.json, to be shown beside it
   std::vector<Finding> edits;               // since its study.json was made

@@ -1,7 +1,6 @@
 #include "ablations/archive/verify.h"
 
 #include "ablations/archive/seal.h"
-#include "ablations/plan/shard.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
 #include "ablations/run/setting.h"
@@ -9,7 +8,6 @@
 #include "ablations/study/analysis.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
-#include "harness/measure/environment.h"
 #include "harness/stats/stats.h"
 #include "model/config.h"
 
@@ -19,6 +17,7 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -99,30 +98,27 @@ size_t values_in(const Json& json) {
 }
 
 // What a record derives from its own steps and observations.
-std::vector<Finding> check_record(const Json& record, const std::string& name, bool is_this_program) {
-  const bool peer = record.at("observations").contains("peer");
-  const Json& timing = record.at("timing");
-  const Json& workload = record.at("workload");
-  const auto step_ms = timing.at("step_ms").get<std::vector<double>>();
-  const auto faults = timing.at("page_faults").get<std::vector<double>>();
-  const auto warmup = timing.at("warmup_steps").get<size_t>();
-  if (warmup >= step_ms.size() || faults.size() != step_ms.size()) {
+std::vector<Finding> check_record(const Record& record, const std::string& name, bool is_this_program) {
+  const RunTiming& timing = record.timing;
+  const std::vector<double>& step_ms = timing.step_ms;
+  if (timing.warmup_steps >= std::ssize(step_ms) || timing.page_faults.size() != step_ms.size()) {
     return {{name, "/timing",
-             fmt::format("{} steps of warm-up, {} times, {} page faults", warmup, step_ms.size(), faults.size()),
+             fmt::format("{} steps of warm-up, {} times, {} page faults", timing.warmup_steps, step_ms.size(),
+                         timing.page_faults.size()),
              "a time and a count for each step, and timed steps"}};
   }
+  const auto warmup = static_cast<size_t>(timing.warmup_steps);
+  const auto timed_ms = std::span(step_ms).subspan(warmup);
   // The peer's is Python's, which rounds in another order.
-  Differences summary(name, peer ? 1e-12 : 0);
-  summary.compare(record.at("summary"),
-                  summary_of(std::span(step_ms).subspan(warmup), workload.at("tokens_per_step").get<int64_t>()),
-                  "/summary");
-  if (peer) return summary.findings;
+  Differences summary(name, record.is_of_peer() ? 1e-12 : 0);
+  summary.compare(json_of(record.summary), json_of(summary_of(timed_ms, record.workload.tokens_per_step)), "/summary");
+  if (record.is_of_peer()) return summary.findings;
 
   // A GPU's steps are its own clock's, which their sum stands for; a CPU's lie in a window that holds little else,
   // unless the machine was busy between two of them.
-  const double steps_ms = std::accumulate(step_ms.begin() + static_cast<std::ptrdiff_t>(warmup), step_ms.end(), 0.0);
-  const bool has_device = timing.at("device_ms").is_number();
-  const double whole_ms = timing.at(has_device ? "device_ms" : "window_ms");
+  const double steps_ms = std::accumulate(timed_ms.begin(), timed_ms.end(), 0.0);
+  const bool has_device = timing.device_ms.has_value();
+  const double whole_ms = timing.device_ms.value_or(timing.window_ms);
   const double most = has_device ? 1 + 1e-6 : 1.01, least = has_device ? 1 - 1e-6 : 0.5;
   if (steps_ms > most * whole_ms || steps_ms < least * whole_ms) {
     summary.findings.push_back(
@@ -131,17 +127,16 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
 
   Differences rest(name);
   RunOptions options = options_of(record, name);
-  options.data = workload.at("data").at("source").get<std::string>();
-  rest.compare(workload,
-               workload_json(options, workload.at("data").at("sha256").get<std::string>(),
-                             workload.at("data").at("tokens").get<size_t>()),
-               "/workload");
+  const Workload::Data& data = record.workload.data;
+  options.data = data.source;
+  rest.compare(json_of(record.workload), json_of(workload_of(options, data.sha256, data.tokens)), "/workload");
   if (is_this_program) {
-    const RunFacts facts{.observations = value_from<Observations>(record.at("observations"), name),
+    const std::vector<double> faults(timing.page_faults.begin(), timing.page_faults.end());
+    const RunFacts facts{.observations = value_from<Observations>(record.observations, name),
                          .page_faults_per_step = harness::median(std::span(faults).subspan(warmup)),
-                         .peak_bytes = record.at("memory").at("peak_bytes"),
+                         .peak_bytes = record.memory.peak_bytes,
                          .attentions = model::preset(options.model).n_layer * options.accumulation};
-    rest.compare(record.at("proofs"), json_of(prove(options.recipe, facts)), "/proofs");
+    rest.compare(json_of(record.proofs), json_of(prove(options.recipe, facts)), "/proofs");
   }
   append(summary.findings, std::move(rest.findings));
   return summary.findings;
@@ -149,10 +144,11 @@ std::vector<Finding> check_record(const Json& record, const std::string& name, b
 
 }  // namespace
 
-Recomputed recompute(const fs::path& folder, const Json& stored) {
+Recomputed recompute(const fs::path& folder, const Study& stored) {
   const Plan plan = open_study(folder);
   Recomputed result{.study = {}, .hashes = hashes_of(folder), .findings = {}, .unchecked = {}};
-  const Json here = harness::environment(), identity = identity_of(plan);
+  const Environment here = environment_here();
+  const PlanIdentity identity = plan_identity(plan);
   size_t other_programs = 0;
   std::map<std::string, const PlannedRun*> planned;
   for (const PlannedRun& run : plan.runs) {
@@ -161,18 +157,18 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
   }
   for (const auto& [name, hash] : result.hashes) {
     if (!name.starts_with("records/")) continue;
-    const Json record = files::read_json(folder / name, "record");
+    const auto record = read_document<Record>(folder / name);
     ++result.records;
     const auto run = planned.find(name);
     if (run == planned.end()) result.findings.push_back({name, "", "a record", "none: the plan has no such run"});
-    if (name.ends_with(".flagged.json") && !is_disturbed(record)) {
+    if (name.ends_with(".flagged.json") && !record.is_disturbed()) {
       result.findings.push_back({name, "", "a record without flags", "the first record of a disturbed run"});
     }
     if (!another_plan_of(record, identity).empty()) {
-      result.findings.push_back({name, "/plan", dumped(record.at("plan")), dumped(identity)});
+      result.findings.push_back({name, "/plan", dumped(json_of(*record.plan)), dumped(json_of(identity))});
     }
-    if (record.at("status") != "ok") continue;
-    const bool is_this_program = are_of_one_program(record.at("environment"), here);
+    if (!record.is_ok()) continue;
+    const bool is_this_program = are_of_one_program(record.environment, here);
     try {
       append(result.findings, check_record(record, name, is_this_program));
     } catch (const std::exception& error) {  // a field that is not there or of another kind
@@ -183,7 +179,7 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
         result.findings.push_back({name, "", fault, "the planned run"});
       }
     }
-    if (!is_this_program && !record.at("observations").contains("peer")) ++other_programs;
+    if (!is_this_program && !record.is_of_peer()) ++other_programs;
   }
   if (other_programs > 0) {
     result.unchecked.push_back(
@@ -192,8 +188,7 @@ Recomputed recompute(const fs::path& folder, const Json& stored) {
                     other_programs));
   }
   // There and back, so that numbers have the types that JSON gives them.
-  result.study =
-      Json::parse(dumped(json_of(analyse(plan, folder, Earlier{stored.at("created"), stored.at("environment")}))));
+  result.study = Json::parse(dumped(json_of(analyse(plan, folder, Earlier{stored.created, stored.environment}))));
   return result;
 }
 
@@ -231,9 +226,10 @@ Verification verify_study(const fs::path& folder) {
     files::check_schema(study, "study", study_file);
     append(verification.findings,
            changed_files(study.at("hashes"), hashes_of(folder)));  // should the rest be unreadable
-    const Json commit = study.at("environment").value("git_commit", Json());
-    if (commit != harness::environment().at("git_commit")) verification.made_by = dumped(commit);
-    const Recomputed recomputed = recompute(folder, study);
+    const auto stored = value_from<Study>(study, study_file);
+    const std::optional<std::string>& commit = stored.environment.git_commit;
+    if (commit != environment_here().git_commit) verification.made_by = dumped(json_of(commit));
+    const Recomputed recomputed = recompute(folder, stored);
     verification.findings = recomputed.findings;
     append(verification.findings, compare(study, recomputed));
     verification.unchecked = recomputed.unchecked;

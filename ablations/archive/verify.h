@@ -23,7 +23,7 @@ struct Recomputed {
 };
 
 // `stored`: the study.json, for the environment of a study that has no records.
-Recomputed recompute(const std::filesystem::path& folder, const files::Json& stored);
+Recomputed recompute(const std::filesystem::path& folder, const Study& stored);
 
 // Where a JSON document differs from what it must be; `field` is the pointer to it within its file.
 std::vector<Finding> compare_documents(const std::string& file, const files::Json& stored, const files::Json& expected,

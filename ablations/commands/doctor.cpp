@@ -1,5 +1,6 @@
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
+#include "ablations/documents/environment.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/occupy.h"
@@ -100,10 +101,9 @@ Rates rates_of(const harness::Machine& machine) {
 
 int doctor(bool json, bool peaks) {
   const harness::Machine& machine = harness::this_machine();
-  const Json environment = harness::environment();
   const auto notes = harness::disturbances();
   if (json) {
-    Json found{{"environment", environment}, {"notes", notes}, {"ladders", ladders_json(machine)}};
+    Json found{{"environment", json_of(environment_here())}, {"notes", notes}, {"ladders", ladders_json(machine)}};
     if (peaks) found["peaks"] = to_json(rates_of(machine));
     fmt::print("{}\n", files::ascii_text(found));
     return 0;
@@ -124,10 +124,10 @@ int doctor(bool json, bool peaks) {
   } else {
     fmt::print("GPU      none: {}\n", machine.no_gpu_reason);
   }
-  fmt::print("software torch {}, CUDA {}, driver for CUDA {}, {}\n", environment.at("torch").get<std::string>(),
-             environment.at("cuda").is_null() ? "?" : environment.at("cuda").get<std::string>(),
-             environment.at("driver_cuda").is_null() ? "none" : environment.at("driver_cuda").get<std::string>(),
-             environment.at("onednn").get<std::string>());
+  const harness::Software software = harness::software();
+  fmt::print("software torch {}, CUDA {}, driver for CUDA {}, {}\n", software.torch,
+             software.cuda.empty() ? "?" : software.cuda, software.driver_cuda.empty() ? "none" : software.driver_cuda,
+             software.onednn);
   const Look& look = standard_output();
   fmt::print("counters {}\n", counters_text(machine));
   fmt::print("monitor  {}\n", monitor_text(machine));

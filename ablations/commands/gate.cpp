@@ -20,7 +20,6 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/sha256.h"
-#include "harness/measure/environment.h"
 #include "harness/measure/unfit.h"
 #include "model/config.h"
 #include "model/data.h"
@@ -75,17 +74,17 @@ std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::stri
 }
 
 // Recipe, size and circumstances of a run before it is made: used to find its baseline and to check it.
-Json expected_record(const Plan& plan, const Rung& rung) {
-  Json environment = harness::environment();
-  environment["threads"] = plan.workload.threads;
-  Json workload = planned_workload(plan);
-  workload["data"]["sha256"] =
+Record expected_record(const Plan& plan, const Rung& rung) {
+  Record record;
+  record.recipe = model::to_json(rung.recipe);
+  record.environment = environment_here();
+  record.environment.threads = plan.workload.threads;
+  record.workload = planned_workload(plan);
+  record.workload.data.sha256 =
       model::load_tokens(plan.workload.tokens, model::preset(plan.workload.model).vocabulary).sha256;
-  return {{"recipe", model::to_json(rung.recipe)},
-          {"environment", environment},
-          {"workload", workload},
-          {"timing", {{"warmup_steps", plan.warmup_steps}}},
-          {"summary", {{"n", plan.timed_steps}}}};
+  record.timing.warmup_steps = plan.warmup_steps;
+  record.summary.n = plan.timed_steps;
+  return record;
 }
 
 // Throws harness::Unfit if a rung has no baseline of these circumstances and `saves` will not make one. Returns how
@@ -94,7 +93,7 @@ int64_t runs_in_baselines(const Plan& plan) {
   int64_t least = 0;
   bool missing = false;
   for (const Rung& rung : plan.rungs) {
-    const Json expected = expected_record(plan, rung);
+    const Record expected = expected_record(plan, rung);
     const fs::path file = baseline_file(plan.gate->baselines, expected);
     if (!fs::exists(file)) {
       missing = true;
@@ -287,8 +286,8 @@ Unsaved read_unsaved(const fs::path& file) {
   try {
     return value_from<Unsaved>(json, "it");
   } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("{}: was not written by a gate ({}); delete it to resume without it",
-                                            file.string(), error.what()));
+    throw std::invalid_argument(
+        fmt::format("{}: was not written by a gate ({}); delete it to resume without it", file.string(), error.what()));
   }
 }
 

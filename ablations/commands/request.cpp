@@ -25,7 +25,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 
 namespace {
 
@@ -91,8 +90,8 @@ int64_t threads_of(const WorkloadFlags& flags) {
 
 // Flags that are given replace what a ladder, or the options of a run, had: of the step in `workload`, of their number
 // in `steps`.
-template <class Workload, class Steps>
-void apply(const WorkloadFlags& flags, Workload& workload, Steps& steps) {
+template <class Sizes, class Steps>
+void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
   if (!flags.model.empty()) {
     workload.model = flags.model;
     // Nobody asked for a context that this model does not have.
@@ -185,7 +184,7 @@ namespace {
 
 // The run of a record, with this program and on its data, or every reason why not.
 RunOptions options_again(const RunFlags& run) {
-  const Json record = files::read_json(run.from, "record");
+  const auto record = read_document<Record>(run.from);
   RunOptions options = options_of(record, run.from);
   options.data = data_file(run.workload);
   options.vocabulary = vocabulary_file(run.workload);
@@ -194,15 +193,14 @@ RunOptions options_again(const RunFlags& run) {
       model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens", vocabulary);
   options.tokens = tokens.file;
   std::vector<std::string> faults;
-  const Json data = record.at("workload").at("data");
-  if (const Json sha256 = data.value("sha256", Json()); sha256 != tokens.sha256) {
-    faults.push_back(
-        fmt::format("data: the record's tokens of {} have SHA-256 {}, {} has those of {} (--data names another file)",
-                    data.value("source", Json()).dump(), sha256.dump(), tokens.sha256, options.data.string()));
+  if (const Workload::Data& data = record.workload.data; data.sha256 != tokens.sha256) {
+    faults.push_back(fmt::format(
+        "data: the record's tokens of \"{}\" have SHA-256 \"{}\", {} has those of {} (--data names another file)",
+        data.source, data.sha256, tokens.sha256, options.data.string()));
   }
   if (!run.any_program) {
     for (const std::string& difference :
-         compare_programs(record.at("environment"), harness::environment(), options.recipe.device).differences) {
+         compare_programs(record.environment, environment_here(), options.recipe.device).differences) {
       faults.push_back(difference + " (--any-program runs it anyway)");
     }
   }

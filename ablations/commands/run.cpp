@@ -1,4 +1,6 @@
 // `ladder run`: one run in this process.
+#include "ablations/run/run.h"
+
 #include "ablations/commands/commands.h"
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
@@ -7,7 +9,6 @@
 #include "ablations/study/measured.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
-#include "harness/measure/environment.h"
 #include "harness/measure/process.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -26,9 +30,8 @@ using files::printable;
 
 namespace {
 
-void note_unknown_programs(const Json& original, model::Device device) {
-  for (const std::string& unknown :
-       compare_programs(original.at("environment"), harness::environment(), device).unknown) {
+void note_unknown_programs(const Record& original, model::Device device) {
+  for (const std::string& unknown : compare_programs(original.environment, environment_here(), device).unknown) {
     fmt::print(stderr, "note: cannot tell whether this is the record's program: {}\n", unknown);
   }
 }
@@ -48,26 +51,23 @@ std::function<void(int64_t)> progress_of(const RunOptions& options, bool to_pare
   };
 }
 
-void print_summary(const RunOptions& options, const Json& record) {
-  const Json& summary = record.at("summary");
-  const Json last = record.at("timing").at("loss").back();
+void print_summary(const RunOptions& options, const Record& record) {
+  const RunSummary& summary = record.summary;
+  const std::optional<double> last = record.timing.loss.back();
   fmt::print(
       "{} B={} T={}: median {} ms/step (least {}, most {}) over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
-      options.model, options.B, options.T, number(summary.at("median_ms")), number(summary.at("min_ms")),
-      number(summary.at("max_ms")), summary.at("n").get<int64_t>(), number(summary.at("tokens_per_s")),
-      gib(record.at("memory").at("peak_bytes")),
-      last.is_null() ? "not finite" : fmt::format("{:.4f}", last.get<double>()));
-  for (const Json& flag : record.at("flags")) fmt::print("disturbed: {}\n", flag.get<std::string>());
+      options.model, options.B, options.T, number(summary.median_ms), number(summary.min_ms), number(summary.max_ms),
+      summary.n, number(summary.tokens_per_s), gib(record.memory.peak_bytes),
+      last ? fmt::format("{:.4f}", *last) : "not finite");
+  if (!record.is_disturbed()) return;
+  for (const std::string& flag : *record.flags) fmt::print("disturbed: {}\n", flag);
 }
 
-void print_proofs(const Json& proofs) {
-  for (const Json& proof : proofs) {
-    const bool passed = proof.at("passed");
-    const char* const word = passed ? "proven" : "FAILED";
-    fmt::print("{} {:<17} {}\n", standard_output().painted(style_of(word), word), proof.at("field").get<std::string>(),
-               passed ? proof.at("observed").get<std::string>()
-                      : fmt::format("expected {}; observed {}", proof.at("expected").get<std::string>(),
-                                    proof.at("observed").get<std::string>()));
+void print_proofs(const std::vector<Proof>& proofs) {
+  for (const Proof& proof : proofs) {
+    const char* const word = proof.passed ? "proven" : "FAILED";
+    fmt::print("{} {:<17} {}\n", standard_output().painted(style_of(word), word), proof.field,
+               proof.passed ? proof.observed : fmt::format("expected {}; observed {}", proof.expected, proof.observed));
   }
 }
 
@@ -80,31 +80,31 @@ int run(const RunFlags& flags) {
   check_not_read("--record", flags.record,  // a plan names them
                  {{"--data", options.data}, {"--vocab", options.vocabulary}, {"--data", options.tokens}});
   if (!flags.record.empty()) check_can_write("--record", flags.record);
-  const Json original = flags.from.empty() ? Json() : files::read_json(flags.from, "record");
-  if (!original.is_null()) note_unknown_programs(original, options.recipe.device);
+  std::optional<Record> original;
+  if (!flags.from.empty()) original = read_document<Record>(flags.from);
+  if (original) note_unknown_programs(*original, options.recipe.device);
   Occupied devices;
   if (!flags.report_steps) devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
-  Json record = execute_run(options, progress_of(options, flags.report_steps));
+  Record record = execute_run(options, progress_of(options, flags.report_steps));
   bool reproduced = true;
   std::string verdict;
-  if (!original.is_null() && record.at("status") == "ok") {
-    const Reproduction reproduction = compare_losses(original, record);
+  if (original && record.is_ok()) {
+    const Reproduction reproduction = compare_losses(*original, record);
     reproduced = reproduction.identical || !reproduction.excuses.empty();
     verdict = describe(reproduction, files::printable(flags.from));
-    record["reproduction"] = to_json(reproduction);
+    record.reproduction = reproduction;
   }
-  if (!flags.record.empty()) files::write_json(flags.record, record, "record", files::Links::followed);
+  const Json written = json_of(record);
+  if (!flags.record.empty()) files::write_json(flags.record, written, Record::kind, files::Links::followed);
   if (flags.report_steps) return 0;
   if (flags.json) {
-    files::check_schema(record, "record", "the record");
-    fmt::print("{}\n", files::ascii_text(record));
+    files::check_schema(written, Record::kind, "the record");
+    fmt::print("{}\n", files::ascii_text(written));
   }
-  if (record.at("status") == "failed") {
-    throw std::runtime_error(fmt::format("out of memory: {}", record.at("failure").at("message").get<std::string>()));
-  }
+  if (!record.is_ok()) throw std::runtime_error(fmt::format("out of memory: {}", record.failure->message));
   if (!flags.json) {
     print_summary(options, record);
-    print_proofs(record.at("proofs"));
+    print_proofs(record.proofs);
   }
   if (!verdict.empty()) {
     std::fflush(stdout);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/documents/fields.h"
+#include "ablations/documents/record.h"
 #include "ablations/documents/setting.h"
 
 #include <cstdint>
@@ -47,7 +48,7 @@ struct Baseline : Kept {
 
   double median_ms = 0;
   std::optional<std::vector<Session>> sessions;  // the records' first; none: a file from before there were others
-  std::vector<files::Json> records;              // record.v1.json each
+  std::vector<Record> records;
 
   static void fields(auto&& field) {
     Kept::fields(field);

@@ -2,7 +2,9 @@
 // mean).
 #pragma once
 
+#include "ablations/documents/environment.h"
 #include "ablations/documents/fields.h"
+#include "ablations/documents/workload.h"
 #include "files/json_file.h"
 
 #include <cstdint>
@@ -56,14 +58,14 @@ struct CountersDocument {
   static constexpr auto kind = "counters";
 
   std::string id, created;
-  files::Json recipe;  // as a record has it, as workload and environment are
+  files::Json recipe;  // as a record has it
   std::vector<std::string> optimizations;
-  files::Json workload;
+  Workload workload;
   CountedDevice device;
   int64_t warmup_steps = 0, passes = 0;
   std::map<std::string, CountedMetric> metrics;
   CounterSummary summary;
-  files::Json environment;
+  Environment environment;
 
   static void fields(auto&& field) {
     field("id", &CountersDocument::id);

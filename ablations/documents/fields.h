@@ -14,7 +14,8 @@
 // A field is a text, a number, a bool, an enum of enums.h, JSON as it is, such a struct, a type with a Form, or a
 // std::optional, std::vector or std::map (by text) of these. A struct that is a whole document names its schema, too:
 // `static constexpr auto kind = "gate"`. What a schema cannot say is checked by its `void check(const std::string&
-// where) const`, where it has one.
+// where) const`, where it has one. A member `files::Json others = files::Json::object()` keeps the fields that the
+// struct does not list, as another version of the program may write them: they are written again.
 #pragma once
 
 #include "ablations/documents/enums.h"
@@ -103,6 +104,9 @@ concept Document = HasFields<T> && requires {
 };
 
 template <class T>
+concept KeepsOthers = std::same_as<decltype(T::others), files::Json>;
+
+template <class T>
 files::Json json_of(const T& value) {
   using files::Json;
   if constexpr (fields_detail::is_optional<T>) {
@@ -121,7 +125,8 @@ files::Json json_of(const T& value) {
     return Form<T>::of(value);
   } else if constexpr (HasFields<T>) {
     Json object = Json::object();
-    if constexpr (Document<T>) object = {{"kind", T::kind}, {"schema_version", 1}};
+    if constexpr (KeepsOthers<T>) object = value.others;
+    if constexpr (Document<T>) object.update({{"kind", T::kind}, {"schema_version", 1}});
     T::fields([&](const char* name, auto member, [[maybe_unused]] None none = None::null) {
       const auto& field = value.*member;
       if constexpr (fields_detail::is_optional<std::remove_cvref_t<decltype(field)>>) {
@@ -169,9 +174,17 @@ T value_from(const files::Json& json, const std::string& where) {
     if constexpr (Document<T>) files::check_schema(json, T::kind, where);
     if (!json.is_object()) refuse(fmt::format("must be an object, got {}", json.type_name()));
     T value{};
+    if constexpr (KeepsOthers<T>) {
+      value.others = json;
+      if constexpr (Document<T>) {
+        value.others.erase("kind");
+        value.others.erase("schema_version");
+      }
+    }
     T::fields([&](const char* name, auto member, [[maybe_unused]] None none = None::null) {
       auto& field = value.*member;
       using Field = std::remove_cvref_t<decltype(field)>;
+      if constexpr (KeepsOthers<T>) value.others.erase(name);
       const auto found = json.find(name);
       if (found != json.end()) {
         if constexpr (fields_detail::is_optional<Field>) {
@@ -217,10 +230,13 @@ void each_text(T& value, const auto& on_text, const auto& on_json) {
     if (value) each_text(*value, on_text, on_json);
   } else if constexpr (fields_detail::is_vector<T>) {
     for (auto& item : value) each_text(item, on_text, on_json);
+  } else if constexpr (fields_detail::is_map<T>) {
+    for (auto& [key, item] : value) each_text(item, on_text, on_json);
   } else if constexpr (HasFields<T>) {
     T::fields([&](const char* /*name*/, auto member, None /*none*/ = None::null) {
       each_text(value.*member, on_text, on_json);
     });
+    if constexpr (KeepsOthers<T>) on_json(value.others);
   } else if constexpr (std::same_as<T, std::string>) {
     on_text(value);
   } else if constexpr (std::same_as<T, files::Json>) {

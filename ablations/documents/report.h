@@ -29,7 +29,7 @@ struct ReportedRun {
   std::vector<std::string> flags;                       // what disturbed it
   std::optional<std::vector<std::string>> first_flags;  // of its first record, where it was made again
   std::optional<double> processor_lost;
-  files::Json conditions;  // the record's monitor; null: nobody looked
+  std::optional<MonitorSummary> conditions;  // the record's monitor; none: nobody looked
 
   static void fields(auto&& field) {
     field("id", &ReportedRun::id);

@@ -4,6 +4,7 @@
 
 #include "ablations/documents/common.h"
 #include "ablations/documents/mfu.h"
+#include "ablations/documents/record.h"
 #include "ablations/documents/trace.h"
 #include "harness/stats/stats.h"
 
@@ -23,12 +24,6 @@ template <>
 struct Names<RungStatus> {
   static constexpr std::array list{"measured", "not_applicable", "not_measured", "failed",
                                    "unproven", "void",           "missing"};
-};
-
-enum class RunStatus { ok, failed, missing };
-template <>
-struct Names<RunStatus> {
-  static constexpr std::array list{"ok", "failed", "missing"};
 };
 
 // Methods of telling what an optimization is worth (study/attribution.h).
@@ -165,7 +160,7 @@ struct StudyRung {
   std::optional<Median> tokens_per_s;
   std::optional<Ratio> speedup_first, speedup_previous;
   std::optional<int64_t> peak_memory_bytes;
-  std::optional<files::Json> memory;  // as in the record of its first run
+  std::optional<RunMemory> memory;  // as in the record of its first run
   std::optional<int64_t> skipped_steps;
   std::optional<double> page_faults_per_step, joules_per_token;
   std::optional<std::optional<Mfu>> mfu;          // no value: it has no time. absent: an older study's
@@ -286,7 +281,7 @@ struct Study {
   Mode mode = Mode::cumulative;
   std::optional<Swept> swept;  // of a sweep
   NamedLadder ladder;
-  files::Json workload;  // as in a record
+  Workload workload;
   StudyPlan plan;
   NamedDevice device;
   Statistics statistics;
@@ -296,7 +291,7 @@ struct Study {
   std::optional<std::vector<Worth>> attribution;
   std::vector<StudyRun> runs;
   std::vector<std::string> warnings;
-  files::Json environment;                                   // as in a record
+  Environment environment;
   std::optional<std::map<std::string, std::string>> hashes;  // study/seal.h; absent until it is sealed
   std::optional<std::string> sha256;
 

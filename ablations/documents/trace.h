@@ -2,7 +2,9 @@
 #pragma once
 
 #include "ablations/documents/common.h"
+#include "ablations/documents/environment.h"
 #include "ablations/documents/roofline.h"
+#include "ablations/documents/workload.h"
 #include "files/json_file.h"
 
 #include <cstdint>
@@ -134,12 +136,13 @@ struct TraceDocument {
 
   std::string created, title;
   NamedDevice device;
-  files::Json recipe, workload;  // as a record has them
+  files::Json recipe;  // as a record has it
+  Workload workload;
   PeakMemory memory;
   std::optional<std::vector<std::string>> flags;  // what disturbed it, in the words of a record; absent: not watched
   TraceSummary summary;
   std::optional<Roofline> roofline;
-  files::Json environment;  // as a record has it
+  Environment environment;
 
   static void fields(auto&& field) {
     field("created", &TraceDocument::created);

@@ -2,6 +2,7 @@
 
 #include "ablations/run/setting.h"
 #include "ablations/study/measured.h"
+#include "files/files.h"
 #include "harness/measure/utc.h"
 #include "harness/stats/stats.h"
 #include "harness/stats/verdict.h"
@@ -15,7 +16,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 
 namespace {
 
@@ -29,34 +29,32 @@ constexpr const char* baseline_ending = ".json";
 constexpr const char* noise_ending = ".noise.json";
 
 // What both kinds of file say first.
-Kept kept_of(const Json& record, const std::string& label) {
-  const Json program = files::field_or_null(record.at("environment"), "git_commit");
+Kept kept_of(const Record& record, const std::string& label) {
   return {.created = harness::utc_now(),
           .label = label,
           .recipe_hash = recipe_hash_of(record),
-          .recipe = record.at("recipe"),
+          .recipe = record.recipe,
           .setting = setting_of(record),
-          .program = program.is_string() ? std::optional(program.get<std::string>()) : std::nullopt};
+          .program = record.environment.git_commit};
 }
 
 // What a baseline's runs did beyond their setting: other steps take other times, and their losses cannot be compared.
-Facts steps_of(const Json& record) {
-  const Json& workload = record.at("workload");
-  return {{"warm-up steps", fact_of(record.at("timing").at("warmup_steps"))},
-          {"timed steps", fact_of(record.at("summary").at("n"))},
-          {"seed", fact_of(workload.at("seed"))},
-          {"text", fact_of(workload.at("data").at("sha256"))}};
+Facts steps_of(const Record& record) {
+  return {{"warm-up steps", std::to_string(record.timing.warmup_steps)},
+          {"timed steps", std::to_string(record.summary.n)},
+          {"seed", std::to_string(record.workload.seed)},
+          {"text", record.workload.data.sha256}};
 }
 
-double median_ms(const std::vector<Json>& records) {
+double median_ms(const std::vector<Record>& records) {
   std::vector<double> medians;
-  for (const Json& record : records) medians.push_back(record.at("summary").at("median_ms"));
+  for (const Record& record : records) medians.push_back(record.summary.median_ms);
   return harness::median(medians);
 }
 
-Session session_of(const std::vector<Json>& records) {
+Session session_of(const std::vector<Record>& records) {
   std::vector<std::string> starts;
-  for (const Json& record : records) starts.push_back(record.at("started"));
+  for (const Record& record : records) starts.push_back(record.started);
   return {.started = std::ranges::min(starts), .runs = std::ssize(records), .median_ms = median_ms(records)};
 }
 
@@ -67,11 +65,11 @@ std::vector<Session> sessions_of(const Baseline& baseline) {
 
 }  // namespace
 
-fs::path baseline_file(const fs::path& folder, const Json& record) {
+fs::path baseline_file(const fs::path& folder, const Record& record) {
   return file_of(folder, setting_of(record), recipe_hash_of(record), baseline_ending);
 }
 
-fs::path noise_file(const fs::path& folder, const Json& record) {
+fs::path noise_file(const fs::path& folder, const Record& record) {
   return file_of(folder, setting_of(record), recipe_hash_of(record), noise_ending);
 }
 
@@ -84,12 +82,11 @@ fs::path kept_file(const fs::path& folder, const Noise& noise) {
 }
 
 void check_baseline(const Baseline& baseline, const fs::path& file) {
-  for (const Json& record : baseline.records) {
-    files::check_schema(record, "record", file.string() + ": records");
-    if (record.at("status") != "ok" || recipe_hash_of(record) != baseline.recipe_hash ||
+  for (const Record& record : baseline.records) {
+    if (!record.is_ok() || recipe_hash_of(record) != baseline.recipe_hash ||
         !differences(setting_of(record), baseline.setting).empty()) {
       throw std::invalid_argument(fmt::format("{}: record {} is not of the recipe and device that the baseline names",
-                                              file.string(), record.at("id").dump()));
+                                              file.string(), files::in_quotes(record.id)));
     }
     (void)run_data(record);  // throws for one that contradicts itself
   }
@@ -111,11 +108,11 @@ Sample sample_of(const Baseline& baseline) {
   return sample;
 }
 
-std::vector<std::string> other_circumstances(const Kept& kept, const Json& record) {
+std::vector<std::string> other_circumstances(const Kept& kept, const Record& record) {
   return differences(kept.setting, setting_of(record));
 }
 
-std::vector<std::string> other_steps(const Baseline& baseline, const Json& record) {
+std::vector<std::string> other_steps(const Baseline& baseline, const Record& record) {
   return differences(steps_of(baseline.records.front()), steps_of(record));
 }
 
@@ -129,8 +126,7 @@ Baseline baseline_of(const Sample& sample) {
 }
 
 std::string why_no_session(const Baseline& baseline, const Sample& sample) {
-  const auto is_disturbed = [](const Json& record) { return !run_data(record).disturbed.empty(); };
-  if (std::ranges::any_of(sample.records, is_disturbed)) return "some of its runs were disturbed";
+  if (std::ranges::any_of(sample.records, &Record::is_disturbed)) return "some of its runs were disturbed";
   if (const auto steps = other_steps(baseline, sample.records.front()); !steps.empty()) return steps.front();
   if (sample.records.size() < harness::runs_of_a_session)
     return fmt::format("it has only {} runs", sample.records.size());
@@ -151,13 +147,13 @@ Baseline with_session(Baseline baseline, const Sample& sample) {
   return baseline;
 }
 
-bool is_same_program(const Json& record, const Json& other) {
-  const bool cuda = record.at("recipe").at("device") == "cuda";
-  return are_of_one_program(record.at("environment"), other.at("environment")) &&
+bool is_same_program(const Record& record, const Record& other) {
+  const bool cuda = record.is_on_gpu();
+  return are_of_one_program(record.environment, other.environment) &&
          differences(study_facts(record, cuda), study_facts(other, cuda)).empty();
 }
 
-Noise noise_of(std::span<const double> differences, const Json& record, const std::string& label) {
+Noise noise_of(std::span<const double> differences, const Record& record, const std::string& label) {
   Noise noise;
   static_cast<Kept&>(noise) = kept_of(record, label);
   double squares = 0;

@@ -16,8 +16,8 @@
 namespace ablations {
 
 // DEVICE/HASH.json of a record under `folder`.
-std::filesystem::path baseline_file(const std::filesystem::path& folder, const files::Json& record);
-std::filesystem::path noise_file(const std::filesystem::path& folder, const files::Json& record);
+std::filesystem::path baseline_file(const std::filesystem::path& folder, const Record& record);
+std::filesystem::path noise_file(const std::filesystem::path& folder, const Record& record);
 
 // The same for such a document itself.
 std::filesystem::path kept_file(const std::filesystem::path& folder, const Baseline& baseline);
@@ -34,10 +34,10 @@ Sample sample_of(const Baseline& baseline);
 
 // What differs between the circumstances of such a document and those of a record; empty where the document says
 // something of the record.
-std::vector<std::string> other_circumstances(const Kept& kept, const files::Json& record);
+std::vector<std::string> other_circumstances(const Kept& kept, const Record& record);
 
 // The same of what a baseline's runs did and a record's: steps, seed and text.
-std::vector<std::string> other_steps(const Baseline& baseline, const files::Json& record);
+std::vector<std::string> other_steps(const Baseline& baseline, const Record& record);
 
 Baseline baseline_of(const Sample& sample);
 
@@ -50,11 +50,11 @@ Baseline with_session(Baseline baseline, const Sample& sample);
 
 // Whether two records are known to be one program's (ablations/run/setting.h), with the same libraries, on the same
 // text.
-bool is_same_program(const files::Json& record, const files::Json& other);
+bool is_same_program(const Record& record, const Record& other);
 
 // From an A/A comparison: `differences` of the logarithms of paired runs of one program, at least 6 of them, and a
 // record of that program.
-Noise noise_of(std::span<const double> differences, const files::Json& record, const std::string& label);
+Noise noise_of(std::span<const double> differences, const Record& record, const std::string& label);
 
 // The floor (harness/stats/verdict.h) at `pairs` that a noise floor's file published; between its entries, the next
 // smaller number of pairs'.

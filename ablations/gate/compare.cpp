@@ -15,15 +15,12 @@
 #include <cmath>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 
 namespace ablations {
 
-using files::Json;
-
 namespace {
 
-model::Recipe recipe_of(const Json& record) { return model::recipe_from_json(record.at("recipe"), "record"); }
+model::Recipe recipe_of(const Record& record) { return record.known_recipe("record"); }
 
 using Match = std::pair<const Sample*, const Sample*>;
 
@@ -51,19 +48,23 @@ std::string how_far_apart(bool identical, double deviation, double tolerance) {
   return fmt::format("losses typically {:.2g} nats apart, {:g} allowed", std::abs(deviation), tolerance);
 }
 
+// In what two runs' losses cannot be the same; empty: in nothing.
+std::string other_work(const Workload& here, const Workload& there) {
+  if (here.seed != there.seed) return "seed";
+  if (here.data.sha256 != there.data.sha256) return "data";  // the file may have another name; its tokens count
+  if (here.model != there.model) return "model";
+  if (here.B != there.B) return "batch";
+  if (here.T != there.T) return "context";
+  return here.accumulation != there.accumulation ? "accumulation" : "";
+}
+
 ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs) {
   for (size_t i = 0; i < pairs; ++i) {
-    const Json& here = base.records[i].at("workload");
-    const Json& there = head.records[i].at("workload");
-    for (const char* field : {"seed", "data", "model", "batch", "context", "accumulation"}) {
-      // The file may have another name; its tokens count.
-      const bool data = std::string_view(field) == "data";
-      if (data ? here.at(field).at("sha256") != there.at(field).at("sha256") : here.at(field) != there.at(field)) {
-        ComparedLoss none;
-        none.message = fmt::format("losses are not compared: another {}", field);
-        return none;
-      }
-    }
+    const std::string other = other_work(base.records[i].workload, head.records[i].workload);
+    if (other.empty()) continue;
+    ComparedLoss none;
+    none.message = fmt::format("losses are not compared: another {}", other);
+    return none;
   }
   const model::Recipe before_recipe = recipe_of(base.records.front()), after_recipe = recipe_of(head.records.front());
   const double tolerance = tolerance_between(after_recipe, before_recipe);
@@ -89,17 +90,17 @@ ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs)
 // As a study tells it: the largest of the runs.
 int64_t peak_bytes(const Sample& sample) {
   int64_t peak = 0;
-  for (const Json& record : sample.records) peak = std::max(peak, record.at("memory").at("peak_bytes").get<int64_t>());
+  for (const Record& record : sample.records) peak = std::max(peak, record.memory.peak_bytes);
   return peak;
 }
 
 ComparedRecipe compare_samples(const Sample& base, const Sample& head, const CompareOptions& options) {
   const size_t pairs = std::min(base.records.size(), head.records.size());
-  const Json& first = head.records.front();
+  const Record& first = head.records.front();
   ComparedRecipe entry;
   entry.label = head.label;
   entry.recipe_hash = recipe_hash_of(first);
-  entry.recipe = first.at("recipe");
+  entry.recipe = first.recipe;
   entry.recipe_diff = model::recipe_diff(recipe_of(base.records.front()), recipe_of(first));
   entry.setting = setting_of(first);
   entry.pairs = static_cast<int64_t>(pairs);
@@ -143,11 +144,10 @@ ComparedSide compared_side(const Side& side) {
   int64_t runs = 0;
   for (const Sample& sample : side.samples) {
     runs += std::ssize(sample.records);
-    for (const Json& record : sample.records) {
-      const Json& environment = record.at("environment");
-      const Json commit = environment.value("git_commit", Json());
-      programs.insert((commit.is_string() ? commit.get<std::string>() : "unknown") +
-                      (environment.value("git_dirty", Json()) == true ? ", with changes that are not committed" : ""));
+    for (const Record& record : sample.records) {
+      const Environment& environment = record.environment;
+      programs.insert(environment.git_commit.value_or("unknown") +
+                      (environment.git_dirty == true ? ", with changes that are not committed" : ""));
     }
   }
   return {
@@ -185,7 +185,7 @@ std::vector<std::string> differing_circumstances(const std::vector<Match>& match
   for (const auto& [a, b] : matches) {
     const Setting setting = setting_of(a->records.front());
     for (const Sample* sample : {a, b}) {
-      for (const Json& record : sample->records) {
+      for (const Record& record : sample->records) {
         for (std::string& line : differences(setting, setting_of(record))) {
           if (std::ranges::find(differing, line) == differing.end()) differing.push_back(std::move(line));
         }

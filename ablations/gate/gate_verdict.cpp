@@ -19,7 +19,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 
 fs::path folder_of_baselines(const Plan& plan, const fs::path& folder) {
   return plan.gate->saves ? fs::path(plan.gate->baselines) : folder / "baselines";
@@ -49,7 +48,7 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
     for (const PlannedRun& run : plan.runs) {
       const fs::path file = record_file(folder, run.id);
       if (run.rung != i || !fs::exists(file)) continue;  // after a failed run no others are made
-      Json record = files::read_json(file, "record");
+      auto record = read_document<Record>(file);
       const std::string fault = why_no_number(record);
       if (fault.empty()) {
         sample.records.push_back(std::move(record));
@@ -66,8 +65,7 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
 std::vector<double> log_ratios(const Sample& base, const Sample& head, std::optional<double> center) {
   std::vector<double> differences;
   for (size_t i = 0; i < std::min(base.records.size(), head.records.size()); ++i) {
-    differences.push_back(std::log(head.records[i].at("summary").at("median_ms").get<double>() /
-                                   base.records[i].at("summary").at("median_ms").get<double>()) -
+    differences.push_back(std::log(head.records[i].summary.median_ms / base.records[i].summary.median_ms) -
                           center.value_or(0));
   }
   return differences;
@@ -139,7 +137,10 @@ GateOutcome judge(const Comparison& comparison, std::vector<std::string>& reason
 }
 
 // One program's losses are the same to the bit in every run.
-bool repeats_itself(const Json& recipe) { return recipe.at("device") == "cpu" || recipe.at("deterministic") == true; }
+bool repeats_itself(const files::Json& recipe) {
+  const model::Recipe known = model::recipe_from_json(recipe, "recipe");
+  return known.device == model::Device::cpu || known.deterministic;
+}
 
 void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& entry,
           const std::optional<NoiseFloor>& noise, std::vector<std::string>& warnings) {
@@ -183,10 +184,9 @@ void warn_of_disturbed(const Measurements& measured, std::vector<std::string>& w
     for (const Sample& sample : side->samples) {
       size_t runs = 0;
       std::string first;
-      for (const Json& record : sample.records) {
-        const Json flags = record.value("flags", Json::array());
-        if (flags.empty()) continue;
-        if (++runs == 1) first = fmt::format("{} {}", record.at("id").get<std::string>(), flags[0].get<std::string>());
+      for (const Record& record : sample.records) {
+        if (!record.is_disturbed()) continue;
+        if (++runs == 1) first = fmt::format("{} {}", record.id, record.flags->front());
       }
       if (runs == 0) continue;
       warnings.push_back(fmt::format("{}: {} of {} runs {} disturbed: {} {}", sample.label, runs, sample.records.size(),
@@ -220,7 +220,7 @@ std::vector<KeptFile> files_to_keep(const Plan& plan, const fs::path& folder, co
            });
   };
   for (const Sample& sample : head.samples) {
-    const Json& record = sample.records.front();
+    const Record& record = sample.records.front();
     const fs::path file = baseline_file(to, record);
     const std::optional<Baseline> stored = stored_baseline(file, sample);
     if (stored && is_same_program(stored->records.front(), record)) {
@@ -247,7 +247,7 @@ std::vector<KeptFile> floors_to_keep(const Plan& plan, const fs::path& folder, c
   for (const Sample& head : measured.head.samples) {
     const Sample* base = find_sample(measured.base, head.label);
     if (base == nullptr) continue;
-    const Json& record = head.records.front();
+    const Record& record = head.records.front();
     result.calibration.push_back(noise_of(log_ratios(*base, head, std::nullopt), record, head.label));
     files.push_back({noise_file(folder_of_baselines(plan, folder), record), result.calibration.back()});
     result.saved.push_back(files.back().path.string());
@@ -269,7 +269,7 @@ Said said_before_comparing(const Plan& plan, Measurements& measured) {
   }
   if (is_side_by_side(plan)) return {};
   for (const Sample& sample : measured.head.samples) {
-    const Json& record = sample.records.front();
+    const Record& record = sample.records.front();
     const fs::path file = baseline_file(plan.gate->baselines, record);
     if (!fs::exists(file)) continue;
     const auto baseline = read_document<Baseline>(file);

@@ -24,11 +24,11 @@ using files::Json;
 namespace {
 
 // What a record without a plan is called.
-std::string label_of(const Json& record) {
-  const Json applied = record.value("optimizations", Json::array());
-  if (applied.empty()) return "start";
-  const Optimization* last = find_optimization(applied.back());
-  return "+ " + (last == nullptr ? applied.back().get<std::string>() : last->title);
+std::string label_of(const Record& record) {
+  if (record.optimizations.empty()) return "start";
+  const std::string& name = record.optimizations.back();
+  const Optimization* last = find_optimization(name);
+  return "+ " + (last == nullptr ? name : last->title);
 }
 
 void add_study(Side& side, const fs::path& folder) {
@@ -46,44 +46,39 @@ void add_study(Side& side, const fs::path& folder) {
     const Rung& rung = plan.rungs[run.rung];
     const fs::path file = record_file(folder, run.id);
     if (!rung.peer.empty() || !fs::exists(file)) continue;
-    add_record(side, label_of(plan, run.rung, rung.title), files::read_json(file, "record"), &study.rungs[run.rung]);
+    add_record(side, label_of(plan, run.rung, rung.title), read_document<Record>(file), &study.rungs[run.rung]);
   }
 }
 
-bool is_of_peer(const Json& record) {
-  return record.at("status") == "ok" && record.at("observations").contains("peer");
-}
-
 void add_records(Side& side, const fs::path& folder) {
-  std::vector<Json> records;
+  std::vector<Record> records;
   std::set<std::string> seen;  // a shard's records stand in the merged study, too: each counts once
   const auto may_be_record = [](const fs::path& file) {
     const std::string name = file.filename().string();
     return name.ends_with(".json") && !name.ends_with(".flagged.json") && fs::is_regular_file(file);
   };
   for (const fs::path& file : files::files_below(folder, may_be_record)) {
-    Json document = files::read_any_json(file);
-    if (files::kind_of(document) != "record") continue;
-    files::check_schema(document, "record", file.string());
-    if (!is_of_peer(document) && seen.insert(document.dump()).second) records.push_back(std::move(document));
+    const Json document = files::read_any_json(file);
+    if (files::kind_of(document) != Record::kind) continue;
+    auto record = value_from<Record>(document, file.string());
+    if (!record.is_of_peer() && seen.insert(document.dump()).second) records.push_back(std::move(record));
   }
-  std::ranges::stable_sort(records, {}, [](const Json& record) {
-    return std::pair(record.value("optimizations", Json::array()).size(), record.at("started").get<std::string>());
-  });
-  for (const Json& record : records) add_record(side, label_of(record), record);
+  std::ranges::stable_sort(records, {},
+                           [](const Record& record) { return std::pair(record.optimizations.size(), record.started); });
+  for (const Record& record : records) add_record(side, label_of(record), record);
 }
 
 }  // namespace
 
-std::string recipe_hash_of(const Json& record) { return recipe_hash(record.at("recipe"), record.at("workload")); }
+std::string recipe_hash_of(const Record& record) { return recipe_hash(record.recipe, record.workload); }
 
-void add_record(Side& side, const std::string& label, const Json& record, const StudyRung* rung) {
+void add_record(Side& side, const std::string& label, const Record& record, const StudyRung* rung) {
   std::string why = why_no_number(record);
   if (why.empty() && rung != nullptr && !rung->is_measured()) {
     why = fmt::format("its rung is {}: {}", name_of(rung->status), rung->reason);
   }
   if (!why.empty()) {
-    side.left_out.push_back(fmt::format("{}: {}", record.at("id").get<std::string>(), why));
+    side.left_out.push_back(fmt::format("{}: {}", record.id, why));
     return;
   }
   (void)run_data(record);  // throws for one that contradicts itself
@@ -104,10 +99,10 @@ Side read_side(const fs::path& path) {
     add_records(side, path);
   } else if (fs::is_directory(path) || path.filename() == "study.json" || is_packed_study(path)) {
     add_study(side, StudyPlace(path).folder());
-  } else if (const Json record = files::read_any_json(path); files::kind_of(record) == Baseline::kind) {
+  } else if (const Json document = files::read_any_json(path); files::kind_of(document) == Baseline::kind) {
     side.samples.push_back(sample_of(read_baseline(path)));
   } else {
-    files::check_schema(record, "record", path.string());
+    const auto record = value_from<Record>(document, path.string());
     add_record(side, label_of(record), record);
   }
   if (side.samples.empty()) {

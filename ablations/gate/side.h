@@ -1,8 +1,8 @@
 // One side of a comparison: its records with valid numbers, by recipe.
 #pragma once
 
+#include "ablations/documents/record.h"
 #include "ablations/documents/study.h"
-#include "files/json_file.h"
 
 #include <filesystem>
 #include <string>
@@ -13,7 +13,7 @@ namespace ablations {
 // All good records of one recipe at one size, in the order in which they were made.
 struct Sample {
   std::string label;  // "+ bf16 autocast"
-  std::vector<files::Json> records;
+  std::vector<Record> records;
   std::vector<double> sessions;  // a baseline's: what its program took in each, the records' first; ms
 };
 
@@ -26,13 +26,13 @@ struct Side {
 // Puts a record into the side's sample of that label and recipe, or among those that are left out. `rung`: the
 // record's, as its study judged it (judge.h): where that has no number, none of its records is one, however good it is
 // by itself. Throws std::invalid_argument for a record that contradicts itself.
-void add_record(Side& side, const std::string& label, const files::Json& record, const StudyRung* rung = nullptr);
+void add_record(Side& side, const std::string& label, const Record& record, const StudyRung* rung = nullptr);
 
 // A record, a study (StudyPlace in study_place.h), a baseline, or any folder with records. Runs of peers are not looked
 // at. Throws std::invalid_argument for a gate's folder, where no number is left, or where a record cannot be read.
 Side read_side(const std::filesystem::path& path);
 
 // recipe_hash of a record's recipe at its size (ablations/run/setting.h).
-std::string recipe_hash_of(const files::Json& record);
+std::string recipe_hash_of(const Record& record);
 
 }  // namespace ablations

@@ -1,5 +1,6 @@
 // micro: the model's operations one by one, the optimizer, and the cost of the harness itself. `ladder` measures a
 // whole step; this measures its parts by themselves, at the shapes of GPT-2 124M.
+#include "ablations/documents/environment.h"
 #include "ablations/micro/suite.h"
 #include "ablations/micro/table.h"
 #include "files/files.h"
@@ -82,7 +83,7 @@ int run(int argc, char** argv) {
   const micro::Sizes on_cuda{flags.B.value_or(16), flags.T.value_or(1024)};
   const std::string sizes = fmt::format("cpu B={} T={}, cuda B={} T={}", on_cpu.B, on_cpu.T, on_cuda.B, on_cuda.T);
   benchmark::AddCustomContext("sizes", sizes);
-  const nlohmann::json environment = harness::environment();
+  const nlohmann::json environment = ablations::json_of(ablations::environment_here());
   for (const auto& [name, value] : environment.items()) {
     if (!value.is_null())
       benchmark::AddCustomContext(name, value.is_string() ? value.get<std::string>() : value.dump());

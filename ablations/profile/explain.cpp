@@ -208,7 +208,7 @@ Json number_json(double value, Unit unit) {
 
 Explanation explain(const TraceDocument& before, const TraceDocument& after, bool step_changed) {
   check_same("device", json_of(before.device), json_of(after.device));
-  check_same("workload", before.workload, after.workload);
+  check_same("workload", json_of(before.workload), json_of(after.workload));
   const TraceSummary &a = before.summary, &b = after.summary;
   Explanation explanation{
       .before = before.title, .after = after.title, .totals = totals_of(before, after), .words = {}};

@@ -89,19 +89,18 @@ CountersDocument counters_document(const RunOptions& options, const StepCounters
                             .warmup_steps = counters.warmup_steps,
                             .passes = counters.passes,
                             .summary = summary_of(counters.values),
-                            .environment = harness::environment()};
+                            .environment = environment_here()};
   if (const auto& gpu = harness::this_machine().gpu) document.device.name = gpu->name;
   for (const auto& [metric, value, unit] : counters.values) document.metrics[metric] = {finite(value), unit};
   return document;
 }
 
 std::string counters_table(const CountersDocument& counters) {
-  const Json& workload = counters.workload;
+  const Workload& workload = counters.workload;
   const int64_t passes = counters.passes;
   std::string text = fmt::format(
-      "One step of {} ({} B={} T={}) on {}, {}{}\n\n", counters.id, workload.at("model").get<std::string>(),
-      workload.at("batch").get<int64_t>(), workload.at("context").get<int64_t>(), counters.device.name.value_or("?"),
-      counters.device.chip,
+      "One step of {} ({} B={} T={}) on {}, {}{}\n\n", counters.id, workload.model, workload.B, workload.T,
+      counters.device.name.value_or("?"), counters.device.chip,
       passes == 1 ? "" : fmt::format("\n{} passes: the values come from {} steps, one after another", passes, passes));
   const auto line = [&](const char* label, const std::optional<double>& value, const auto& show) {
     if (value) text += fmt::format("{:<20}{:>12}\n", label, show(*value));

@@ -16,8 +16,8 @@
 namespace ablations {
 
 struct StepCounters {
-  std::string chip;      // "GH100"
-  files::Json workload;  // as in records
+  std::string chip;  // "GH100"
+  Workload workload;
   int64_t warmup_steps = 0, passes = 0;
   std::vector<harness::CounterValue> values;  // of one step
 };

@@ -77,7 +77,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
                        .flags = std::move(flags),
                        .summary = std::move(summary),
                        .roofline = {},
-                       .environment = harness::environment()},
+                       .environment = environment_here()},
           .timeline = chrome_trace(trace)};
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -45,8 +46,6 @@ void add_once(Words& words, const std::string& word) {
   if (std::ranges::find(words, word) == words.end()) words.push_back(word);
 }
 
-std::string number_in(const Json& object, const char* field) { return object.at(field).dump(); }
-
 // How many a model has by itself.
 int64_t positions_of(const std::string& name) {
   const auto names = model::preset_names();
@@ -67,29 +66,26 @@ Words ladder_flags(const Study& study) { return {"--ladder", study.ladder.file.v
 
 // What makes any command measure the study's sizes, whatever the ladder's own are.
 Words workload_flags(const Study& study) {
-  const Json& workload = study.workload;
-  const auto name = workload.at("model").get<std::string>();
-  Words flags{"--model", name};
-  if (study.swept != Swept::batch) add(flags, {"-B", number_in(workload, "batch")});
-  if (study.swept != Swept::context) add(flags, {"-T", number_in(workload, "context")});
-  if (study.swept != Swept::accumulation && workload.at("accumulation") != 1) {
-    add(flags, {"--accumulation", number_in(workload, "accumulation")});
+  const Workload& workload = study.workload;
+  Words flags{"--model", workload.model};
+  if (study.swept != Swept::batch) add(flags, {"-B", std::to_string(workload.B)});
+  if (study.swept != Swept::context) add(flags, {"-T", std::to_string(workload.T)});
+  if (study.swept != Swept::accumulation && workload.accumulation != 1) {
+    add(flags, {"--accumulation", std::to_string(workload.accumulation)});
   }
-  const Json positions = field_or_null(workload, "positions");
-  if (study.swept != Swept::context && positions.is_number_integer() && positions.get<int64_t>() > positions_of(name)) {
-    add(flags, {"--positions", positions.dump()});
+  const std::optional<int64_t> positions = workload.positions;
+  if (study.swept != Swept::context && positions && *positions > positions_of(workload.model)) {
+    add(flags, {"--positions", std::to_string(*positions)});
   }
-  if (const Json seed = field_or_null(workload, "seed"); seed.is_number() && seed != 1) {
-    add(flags, {"--seed", seed.dump()});
-  }
+  if (workload.seed != 1) add(flags, {"--seed", std::to_string(workload.seed)});
   add(flags, {"--warmup", std::to_string(study.plan.warmup_steps), "--steps", std::to_string(study.plan.timed_steps)});
-  const Json threads = field_or_null(study.environment, "threads");
-  if (study.device.kind == model::Device::cpu && threads.is_number() && threads != 0 &&
-      threads != field_or_null(field_or_null(study.environment, "cpu"), "logical_cores")) {
-    add(flags, {"--threads", threads.dump()});
+  const std::optional<int64_t> threads = study.environment.threads;
+  if (study.device.kind == model::Device::cpu && threads && *threads != 0 &&
+      threads != study.environment.cpu.logical_cores) {
+    add(flags, {"--threads", std::to_string(*threads)});
   }
-  const Json source = field_or_null(field_or_null(workload, "data"), "source");
-  if (source.is_string() && !is_usual_text(source)) add(flags, {"--data", source.get<std::string>()});
+  const std::string& source = workload.data.source;
+  if (!source.empty() && !is_usual_text(source)) add(flags, {"--data", source});
   if (is_deterministic(study)) flags.emplace_back("--deterministic");
   return flags;
 }

@@ -17,17 +17,11 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 using model::Device;
 
 namespace {
 
 std::string name_of_kind(Device device) { return device == Device::cpu ? "CPU" : "GPU"; }
-
-std::optional<double> number_at(const Json& object, const char* field) {
-  const Json value = files::field_or_null(object, field);
-  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-}
 
 std::optional<Seen::Bytes> bytes_of(std::optional<double> below, std::optional<double> own) {
   return below && own ? std::optional(Seen::Bytes{.below = *below, .own = *own}) : std::nullopt;
@@ -111,22 +105,20 @@ std::optional<Seen> seen_in(const Study& study, const std::string& optimization)
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || !rung.is_measured()) continue;
     if (rung.optimization == optimization && below != nullptr && rung.speedup_previous) {
-      const Json& workload = study.workload;
-      const auto activations = [](const StudyRung& of) {
-        const Json memory = of.memory.value_or(Json::object());
-        std::optional<double> bytes = number_at(memory, "activations_bytes");
-        if (bytes) *bytes += number_at(memory, "weight_copies_bytes").value_or(0);  // older records count them in
-        return bytes;
+      const auto activations = [](const StudyRung& of) -> std::optional<double> {
+        const RunMemory memory = of.memory.value_or(RunMemory{});
+        if (!memory.activations_bytes) return std::nullopt;
+        // Older records count the copies among them.
+        return static_cast<double>(*memory.activations_bytes + memory.weight_copies_bytes.value_or(0));
       };
-      return Seen{
-          .device = files::printable(study.device.name),
-          .shape = fmt::format("B={} T={}", workload.at("batch").get<int64_t>(), workload.at("context").get<int64_t>()),
-          .kind = study.device.kind,
-          .ratio = rung.speedup_previous->ratio,
-          .lo = rung.speedup_previous->lo,
-          .hi = rung.speedup_previous->hi,
-          .activations = bytes_of(activations(*below), activations(rung)),
-          .peak = bytes_of(below->peak_memory_bytes, rung.peak_memory_bytes)};
+      return Seen{.device = files::printable(study.device.name),
+                  .shape = fmt::format("B={} T={}", study.workload.B, study.workload.T),
+                  .kind = study.device.kind,
+                  .ratio = rung.speedup_previous->ratio,
+                  .lo = rung.speedup_previous->lo,
+                  .hi = rung.speedup_previous->hi,
+                  .activations = bytes_of(activations(*below), activations(rung)),
+                  .peak = bytes_of(below->peak_memory_bytes, rung.peak_memory_bytes)};
     }
     below = &rung;
   }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -22,16 +21,6 @@ using files::Json;
 namespace {
 
 constexpr const char* line_end = "\r\n";
-
-// What stands at a place of the document; null where something on the way is not there.
-Json at(const Json& document, std::initializer_list<const char*> place) {
-  const Json* value = &document;
-  for (const char* key : place) {
-    if (!value->is_object() || !value->contains(key)) return {};
-    value = &value->at(key);
-  }
-  return *value;
-}
 
 // Lines stay lines; everything else that is no text is spelled out.
 std::string text_cell(const std::string& text) {
@@ -82,7 +71,9 @@ std::string label_of(const StudyRung& rung) { return rung.label.starts_with("+ "
 
 // Of the rung's step, or where it does not say, of the study's.
 StepSize size_of(const Study& study, const StudyRung& rung) {
-  return rung.workload ? *rung.workload : value_from<StepSize>(study.workload, "workload");
+  if (rung.workload) return *rung.workload;
+  const Workload& workload = study.workload;
+  return {{.B = workload.B, .T = workload.T, .accumulation = workload.accumulation}, workload.tokens_per_step};
 }
 
 void add_bounded(Row& row, const std::string& name, const char* center, const std::optional<double>& value,
@@ -121,10 +112,13 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
   add_ratio(row, "speedup_previous", rung.speedup_previous);
   add_ratio(row, "speedup_first", rung.speedup_first);
   row.emplace_back("peak_memory_bytes", or_null(rung.peak_memory_bytes));
-  for (const char* part : {"reserved_peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes",
-                           "weight_copies_bytes", "activations_bytes"}) {
-    row.emplace_back(part, files::field_or_null(rung.memory.value_or(Json()), part));
-  }
+  const RunMemory memory = rung.memory.value_or(RunMemory{});
+  row.emplace_back("reserved_peak_bytes", or_null(memory.reserved_peak_bytes));
+  row.emplace_back("weights_bytes", or_null(memory.weights_bytes));
+  row.emplace_back("gradients_bytes", or_null(memory.gradients_bytes));
+  row.emplace_back("optimizer_bytes", or_null(memory.optimizer_bytes));
+  row.emplace_back("weight_copies_bytes", or_null(memory.weight_copies_bytes));
+  row.emplace_back("activations_bytes", or_null(memory.activations_bytes));
   row.emplace_back("mfu", rung.mfu && *rung.mfu ? or_null((*rung.mfu)->value) : Json());
   row.emplace_back("joules_per_token", or_null(rung.joules_per_token));
   const RungGuard guard = rung.guard.value_or(RungGuard{});
@@ -135,8 +129,8 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
   row.emplace_back("proofs_passed", std::ranges::count(rung.proofs, true, &Proof::passed));
   row.emplace_back("proofs", rung.proofs.size());
   row.emplace_back("device", study.device.name);
-  row.emplace_back("model", files::field_or_null(study.workload, "model"));
-  const StepSize size = study.workload.is_null() ? StepSize{} : size_of(study, rung);
+  row.emplace_back("model", study.workload.model);
+  const StepSize size = size_of(study, rung);
   row.emplace_back("B", size.B);
   row.emplace_back("T", size.T);
   row.emplace_back("accumulation", size.accumulation);
@@ -265,8 +259,6 @@ std::string date_of(std::string created) {
   return created;
 }
 
-Json text_or(const Json& value, const char* otherwise) { return value.is_string() ? value : Json(otherwise); }
-
 }  // namespace
 
 std::string rungs_csv(const Report& report) {
@@ -291,28 +283,25 @@ std::string steps_csv(const Report& report) {
 Json benchmark_json(const Report& report) {
   const std::vector<ReportedStudy>& studies = report.studies;
   const Study& first = studies.front().study;
-  const Json& environment = first.environment;
-  const Json load = at(environment, {"load_average"});
+  const Environment& environment = first.environment;
   Json context{
       {"date", date_of(first.created)},
       {"host_name", ""},
       {"executable", "ladder"},
-      {"num_cpus", at(environment, {"cpu", "logical_cores"})},
+      {"num_cpus", or_null(environment.cpu.logical_cores)},
       {"mhz_per_cpu", 0},
       {"caches", Json::array()},
-      {"load_avg", load.is_array() ? load : Json::array()},
-      {"library_version", text_or(at(environment, {"git_commit"}), "")},
+      {"load_avg", environment.load_average.value_or(std::vector<double>{})},
+      {"library_version", environment.git_commit.value_or("")},
       {"library_build_type",
-       text_or(at(environment, {"compiler_flags"}), "").get<std::string>().find("-DNDEBUG") == std::string::npos
-           ? "debug"
-           : "release"},
+       environment.compiler_flags.value_or("").find("-DNDEBUG") == std::string::npos ? "debug" : "release"},
       {"json_schema_version", 1},
       {"not_measured", "cpu_time: the time of a step by the wall clock stands there. mhz_per_cpu: 0 stands there"},
       {"real_time", "the median of a run's timed steps; a run is one repetition, in a process of its own"},
       {"device", first.device.name},
       {"study", first.id}};
-  if (const Json governor = at(environment, {"governor"}); governor.is_string()) {
-    context["cpu_scaling_enabled"] = governor != "performance";
+  if (const std::optional<std::string> governor = environment.governor.value_or(std::nullopt)) {
+    context["cpu_scaling_enabled"] = *governor != "performance";
   }
   if (studies.size() == 2) context["second_study"] = studies[1].study.id;
   Json benchmarks = Json::array();

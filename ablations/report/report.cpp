@@ -32,9 +32,9 @@ namespace {
 std::vector<RunsByRepeat> runs_by_rung(const StudyFiles& files) {
   std::vector<RunsByRepeat> runs(files.study.rungs.size());
   for (size_t i = 0; i < files.records.size(); ++i) {
-    if (files.records[i].is_null()) continue;
+    if (!files.records[i]) continue;
     const StudyRun& run = files.study.runs[i];
-    runs[run.rung][run.repeat] = run_data(files.records[i]);
+    runs[run.rung][run.repeat] = run_data(*files.records[i]);
   }
   return runs;
 }
@@ -74,25 +74,24 @@ std::vector<RungLosses> losses_of(const StudyFiles& files) {
 std::vector<ReportedRun> runs_of(const StudyFiles& files) {
   std::vector<ReportedRun> list;
   for (size_t i = 0; i < files.records.size(); ++i) {
-    const Json& record = files.records[i];
-    if (record.is_null()) continue;
+    if (!files.records[i]) continue;
+    const Record& record = *files.records[i];
     const StudyRun& run = files.study.runs[i];
-    const Json& timing = record.at("timing");
-    list.push_back(
-        {.id = run.id,
-         .rung = run.rung,
-         .repeat = run.repeat,
-         .position = run.position,
-         .status = run.status,
-         .started = record.at("started"),
-         .warmup_steps = timing.at("warmup_steps"),
-         .step_ms = timing.at("step_ms"),
-         .loss = value_from<std::vector<std::optional<double>>>(timing.at("loss"), run.id),
-         .flags = record.value("flags", std::vector<std::string>()),
-         .processor_lost = value_from<std::optional<double>>(files::field_or_null(timing, "processor_lost"), run.id),
-         .conditions = record.value("monitor", Json())});
-    if (const Json& first = files.first_records[i]; !first.is_null()) {
-      list.back().first_flags = first.value("flags", std::vector<std::string>());
+    const RunTiming& timing = record.timing;
+    list.push_back({.id = run.id,
+                    .rung = run.rung,
+                    .repeat = run.repeat,
+                    .position = run.position,
+                    .status = run.status,
+                    .started = record.started,
+                    .warmup_steps = timing.warmup_steps,
+                    .step_ms = timing.step_ms,
+                    .loss = timing.loss,
+                    .flags = record.flags.value_or(std::vector<std::string>{}),
+                    .processor_lost = timing.processor_lost.value_or(std::nullopt),
+                    .conditions = record.monitor});
+    if (const auto& first = files.first_records[i]) {
+      list.back().first_flags = first->flags.value_or(std::vector<std::string>{});
     }
   }
   std::ranges::stable_sort(list, {}, &ReportedRun::position);
@@ -113,13 +112,13 @@ Side side_of(const StudyFiles& files) {
   Side side{.source = files.source, .samples = {}, .left_out = {}};
   std::vector<size_t> order;
   for (size_t i = 0; i < files.records.size(); ++i) {
-    if (!files.records[i].is_null()) order.push_back(i);
+    if (files.records[i]) order.push_back(i);
   }
   const auto rung_of = [&](size_t i) { return files.study.runs[i].rung; };
   std::ranges::stable_sort(order, {}, rung_of);
   for (const size_t i : order) {
     const StudyRung& rung = files.study.rungs[rung_of(i)];
-    if (!rung.peer) add_record(side, rung.label, files.records[i], &rung);
+    if (!rung.peer) add_record(side, rung.label, *files.records[i], &rung);
   }
   return side;
 }

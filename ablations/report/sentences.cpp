@@ -159,7 +159,7 @@ std::string memory_words(const Study& study) {
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || !rung.memory) continue;
     is_known = true;
-    is_apart = is_apart || rung.memory->contains("weight_copies_bytes");
+    is_apart = is_apart || rung.memory->weight_copies_bytes.has_value();
     const files::Json autocast = files::field_or_null(rung.recipe, "autocast");
     has_autocast = has_autocast || (!autocast.is_null() && autocast != "off");
   }

@@ -15,7 +15,6 @@
 
 namespace ablations {
 
-using files::Json;
 using files::shortened;
 
 namespace {
@@ -264,12 +263,12 @@ std::string worth_rows(const Study& study, const Look& look) {
 }
 
 std::string sizes(const Study& study) {
-  const Json& workload = study.workload;
-  auto text = workload.at("model").get<std::string>();
-  if (study.swept != Swept::batch) text += fmt::format(", B={}", workload.at("batch").get<int64_t>());
-  if (study.swept != Swept::context) text += fmt::format(" T={}", workload.at("context").get<int64_t>());
-  if (study.swept != Swept::accumulation && workload.at("accumulation") != 1) {
-    text += fmt::format(" x {} micro-steps", workload.at("accumulation").get<int64_t>());
+  const Workload& workload = study.workload;
+  std::string text = workload.model;
+  if (study.swept != Swept::batch) text += fmt::format(", B={}", workload.B);
+  if (study.swept != Swept::context) text += fmt::format(" T={}", workload.T);
+  if (study.swept != Swept::accumulation && workload.accumulation != 1) {
+    text += fmt::format(" x {} micro-steps", workload.accumulation);
   }
   return text;
 }

@@ -14,9 +14,6 @@
 
 namespace ablations {
 
-using files::field_or_null;
-using files::Json;
-
 namespace {
 
 using Runs = std::vector<ReportedRun>;
@@ -33,15 +30,14 @@ struct GoodRuns {
 bool was_disturbed_first(const ReportedRun& run) { return run.first_flags && !run.first_flags->empty(); }
 
 bool is_watched(const ReportedRun& run) {
-  return !field_or_null(run.conditions, "throttle").is_null() &&
-         !field_or_null(run.conditions, "other_processes").is_null();
+  return run.conditions && run.conditions->throttle && run.conditions->other_processes;
 }
 
 GoodRuns good_runs(const Study& study, const Runs& runs) {
   GoodRuns good;
   for (const ReportedRun& run : runs) {
     if (run.status != RunStatus::ok) continue;
-    if (field_or_null(study.rungs.at(run.rung).recipe, "device") == "cuda") {
+    if (is_of_gpu(study.rungs.at(run.rung).recipe)) {
       good.on_gpu.push_back(&run);
       if (!is_watched(run)) ++good.unwatched_on_gpu;
     } else {
@@ -63,11 +59,9 @@ GoodRuns good_runs(const Study& study, const Runs& runs) {
 double share_at_power_cap(const std::vector<const ReportedRun*>& runs) {
   double largest = 0;
   for (const ReportedRun* run : runs) {
-    for (const Json& reason : field_or_null(run->conditions, "throttle")) {
-      if (field_or_null(reason, "reason") != "SwPowerCap") continue;
-      if (const Json share = field_or_null(reason, "share"); share.is_number()) {
-        largest = std::max(largest, share.get<double>());
-      }
+    if (!run->conditions || !run->conditions->throttle) continue;
+    for (const Throttle& throttle : *run->conditions->throttle) {
+      if (throttle.reason == "SwPowerCap") largest = std::max(largest, throttle.share);
     }
   }
   return largest;
@@ -183,19 +177,19 @@ Card noise_floor(const Study& study, const std::vector<Noise>& noise) {
 }
 
 Card environment(const Study& study) {
-  const auto text = [&](const char* field) {
-    const Json value = field_or_null(study.environment, field);
-    return value.is_string() && value != "" ? value.get<std::string>() : std::string("unknown");
+  const Environment& known = study.environment;
+  const auto or_unknown = [](const std::optional<std::string>& text) {
+    return text && !text->empty() ? *text : std::string("unknown");
   };
   std::vector<std::string> said;
   if (study.device.kind == model::Device::cuda) {
-    said.push_back("driver " + text("driver"));
-    said.push_back("CUDA " + text("cuda"));
+    said.push_back("driver " + or_unknown(known.driver.value_or(std::nullopt)));
+    said.push_back("CUDA " + or_unknown(known.cuda.value_or(std::nullopt)));
   }
-  const bool has_changes = field_or_null(study.environment, "git_dirty") == true;
-  said.push_back(
-      fmt::format("commit {}{}", text("git_commit").substr(0, 10), has_changes ? ", with uncommitted changes" : ""));
-  return {"Environment", "torch " + text("torch"), has_changes ? Mood::warn : Mood::plain,
+  const bool has_changes = known.git_dirty == true;
+  said.push_back(fmt::format("commit {}{}", or_unknown(known.git_commit).substr(0, 10),
+                             has_changes ? ", with uncommitted changes" : ""));
+  return {"Environment", "torch " + or_unknown(known.torch), has_changes ? Mood::warn : Mood::plain,
           fmt::format("{}", fmt::join(said, ", "))};
 }
 

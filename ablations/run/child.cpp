@@ -37,13 +37,11 @@ namespace {
 
 // A field of the record's recipe that no proof speaks of; empty where there is none. Where host memory goes does not
 // matter to a GPU.
-std::string field_without_proof(const Json& record) {
-  const Json& recipe = record.at("recipe");
-  for (const auto& item : recipe.items()) {
+std::string field_without_proof(const Record& record) {
+  for (const auto& item : record.recipe.items()) {
     const std::string& field = item.key();
-    if (field == "host_memory" && files::field_or_null(recipe, "device") == "cuda") continue;
-    const auto is_of_field = [&](const Json& proof) { return proof.at("field") == field; };
-    if (std::ranges::none_of(record.at("proofs"), is_of_field)) return field;
+    if (field == "host_memory" && record.is_on_gpu()) continue;
+    if (std::ranges::find(record.proofs, field, &Proof::field) == record.proofs.end()) return field;
   }
   return "";
 }
@@ -73,43 +71,43 @@ class ChildFile {
 
 // The child's record, or one that says why there is none. How the process ended is part of the run: one that did not
 // end well has no number, whatever it wrote before.
-Json result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan,
-                   const PlannedRun& run, const std::string& started) {
-  const auto failed = [&](const char* kind, const std::string& message) {
+Record result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan,
+                     const PlannedRun& run, const std::string& started) {
+  const auto failed = [&](FailureKind kind, const std::string& message) {
     return failed_record(run.id, kind, message, started, child.seconds);
   };
   switch (child.end) {
     case ChildResult::End::timed_out:
-      return failed("timeout", child.describe(plan.run_limit_s));
+      return failed(FailureKind::timeout, child.describe(plan.run_limit_s));
     case ChildResult::End::not_started:
-      return failed("spawn", child.describe(plan.run_limit_s));
+      return failed(FailureKind::spawn, child.describe(plan.run_limit_s));
     case ChildResult::End::signaled: {
       const char* hint = fs::exists(written)     ? " after it had written its record, which does not count"
                          : child.code == SIGKILL ? "; the kernel does this when memory runs out"
                                                  : "";
-      return failed("signal", child.describe(plan.run_limit_s) + hint);
+      return failed(FailureKind::signal, child.describe(plan.run_limit_s) + hint);
     }
     default:
       break;
   }
   if (child.end == ChildResult::End::exited && child.code != 0) {
     const std::string line = last_line(log);
-    return failed("exit", child.describe(plan.run_limit_s) + (line.empty() ? "" : ": " + line));
+    return failed(FailureKind::exit, child.describe(plan.run_limit_s) + (line.empty() ? "" : ": " + line));
   }
   try {
-    Json record = files::read_json(written, "record");
+    auto record = read_document<Record>(written);
     if (const Rung& rung = plan.rungs[run.rung]; !rung.program.empty()) {  // it was not told these
-      record["id"] = run.id;
-      if (record.at("status") == "ok") record["optimizations"] = rung.applied;
+      record.id = run.id;
+      record.optimizations = rung.applied;
     }
-    if (record.at("status") == "failed" && record.at("id") == run.id) return record;  // it says why itself
+    if (!record.is_ok() && record.id == run.id) return record;  // it says why itself
     const std::string fault = fault_of(record, plan, run);
-    if (!fault.empty()) return failed("rubbish", "its record does not fit the plan: " + fault);
+    if (!fault.empty()) return failed(FailureKind::invalid_record, "its record does not fit the plan: " + fault);
     const std::string unproven = field_without_proof(record);
-    if (!unproven.empty()) return failed("rubbish", "its record has no proof of " + unproven);
+    if (!unproven.empty()) return failed(FailureKind::invalid_record, "its record has no proof of " + unproven);
     return record;
   } catch (const std::invalid_argument& error) {
-    return failed("rubbish", fmt::format("it left no valid record: {}", error.what()));
+    return failed(FailureKind::invalid_record, fmt::format("it left no valid record: {}", error.what()));
   }
 }
 
@@ -162,8 +160,8 @@ std::vector<std::string> command_of(const Plan& plan, const PlannedRun& run, con
 
 }  // namespace
 
-std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
-                                  const fs::path& folder, const std::function<void(std::string_view)>& on_line) {
+std::optional<Record> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
+                                    const fs::path& folder, const std::function<void(std::string_view)>& on_line) {
   const ChildFile written(child_file(folder, run.id));
   const fs::path log = folder / "logs" / (run.id + ".log");
   PeerWatch watch(plan.rungs[run.rung]);
@@ -177,11 +175,12 @@ std::optional<Json> made_by_child(const Plan& plan, const PlannedRun& run, const
                                                   if (!watch.take(line)) on_line(line);
                                                 }});
   if (child.end == ChildResult::End::interrupted) return std::nullopt;
-  Json record = result_record(child, written.path(), log, plan, run, started);
+  Record record = result_record(child, written.path(), log, plan, run, started);
   watch.complete(record);
   // PyTorch's peers and a gate's older programs do not say; they have this process's variables.
-  if (record.at("status") == "ok") record["environment"].emplace("kernel_switches", harness::kernel_switches());
-  if (!begun.boot.empty()) record["since_boot"] = {{"boot", begun.boot}, {"seconds", begun.seconds}};
+  auto& switches = record.environment.kernel_switches;
+  if (record.is_ok() && !switches) switches = harness::kernel_switches();
+  if (!begun.boot.empty()) record.since_boot = BootTime{begun.boot, begun.seconds};
   return record;
 }
 

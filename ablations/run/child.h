@@ -2,8 +2,8 @@
 // run.
 #pragma once
 
+#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
-#include "files/json_file.h"
 
 #include <filesystem>
 #include <functional>
@@ -20,9 +20,9 @@ struct Programs {
 
 // The run's record, as its child left it or saying why there is none; nothing where it was interrupted. `folder`: the
 // study's, with records/ and logs/ in it. `on_line`: what the child says of its progress.
-std::optional<files::Json> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
-                                         const std::filesystem::path& folder,
-                                         const std::function<void(std::string_view)>& on_line);
+std::optional<Record> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
+                                    const std::filesystem::path& folder,
+                                    const std::function<void(std::string_view)>& on_line);
 
 // The script that does the work of a planned run in PyTorch.
 std::filesystem::path peer_script();

@@ -1,12 +1,10 @@
 // A run's memory: the peak, refused allocations, and whether PyTorch's allocator had to ask the device for more.
 #pragma once
 
-#include "ablations/documents/common.h"
+#include "ablations/documents/record.h"
 #include "model/recipe.h"
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace ablations {
@@ -32,13 +30,6 @@ class RefusedAllocation {
     size_t asked = 0, total = 0, free = 0, allocated = 0;
   };
   std::shared_ptr<Sizes> sizes_ = std::make_shared<Sizes>();  // the allocator keeps the observer for good
-};
-
-// How often PyTorch's allocator went to the device. That takes the host long, and to free memory it waits for the
-// device. Steps that have settled live on what the allocator holds: already one allocation says that these had not.
-struct AllocatorCalls {
-  int64_t allocations = 0, frees = 0;
-  int64_t retries = 0;  // allocations that failed until it had freed all that it held in reserve
 };
 
 AllocatorCalls allocator_calls();  // of device 0 so far

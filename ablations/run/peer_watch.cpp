@@ -25,8 +25,8 @@ bool PeerWatch::take(std::string_view line) {
   return true;
 }
 
-void PeerWatch::complete(files::Json& record) const {
-  if (watch_ && record.at("status") == "ok") watch_->complete(record);
+void PeerWatch::complete(Record& record) const {
+  if (watch_ && record.is_ok()) watch_->complete(record);
 }
 
 }  // namespace ablations

@@ -3,9 +3,9 @@
 // ours, and its joules per token can be compared with ours.
 #pragma once
 
+#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
 #include "ablations/run/watch.h"
-#include "files/json_file.h"
 
 #include <optional>
 #include <string_view>
@@ -21,7 +21,7 @@ class PeerWatch {
   bool take(std::string_view line);
 
   // Completes the peer's record of a run that ended well (watch.h).
-  void complete(files::Json& record) const;
+  void complete(Record& record) const;
 
  private:
   std::optional<Watch> watch_;

@@ -12,7 +12,6 @@
 
 namespace ablations {
 
-using files::Json;
 using files::shortened;
 
 namespace {
@@ -61,16 +60,14 @@ void Progress::draw(int64_t step, int64_t steps) const {
   std::fflush(stderr);
 }
 
-void Progress::end(const PlannedRun& run, const Json& record) {
+void Progress::end(const PlannedRun& run, const Record& record) {
   ++done_;
-  const bool good = record.at("status") == "ok";
-  const std::string result = good ? number(record.at("summary").at("median_ms").get<double>()) + " ms/step"
-                                  : standard_error().painted(Style::bad, "FAILED:") + " " +
-                                        files::printable(record.at("failure").at("message").get<std::string>());
+  const std::string result = record.is_ok() ? number(record.summary.median_ms) + " ms/step"
+                                            : standard_error().painted(Style::bad, "FAILED:") + " " +
+                                                  files::printable(record.failure->message);
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
-  if (!terminal_ || !good) {
-    fmt::print(stderr, "[{}/{}] {:<20} {} ({:.1f} s)\n", done_, runs_, run.id, result,
-               record.at("duration_s").get<double>());
+  if (!terminal_ || !record.is_ok()) {
+    fmt::print(stderr, "[{}/{}] {:<20} {} ({:.1f} s)\n", done_, runs_, run.id, result, record.duration_s);
   }
 }
 

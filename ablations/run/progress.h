@@ -1,8 +1,8 @@
 // Shows the progress of a study while it runs. Plain text when piped.
 #pragma once
 
+#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
-#include "files/json_file.h"
 
 #include <chrono>
 #include <string>
@@ -19,7 +19,7 @@ class Progress {
   Progress(const Plan& plan, size_t planned, size_t runs, double expected_s);
   void begin(const PlannedRun& run);
   void step(std::string_view line);  // "7 11": 7 of 11 steps are done
-  void end(const PlannedRun& run, const files::Json& record);
+  void end(const PlannedRun& run, const Record& record);
   void one_more() { ++runs_; }  // to be made than the constructor was told
   void interrupted();
   void note(const std::string& line) const;  // on a line of its own

@@ -9,126 +9,105 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
-#include <string_view>
 
 namespace ablations {
 
-using files::Json;
-
 namespace {
 
-bool uncommitted(const Json& environment) { return files::field_or_null(environment, "git_dirty") == true; }
-
 // What decides bits beside what setting_of() says: the instructions that libraries choose their kernels by.
-std::vector<std::string> instruction_differences(const Json& environment, const Json& other) {
-  const auto instructions = [](const Json& of) {
-    return Facts{{"cpu features", fact_of(files::field_or_null(files::field_or_null(of, "cpu"), "features"))}};
+std::vector<std::string> instruction_differences(const Environment& environment, const Environment& other) {
+  const auto instructions = [](const Environment& of) {
+    const auto& features = of.cpu.features;
+    return Facts{{"cpu features", features ? std::optional(json_of(*features).dump()) : std::nullopt}};
   };
   return differences(instructions(environment), instructions(other));
 }
 
 }  // namespace
 
-RunOptions options_of(const Json& record, const std::string& where) {
-  if (record.at("status") != "ok") throw std::invalid_argument(fmt::format("{}: a run that failed", where));
-  if (record.at("observations").contains("peer")) {
+RunOptions options_of(const Record& record, const std::string& where) {
+  if (!record.is_ok()) throw std::invalid_argument(fmt::format("{}: a run that failed", where));
+  if (record.is_of_peer()) {
     throw std::invalid_argument(fmt::format("{}: is a run of PyTorch, not of this program", where));
   }
-  try {
-    const Json& workload = record.at("workload");
-    const Json& timing = record.at("timing");
-    RunOptions options{.id = record.at("id"),
-                       .model = workload.at("model"),
-                       .B = workload.at("batch"),
-                       .T = workload.at("context"),
-                       .accumulation = workload.at("accumulation"),
-                       .positions = workload.value("positions", int64_t{0}),
-                       .warmup_steps = timing.at("warmup_steps"),
-                       .timed_steps = 0,
-                       .seed = workload.at("seed"),
-                       .threads = record.at("environment").at("threads"),
-                       .data = {},
-                       .vocabulary = {},
-                       .tokens = {},
-                       .recipe = model::recipe_from_json(record.at("recipe"), where),
-                       .applied = record.at("optimizations")};
-    options.timed_steps = std::ssize(timing.at("step_ms")) - options.warmup_steps;
-    if (options.timed_steps < 1 || timing.at("loss").size() != timing.at("step_ms").size()) {
-      throw std::invalid_argument(fmt::format("{}: {} steps of warm-up, {} times and {} losses", where,
-                                              options.warmup_steps, timing.at("step_ms").size(),
-                                              timing.at("loss").size()));
-    }
-    (void)model::preset(options.model);
-    return options;
-  } catch (const Json::exception& error) {
-    throw std::invalid_argument(fmt::format("{}: lacks what is needed to run it again: {}", where, error.what()));
+  const Workload& workload = record.workload;
+  const RunTiming& timing = record.timing;
+  RunOptions options{.id = record.id,
+                     .model = workload.model,
+                     .B = workload.B,
+                     .T = workload.T,
+                     .accumulation = workload.accumulation,
+                     .positions = workload.positions.value_or(0),
+                     .warmup_steps = timing.warmup_steps,
+                     .timed_steps = std::ssize(timing.step_ms) - timing.warmup_steps,
+                     .seed = workload.seed,
+                     .threads = record.environment.threads.value_or(0),
+                     .data = {},
+                     .vocabulary = {},
+                     .tokens = {},
+                     .recipe = record.known_recipe(where),
+                     .applied = record.optimizations};
+  if (options.timed_steps < 1 || timing.loss.size() != timing.step_ms.size()) {
+    throw std::invalid_argument(fmt::format("{}: {} steps of warm-up, {} times and {} losses", where,
+                                            options.warmup_steps, timing.step_ms.size(), timing.loss.size()));
   }
+  (void)model::preset(options.model);
+  return options;
 }
 
-ProgramComparison compare_programs(const Json& environment, const Json& other, model::Device device) {
+ProgramComparison compare_programs(const Environment& environment, const Environment& other, model::Device device) {
   ProgramComparison comparison;
-  const Json sha256 = files::field_or_null(environment, "program_sha256");
-  const bool same_file = !sha256.is_null() && sha256 == files::field_or_null(other, "program_sha256");
-  for (const char* field : program_fields(device == model::Device::cuda)) {
-    const Json here = files::field_or_null(environment, field), there = files::field_or_null(other, field);
-    if (here.is_null() || there.is_null()) continue;
-    if (std::string_view(field) == "git_commit" && !same_file && (here == "unknown" || there == "unknown")) {
+  const bool cuda = device == model::Device::cuda;
+  const Facts facts = program_facts(environment, cuda), others = program_facts(other, cuda);
+  const std::optional<std::string> sha256 = facts.at("program_sha256");
+  const bool same_file = sha256 && sha256 == others.at("program_sha256");
+  for (const auto& [name, here] : facts) {
+    const std::optional<std::string>& there = others.at(name);
+    if (!here || !there) continue;
+    if (name == "git_commit" && !same_file && (here == "unknown" || there == "unknown")) {
       comparison.unknown.emplace_back("a program that was not built in a git repository does not know its commit");
     } else if (here != there) {
-      comparison.differences.push_back(fmt::format("{}: {} against {}", field, here.dump(), there.dump()));
+      comparison.differences.push_back(fmt::format("{}: \"{}\" against \"{}\"", name, *here, *there));
     }
   }
-  if (files::field_or_null(environment, "git_commit").is_null()) {
-    comparison.unknown.emplace_back("the record does not name its program's commit");
-  }
+  if (!environment.git_commit) comparison.unknown.emplace_back("the record does not name its program's commit");
   if (same_file) return comparison;
-  if (uncommitted(environment)) {
+  if (environment.git_dirty == true) {
     comparison.unknown.emplace_back("the record's program was built with uncommitted changes (git_dirty)");
   }
-  if (uncommitted(other)) {
+  if (other.git_dirty == true) {
     comparison.unknown.emplace_back("this program was built with uncommitted changes (git_dirty)");
   }
   return comparison;
 }
 
-Reproduction compare_losses(const Json& record, const Json& again) {
-  const Json& first = record.at("timing").at("loss");
-  const Json& second = again.at("timing").at("loss");
+Reproduction compare_losses(const Record& record, const Record& again) {
+  const auto &first = record.timing.loss, &second = again.timing.loss;
   Reproduction reproduction{
       .identical = first == second, .largest_deviation = 0.0, .steps = first.size(), .excuses = {}};
   if (first.size() != second.size()) reproduction.largest_deviation.reset();
   for (size_t i = 0; i < std::min(first.size(), second.size()) && reproduction.largest_deviation; ++i) {
-    if (first[i].is_null() && second[i].is_null()) continue;
-    if (first[i].is_null() || second[i].is_null()) {
+    if (!first[i] && !second[i]) continue;
+    if (!first[i] || !second[i]) {
       reproduction.largest_deviation.reset();
     } else {
-      reproduction.largest_deviation =
-          std::max(*reproduction.largest_deviation, std::abs(first[i].get<double>() - second[i].get<double>()));
+      reproduction.largest_deviation = std::max(*reproduction.largest_deviation, std::abs(*first[i] - *second[i]));
     }
   }
-  const Json& recipe = record.at("recipe");
-  const bool cuda = files::field_or_null(recipe, "device") == "cuda";
-  const Json& environment = record.at("environment");
-  const Json& here = again.at("environment");
-  Setting setting = setting_of(environment, record.at("workload"), recipe);
-  const Setting now = setting_of(here, again.at("workload"), recipe);
+  Setting setting = setting_of(record);
+  const Setting now = setting_of(again.environment, again.workload, record.recipe);
   if (!setting.positions) setting.positions = now.positions;  // a record that does not say had the model's own
   setting.cores = now.cores;                                  // the threads decide in which order is added
   reproduction.excuses = differences(setting, now);
-  if (!cuda) {
-    std::ranges::move(instruction_differences(environment, here), std::back_inserter(reproduction.excuses));
-  } else if (files::field_or_null(recipe, "deterministic") != true) {
+  if (!record.is_on_gpu()) {
+    std::ranges::move(instruction_differences(record.environment, again.environment),
+                      std::back_inserter(reproduction.excuses));
+  } else if (!record.known_recipe("the record").deterministic) {
     reproduction.excuses.emplace_back("the recipe is not deterministic, and a GPU adds in a different order each time");
   }
   return reproduction;
-}
-
-Json to_json(const Reproduction& reproduction) {
-  return {{"identical", reproduction.identical},
-          {"steps", reproduction.steps},
-          {"largest_deviation", reproduction.largest_deviation ? Json(*reproduction.largest_deviation) : Json()},
-          {"excuses", reproduction.excuses}};
 }
 
 std::string describe(const Reproduction& reproduction, const std::string& original) {

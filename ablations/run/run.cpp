@@ -6,40 +6,50 @@
 #include "ablations/techniques/techniques.h"
 #include "ablations/text/text.h"
 #include "harness/measure/clock.h"
-#include "harness/measure/environment.h"
 #include "harness/measure/utc.h"
 #include "harness/stats/stats.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 #include <optional>
 
 namespace ablations {
 
-using files::Json;
-
 namespace {
 
-Json timing_json(const harness::Timing& timing, const Json& losses, int64_t skipped_steps,
-                 const std::optional<AllocatorCalls>& calls) {
-  Json allocator;
-  if (calls) {
-    allocator = {{"allocations", calls->allocations}, {"frees", calls->frees}, {"retries", calls->retries}};
+RunTiming timing_of(const harness::Timing& timing, const model::Trainer& trainer,
+                    const std::optional<AllocatorCalls>& calls) {
+  RunTiming result;
+  result.warmup_steps = timing.warmup_steps;
+  result.step_ms = timing.step_ms;
+  for (const double loss : trainer.losses()) {
+    result.loss.push_back(std::isfinite(loss) ? std::optional(loss) : std::nullopt);
   }
-  return {{"warmup_steps", timing.warmup_steps},
-          {"step_ms", timing.step_ms},
-          {"loss", losses},
-          {"page_faults", timing.page_faults},
-          {"skipped_steps", skipped_steps},
-          {"window_ms", timing.window_ms},
-          {"device_ms", timing.device_ms ? Json(*timing.device_ms) : Json()},
-          {"allocator", allocator}};
+  result.page_faults = timing.page_faults;
+  result.skipped_steps = trainer.skipped_steps();
+  result.window_ms = timing.window_ms;
+  result.device_ms = timing.device_ms;
+  result.allocator = calls;
+  return result;
 }
 
-Json measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
+RunMemory memory_of(const PeakMemory& peak, const MemoryParts& parts) {
+  RunMemory memory;
+  static_cast<PeakMemory&>(memory) = peak;
+  memory.weights_bytes = parts.weights;
+  memory.gradients_bytes = parts.gradients;
+  memory.optimizer_bytes = parts.optimizer;
+  memory.weight_copies_bytes = parts.weight_copies;
+  memory.activations_bytes = parts.activations;
+  return memory;
+}
+
+Record measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();
   const std::string started = harness::utc_now();
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps);
@@ -57,60 +67,50 @@ Json measured_run(const RunOptions& options, const std::function<void(int64_t)>&
   const harness::Timing timing =
       harness::measure(workload, options.warmup_steps, options.timed_steps, on_step, on_begin, on_end);
 
-  Json memory = json_of(peak_memory(options.recipe));
-  Json losses = Json::array();
-  for (const double loss : trainer.losses()) losses.push_back(files::finite_or_null(loss));
-  const int64_t skipped_steps = trainer.skipped_steps();
+  // Before observing: that takes memory, and more steps.
+  const PeakMemory peak = peak_memory(options.recipe);
+  Record record;
+  record.timing = timing_of(timing, trainer, calls);
   const Observed seen = observe(trainer);
-  memory.update({{"weights_bytes", seen.memory.weights},
-                 {"gradients_bytes", seen.memory.gradients},
-                 {"optimizer_bytes", seen.memory.optimizer},
-                 {"weight_copies_bytes", seen.memory.weight_copies},
-                 {"activations_bytes", seen.memory.activations}});
   const auto timed_faults = std::span(timing.page_faults).subspan(static_cast<size_t>(timing.warmup_steps));
   const double faults_per_step = harness::median(std::vector<double>(timed_faults.begin(), timed_faults.end()));
-  const auto proofs = prove(options.recipe, {.observations = seen.observations,
-                                             .page_faults_per_step = faults_per_step,
-                                             .peak_bytes = memory.at("peak_bytes"),
-                                             .attentions = workload.config().n_layer * options.accumulation});
-  Json record{{"kind", "record"},
-              {"schema_version", 1},
-              {"id", options.id},
-              {"started", started},
-              {"duration_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
-              {"status", "ok"},
-              {"recipe", model::to_json(options.recipe)},
-              {"optimizations", options.applied},
-              {"workload", workload.description()},
-              {"timing", timing_json(timing, losses, skipped_steps, calls)},
-              {"summary", summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
-                                     trainer.tokens_per_step())},
-              {"memory", memory},
-              {"observations", json_of(seen.observations)},
-              {"proofs", json_of(proofs)},
-              {"environment", harness::environment()}};
+  record.id = options.id;
+  record.started = started;
+  record.recipe = model::to_json(options.recipe);
+  record.optimizations = options.applied;
+  record.workload = workload.description();
+  record.summary = summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
+                              trainer.tokens_per_step());
+  record.memory = memory_of(peak, seen.memory);
+  record.observations = json_of(seen.observations);
+  record.proofs = prove(options.recipe, {.observations = seen.observations,
+                                         .page_faults_per_step = faults_per_step,
+                                         .peak_bytes = peak.peak_bytes,
+                                         .attentions = workload.config().n_layer * options.accumulation});
+  record.environment = environment_here();
+  record.duration_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   watch.complete(record);
   return record;
 }
 
 }  // namespace
 
-Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step) {
+RunSummary summary_of(std::span<const double> timed_ms, int64_t tokens_per_step) {
   const double median = harness::median(timed_ms);
-  return {{"median_ms", median},
-          {"q1_ms", harness::quantile(timed_ms, 0.25)},
-          {"q3_ms", harness::quantile(timed_ms, 0.75)},
-          {"min_ms", harness::quantile(timed_ms, 0.0)},
-          {"max_ms", harness::quantile(timed_ms, 1.0)},
-          {"n", timed_ms.size()},
-          {"tokens_per_s", 1000.0 * static_cast<double>(tokens_per_step) / median}};
+  return {.median_ms = median,
+          .q1_ms = harness::quantile(timed_ms, 0.25),
+          .q3_ms = harness::quantile(timed_ms, 0.75),
+          .min_ms = harness::quantile(timed_ms, 0.0),
+          .max_ms = harness::quantile(timed_ms, 1.0),
+          .n = std::ssize(timed_ms),
+          .tokens_per_s = 1000.0 * static_cast<double>(tokens_per_step) / median};
 }
 
-Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
+Record execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();
   const std::string started = harness::utc_now();
   const auto out_of_memory = [&](const std::string& message) {
-    return failed_record(options.id, "out_of_memory", message, started,
+    return failed_record(options.id, FailureKind::out_of_memory, message, started,
                          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   };
   RefusedAllocation refused;
@@ -136,15 +136,15 @@ Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& 
   }
 }
 
-Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message,
-                   const std::string& started, double seconds) {
-  return {{"kind", "record"},
-          {"schema_version", 1},
-          {"id", id},
-          {"started", started},
-          {"duration_s", seconds},
-          {"status", "failed"},
-          {"failure", {{"kind", failure_kind}, {"message", message}}}};
+Record failed_record(const std::string& id, FailureKind kind, const std::string& message, const std::string& started,
+                     double seconds) {
+  Record record;
+  record.id = id;
+  record.started = started;
+  record.duration_s = seconds;
+  record.status = RunStatus::failed;
+  record.failure = Failure{kind, message};
+  return record;
 }
 
 }  // namespace ablations

@@ -2,8 +2,8 @@
 // timed step. During the timed steps only the machine is watched, from outside: a disturbed run is flagged.
 #pragma once
 
+#include "ablations/documents/record.h"
 #include "ablations/run/workload.h"
-#include "files/json_file.h"
 
 #include <cstdint>
 #include <functional>
@@ -16,14 +16,13 @@ namespace ablations {
 // also where a proof failed: judging is the study's; or one with status "failed" and failure kind "out_of_memory",
 // whose message says what was asked for and what was there. on_step: how many steps are done, of warm-up and timed ones
 // together.
-files::Json execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step);
+Record execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step);
 
-// The record's "summary" of its timed steps, in ms. Throws std::invalid_argument for none.
-files::Json summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
+// Of the timed steps, in ms. Throws std::invalid_argument for none.
+RunSummary summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
 
-// A record for a run that left none. failure_kind: "signal", "timeout", "exit", "rubbish", "spawn", "out_of_memory".
-// It began at `started` (UTC, ISO 8601) and took `seconds`.
-files::Json failed_record(const std::string& id, const std::string& failure_kind, const std::string& message,
-                          const std::string& started, double seconds);
+// A record for a run that left none. It began at `started` (UTC, ISO 8601) and took `seconds`.
+Record failed_record(const std::string& id, FailureKind kind, const std::string& message, const std::string& started,
+                     double seconds);
 
 }  // namespace ablations

@@ -5,9 +5,7 @@
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
-#include "files/json_file.h"
 #include "files/sha256.h"
-#include "harness/measure/environment.h"
 #include "harness/measure/locks.h"
 #include "harness/measure/process.h"
 #include "harness/measure/unfit.h"
@@ -29,21 +27,20 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 using harness::ChildResult;
 
 namespace {
 
 // A study is one machine's, or one kind's, and one program's: where it is gone on with, too. A gate's programs are not
 // this one.
-void check_same_machine(const fs::path& folder, const Plan& plan, const Json& record) {
-  Json here{{"environment", harness::environment()}, {"workload", record.at("workload")}};
-  here["environment"]["threads"] = plan.workload.threads;  // of the runs, not of this process
+void check_same_machine(const fs::path& folder, const Plan& plan, const Record& record) {
+  Environment here = environment_here();
+  here.threads = plan.workload.threads;  // of the runs, not of this process
   const bool cuda = uses_cuda(plan);
-  const auto facts = [&](const Json& of) {
-    return plan.gate ? machine_setting(of.at("environment"), cuda).facts() : study_facts(of, cuda);
+  const auto facts = [&](const Environment& of) {
+    return plan.gate ? machine_setting(of, cuda).facts() : study_facts(of, record.workload, cuda);
   };
-  const auto lines = differences(facts(record), facts(here));
+  const auto lines = differences(facts(record.environment), facts(here));
   if (lines.empty()) return;
   throw harness::Unfit(
       fmt::format("{}: its runs were made under other circumstances: {}; resume there, or begin a new study",
@@ -51,10 +48,10 @@ void check_same_machine(const fs::path& folder, const Plan& plan, const Json& re
 }
 
 // Whether a disturbed run has not been made a second time. Who is killed between two writes leaves its record twice.
-bool waits_for_second(const fs::path& file, const Json& record) {
-  if (!is_disturbed(record)) return false;
+bool waits_for_second(const fs::path& file, const Record& record) {
+  if (!record.is_disturbed()) return false;
   try {
-    return files::read_json(flagged_file(file), "record") == record;
+    return json_of(read_document<Record>(flagged_file(file))) == json_of(record);
   } catch (const std::invalid_argument&) {  // there is none, or none that can be read
     return true;
   }
@@ -63,7 +60,7 @@ bool waits_for_second(const fs::path& file, const Json& record) {
 // Makes a plan's runs, one child for each.
 class Runner {
  public:
-  Runner(const Plan& plan, Json identity, fs::path folder, Programs programs, double budget_s,
+  Runner(const Plan& plan, PlanIdentity identity, fs::path folder, Programs programs, double budget_s,
          const std::vector<double>& run_s)
       : plan_(plan),
         identity_(std::move(identity)),
@@ -103,8 +100,8 @@ class Runner {
  private:
   struct Due {
     PlannedRun run;
-    Json first;         // of a disturbed run that is to be made again; null: it has not been made
-    bool told = false;  // of that first run the progress has told
+    std::optional<Record> first;  // of a disturbed run that is to be made again; none: it has not been made
+    bool told = false;            // of that first run the progress has told
   };
 
   struct Maker {
@@ -116,22 +113,22 @@ class Runner {
   std::vector<Due> due_runs() {
     std::vector<Due> due;
     for (const PlannedRun& run : runs_to_make(plan_)) {
-      const Json record = good_record(folder_, plan_, run);
-      if (record.is_null()) {
-        due.push_back({.run = run, .first = record});
+      const std::optional<Record> record = good_record(folder_, plan_, run);
+      if (!record) {
+        due.push_back({.run = run, .first = {}});
         continue;
       }
       const fs::path file = record_file(folder_, run.id);
-      count(run, is_disturbed(record) || fs::exists(flagged_file(file)));
-      if (waits_for_second(file, record)) due.push_back({.run = run, .first = record});
-      first_of_.try_emplace(maker_of(run), record);
+      count(run, record->is_disturbed() || fs::exists(flagged_file(file)));
+      if (waits_for_second(file, *record)) due.push_back({.run = run, .first = record});
+      first_of_.try_emplace(maker_of(run), *record);
     }
     const auto goes_on = [&](int64_t repeat) {
-      return std::ranges::any_of(due, [&](const Due& of) { return of.run.repeat == repeat && of.first.is_null(); });
+      return std::ranges::any_of(due, [&](const Due& of) { return of.run.repeat == repeat && !of.first; });
     };
     std::vector<Due> left;
     std::ranges::copy_if(due, std::back_inserter(left), [&](const Due& of) {
-      return of.first.is_null() || goes_on(of.run.repeat) || !most_are_disturbed(of.run.repeat);
+      return !of.first || goes_on(of.run.repeat) || !most_are_disturbed(of.run.repeat);
     });
     return left;
   }
@@ -180,17 +177,17 @@ class Runner {
 
   // Disturbed runs wait until all others of their repeat have been made.
   void make_due(const Due& due) {
-    if (!due.first.is_null()) {
+    if (due.first) {
       disturbed_.push_back(due);
       return;
     }
-    std::optional<Json> record = make(due.run);
+    std::optional<Record> record = make(due.run);
     if (!record) return;
-    files::write_json(record_file(folder_, due.run.id), *record, "record");
-    outcome_.some_failed = outcome_.some_failed || record->at("status") != "ok";
+    write_document(record_file(folder_, due.run.id), *record);
+    outcome_.some_failed = outcome_.some_failed || !record->is_ok();
     progress_->end(due.run, *record);
-    if (record->at("status") == "ok") count(due.run, is_disturbed(*record));
-    if (is_disturbed(*record)) disturbed_.push_back({.run = due.run, .first = std::move(*record), .told = true});
+    if (record->is_ok()) count(due.run, record->is_disturbed());
+    if (record->is_disturbed()) disturbed_.push_back({.run = due.run, .first = std::move(record), .told = true});
   }
 
   void make_disturbed_again() {
@@ -198,15 +195,15 @@ class Runner {
       auto [run, record, told] = std::move(disturbed_.front());
       disturbed_.pop_front();
       if (told) progress_->one_more();
-      if (make_again(run, record)) progress_->end(run, record);
+      if (make_again(run, *record)) progress_->end(run, *record);
     }
   }
 
   // The record of a new child; none where it was interrupted.
-  std::optional<Json> make(const PlannedRun& run) {
+  std::optional<Record> make(const PlannedRun& run) {
     progress_->begin(run);
     const auto before = kept_files();
-    std::optional<Json> record =
+    std::optional<Record> record =
         made_by_child(plan_, run, programs_, folder_, [&](std::string_view line) { progress_->step(line); });
     if (kept_files() != before) {
       throw harness::Unfit(
@@ -219,8 +216,8 @@ class Runner {
       outcome_.interrupted = true;
       return std::nullopt;
     }
-    (*record)["plan"] = identity_;  // children of a gate do not know it
-    if (record->at("status") == "ok") check_belongs(run, *record);
+    record->plan = identity_;  // children of a gate do not know it
+    if (record->is_ok()) check_belongs(run, *record);
     return record;
   }
 
@@ -240,18 +237,17 @@ class Runner {
   }
 
   // A disturbed run once more; false where that was interrupted.
-  bool make_again(const PlannedRun& run, Json& record) {
-    progress_->note(fmt::format("run {} is made again; {}", run.id,
-                                fmt::join(record.at("flags").get<std::vector<std::string>>(), "; ")));
-    std::optional<Json> second = make(run);
+  bool make_again(const PlannedRun& run, Record& record) {
+    progress_->note(fmt::format("run {} is made again; {}", run.id, fmt::join(*record.flags, "; ")));
+    std::optional<Record> second = make(run);
     if (!second) return false;
-    if (second->at("status") == "ok") {
-      files::write_json(flagged_file(record_file(folder_, run.id)), record, "record");
-      files::write_json(record_file(folder_, run.id), *second, "record");
+    if (second->is_ok()) {
+      write_document(flagged_file(record_file(folder_, run.id)), record);
+      write_document(record_file(folder_, run.id), *second);
       record = std::move(*second);
     } else {
       progress_->note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,
-                                  second->at("failure").at("message").get<std::string>()));
+                                  second->failure->message));
     }
     return true;
   }
@@ -262,23 +258,23 @@ class Runner {
   }
 
   // Throws harness::Unfit for a run of another text, or of a program that was built anew since the study's first run.
-  void check_belongs(const PlannedRun& run, const Json& record) {
-    const Json& first = first_of_.try_emplace(maker_of(run), record).first->second;
+  void check_belongs(const PlannedRun& run, const Record& record) {
+    const Record& first = first_of_.try_emplace(maker_of(run), record).first->second;
     const bool cuda = uses_cuda(plan_);
     const auto lines = differences(study_facts(first, cuda), study_facts(record, cuda));
     if (lines.empty()) return;
     throw harness::Unfit(fmt::format("{}: run {} does not belong to run {}, and is not kept: {}", folder_.string(),
-                                     run.id, first.at("id").get<std::string>(), fmt::join(lines, "; ")));
+                                     run.id, first.id, fmt::join(lines, "; ")));
   }
 
   const Plan& plan_;
-  Json identity_;
+  PlanIdentity identity_;
   fs::path folder_;
   Programs programs_;
   double budget_s_;
   const std::vector<double>& run_s_;  // by rung
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::map<Maker, Json> first_of_;                                 // each one's first record
+  std::map<Maker, Record> first_of_;                               // each one's first record
   std::deque<Due> disturbed_;                                      // to be made again at the end of their repeat
   std::map<int64_t, std::pair<int64_t, int64_t>> first_attempts_;  // by repeat
   bool said_ = false;                                              // that disturbed runs are not made again
@@ -296,14 +292,15 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
   const Plan whole = open_study(folder);
   check_records_are_of(whole, folder, Unnamed::refused);
   remove_unfinished_files(whole, folder);
-  return Runner(plan, identity_of(whole), folder, programs, budget_s, run_s).carry_out();
+  return Runner(plan, plan_identity(whole), folder, programs, budget_s, run_s).carry_out();
 }
 
 void check_goes_on_here(const Plan& plan, const fs::path& folder) {
   for (const PlannedRun& run : runs_to_make(plan)) {
-    const Json record = plan.rungs[run.rung].peer.empty() ? good_record(folder, plan, run) : Json();
-    if (record.is_null()) continue;
-    check_same_machine(folder, plan, record);
+    if (!plan.rungs[run.rung].peer.empty()) continue;
+    const std::optional<Record> record = good_record(folder, plan, run);
+    if (!record) continue;
+    check_same_machine(folder, plan, *record);
     return;
   }
 }

@@ -7,105 +7,105 @@
 
 namespace ablations {
 
-using files::field_or_null;
 using files::Json;
 
 namespace {
 
-std::optional<std::string> text_in(const Json& object, const char* field) {
-  const Json value = field_or_null(object, field);
-  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
-}
-
-std::optional<int64_t> number_in(const Json& object, const char* field) {
-  const Json value = field_or_null(object, field);
-  return value.is_number_integer() ? std::optional(value.get<int64_t>()) : std::nullopt;
-}
-
 // "none", or "MKL_CBWR=COMPATIBLE, OMP_PROC_BIND=close"; none where they are not known.
-std::optional<std::string> switches_text(const Json& environment) {
-  const Json switches = field_or_null(environment, "kernel_switches");
-  if (!switches.is_object()) return std::nullopt;
+std::optional<std::string> switches_text(const Environment& environment) {
+  if (!environment.kernel_switches) return std::nullopt;
   std::string text;
-  for (const auto& [name, value] : switches.items()) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, fact_of(value).value_or("not known"));
+  for (const auto& [name, value] : *environment.kernel_switches) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value);
   }
   return text.empty() ? "none" : text;
 }
 
-}  // namespace
-
-std::optional<std::string> fact_of(const Json& value) {
-  if (value.is_null()) return std::nullopt;
-  return value.is_string() ? value.get<std::string>() : value.dump();
+std::optional<std::string> dtype_of(const Json& recipe) {
+  const Json autocast = files::field_or_null(recipe, "autocast");
+  if (!autocast.is_string()) return std::nullopt;
+  return autocast == "off" ? "float32" : autocast.get<std::string>();
 }
 
-Setting setting_of(const Json& environment, const Json& workload, const Json& recipe) {
-  Setting setting = machine_setting(environment, field_or_null(recipe, "device") == "cuda");
-  setting.model = text_in(workload, "model");
-  setting.batch = number_in(workload, "batch");
-  setting.context = number_in(workload, "context");
-  setting.accumulation = number_in(workload, "accumulation");
-  setting.positions = number_in(workload, "positions");
-  setting.dtype = text_in(recipe, "autocast");
-  if (setting.dtype == "off") setting.dtype = "float32";
+std::optional<std::string> git_dirty_text(const Environment& environment) {
+  if (!environment.git_dirty) return std::nullopt;
+  return *environment.git_dirty ? "true" : "false";
+}
+
+}  // namespace
+
+Setting setting_of(const Environment& environment, const Workload& workload, const Json& recipe) {
+  Setting setting = machine_setting(environment, is_of_gpu(recipe));
+  setting.model = workload.model;
+  setting.batch = workload.B;
+  setting.context = workload.T;
+  setting.accumulation = workload.accumulation;
+  setting.positions = workload.positions;
+  setting.dtype = dtype_of(recipe);
   return setting;
 }
 
-Setting setting_of(const Json& record) {
-  return setting_of(record.at("environment"), record.at("workload"), record.at("recipe"));
-}
+Setting setting_of(const Record& record) { return setting_of(record.environment, record.workload, record.recipe); }
 
-Setting machine_setting(const Json& environment, bool cuda) {
+Setting machine_setting(const Environment& environment, bool cuda) {
   Setting setting;
-  setting.torch = text_in(environment, "torch");
+  setting.torch = environment.torch;
   if (cuda) {
-    setting.device = text_in(field_or_null(environment, "gpu"), "name");
-    setting.driver = text_in(environment, "driver");
-    setting.driver_cuda = text_in(environment, "driver_cuda");
-    setting.cuda = text_in(environment, "cuda");
+    if (environment.gpu) setting.device = environment.gpu->name;
+    setting.driver = environment.driver.value_or(std::nullopt);
+    setting.driver_cuda = environment.driver_cuda.value_or(std::nullopt);
+    setting.cuda = environment.cuda.value_or(std::nullopt);
   } else {
-    const Json cpu = field_or_null(environment, "cpu");
-    setting.device = text_in(cpu, "model");
-    setting.threads = number_in(environment, "threads");
-    setting.cores = number_in(cpu, "logical_cores");
-    setting.cpu_capability = text_in(environment, "torch_cpu_capability");
+    setting.device = environment.cpu.model;
+    setting.threads = environment.threads;
+    setting.cores = environment.cpu.logical_cores;
+    setting.cpu_capability = environment.torch_cpu_capability;
   }
   setting.kernel_switches = switches_text(environment);
   return setting;
 }
 
-std::vector<const char*> program_fields(bool cuda) {
-  std::vector<const char*> fields{"git_commit", "program_sha256", "torch", "compiler", "compiler_flags",
-                                  "mkl",        "onednn"};
-  if (cuda) fields.insert(fields.end(), {"cuda", "cudnn"});
-  return fields;
-}
-
-bool are_of_one_program(const Json& environment, const Json& other) {
-  const auto both = [&](const char* field) {
-    const Json value = field_or_null(environment, field);
-    return !value.is_null() && value == field_or_null(other, field);
-  };
-  const bool is_committed = both("git_dirty") && environment.at("git_dirty") == false &&
-                            field_or_null(environment, "git_commit") != "unknown";
-  return both("git_commit") && (is_committed || both("program_sha256"));
-}
-
-Facts study_facts(const Json& record, bool cuda) {
-  const Json& environment = record.at("environment");
-  Facts facts = machine_setting(environment, cuda).facts();
-  for (const char* field : program_fields(cuda)) facts[field] = fact_of(field_or_null(environment, field));
-  facts["git_dirty"] = fact_of(field_or_null(environment, "git_dirty"));
-  facts["text"] = fact_of(field_or_null(field_or_null(record.at("workload"), "data"), "sha256"));
+Facts program_facts(const Environment& environment, bool cuda) {
+  Facts facts{{"git_commit", environment.git_commit},
+              {"program_sha256", environment.program_sha256.value_or(std::nullopt)},
+              {"torch", environment.torch},
+              {"compiler", environment.compiler},
+              {"compiler_flags", environment.compiler_flags},
+              {"mkl", environment.mkl},
+              {"onednn", environment.onednn}};
+  if (cuda) {
+    const std::optional<int64_t> cudnn = environment.cudnn.value_or(std::nullopt);
+    facts["cuda"] = environment.cuda.value_or(std::nullopt);
+    facts["cudnn"] = cudnn ? std::optional(std::to_string(*cudnn)) : std::nullopt;
+  }
   return facts;
 }
 
-std::string recipe_hash(const Json& recipe, const Json& workload) {
+bool are_of_one_program(const Environment& environment, const Environment& other) {
+  if (!environment.git_commit || environment.git_commit != other.git_commit) return false;
+  const bool is_committed =
+      environment.git_dirty == false && other.git_dirty == false && *environment.git_commit != "unknown";
+  const std::optional<std::string> sha256 = environment.program_sha256.value_or(std::nullopt);
+  return is_committed || (sha256 && sha256 == other.program_sha256.value_or(std::nullopt));
+}
+
+Facts study_facts(const Environment& environment, const Workload& workload, bool cuda) {
+  Facts facts = machine_setting(environment, cuda).facts();
+  for (const auto& [name, fact] : program_facts(environment, cuda)) facts[name] = fact;
+  facts["git_dirty"] = git_dirty_text(environment);
+  facts["text"] = workload.data.sha256;
+  return facts;
+}
+
+Facts study_facts(const Record& record, bool cuda) { return study_facts(record.environment, record.workload, cuda); }
+
+std::string recipe_hash(const Json& recipe, const Workload& workload) {
   // Only what is not the default, so that a new field of recipes leaves old hashes as they are.
   const Json edits = model::recipe_diff({}, model::recipe_from_json(recipe, "recipe"));
-  Json size;
-  for (const char* field : {"model", "batch", "context", "accumulation"}) size[field] = field_or_null(workload, field);
+  const Json size{{"model", workload.model},
+                  {"batch", workload.B},
+                  {"context", workload.T},
+                  {"accumulation", workload.accumulation}};
   return files::sha256_hex(Json{{"recipe", edits}, {"size", size}}.dump()).substr(0, 12);
 }
 

@@ -10,12 +10,12 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 
 namespace {
 
@@ -82,56 +82,53 @@ fs::path record_file(const fs::path& folder, const std::string& run_id) {
 
 fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_extension(".flagged.json"); }
 
-std::string fault_of(const Json& record, const Plan& plan, const PlannedRun& run) {
-  if (record.at("status") != "ok") return "its run failed";
-  if (record.at("id") != run.id) return fmt::format("it is of run {}", record.at("id").dump());
+std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& run) {
+  if (!record.is_ok()) return "its run failed";
+  if (record.id != run.id) return fmt::format("it is of run {}", files::in_quotes(record.id));
   // Read, so that a field which the record's program did not have yet counts as its default.
-  if (model::recipe_from_json(record.at("recipe"), "its recipe") != plan.rungs[run.rung].recipe)
-    return "its recipe is not the planned one";
-  if (record.at("timing").at("warmup_steps") != plan.warmup_steps)
-    return "its steps of warm-up are not the planned ones";
+  if (record.known_recipe("its recipe") != plan.rungs[run.rung].recipe) return "its recipe is not the planned one";
+  const RunTiming& timing = record.timing;
+  if (timing.warmup_steps != plan.warmup_steps) return "its steps of warm-up are not the planned ones";
   const Shape shape = shape_of(plan, run.rung);
-  const Json& workload = record.at("workload");
-  if (workload.at("model") != plan.workload.model) return "its model is not the planned one";
-  if (workload.at("seed") != plan.workload.seed) return "its seed is not the planned one";
-  if (workload.at("batch") != shape.B || workload.at("context") != shape.T ||
-      workload.at("accumulation") != shape.accumulation ||
-      (shape.positions > 0 && workload.value("positions", shape.positions) != shape.positions)) {
+  const Workload& workload = record.workload;
+  if (workload.model != plan.workload.model) return "its model is not the planned one";
+  if (workload.seed != plan.workload.seed) return "its seed is not the planned one";
+  if (workload.B != shape.B || workload.T != shape.T || workload.accumulation != shape.accumulation ||
+      (shape.positions > 0 && workload.positions.value_or(shape.positions) != shape.positions)) {
     return "its steps are not of the planned size";
   }
-  const size_t steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
-  for (const char* series : {"step_ms", "loss", "page_faults"}) {
-    if (record.at("timing").at(series).size() != steps) {
-      return fmt::format("it has {} values of {}, the plan has {}", record.at("timing").at(series).size(), series,
-                         steps);
-    }
+  const auto steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
+  for (const auto& [series, values] : {std::pair{"step_ms", timing.step_ms.size()},
+                                       {"loss", timing.loss.size()},
+                                       {"page_faults", timing.page_faults.size()}}) {
+    if (values != steps) return fmt::format("it has {} values of {}, the plan has {}", values, series, steps);
   }
   return "";
 }
 
-std::string another_plan_of(const Json& record, const Json& identity) {
-  const Json named = files::field_or_null(record, "plan");
-  if (named.is_null() || named == identity) return "";
-  const auto words = [](const Json& plan) {
-    return fmt::format("{}, SHA-256 {}", plan.at("id").get<std::string>(),
-                       plan.at("sha256").get<std::string>().substr(0, 12));
+PlanIdentity plan_identity(const Plan& plan) { return value_from<PlanIdentity>(identity_of(plan), "the plan"); }
+
+std::string another_plan_of(const Record& record, const PlanIdentity& identity) {
+  if (!record.plan || *record.plan == identity) return "";
+  const auto words = [](const PlanIdentity& plan) {
+    return fmt::format("{}, SHA-256 {}", plan.id, plan.sha256.substr(0, 12));
   };
-  return fmt::format("was made for another plan ({}) than the one here ({})", words(named), words(identity));
+  return fmt::format("was made for another plan ({}) than the one here ({})", words(*record.plan), words(identity));
 }
 
 void check_records_are_of(const Plan& plan, const fs::path& folder, Unnamed unnamed) {
   if (!fs::is_directory(folder / "records")) return;
-  const Json identity = identity_of(plan);
+  const PlanIdentity identity = plan_identity(plan);
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "records")) {
     if (entry.path().extension() != ".json") continue;
-    Json record;
+    Record record;
     try {
-      record = files::read_json(entry.path(), "record");
+      record = read_document<Record>(entry.path());
     } catch (const std::invalid_argument&) {  // nobody's number
       continue;
     }
     std::string why = another_plan_of(record, identity);
-    if (why.empty() && unnamed == Unnamed::refused && !record.contains("plan")) {
+    if (why.empty() && unnamed == Unnamed::refused && !record.plan) {
       why = "does not say for which plan it was made (records of older versions do not)";
     }
     if (why.empty()) continue;
@@ -140,17 +137,15 @@ void check_records_are_of(const Plan& plan, const fs::path& folder, Unnamed unna
   }
 }
 
-bool is_disturbed(const Json& record) { return record.at("status") == "ok" && !record.value("flags", Json()).empty(); }
-
-Json good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
+std::optional<Record> good_record(const fs::path& folder, const Plan& plan, const PlannedRun& run) {
   const fs::path file = record_file(folder, run.id);
-  if (!fs::exists(file)) return {};
+  if (!fs::exists(file)) return std::nullopt;
   try {
-    Json record = files::read_json(file, "record");
-    return fault_of(record, plan, run).empty() ? record : Json();
-  } catch (const std::invalid_argument&) {
-    return {};
+    auto record = read_document<Record>(file);
+    if (fault_of(record, plan, run).empty()) return record;
+  } catch (const std::invalid_argument&) {  // nobody's number
   }
+  return std::nullopt;
 }
 
 fs::path trace_file(const fs::path& folder, const Rung& rung) {

@@ -13,10 +13,11 @@
 // record counts only for the plan that it names.
 #pragma once
 
+#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
-#include "files/json_file.h"
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -46,22 +47,22 @@ std::filesystem::path record_file(const std::filesystem::path& folder, const std
 // Where the first record of a run is kept that was made again, by the path of the second.
 std::filesystem::path flagged_file(const std::filesystem::path& record);
 
-// Empty when a record (of the schema) is that of the run, ended well and is whole; else what is wrong with it.
-std::string fault_of(const files::Json& record, const Plan& plan, const PlannedRun& run);
+// Empty when a record is that of the run, ended well and is whole; else what is wrong with it.
+std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& run);
 
 // Throws std::invalid_argument where a record in the folder was made for another plan than this. One that does not say
 // for which, as older ones do not, counts where a study is read, and not where it is gone on with.
 enum class Unnamed { counts, refused };
 void check_records_are_of(const Plan& plan, const std::filesystem::path& folder, Unnamed unnamed);
 
-// Why a record is not of the plan of that identity (identity_of), by its own account; empty where it is.
-std::string another_plan_of(const files::Json& record, const files::Json& identity);
+// The plan's own.
+PlanIdentity plan_identity(const Plan& plan);
 
-// Whether something on the machine disturbed a run that ended well.
-bool is_disturbed(const files::Json& record);
+// Why a record is not of the plan of that identity, by its own account; empty where it is.
+std::string another_plan_of(const Record& record, const PlanIdentity& identity);
 
-// The run's record in the folder where fault_of finds nothing; null where there is none such.
-files::Json good_record(const std::filesystem::path& folder, const Plan& plan, const PlannedRun& run);
+// The run's record in the folder where fault_of finds nothing; none where there is none such.
+std::optional<Record> good_record(const std::filesystem::path& folder, const Plan& plan, const PlannedRun& run);
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);
 

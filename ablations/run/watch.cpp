@@ -4,12 +4,12 @@
 #include "ablations/run/workload.h"
 #include "harness/measure/environment.h"
 
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ablations {
-
-using files::Json;
 
 Watch::Watch(model::Device device) {
   gpu_.unavailable = "no step ran on a GPU";
@@ -32,27 +32,25 @@ void Watch::end() {
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
 }
 
-void Watch::complete(Json& record) const {
-  Json& timing = record.at("timing");
-  const auto timed_steps = static_cast<int64_t>(timing.at("step_ms").size()) - timing.at("warmup_steps").get<int64_t>();
-  record["monitor"] = harness::to_json(gpu_, record.at("workload").at("tokens_per_step").get<int64_t>() * timed_steps);
+void Watch::complete(Record& record) const {
+  RunTiming& timing = record.timing;
+  const int64_t timed_steps = std::ssize(timing.step_ms) - timing.warmup_steps;
+  record.monitor = summary_of(gpu_, record.workload.tokens_per_step * timed_steps);
 
-  const int threads =
-      busy_threads(monitor_ ? model::Device::cuda : model::Device::cpu, record.at("environment").at("threads"));
-  Json& lost = timing["processor_lost"] = nullptr;
+  const int threads = busy_threads(monitor_ ? model::Device::cuda : model::Device::cpu,
+                                   static_cast<int>(record.environment.threads.value_or(1)));
+  std::optional<double> lost;
   if (before_ && after_) {
     lost = harness::share_lost(*before_, *after_, seconds_, threads, harness::this_machine().cpu.logical_cores);
   }
+  timing.processor_lost = lost;
 
-  AllocatorCalls calls;
-  if (const Json counted = files::field_or_null(timing, "allocator"); !counted.is_null()) {
-    calls = {counted.at("allocations"), counted.at("frees"), counted.at("retries")};
-  }
+  const AllocatorCalls calls = timing.allocator.value_or(std::nullopt).value_or(AllocatorCalls{});
   std::vector<std::string> flags = harness::flags(gpu_);
-  for (const std::string& flag : {harness::flag(lost.is_null() ? 0 : lost.get<double>()), flag(calls)}) {
+  for (const std::string& flag : {harness::flag(lost.value_or(0)), flag(calls)}) {
     if (!flag.empty()) flags.push_back(flag);
   }
-  record["flags"] = flags;
+  record.flags = std::move(flags);
 }
 
 }  // namespace ablations

@@ -2,7 +2,7 @@
 // themselves (run.cpp), and for a peer's, which the runner watches (peer_watch.h).
 #pragma once
 
-#include "files/json_file.h"
+#include "ablations/documents/record.h"
 #include "harness/gpu/monitor.h"
 #include "harness/measure/processor_time.h"
 #include "model/recipe.h"
@@ -22,9 +22,9 @@ class Watch {
   void begin(pid_t measured = ::getpid());  // the timed window of that process begins now
   void end();                               // and has ended
 
-  // Writes "monitor", "flags" and the timing's "processor_lost" into the record of a run that ended well; its
+  // Fills in the monitor, the flags and the timing's processor_lost of a run that ended well; its
   // allocator's calls are there.
-  void complete(files::Json& record) const;
+  void complete(Record& record) const;
 
  private:
   std::optional<harness::Monitor> monitor_;  // on a GPU

@@ -63,19 +63,19 @@ model::TokenStream tokens_of(const RunOptions& options) {
              : model::load_tokens(options.tokens, vocabulary);
 }
 
-nlohmann::json workload_json(const RunOptions& options, const std::string& sha256, size_t tokens) {
+Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens) {
   const model::Config config = config_of(options);
   const int64_t per_step = options.B * options.T * options.accumulation;
-  return {{"model", config.name},
-          {"parameters", config.parameters()},
-          {"batch", options.B},
-          {"context", options.T},
-          {"accumulation", options.accumulation},
-          {"positions", config.n_positions},
-          {"tokens_per_step", per_step},
-          {"flops_per_step", config.flops_per_token(options.T) * static_cast<double>(per_step)},
-          {"seed", options.seed},
-          {"data", {{"source", options.data.filename().string()}, {"sha256", sha256}, {"tokens", tokens}}}};
+  return {.model = config.name,
+          .parameters = config.parameters(),
+          .B = options.B,
+          .T = options.T,
+          .accumulation = options.accumulation,
+          .positions = config.n_positions,
+          .tokens_per_step = per_step,
+          .flops_per_step = config.flops_per_token(options.T) * static_cast<double>(per_step),
+          .seed = options.seed,
+          .data = {.source = options.data.filename().string(), .sha256 = sha256, .tokens = tokens}};
 }
 
 Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)

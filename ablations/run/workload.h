@@ -1,6 +1,7 @@
 // GPT-2's training as the harness sees it: what a run times, a trace records and counters count.
 #pragma once
 
+#include "ablations/documents/workload.h"
 #include "harness/measure/labels.h"
 #include "harness/measure/workload.h"
 #include "model/config.h"
@@ -8,10 +9,9 @@
 #include "model/recipe.h"
 #include "model/trainer.h"
 
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +47,8 @@ void prepare_process(const RunOptions& options);
 // vocabulary does not cover.
 model::TokenStream tokens_of(const RunOptions& options);
 
-// The "workload" of records, traces, counters and studies: model, sizes, seed, and the tokens' SHA-256 and number.
-nlohmann::json workload_json(const RunOptions& options, const std::string& sha256, size_t tokens);
+// sha256, tokens: of the text.
+Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens);
 
 class Gpt2Workload : public harness::Workload {
  public:
@@ -70,8 +70,8 @@ class Gpt2Workload : public harness::Workload {
   [[nodiscard]] const harness::Labels& labels() const { return *labels_; }
   void follow_autograd() { label(true); }
 
-  [[nodiscard]] nlohmann::json description() const {
-    return workload_json(options_, tokens_.sha256, tokens_.tokens.size());
+  [[nodiscard]] ablations::Workload description() const {
+    return workload_of(options_, tokens_.sha256, std::ssize(tokens_.tokens));
   }
 
  private:

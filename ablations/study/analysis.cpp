@@ -10,7 +10,6 @@
 #include "ablations/study/measured.h"
 #include "ablations/study/rung_summary.h"
 #include "ablations/techniques/techniques.h"
-#include "harness/measure/environment.h"
 #include "harness/measure/utc.h"
 
 #include <fmt/format.h>
@@ -24,7 +23,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 
 namespace {
 
@@ -133,16 +131,15 @@ Statistics statistics_of(const Plan& plan) {
 }
 
 // "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
-NamedDevice device_of(const Plan& plan, const Json& environment) {
-  const std::string cpu = fmt::format("{}, {} threads", environment.at("cpu").at("model").get<std::string>(),
-                                      environment.at("threads").get<int64_t>());
+NamedDevice device_of(const Plan& plan, const Environment& environment) {
+  const std::string cpu =
+      fmt::format("{}, {} threads", environment.cpu.model.value_or(""), environment.threads.value_or(0));
   if (!uses_cuda(plan)) return {model::Device::cpu, cpu};
-  const Json& gpu = environment.at("gpu");
-  if (gpu.is_null()) return {model::Device::cuda, cpu};
+  if (!environment.gpu) return {model::Device::cuda, cpu};
   const bool mixed = std::ranges::any_of(plan.rungs, [](const Rung& rung) {
     return rung.status == Rung::Status::planned && rung.recipe.device == model::Device::cpu;
   });
-  return {model::Device::cuda, gpu.at("name").get<std::string>() + (mixed ? "; rungs without it on " + cpu : "")};
+  return {model::Device::cuda, environment.gpu->name + (mixed ? "; rungs without it on " + cpu : "")};
 }
 
 // The rung that another is compared with, where `reference` has taken the planned one's place.
@@ -273,10 +270,11 @@ void warn_of_sittings(const Measured& measured, Lines& warnings) {
   }
 }
 
-void warn_of_load(const Json& environment, Lines& warnings) {
-  const Json& cpu = environment.at("cpu");
-  const int64_t cores = cpu.contains("online_cores") ? cpu.at("online_cores") : cpu.at("logical_cores");
-  const double load = environment.at("load_average").at(0);
+void warn_of_load(const Environment& environment, Lines& warnings) {
+  const Environment::Cpu& cpu = environment.cpu;
+  const int64_t cores = cpu.online_cores ? *cpu.online_cores : cpu.logical_cores.value_or(1);
+  const auto& averages = environment.load_average;
+  const double load = averages && !averages->empty() ? averages->front() : 0;
   if (load <= 1.5 * static_cast<double>(cores)) return;
   warnings.push_back(
       fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load, cores));
@@ -288,26 +286,26 @@ std::string created_of(const Plan& plan, const Measured& measured, const std::op
   return earlier ? earlier->created : harness::utc_now();
 }
 
-Json environment_of(const Plan& plan, const Measured& measured, const std::optional<Earlier>& earlier) {
-  if (!measured.environment.is_null()) return measured.environment;
+Environment environment_of(const Plan& plan, const Measured& measured, const std::optional<Earlier>& earlier) {
+  if (measured.environment) return *measured.environment;
   if (earlier) return earlier->environment;
-  Json environment = harness::environment();
-  environment["threads"] = plan.workload.threads;  // of the runs, not of this process
+  Environment environment = environment_here();
+  environment.threads = plan.workload.threads;  // of the runs, not of this process
   return environment;
 }
 
 }  // namespace
 
-Json planned_workload(const Plan& plan) {
+Workload planned_workload(const Plan& plan) {
   const PlannedWorkload& planned = plan.workload;
-  return workload_json({.model = planned.model,
-                        .B = planned.B,
-                        .T = planned.T,
-                        .accumulation = planned.accumulation,
-                        .positions = planned.positions,
-                        .seed = planned.seed,
-                        .data = planned.data},
-                       /*sha256=*/"", /*tokens=*/0);
+  return workload_of({.model = planned.model,
+                      .B = planned.B,
+                      .T = planned.T,
+                      .accumulation = planned.accumulation,
+                      .positions = planned.positions,
+                      .seed = planned.seed,
+                      .data = planned.data},
+                     /*sha256=*/"", /*tokens=*/0);
 }
 
 Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earlier>& earlier) {
@@ -317,7 +315,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
               .mode = plan.mode,
               .swept = plan.swept,
               .ladder = plan.ladder,
-              .workload = measured.workload.is_null() ? planned_workload(plan) : measured.workload,
+              .workload = measured.workload ? *measured.workload : planned_workload(plan),
               .plan = {.repeats = plan.repeats,
                        .warmup_steps = plan.warmup_steps,
                        .timed_steps = plan.timed_steps,
@@ -337,9 +335,8 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   Lines& warnings = study.warnings;
   for (size_t i = 0; i < plan.rungs.size(); ++i) rungs.push_back(rung_by_itself(plan, i, measured));
   const size_t reference = judge_rungs(plan, measured, rungs, warnings);
-  const Json& gpu = study.environment.at("gpu");
-  const auto last =
-      number_rungs(plan, measured, reference, gpu.is_null() ? "" : gpu.at("name").get<std::string>(), rungs);
+  const auto& gpu = study.environment.gpu;
+  const auto last = number_rungs(plan, measured, reference, gpu ? gpu->name : "", rungs);
   add_peers(measured, rungs);
   add_explanations(plan, folder, rungs);
   warn_of_rungs(plan, measured, rungs, warnings);

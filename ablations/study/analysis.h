@@ -3,7 +3,6 @@
 
 #include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
-#include "files/json_file.h"
 
 #include <filesystem>
 #include <optional>
@@ -14,7 +13,7 @@ namespace ablations {
 // Of an earlier study of the same folder, for one that has no record yet.
 struct Earlier {
   std::string created;
-  files::Json environment;
+  Environment environment;
 };
 
 // Reads the records that are there and computes the study. Missing runs are counted, not invented. The environment is
@@ -22,7 +21,7 @@ struct Earlier {
 // made. Throws std::invalid_argument for a record that cannot be read.
 Study analyse(const Plan& plan, const std::filesystem::path& folder, const std::optional<Earlier>& earlier = {});
 
-// The "workload" of runs that have not been made yet: without the tokens' hash and number.
-files::Json planned_workload(const Plan& plan);
+// Of runs that have not been made yet: without the tokens' hash and number.
+Workload planned_workload(const Plan& plan);
 
 }  // namespace ablations

@@ -9,89 +9,83 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::Json;
 
 namespace {
 
-// What a GPU's monitor (harness/gpu/monitor.h) could not tell.
-std::string why_unwatched(const Json& monitor) {
-  if (monitor.contains("unavailable")) return monitor.at("unavailable");
-  const Json notes = monitor.value("notes", Json::object());
-  for (const char* field : {"throttle", "other_processes"}) {
-    if (files::field_or_null(monitor, field).is_null()) return notes.value(field, std::string(field) + " is not known");
-  }
+// What a GPU's monitor could not tell.
+std::string why_unwatched(const Record& record) {
+  if (!record.is_on_gpu()) return "";
+  const MonitorSummary monitor = record.monitor.value_or(MonitorSummary{});
+  if (monitor.unavailable) return *monitor.unavailable;
+  const auto note_of = [&](const std::string& field) {
+    const auto note = monitor.notes.find(field);
+    return note == monitor.notes.end() ? field + " is not known" : note->second;
+  };
+  if (!monitor.throttle) return note_of("throttle");
+  if (!monitor.other_processes) return note_of("other_processes");
   return "";
 }
 
-Made made_of(const Json& record) {
-  Made made{.started = record.at("started"), .boot = "", .duration_s = record.at("duration_s")};
-  if (const auto moment = record.find("since_boot"); moment != record.end()) {
-    made.boot = moment->at("boot");
-    made.since_boot_s = moment->at("seconds");
+Made made_of(const Record& record) {
+  Made made{.started = record.started, .boot = "", .duration_s = record.duration_s};
+  if (record.since_boot) {
+    made.boot = record.since_boot->boot;
+    made.since_boot_s = record.since_boot->seconds;
   }
   return made;
 }
 
 }  // namespace
 
-RunData run_data(const Json& record) {
+RunData run_data(const Record& record) {
   RunData run;
-  const Json& timing = record.at("timing");
-  const auto warmup = timing.at("warmup_steps").get<int64_t>();
-  const auto all_ms = timing.at("step_ms").get<std::vector<double>>();
-  const auto faults = timing.at("page_faults").get<std::vector<double>>();
-  const Json& losses = timing.at("loss");
-  if (warmup >= std::ssize(all_ms) || faults.size() != all_ms.size() || losses.size() != all_ms.size()) {
+  const RunTiming& timing = record.timing;
+  const size_t steps = timing.step_ms.size();
+  if (timing.warmup_steps >= std::ssize(timing.step_ms) || timing.page_faults.size() != steps ||
+      timing.loss.size() != steps) {
     throw std::invalid_argument(
-        fmt::format("record of run {}: {} steps of warm-up among {} times, {} losses and {} counts of faults",
-                    record.at("id").dump(), warmup, all_ms.size(), losses.size(), faults.size()));
+        fmt::format("record of run \"{}\": {} steps of warm-up among {} times, {} losses and {} counts of faults",
+                    record.id, timing.warmup_steps, steps, timing.loss.size(), timing.page_faults.size()));
   }
-  run.timed_ms.assign(all_ms.begin() + warmup, all_ms.end());
+  run.timed_ms.assign(timing.step_ms.begin() + timing.warmup_steps, timing.step_ms.end());
   run.median_ms = harness::median(run.timed_ms);
-  run.page_faults_per_step = harness::median(std::vector<double>(faults.begin() + warmup, faults.end()));
-  for (const Json& loss : losses) {
-    run.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
+  run.page_faults_per_step =
+      harness::median(std::vector<double>(timing.page_faults.begin() + timing.warmup_steps, timing.page_faults.end()));
+  for (const std::optional<double>& loss : timing.loss) {
+    run.losses.push_back(loss.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
-  run.peak_bytes = record.at("memory").at("peak_bytes");
-  run.tokens_per_step = record.at("workload").at("tokens_per_step");
-  run.flops_per_step = record.at("workload").at("flops_per_step");
-  run.skipped_steps = timing.value("skipped_steps", int64_t{0});
-  run.memory = record.at("memory");
-  run.proofs = value_from<std::vector<Proof>>(record.at("proofs"), "proofs of run " + record.at("id").dump());
-  if (!record.at("observations").contains("peer"))  // PyTorch's are of its own form
-    run.observations = value_from<Observations>(record.at("observations"), record.at("id").get<std::string>());
-  if (const auto flags = record.value("flags", std::vector<std::string>{}); !flags.empty()) {
-    run.disturbed = fmt::format("{} {}", record.at("id").get<std::string>(), fmt::join(flags, "; "));
-  }
-  const Json monitor = record.value("monitor", Json::object());
-  if (files::field_or_null(record.at("recipe"), "device") == "cuda") run.unwatched = why_unwatched(monitor);
-  if (const auto joules = monitor.find("joules_per_token"); joules != monitor.end() && joules->is_number()) {
-    run.joules_per_token = *joules;
-  }
-  if (const auto clock = monitor.find("sm_clock_mhz"); clock != monitor.end() && clock->is_object()) {
-    run.sm_clock_mhz = clock->at("median");
+  run.peak_bytes = record.memory.peak_bytes;
+  run.tokens_per_step = record.workload.tokens_per_step;
+  run.flops_per_step = record.workload.flops_per_step;
+  run.skipped_steps = timing.skipped_steps.value_or(0);
+  run.memory = record.memory;
+  run.proofs = record.proofs;
+  if (!record.is_of_peer()) run.observations = value_from<Observations>(record.observations, record.id);
+  if (record.is_disturbed()) run.disturbed = fmt::format("{} {}", record.id, fmt::join(*record.flags, "; "));
+  run.unwatched = why_unwatched(record);
+  if (record.monitor) {
+    run.joules_per_token = record.monitor->joules_per_token;
+    if (const auto& clock = record.monitor->sm_clock_mhz) run.sm_clock_mhz = clock->median;
   }
   return run;
 }
 
-std::string why_no_number(const Json& record) {
-  if (record.at("status") != "ok") {
-    const std::string message = record.at("failure").at("message");
-    return message.empty() ? record.at("failure").at("kind").get<std::string>() : message;
+std::string why_no_number(const Record& record) {
+  if (!record.is_ok()) {
+    return record.failure->message.empty() ? name_of(record.failure->kind) : record.failure->message;
   }
-  for (const Json& proof : record.at("proofs")) {
-    if (proof.at("passed").get<bool>()) continue;
-    return fmt::format("{} is not proven: expected {}, observed {}", proof.at("field").get<std::string>(),
-                       proof.at("expected").get<std::string>(), proof.at("observed").get<std::string>());
+  if (const auto proof = std::ranges::find(record.proofs, false, &Proof::passed); proof != record.proofs.end()) {
+    return fmt::format("{} is not proven: expected {}, observed {}", proof->field, proof->expected, proof->observed);
   }
-  const Json& losses = record.at("timing").at("loss");
-  const auto bad = std::ranges::find_if(losses, [](const Json& loss) { return loss.is_null(); });
+  const auto& losses = record.timing.loss;
+  const auto bad = std::ranges::find_if_not(losses, [](const auto& loss) { return loss.has_value(); });
   return bad == losses.end() ? "" : fmt::format("the loss of step {} is not finite", bad - losses.begin() + 1);
 }
 
@@ -104,31 +98,31 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
     const fs::path file = record_file(folder, run.id);
     StudyRun entry{.id = run.id, .rung = run.rung, .repeat = run.repeat, .position = static_cast<int64_t>(position)};
     if (fs::exists(file)) {
-      const Json record = files::read_json(file, "record");
+      const auto record = read_document<Record>(file);
       entry.record = file.lexically_relative(folder).string();
-      entry.status = value_of<RunStatus>(record.at("status"));
-      const std::string started = record.at("started");
+      entry.status = record.status;
       measured.made[run.repeat].push_back(made_of(record));
       if (const fs::path first = flagged_file(file); fs::exists(first)) {
-        measured.made[run.repeat].push_back(made_of(files::read_json(first, "record")));
+        measured.made[run.repeat].push_back(made_of(read_document<Record>(first)));
       }
-      if (measured.first_started.empty() || started < measured.first_started) measured.first_started = started;
-      measured.last_started = std::max(measured.last_started, started);
-      if (entry.status == RunStatus::ok) {
+      if (measured.first_started.empty() || record.started < measured.first_started) {
+        measured.first_started = record.started;
+      }
+      measured.last_started = std::max(measured.last_started, record.started);
+      if (record.is_ok()) {
         ++measured.runs_ok;
         const RunData& data = measured.runs_of[run.rung][run.repeat] = run_data(record);
         entry.median_ms = data.median_ms;
         if (!data.disturbed.empty() && !fs::exists(flagged_file(file))) ++measured.not_made_again;
         if (plan.rungs[run.rung].peer.empty() && run.rung < described_by) {
           described_by = run.rung;
-          measured.environment = record.at("environment");
-          measured.workload = record.at("workload");
+          measured.environment = record.environment;
+          measured.workload = record.workload;
         }
       } else {
-        const Json& failure = record.at("failure");
-        entry.reason = failure.at("message").get<std::string>();
-        const bool out_of_memory = failure.at("kind") == "out_of_memory";
-        const auto [known, first] = measured.failures.try_emplace(run.rung, Failure{"", true});
+        entry.reason = record.failure->message;
+        const bool out_of_memory = record.failure->kind == FailureKind::out_of_memory;
+        const auto [known, first] = measured.failures.try_emplace(run.rung, RungFailure{"", true});
         // Where runs failed for different reasons, one that is not out of memory says more.
         if (first || (known->second.out_of_memory && !out_of_memory)) {
           known->second = {fmt::format("run {}: {}", run.id, entry.reason), out_of_memory};

@@ -4,7 +4,6 @@
 #include "ablations/documents/observations.h"
 #include "ablations/documents/study.h"
 #include "ablations/plan/plan.h"
-#include "files/json_file.h"
 
 #include <filesystem>
 #include <map>
@@ -22,7 +21,7 @@ struct RunData {
   int64_t peak_bytes = 0, tokens_per_step = 0;
   int64_t skipped_steps = 0;  // by the gradient scaler
   double flops_per_step = 0;
-  files::Json memory;
+  RunMemory memory;
   std::vector<Proof> proofs;
   Observations observations;
   std::optional<double> joules_per_token, sm_clock_mhz;
@@ -32,15 +31,15 @@ struct RunData {
 };
 
 // Throws std::invalid_argument for a record with status "ok" that contradicts itself.
-RunData run_data(const files::Json& record);
+RunData run_data(const Record& record);
 
 // Why a record is no number: its run failed, an optimization of it is not proven, or a loss is not finite. Empty: it is
 // one.
-std::string why_no_number(const files::Json& record);
+std::string why_no_number(const Record& record);
 
 using RunsByRepeat = std::map<int64_t, RunData>;
 
-struct Failure {
+struct RungFailure {
   std::string reason;          // "run r1-02-bf16: killed by signal 9 (Killed)"
   bool out_of_memory = false;  // all of the rung's failures were
 };
@@ -54,9 +53,10 @@ struct Made {
 
 struct Measured {
   std::vector<RunsByRepeat> runs_of;          // one for each rung
-  std::map<size_t, Failure> failures;         // by rung
+  std::map<size_t, RungFailure> failures;     // by rung
   std::vector<StudyRun> runs;                 // in the order in which they are made
-  files::Json environment, workload;          // of this program's own records, the first rung's first; null without one
+  std::optional<Environment> environment;     // of this program's own records, the first rung's first; none without one
+  std::optional<Workload> workload;           // likewise
   std::map<int64_t, std::vector<Made>> made;  // for each repeat its runs: failed ones and those made again, too
   int64_t runs_ok = 0;
   int64_t not_made_again = 0;  // of them, disturbed ones that were made once only

@@ -2,7 +2,6 @@
 
 #include "harness/stats/stats.h"
 
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,18 +10,13 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
-#include <stdexcept>
 #include <utility>
 
 namespace harness {
 
-using nlohmann::json;
-
 namespace {
 
 constexpr std::chrono::milliseconds first_sample{20};
-// The driver updates the energy counter about every 100 ms: over a window of a second the difference is right to 10 %.
-constexpr double shortest_energy_window_s = 1.0;
 
 struct Reason {
   uint64_t bit;
@@ -39,69 +33,37 @@ constexpr std::array<Reason, 8> reasons{{{0x2, "ApplicationsClocksSetting", fals
                                          {0x80, "HwPowerBrakeSlowdown", true},
                                          {0x100, "DisplayClockSetting", false}}};  // 0x1 is GpuIdle
 
-// The values of a series, and the last note where there is one.
-std::pair<std::vector<double>, std::string> series(const GpuWatch& watch, const std::string& name) {
-  std::vector<double> values;
-  std::string note = watch.samples.empty() ? "the timed window was over before the first sample" : "";
-  for (const GpuSample& sample : watch.samples) {
-    const Reading& reading = sample.at(name);
-    if (reading.value) values.push_back(*reading.value);
-    if (!reading.note.empty()) note = reading.note;
-  }
-  return {values, note};
-}
-
 uint64_t bits_of(const GpuSample& sample) {
   return static_cast<uint64_t>(sample.at("clocks_event_reasons").value.value_or(0));
 }
 
 }  // namespace
 
-json to_json(const GpuWatch& watch, int64_t tokens) {
-  if (!watch.unavailable.empty()) return {{"unavailable", watch.unavailable}};
-  json result{{"samples", watch.samples.size()}}, notes = json::object();
-  const auto note = [&](const char* name, const std::string& text) {
-    if (!text.empty()) notes[name] = text;
-  };
-  for (const char* name : {"sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "utilization_percent"}) {
-    const auto [values, about] = series(watch, name);
-    note(name, about);
-    result[name] = nullptr;
-    if (values.empty()) continue;
-    result[name] = {{"min", quantile(values, 0.0)}, {"median", median(values)}, {"max", quantile(values, 1.0)}};
+Series series(const GpuWatch& watch, const std::string& name) {
+  Series result;
+  if (watch.samples.empty()) result.note = "the timed window was over before the first sample";
+  for (const GpuSample& sample : watch.samples) {
+    const Reading& reading = sample.at(name);
+    if (reading.value) result.values.push_back(*reading.value);
+    if (!reading.note.empty()) result.note = reading.note;
   }
+  return result;
+}
 
-  const auto [bits, about] = series(watch, "clocks_event_reasons");
-  note("throttle", about);
-  result["throttle"] = bits.empty() ? json() : json::array();
+std::vector<std::pair<std::string, double>> throttle_shares(const GpuWatch& watch) {
+  const std::vector<double> bits = series(watch, "clocks_event_reasons").values;
+  std::vector<std::pair<std::string, double>> shares;
   for (const Reason& reason : reasons) {
     const auto seen =
         std::ranges::count_if(bits, [&](double value) { return (static_cast<uint64_t>(value) & reason.bit) != 0; });
-    if (seen == 0) continue;
-    const double share = static_cast<double>(seen) / static_cast<double>(bits.size());
-    result["throttle"].push_back({{"reason", reason.name}, {"share", share}});
+    if (seen > 0) shares.emplace_back(reason.name, static_cast<double>(seen) / static_cast<double>(bits.size()));
   }
-
-  const auto& joules = watch.energy_j.value;
-  const auto& others = watch.other_processes.value;
-  result["energy_j"] = joules ? json(*joules) : json();
-  const bool too_short = watch.seconds < shortest_energy_window_s;
-  result["joules_per_token"] = joules && !too_short ? json(*joules / static_cast<double>(tokens)) : json();
-  if (joules && too_short) {
-    note("joules_per_token", fmt::format("the timed steps took {:.2f} s, too short for the energy counter, which "
-                                         "moves every 100 ms or so; at least {:g} s are needed: more --steps",
-                                         watch.seconds, shortest_energy_window_s));
-  }
-  result["other_processes"] = others ? json(static_cast<int64_t>(*others)) : json();
-  note("energy_j", watch.energy_j.note);
-  note("other_processes", watch.other_processes.note);
-  result["notes"] = notes;
-  return result;
+  return shares;
 }
 
 std::vector<std::string> flags(const GpuWatch& watch) {
   std::vector<std::string> result;
-  const std::vector<double> clocks = series(watch, "sm_clock_mhz").first;
+  const std::vector<double> clocks = series(watch, "sm_clock_mhz").values;
   const double usual = clocks.empty() ? 0 : median(clocks);
   const auto fell = [&](const GpuSample& sample) {
     const auto& clock = sample.at("sm_clock_mhz").value;

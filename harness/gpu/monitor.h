@@ -6,12 +6,12 @@
 
 #include "harness/gpu/nvml.h"
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace harness {
@@ -23,10 +23,15 @@ struct GpuWatch {
   double seconds = 0;                 // of the window
 };
 
-// The record's "monitor" (results/schemas/record.v1.json): least, median and most of each series, energy in joules, and
-// null with a note where there is none; joules per token are null for a window of under a second, which is too short
-// for a counter that moves every 100 ms or so. tokens: of the window.
-nlohmann::json to_json(const GpuWatch& watch, int64_t tokens);
+// What the samples say of one name (GpuSample): the values that there are, and the last note.
+struct Series {
+  std::vector<double> values;
+  std::string note;
+};
+Series series(const GpuWatch& watch, const std::string& name);
+
+// Why clocks were not higher, by NVML's names, idle left out: each with its share of the samples that say.
+std::vector<std::pair<std::string, double>> throttle_shares(const GpuWatch& watch);
 
 // "throttled: ..." and "shared: ..."; empty for an undisturbed run. Hardware slowdowns and heat always count. The power
 // cap, at which a GPU may work all the time, counts only if clocks fell below 90 % of their median.

@@ -22,9 +22,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 namespace harness {
 namespace {
+
+constexpr const char* governor_file = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
 
 std::string first_line(const char* file) {
   std::ifstream stream(file);
@@ -106,64 +109,49 @@ const Machine& this_machine() {
 
 namespace {
 
-// Of this program's file; null where its commit says what it is. One that was built outside of git knows none.
-const nlohmann::json& program_sha256() {
-  static const nlohmann::json sha256 = LADDER_GIT_DIRTY != 0 || std::string_view(LADDER_GIT_COMMIT) == "unknown"
-                                           ? nlohmann::json(files::sha256_hex(files::read_file("/proc/self/exe")))
-                                           : nlohmann::json();
+constexpr bool has_changes = LADDER_GIT_DIRTY != 0;
+
+const std::optional<std::string>& program_sha256() {
+  static const auto sha256 = has_changes || std::string_view(LADDER_GIT_COMMIT) == "unknown"
+                                 ? std::optional(files::sha256_hex(files::read_file("/proc/self/exe")))
+                                 : std::nullopt;
   return sha256;
 }
 
 }  // namespace
 
-nlohmann::json environment() {
-  const Machine& machine = this_machine();
-  const auto load = load_average();
+Software software() {
   utsname system{};
   uname(&system);
   int driver = 0, runtime = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
-  nlohmann::json gpu;
-  if (machine.gpu) {
-    gpu = {{"name", machine.gpu->name},
-           {"compute_capability", machine.gpu->compute_capability},
-           {"memory_bytes", machine.gpu->memory_bytes}};
-  }
-  const auto text_or_null = [](const std::string& text) {
-    return text.empty() ? nlohmann::json() : nlohmann::json(text);
-  };
-  return {
-      {"cpu",
-       {{"model", machine.cpu.model},
-        {"online_cores", machine.cpu.online_cores},
-        {"logical_cores", machine.cpu.logical_cores},
-        {"features", machine.cpu.features}}},
-      {"gpu", gpu},
-      {"no_gpu_reason", text_or_null(machine.no_gpu_reason)},
-      {"driver", text_or_null(first_line("/sys/module/nvidia/version"))},
-      {"driver_cuda", text_or_null(version_text(driver))},
-      {"cuda", text_or_null(version_text(runtime))},
-      {"cudnn", machine.gpu ? nlohmann::json(at::detail::getCUDAHooks().versionRuntimeCuDNN()) : nlohmann::json()},
-      {"torch", TORCH_VERSION},
-      {"mkl", first_line_of(at::get_mkl_version())},
-      {"onednn", first_line_of(at::get_mkldnn_version())},
-      {"torch_cpu_capability", at::get_cpu_capability()},
-      {"compiler", __VERSION__},
-      {"compiler_flags", LADDER_COMPILER_FLAGS},
-      {"git_commit", LADDER_GIT_COMMIT},
-      {"git_dirty", LADDER_GIT_DIRTY != 0},
-      {"program_sha256", program_sha256()},
-      {"threads", at::get_num_threads()},
-      {"kernel_switches", kernel_switches()},
-      {"governor", text_or_null(first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
-      {"transparent_huge_pages", text_or_null(first_line("/sys/kernel/mm/transparent_hugepage/enabled"))},
-      {"load_average", load},
-      {"kernel", fmt::format("{} {}", system.sysname, system.release)},
-  };
+  Software software{.driver = first_line("/sys/module/nvidia/version"),
+                    .driver_cuda = version_text(driver),
+                    .cuda = version_text(runtime),
+                    .cudnn = {},
+                    .torch = TORCH_VERSION,
+                    .mkl = first_line_of(at::get_mkl_version()),
+                    .onednn = first_line_of(at::get_mkldnn_version()),
+                    .torch_cpu_capability = at::get_cpu_capability(),
+                    .compiler = __VERSION__,
+                    .compiler_flags = LADDER_COMPILER_FLAGS,
+                    .git_commit = LADDER_GIT_COMMIT,
+                    .git_dirty = has_changes,
+                    .program_sha256 = program_sha256(),
+                    .kernel = fmt::format("{} {}", system.sysname, system.release)};
+  if (this_machine().gpu) software.cudnn = at::detail::getCUDAHooks().versionRuntimeCuDNN();
+  return software;
 }
 
-nlohmann::json kernel_switches() {
+Conditions conditions() {
+  return {.threads = at::get_num_threads(),
+          .governor = first_line(governor_file),
+          .transparent_huge_pages = first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
+          .load_average = load_average()};
+}
+
+std::map<std::string, std::string> kernel_switches() {
   // By the beginnings of their names, because each release of these libraries adds new ones.
   constexpr std::string_view families[] = {"ATEN_",
                                            "MKL_",
@@ -186,7 +174,7 @@ nlohmann::json kernel_switches() {
                                            "PYTORCH_CUDA_ALLOC_CONF",
                                            "PYTORCH_ALLOC_CONF",
                                            "PYTORCH_NO_CUDA_MEMORY_CACHING"};
-  nlohmann::json switches = nlohmann::json::object();
+  std::map<std::string, std::string> switches;
   // As this process was started: this program and PyTorch set some of them later.
   std::ifstream started_with("/proc/self/environ", std::ios::binary);
   for (std::string entry; std::getline(started_with, entry, '\0');) {
@@ -202,7 +190,7 @@ nlohmann::json kernel_switches() {
 }
 
 std::string program_version() {
-  return fmt::format("{:.12}{}", LADDER_GIT_COMMIT, LADDER_GIT_DIRTY != 0 ? " with uncommitted changes" : "");
+  return fmt::format("{:.12}{}", LADDER_GIT_COMMIT, has_changes ? " with uncommitted changes" : "");
 }
 
 std::vector<std::string> disturbances() {
@@ -212,7 +200,7 @@ std::vector<std::string> disturbances() {
     lines.push_back(fmt::format("load average {:.2f} on {} cores: other work is running; stop it, or wait a minute",
                                 load, machine.cpu.online_cores));
   }
-  const std::string governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  const std::string governor = first_line(governor_file);
   if (!governor.empty() && governor != "performance") {
     lines.push_back(
         fmt::format("frequency governor \"{}\": clocks follow the load; \"performance\" is steadier "

@@ -1,8 +1,9 @@
 // The machine and the software that a number was measured on, and what about them disturbs measurements.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include <array>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,15 +33,32 @@ struct Machine {
 // Looks once and remembers. Without a driver the CUDA part says so; it does not throw.
 const Machine& this_machine();
 
-// Everything that goes into a record: CPU and GPU, driver, CUDA, cuDNN, torch, compiler and flags, git commit (and
-// where there were changes on top of it the SHA-256 of the program), threads, kernel_switches, frequency governor, load
-// average, kernel.
-nlohmann::json environment();
+struct Software {
+  std::string driver, driver_cuda, cuda;  // of NVIDIA; empty: none
+  std::optional<int64_t> cudnn;           // none without a GPU
+  std::string torch, mkl, onednn, torch_cpu_capability;
+  std::string compiler, compiler_flags;
+  std::string git_commit;                     // "unknown" where the program was built outside of git
+  bool git_dirty = false;                     // changes on top of it
+  std::optional<std::string> program_sha256;  // of the program's file; none where its commit says what it is
+  std::string kernel;                         // of the operating system
+};
+
+Software software();
+
+// What may change while a program runs.
+struct Conditions {
+  int threads = 1;                               // of this process's operations
+  std::string governor, transparent_huge_pages;  // empty: the kernel does not say
+  std::array<double, 3> load_average{};
+};
+
+Conditions conditions();
 
 // Variables that this process was started with, by name, through which libraries choose kernels or bind threads: all
 // that ATen, MKL, oneDNN, OpenMP, cuBLAS and cuDNN read. Excepted are those for logging, and OMP_NUM_THREADS, because
 // the number of threads is set by `threads`. Children inherit them.
-nlohmann::json kernel_switches();
+std::map<std::string, std::string> kernel_switches();
 
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.
 std::string program_version();

@@ -40,13 +40,15 @@ inline Study study() {
   Study made;
   made.ladder = {.name = "gpt2", .title = "A ladder", .file = {}};
   made.device = {model::Device::cpu, "A processor"};
-  made.workload = {{"model", "gpt2-124m"}, {"batch", 4}, {"context", 256},
-                   {"accumulation", 1},    {"seed", 1},  {"data", {{"source", "shakespeare.txt"}}}};
+  made.workload.model = "gpt2-124m";
+  made.workload.B = 4;
+  made.workload.T = 256;
+  made.workload.data.source = "shakespeare.txt";
   made.plan = {.repeats = 5, .warmup_steps = 5, .timed_steps = 20, .order_seed = 42, .runs_planned = 15, .runs_ok = 15};
   made.statistics = {.center = "the median", .interval = "a bootstrap", .confidence = 0.95, .attribution = {}};
   made.rungs = {rung(0, "float32", 100), rung(1, "bf16", 50), rung(2, "flash", 40)};
   made.headline = Headline{.first = 0, .last = 2, .speedup = ratio(2.5, 2.4, 2.6), .fastest = {}, .planned = {}};
-  made.environment = {{"torch", "2.11.0"}};
+  made.environment.torch = "2.11.0";
   return made;
 }
 

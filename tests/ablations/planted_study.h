@@ -3,12 +3,12 @@
 #pragma once
 
 #include "ablations/archive/seal.h"
+#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
 #include "ablations/report/table.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "files/files.h"
-#include "harness/measure/environment.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -67,8 +67,9 @@ class PlantedStudy : public testing::Test {
   }
 
   void write(const PlannedRun& run, const Json& record) const {
-    files::write_json(record_file(folder_, run.id), record, "record");
+    files::write_json(record_file(folder_, run.id), record, Record::kind);
   }
+  void write(const PlannedRun& run, const Record& record) const { write(run, json_of(record)); }
 
   Json good(const PlannedRun& run, double ms) const {
     const Rung& rung = plan_.rungs[run.rung];
@@ -108,7 +109,7 @@ class PlantedStudy : public testing::Test {
             {"memory", {{"peak_bytes", 1 << 20}, {"peak_source", "test"}}},
             {"observations", Json::object()},
             {"proofs", {{{"field", "autocast"}, {"passed", true}, {"expected", "e"}, {"observed", "o"}}}},
-            {"environment", harness::environment()}};
+            {"environment", json_of(environment_here())}};
   }
   const PlannedRun& run_of(size_t rung, int64_t repeat) const {
     for (const PlannedRun& run : plan_.runs) {

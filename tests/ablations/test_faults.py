@@ -277,7 +277,7 @@ def test_children_that_write_garbage_and_work(ladder, on_a_terminal, preload, sm
 
 @pytest.mark.parametrize("then, kind, says", [
     ("die", "exit", r"ended with exit status 7: \\x1b\]0;x\\x07\\xff last"),
-    ("record", "rubbish", r"it left no valid record: .*r\d-0\d-\w+\.child\.tmp: not valid JSON: .*"),
+    ("record", "invalid_record", r"it left no valid record: .*r\d-0\d-\w+\.child\.tmp: not valid JSON: .*"),
 ])
 def test_children_that_write_nothing_but_garbage(ladder, preload, monkeypatch, small, calm, tmp_path, then, kind, says) -> None:
     folder = tmp_path / "study"

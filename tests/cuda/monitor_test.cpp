@@ -1,7 +1,8 @@
 // The monitor on a real GPU: what NVML says while a kernel runs is possible and its parts agree.
 #include "harness/gpu/monitor.h"
-#include "harness/measure/environment.h"
 
+#include "ablations/documents/monitor.h"
+#include "harness/measure/environment.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/ATen.h>
@@ -28,19 +29,18 @@ TEST(Monitor, SeesTheGpuAtWork) {
   }
   const harness::GpuWatch watch = monitor.end();
   if (!watch.unavailable.empty()) GTEST_SKIP() << watch.unavailable;
-  const nlohmann::json seen = harness::to_json(watch, 1000);
-  SCOPED_TRACE(seen.dump());
-  EXPECT_GE(seen["samples"].get<int>(), 3);
-  if (!seen["sm_clock_mhz"].is_null()) {
-    EXPECT_GT(seen["sm_clock_mhz"]["median"].get<double>(), 200);
+  const ablations::MonitorSummary seen = ablations::summary_of(watch, 1000);
+  SCOPED_TRACE(ablations::json_of(seen).dump());
+  EXPECT_GE(seen.samples, 3);
+  if (seen.sm_clock_mhz) {
+    EXPECT_GT(seen.sm_clock_mhz->median, 200);
   }
-  if (!seen["power_w"].is_null() && !seen["energy_j"].is_null()) {
+  if (seen.power_w && seen.energy_j) {
     // Energy is power times two seconds, as far as a counter with steps and a window that begins idle can agree.
-    EXPECT_NEAR(seen["energy_j"].get<double>() / 2, seen["power_w"]["median"].get<double>(),
-                0.35 * seen["power_w"]["median"].get<double>());
+    EXPECT_NEAR(*seen.energy_j / 2, seen.power_w->median, 0.35 * seen.power_w->median);
   }
-  if (!seen["other_processes"].is_null()) {
-    EXPECT_GE(seen["other_processes"].get<int>(), 0);
+  if (seen.other_processes) {
+    EXPECT_GE(*seen.other_processes, 0);
   }
 }
 

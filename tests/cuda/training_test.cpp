@@ -241,10 +241,10 @@ TEST(Memory, ThatIsNotThereIsReported) {
   options.T = 1024;  // a float32 attention matrix of one layer: 48 GiB
   options.data = temporary.path() / "tokens.bin";
   options.recipe = on_device({});
-  const files::Json record = execute_run(options, [](int64_t) {});
-  EXPECT_EQ(record.at("status"), "failed");
-  EXPECT_EQ(record.at("failure").at("kind"), "out_of_memory");
-  EXPECT_NE(record.at("failure").at("message").get<std::string>().find("GiB on the device"), std::string::npos);
+  const Record record = execute_run(options, [](int64_t) {});
+  ASSERT_FALSE(record.is_ok());
+  EXPECT_EQ(record.failure->kind, FailureKind::out_of_memory);
+  EXPECT_NE(record.failure->message.find("GiB on the device"), std::string::npos);
   c10::cuda::CUDACachingAllocator::emptyCache();
 }
 

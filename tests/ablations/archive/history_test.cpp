@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <optional>
 #include <stdexcept>
 
 namespace {
@@ -24,16 +26,15 @@ const Json float32{{"device", "cpu"}}, bf16{{"device", "cpu"}, {"autocast", "bf1
 
 // The `day`-th study, of one rung.
 Study study(int day, double ms, const Json& recipe = bf16) {
-  return {.id = fmt::format("night-{}", day),
-          .created = "2026-01-01T00:00:00Z",
-          .finished = fmt::format("2026-{:02}-{:02}T01:00:00Z", 1 + day / 28, 1 + day % 28),
-          .ladder = {.name = "nightly"},
-          .workload = {{"model", "tiny"}, {"batch", 2}, {"context", 16}, {"accumulation", 1}},
-          .rungs = {rung("+ bf16", ms, recipe)},
-          .environment = {{"cpu", {{"model", "AMD EPYC"}}},
-                          {"torch", "2.11.0"},
-                          {"threads", 2},
-                          {"git_commit", fmt::format("commit{}", day)}}};
+  return {
+      .id = fmt::format("night-{}", day),
+      .created = "2026-01-01T00:00:00Z",
+      .finished = fmt::format("2026-{:02}-{:02}T01:00:00Z", 1 + day / 28, 1 + day % 28),
+      .ladder = {.name = "nightly"},
+      .workload = {.model = "tiny", .B = 2, .T = 16},
+      .rungs = {rung("+ bf16", ms, recipe)},
+      .environment = {
+          .cpu = {.model = "AMD EPYC"}, .torch = "2.11.0", .git_commit = fmt::format("commit{}", day), .threads = 2}};
 }
 
 Json series_of_studies(const std::vector<Study>& studies) {
@@ -62,16 +63,16 @@ TEST(History, OneRecipeUnderEqualCircumstancesIsASeriesInOrderOfTime) {
 }
 
 TEST(History, OtherKernelsMakeAnotherSeriesAndAnOlderStudyThatDoesNotSayNone) {
-  const auto with = [](int day, const Json& edit) {
+  using Switches = std::map<std::string, std::string>;
+  const auto with = [](int day, const char* capability, const std::optional<Switches>& switches) {
     Study one = study(day, 10);
-    one.environment.merge_patch(edit);
+    one.environment.torch_cpu_capability = capability;
+    one.environment.kernel_switches = switches;
     return one;
   };
-  const Json known{{"torch_cpu_capability", "AVX512"}, {"kernel_switches", Json::object()}};
-  Json bound = known;
-  bound["kernel_switches"] = {{"OMP_PROC_BIND", "close"}};
-  const Json series = series_of_studies({study(0, 10), with(1, known), with(2, {{"torch_cpu_capability", "DEFAULT"}}),
-                                         with(3, bound), study(4, 10), with(5, known)});
+  const Json series = series_of_studies({study(0, 10), with(1, "AVX512", Switches{}), with(2, "DEFAULT", std::nullopt),
+                                         with(3, "AVX512", Switches{{"OMP_PROC_BIND", "close"}}), study(4, 10),
+                                         with(5, "AVX512", Switches{})});
   ASSERT_EQ(series.size(), 3U);
   EXPECT_EQ(series[0].at("points").size(), 4U);  // what is not known joins
   EXPECT_EQ(series[1].at("new_because").at(0), "cpu_capability: DEFAULT against AVX512");
@@ -80,8 +81,8 @@ TEST(History, OtherKernelsMakeAnotherSeriesAndAnOlderStudyThatDoesNotSayNone) {
 
 TEST(History, AnotherRecipeSizeOrDeviceIsAnotherSeries) {
   Study larger = study(1, 10), elsewhere = study(2, 10), swept = study(3, 10);
-  larger.workload["batch"] = 4;
-  elsewhere.environment["cpu"]["model"] = "Intel Xeon";
+  larger.workload.B = 4;
+  elsewhere.environment.cpu.model = "Intel Xeon";
   swept.rungs[0].workload = StepSize{{.B = 8, .T = 16}, 128};
   const Json series = series_of_studies({study(0, 10), larger, elsewhere, swept, study(4, 10, float32), study(5, 10)});
   ASSERT_EQ(series.size(), 5U);
@@ -94,7 +95,7 @@ TEST(History, NewCircumstancesBeginANewSeriesAndSayWhy) {
   std::vector<Study> studies;
   for (int day = 0; day < 24; ++day) {
     studies.push_back(study(day, day < 12 ? 10 * noise(day) : 20 * noise(day)));
-    if (day >= 12) studies.back().environment["torch"] = "2.12.0";
+    if (day >= 12) studies.back().environment.torch = "2.12.0";
   }
   const Json series = series_of_studies(studies);
   ASSERT_EQ(series.size(), 2U);
@@ -199,7 +200,7 @@ TEST(History, ARungThatTheNewestStudyDoesNotHaveIsNotCurrent) {
   never = study(1, 10);
   never.ladder.name = "other";
   EXPECT_EQ(dropped(never), false);
-  larger.workload["batch"] = 4;
+  larger.workload.B = 4;
   EXPECT_EQ(dropped(larger), false);
   swept.mode = Mode::sweep;
   EXPECT_EQ(series_of_studies({both, swept})[0].at("dropped"), false);
@@ -223,7 +224,7 @@ TEST(History, WhatCannotBeUsedIsSaid) {
   Study odd = study(0, 10);
   odd.rungs.push_back(rung("from the future", 20, {{"attention", "telepathy"}}));
   odd.rungs.push_back(rung("impossible", -1, float32));
-  odd.environment["git_commit"] = 7;
+  odd.environment.git_commit.reset();
   std::vector<HistoryPoint> points;
   std::vector<std::string> notes;
   add_points(odd, "odd/study.json", points, notes);

@@ -5,7 +5,6 @@
 #include "ablations/plan/plan.h"
 #include "ablations/study/analysis.h"
 #include "files/files.h"
-#include "harness/measure/environment.h"
 #include "harness/measure/process.h"
 #include "model/data.h"
 
@@ -103,7 +102,7 @@ TEST_F(Verify, FindsEveryChangedValueOfAStudy) {
   EXPECT_EQ(untouched.files, untouched.records + 2);
 
   const Json good = study();
-  const Recomputed recomputed = recompute(folder_, good);
+  const Recomputed recomputed = recompute(folder_, value_from<Study>(good, "study.json"));
   ASSERT_TRUE(compare(good, recomputed).empty());
   size_t numbers = 0;
   const Json flat = good.flatten();
@@ -162,7 +161,7 @@ TEST_F(Verify, ComputesARecordsOwnValuesAgain) {
   }
   // Proofs are this program's own words, and with uncommitted changes `ladder` and this test are different programs.
   for (const char* field : {"/proofs/0/passed", "/proofs/4/observed"}) {
-    const bool clean = harness::environment().at("git_dirty") == false;
+    const bool clean = environment_here().git_dirty == false;
     EXPECT_EQ(found(field, nudged).find(record + field + " ") != std::string::npos, clean) << field;
   }
   EXPECT_NE(found("/workload/tokens_per_step", nudged).find(record + "/workload/tokens_per_step "), std::string::npos);

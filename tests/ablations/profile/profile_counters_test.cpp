@@ -24,7 +24,7 @@ RunOptions options() {
 
 StepCounters counted() {
   return {.chip = "GH100",
-          .workload = workload_json(options(), "0123", 1000),
+          .workload = workload_of(options(), "0123", 1000),
           .warmup_steps = 10,
           .passes = 1,
           .values = {{"gpu__time_duration.sum", 50e6, "nanosecond"},

@@ -229,7 +229,7 @@ TEST(ChromeTrace, HasNamedTracksAndMicroseconds) {
 TraceDocument document(const Trace& trace, double wall_ms, const std::string& title) {
   return {.title = title,
           .device = {model::Device::cuda, "test"},
-          .workload = {{"batch", 1}},
+          .workload = {.B = 1},
           .memory = {.peak_bytes = 1000},
           .summary = summarize(trace, wall_ms)};
 }
@@ -344,7 +344,7 @@ TEST(Explain, RefusesAnotherDeviceOrSize) {
   other.device.name = "another";
   EXPECT_THROW(explain(document(eager(), 0.5, "one"), other), std::invalid_argument);
   other = document(eager(), 0.5, "other");
-  other.workload["batch"] = 2;
+  other.workload.B = 2;
   EXPECT_THROW(explain(document(eager(), 0.5, "one"), other), std::invalid_argument);
 }
 

@@ -16,11 +16,12 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 TEST(Again, ACommandSaysWhatALadderDoesNot) {
   Study study = made_up::study();
   EXPECT_EQ(command_again(study), "ladder ablate --ladder gpt2 " + sizes + " --repeats 5 --order-seed 42");
-  study.workload["accumulation"] = 2;
-  study.workload["positions"] = 4096;
-  study.workload["seed"] = 7;
-  study.workload["data"]["source"] = "my text.txt";
-  study.environment = {{"threads", 1}, {"cpu", {{"logical_cores", 8}}}};
+  study.workload.accumulation = 2;
+  study.workload.positions = 4096;
+  study.workload.seed = 7;
+  study.workload.data.source = "my text.txt";
+  study.environment.threads = 1;
+  study.environment.cpu.logical_cores = 8;
   for (StudyRung& rung : study.rungs) rung.recipe["deterministic"] = true;
   EXPECT_EQ(command_again(study),
             "ladder ablate --ladder gpt2 --model gpt2-124m -B 4 -T 256 --accumulation 2 --positions 4096 --seed 7 "

@@ -173,14 +173,14 @@ TEST_F(Report, OfTwoComparesWhatTheyHaveInCommon) {
   EXPECT_EQ(report["comparison"]["entries"].size(), 3U);
   EXPECT_EQ(report["comparison"]["base"]["source"], base.source);
   EXPECT_EQ(report["comparison"]["entries"][0]["loss"]["message"], "losses identical to the bit");
-  for (Json& record : head.records) record["timing"]["loss"] = {10.0, 9.501, 9.001};
-  const Json loss = report_document({base, head})["comparison"]["entries"][2]["loss"];
+  for (auto& record : head.records) record->timing.loss = {10.0, 9.501, 9.001};
+  const Json loss = json_of(report_document({base, head}))["comparison"]["entries"][2]["loss"];
   EXPECT_TRUE(loss["message"].get<std::string>().starts_with("losses typically 0.001 nats apart, ")) << loss;
-  for (Json& record : head.records) record["recipe"]["vocabulary_rows"] = 50304;
+  for (auto& record : head.records) record->recipe["vocabulary_rows"] = 50304;
   report = json_of(report_document({base, head}));
   EXPECT_TRUE(report["comparison"].is_null());
   EXPECT_NE(report["notes"].dump().find("no recipe in common"), std::string::npos);
-  for (Json& record : head.records) record = nullptr;
+  for (auto& record : head.records) record.reset();
   report = json_of(report_document({base, head}));
   EXPECT_TRUE(report["comparison"].is_null());
   EXPECT_NE(report["notes"].dump().find("other has no record"), std::string::npos);

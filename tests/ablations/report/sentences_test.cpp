@@ -124,12 +124,12 @@ TEST(Sentences, OfThePartsOfMemory) {
   Study study = made_up::study();
   const auto says = [&](const char* part) { return memory_words(study).find(part) != std::string::npos; };
   EXPECT_EQ(memory_words(study), "");
-  study.rungs[1].memory = {{"activations_bytes", 1}};
+  study.rungs[1].memory.emplace().activations_bytes = 1;
   EXPECT_TRUE(memory_words(study).starts_with("activations: what the forward pass")) << memory_words(study);
   EXPECT_FALSE(says("did not count apart"));
   study.rungs[1].recipe["autocast"] = "bf16";
   EXPECT_TRUE(says("which these runs did not count apart"));
-  (*study.rungs[1].memory)["weight_copies_bytes"] = 0;
+  study.rungs[1].memory->weight_copies_bytes = 0;
   EXPECT_FALSE(says("did not count apart"));
   EXPECT_TRUE(memory_words(study).starts_with("16-bit weights: autocast's copies, ")) << memory_words(study);
   EXPECT_TRUE(says("activations: what else the forward pass"));

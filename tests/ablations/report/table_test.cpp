@@ -44,7 +44,8 @@ Study study_of(const std::vector<StudyRung>& rungs, Mode mode = Mode::cumulative
   study.mode = mode;
   study.device = {model::Device::cuda, "A device"};
   study.ladder.title = "A ladder";
-  study.workload = {{"model", "tiny"}, {"batch", 1}, {"context", 16}, {"accumulation", 1}};
+  study.workload.model = "tiny";
+  study.workload.T = 16;
   study.rungs = rungs;
   study.statistics = {.center = "median", .interval = "95 %", .attribution = {}};
   study.warnings = {"a warning"};

@@ -6,13 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <tuple>
+#include <vector>
 
 namespace {
 
 using namespace ablations;
-using files::Json;
-
 using Runs = std::vector<ReportedRun>;
 
 // Five of each rung, as nothing disturbed them.
@@ -126,18 +127,22 @@ TEST(Trust, AGpuThatNobodyWatchedIsNotCalledUndisturbed) {
   Study study = made_up::study();
   for (StudyRung& rung : study.rungs) rung.recipe["device"] = "cuda";
   Runs runs = runs_of(study);
-  const Json watched{{"throttle", {{{"reason", "SwPowerCap"}, {"share", 0.97}}}}, {"other_processes", 0}};
+  MonitorSummary watched;
+  watched.throttle = std::vector{Throttle{"SwPowerCap", 0.97}};
+  watched.other_processes = 0;
   for (ReportedRun& run : runs) run.conditions = watched;
   EXPECT_EQ(disturbed(study, runs).value, "none seen");
   EXPECT_EQ(disturbed(study, runs).words,
             "no throttling, no other work on the device; at its power cap for up to 97 % of a run");
-  for (const char* field : {"throttle", "other_processes"}) {
-    runs.back().conditions = watched;
-    runs.back().conditions[field] = nullptr;
-    EXPECT_EQ(disturbed(study, runs).value, "not known") << field;
+  MonitorSummary no_throttle = watched, no_others = watched;
+  no_throttle.throttle.reset();
+  no_others.other_processes.reset();
+  for (const MonitorSummary& less : {no_throttle, no_others}) {
+    runs.back().conditions = less;
+    EXPECT_EQ(disturbed(study, runs).value, "not known");
     EXPECT_EQ(disturbed(study, runs).words, "1 run on a GPU that nobody watched");
   }
-  runs.back().conditions = nullptr;
+  runs.back().conditions.reset();
   EXPECT_EQ(disturbed(study, runs).value, "not known");
 }
 
@@ -164,10 +169,10 @@ TEST(Trust, TheEnvironmentNamesAGpusDriver) {
   EXPECT_EQ(card("Environment", study, {}).value, "torch 2.11.0");
   EXPECT_EQ(card("Environment", study, {}).words, "commit unknown");
   study.device.kind = model::Device::cuda;
-  study.environment["driver"] = nullptr;
-  study.environment["cuda"] = "13.0";
-  study.environment["git_commit"] = "0123456789abcdef";
-  study.environment["git_dirty"] = true;
+  study.environment.driver = std::optional<std::string>();
+  study.environment.cuda = std::optional<std::string>("13.0");
+  study.environment.git_commit = "0123456789abcdef";
+  study.environment.git_dirty = true;
   EXPECT_EQ(card("Environment", study, {}).words,
             "driver unknown, CUDA 13.0, commit 0123456789, with uncommitted changes");
   EXPECT_EQ(card("Environment", study, {}).mood, Mood::warn);

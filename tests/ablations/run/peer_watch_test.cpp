@@ -17,7 +17,6 @@
 namespace {
 
 using namespace ablations;
-using files::Json;
 
 Rung peer_rung() {
   return {.optimization = "",
@@ -29,11 +28,13 @@ Rung peer_rung() {
           .peer = "pytorch-eager"};
 }
 
-Json record_of_peer() {
-  return {{"status", "ok"},
-          {"timing", {{"warmup_steps", 1}, {"step_ms", {2.0, 1.0}}}},
-          {"workload", {{"tokens_per_step", 8}}},
-          {"environment", {{"threads", 1}}}};
+Record record_of_peer() {
+  Record record;
+  record.timing.warmup_steps = 1;
+  record.timing.step_ms = {2.0, 1.0};
+  record.workload.tokens_per_step = 8;
+  record.environment.threads = 1;
+  return record;
 }
 
 // A process that is busy on the first core that there is, beside its like. It stays there and has run when this
@@ -67,11 +68,11 @@ TEST(PeerWatch, SeesThatTheProcessorWasBusyWithSomethingElse) {
     ::kill(process, SIGKILL);
     ::waitpid(process, nullptr, 0);
   }
-  Json record = record_of_peer();
+  Record record = record_of_peer();
   watch.complete(record);
-  EXPECT_GT(record["timing"]["processor_lost"], 0.25);
-  ASSERT_EQ(record["flags"].size(), 1U);
-  EXPECT_TRUE(record["flags"][0].get<std::string>().starts_with("shared: the processor was busy")) << record["flags"];
+  EXPECT_GT(record.timing.processor_lost.value().value(), 0.25);
+  ASSERT_EQ(record.flags.value().size(), 1U);
+  EXPECT_TRUE(record.flags->front().starts_with("shared: the processor was busy")) << record.flags->front();
 }
 
 TEST(PeerWatch, SaysWhatItHasNotSeen) {
@@ -79,23 +80,26 @@ TEST(PeerWatch, SaysWhatItHasNotSeen) {
   EXPECT_FALSE(watch.take("1 12"));
   EXPECT_TRUE(watch.take("window begins nowhere"));
   EXPECT_TRUE(watch.take("window ends"));
-  Json record = record_of_peer();
-  record["timing"]["allocator"] = {{"allocations", 3}, {"frees", 0}, {"retries", 0}};
+  Record record = record_of_peer();
+  record.timing.allocator = AllocatorCalls{.allocations = 3};
   watch.complete(record);
-  EXPECT_EQ(record["timing"]["processor_lost"], nullptr);
-  EXPECT_EQ(record["monitor"], (Json{{"unavailable", "no step ran on a GPU"}}));
-  ASSERT_EQ(record["flags"].size(), 1U);
-  EXPECT_TRUE(record["flags"][0].get<std::string>().starts_with("memory: the allocator")) << record["flags"];
+  ASSERT_TRUE(record.timing.processor_lost.has_value());
+  EXPECT_FALSE(record.timing.processor_lost->has_value());
+  EXPECT_EQ(record.monitor.value().unavailable, "no step ran on a GPU");
+  ASSERT_EQ(record.flags.value().size(), 1U);
+  EXPECT_TRUE(record.flags->front().starts_with("memory: the allocator")) << record.flags->front();
 }
 
 TEST(PeerWatch, LeavesOurOwnRecordsAndFailedOnesAlone) {
   Rung ours = peer_rung();
   ours.peer = "";
-  Json record = record_of_peer(), failed{{"status", "failed"}};
+  Record record = record_of_peer(), failed = record_of_peer();
+  failed.status = RunStatus::failed;
   PeerWatch(ours).complete(record);
   PeerWatch(peer_rung()).complete(failed);
-  EXPECT_EQ(record, record_of_peer());
-  EXPECT_EQ(failed, (Json{{"status", "failed"}}));
+  for (const Record& alone : {record, failed}) {
+    EXPECT_FALSE(alone.monitor || alone.flags || alone.timing.processor_lost);
+  }
 }
 
 }  // namespace

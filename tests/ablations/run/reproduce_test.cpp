@@ -4,30 +4,34 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace {
 
 using namespace ablations;
 using files::Json;
 
-Json record() {
-  return {{"kind", "record"},
-          {"id", "r1-00-start"},
-          {"status", "ok"},
-          {"recipe", {{"device", "cpu"}, {"attention", "flash"}}},  // from before later fields
-          {"optimizations", {"flash"}},
-          {"workload",
-           {{"model", "tiny"}, {"batch", 3}, {"context", 16}, {"accumulation", 2}, {"positions", 80}, {"seed", 7}}},
-          {"timing", {{"warmup_steps", 1}, {"step_ms", {3.0, 2.0, 1.0}}, {"loss", {10.5, 9.25, 8.125}}}},
-          {"observations", Json::object()},
-          {"environment",
-           {{"cpu", {{"model", "A"}, {"features", {"avx2"}}}},
-            {"torch_cpu_capability", "AVX2"},
-            {"threads", 2},
-            {"torch", "2.11.0"},
-            {"compiler", "12"},
-            {"git_commit", "abc"},
-            {"git_dirty", false}}}};
+Record record() {
+  Record record;
+  record.id = "r1-00-start";
+  record.recipe = {{"device", "cpu"}, {"attention", "flash"}};  // from before later fields
+  record.optimizations = {"flash"};
+  record.workload = {.model = "tiny", .B = 3, .T = 16, .accumulation = 2, .positions = 80, .seed = 7};
+  record.timing.warmup_steps = 1;
+  record.timing.step_ms = {3.0, 2.0, 1.0};
+  record.timing.loss = {10.5, 9.25, 8.125};
+  record.environment = {.cpu = {.model = "A", .features = std::vector<std::string>{"avx2"}},
+                        .torch = "2.11.0",
+                        .torch_cpu_capability = "AVX2",
+                        .compiler = "12",
+                        .git_commit = "abc",
+                        .git_dirty = false,
+                        .threads = 2};
+  return record;
 }
 
 TEST(Reproduce, ARecordHoldsTheRun) {
@@ -47,9 +51,9 @@ TEST(Reproduce, ARecordHoldsTheRun) {
 }
 
 TEST(Reproduce, ARecordWithoutARunIsRefused) {
-  const auto refused = [](const Json& edit) {
-    Json changed = record();
-    changed.merge_patch(edit);
+  const auto refused = [](const std::function<void(Record&)>& edit) {
+    Record changed = record();
+    edit(changed);
     try {
       (void)options_of(changed, "record.json");
     } catch (const std::invalid_argument& error) {
@@ -57,55 +61,75 @@ TEST(Reproduce, ARecordWithoutARunIsRefused) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(refused(Json::object()), "accepted");
-  EXPECT_NE(refused({{"status", "failed"}}).find("record.json: a run that failed"), std::string::npos);
-  EXPECT_NE(refused({{"observations", {{"peer", Json::object()}}}}).find("PyTorch's"), std::string::npos);
-  EXPECT_NE(refused({{"workload", {{"seed", nullptr}}}}).find("seed"), std::string::npos);
-  EXPECT_NE(refused({{"workload", {{"model", "gpt9"}}}}).find("gpt9"), std::string::npos);
-  EXPECT_NE(refused({{"timing", {{"warmup_steps", 3}}}}).find("3 steps of warm-up, 3 times"), std::string::npos);
-  EXPECT_NE(refused({{"timing", {{"loss", {1.0}}}}}).find("1 losses"), std::string::npos);
-  EXPECT_NE(refused({{"recipe", {{"attention", "none"}}}}).find("got \"none\""), std::string::npos);
+  EXPECT_EQ(refused([](Record&) {}), "accepted");
+  EXPECT_NE(refused([](Record& one) { one.status = RunStatus::failed; }).find("record.json: a run that failed"),
+            std::string::npos);
+  EXPECT_NE(refused([](Record& one) { one.observations["peer"] = Json::object(); }).find("is a run of PyTorch"),
+            std::string::npos);
+  EXPECT_NE(refused([](Record& one) { one.workload.model = "gpt9"; }).find("gpt9"), std::string::npos);
+  EXPECT_NE(refused([](Record& one) { one.timing.warmup_steps = 3; }).find("3 steps of warm-up, 3 times"),
+            std::string::npos);
+  EXPECT_NE(refused([](Record& one) { one.timing.loss = {1.0}; }).find("1 losses"), std::string::npos);
+  EXPECT_NE(refused([](Record& one) { one.recipe["attention"] = "none"; }).find("got \"none\""), std::string::npos);
 }
 
 TEST(Reproduce, ProgramsDifferByWhatDecidesBits) {
-  const Json environment = record().at("environment");
-  const auto compared = [&](const Json& edit, model::Device device = model::Device::cpu) {
-    Json other = environment;
-    other.merge_patch(edit);
-    return compare_programs(environment, other, device);
+  const Environment environment = record().environment;
+  using Edit = std::function<void(Environment&)>;
+  const auto edited = [&](const Edit& edit) {
+    Environment other = environment;
+    edit(other);
+    return other;
   };
-  EXPECT_TRUE(compared(Json::object()).differences.empty());
-  EXPECT_TRUE(compared(Json::object()).unknown.empty());
-  EXPECT_EQ(compared({{"torch", "2.12.0"}, {"git_commit", "def"}}).differences,
+  const auto compared = [&](const Edit& edit) {
+    return compare_programs(environment, edited(edit), model::Device::cpu);
+  };
+  const ProgramComparison itself = compare_programs(environment, environment, model::Device::cpu);
+  EXPECT_TRUE(itself.differences.empty() && itself.unknown.empty());
+  EXPECT_EQ(compared([](Environment& other) {
+              other.torch = "2.12.0";
+              other.git_commit = "def";
+            }).differences,
             (std::vector<std::string>{"git_commit: \"abc\" against \"def\"", "torch: \"2.11.0\" against \"2.12.0\""}));
-  EXPECT_EQ(compared({{"compiler", "13"}}).differences.size(), 1U);
-  EXPECT_TRUE(compared({{"threads", 3}, {"cpu", {{"model", "B"}}}}).differences.empty());
-  EXPECT_TRUE(compared({{"git_dirty", true}}).differences.empty());
-  EXPECT_EQ(compared({{"git_dirty", true}}).unknown.size(), 1U);
-  const auto with_changes = [&](const char* sha256) {
-    Json changed = environment;
-    changed.update({{"git_dirty", true}, {"program_sha256", sha256}});
-    return changed;
+  EXPECT_EQ(compared([](Environment& other) { other.compiler = "13"; }).differences.size(), 1U);
+  EXPECT_TRUE(compared([](Environment& other) {
+                other.threads = 3;
+                other.cpu.model = "B";
+              }).differences.empty());
+  const ProgramComparison changed = compared([](Environment& other) { other.git_dirty = true; });
+  EXPECT_TRUE(changed.differences.empty());
+  EXPECT_EQ(changed.unknown.size(), 1U);
+  const auto with_changes = [&](const std::string& sha256) {
+    return edited([&](Environment& other) {
+      other.git_dirty = true;
+      other.program_sha256 = std::optional(sha256);
+    });
   };
   const auto same = compare_programs(with_changes("ab"), with_changes("ab"), model::Device::cpu);
   EXPECT_TRUE(same.differences.empty() && same.unknown.empty());
   const auto rebuilt = compare_programs(with_changes("ab"), with_changes("cd"), model::Device::cpu);
   EXPECT_EQ(rebuilt.differences, std::vector<std::string>{"program_sha256: \"ab\" against \"cd\""});
-  EXPECT_EQ(compared({{"git_commit", "unknown"}}).unknown.size(), 1U);
-  const Json outside{{"git_commit", "unknown"}, {"git_dirty", false}, {"program_sha256", "ab"}};
+  EXPECT_EQ(compared([](Environment& other) { other.git_commit = "unknown"; }).unknown.size(), 1U);
+  Environment outside;
+  outside.git_commit = "unknown";
+  outside.git_dirty = false;
+  outside.program_sha256 = std::optional<std::string>("ab");
   EXPECT_TRUE(compare_programs(outside, outside, model::Device::cpu).unknown.empty());
-  Json older = environment, newer = environment;
-  older["cuda"] = "12.8";
-  newer["cuda"] = "13.0";
+  Environment older = environment, newer = environment;
+  older.cuda = std::optional<std::string>("12.8");
+  newer.cuda = std::optional<std::string>("13.0");
   EXPECT_TRUE(compare_programs(older, newer, model::Device::cpu).differences.empty());
   EXPECT_EQ(compare_programs(older, newer, model::Device::cuda).differences.size(), 1U);
 }
 
 TEST(Reproduce, LossesAreTheSameToTheBitOrNot) {
-  const auto compared = [](const Json& losses, const Json& edit = Json::object()) {
-    Json again = record();
-    again["timing"]["loss"] = losses;
-    again["environment"].merge_patch(edit);
+  using Losses = std::vector<std::optional<double>>;
+  using Edit = std::function<void(Environment&)>;
+  const auto compared = [](
+                            const Losses& losses, const Edit& edit = [](Environment&) {}) {
+    Record again = record();
+    again.timing.loss = losses;
+    edit(again.environment);
     return compare_losses(record(), again);
   };
   EXPECT_TRUE(compared({10.5, 9.25, 8.125}).identical);
@@ -116,34 +140,37 @@ TEST(Reproduce, LossesAreTheSameToTheBitOrNot) {
   EXPECT_LT(*nearly.largest_deviation, 1e-14);
   EXPECT_TRUE(nearly.excuses.empty());
   EXPECT_EQ(*compared({10.5, 9.0, 8.0}).largest_deviation, 0.25);
-  EXPECT_FALSE(compared({10.5, nullptr, 8.125}).identical);
-  EXPECT_FALSE(compared({10.5, nullptr, 8.125}).largest_deviation);
+  EXPECT_FALSE(compared({10.5, std::nullopt, 8.125}).identical);
+  EXPECT_FALSE(compared({10.5, std::nullopt, 8.125}).largest_deviation);
   EXPECT_FALSE(compared({10.5, 9.25}).identical);
-  for (const Json& elsewhere : {Json{{"cpu", {{"model", "B"}}}}, Json{{"cpu", {{"features", {"avx2", "avx512f"}}}}},
-                                Json{{"threads", 1}}, Json{{"torch_cpu_capability", "AVX512"}}}) {
-    EXPECT_EQ(compared({10.5, 9.0, 8.0}, elsewhere).excuses.size(), 1U) << elsewhere;
-  }
+  const Edit elsewhere[] = {[](Environment& there) { there.cpu.model = "B"; },
+                            [](Environment& there) {
+                              there.cpu.features = {"avx2", "avx512f"};
+                            },
+                            [](Environment& there) { there.threads = 1; },
+                            [](Environment& there) { there.torch_cpu_capability = "AVX512"; }};
+  for (const Edit& edit : elsewhere) EXPECT_EQ(compared({10.5, 9.0, 8.0}, edit).excuses.size(), 1U);
 }
 
 TEST(Reproduce, PositionsThatARecordDoesNotStateExcuseNothing) {
-  Json older = record(), again = record();
-  again["timing"]["loss"] = {10.5, 9.0, 8.0};
-  again["workload"]["positions"] = 64;
-  older["workload"].erase("positions");
+  Record older = record(), again = record();
+  again.timing.loss = {10.5, 9.0, 8.0};
+  again.workload.positions = 64;
+  older.workload.positions.reset();
   EXPECT_TRUE(compare_losses(older, again).excuses.empty());
-  older["workload"]["positions"] = 128;
+  older.workload.positions = 128;
   EXPECT_EQ(compare_losses(older, again).excuses.size(), 1U);
 }
 
 TEST(Reproduce, AGpuRepeatsOnlyDeterministicRecipes) {
-  Json gpu = record();
-  gpu["recipe"]["device"] = "cuda";
-  gpu["environment"]["gpu"] = {{"name", "H200"}};
+  Record gpu = record();
+  gpu.recipe["device"] = "cuda";
+  gpu.environment.gpu = Environment::Gpu{.name = "H200"};
   EXPECT_EQ(compare_losses(gpu, gpu).excuses.size(), 1U);
-  gpu["recipe"]["deterministic"] = true;
+  gpu.recipe["deterministic"] = true;
   EXPECT_TRUE(compare_losses(gpu, gpu).excuses.empty());
-  Json other = gpu;
-  other["environment"]["gpu"]["name"] = "A100";
+  Record other = gpu;
+  other.environment.gpu->name = "A100";
   EXPECT_EQ(compare_losses(gpu, other).excuses.size(), 1U);
 }
 

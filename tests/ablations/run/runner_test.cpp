@@ -86,8 +86,8 @@ TEST_F(Runner, ADisturbedRunIsMadeAgainAfterTheOthersOfItsRepeat) {
   expected.insert(expected.begin() + 8, plan_.runs[5].id);
   expected.insert(expected.begin() + 4, plan_.runs[0].id);
   EXPECT_EQ(made(), expected) << said_;
-  EXPECT_FALSE(is_disturbed(files::read_json(record_file(folder_, plan_.runs[0].id), "record")));
-  EXPECT_TRUE(is_disturbed(files::read_json(record_file(folder_, plan_.runs[5].id), "record")));
+  EXPECT_FALSE(read_document<Record>(record_file(folder_, plan_.runs[0].id)).is_disturbed());
+  EXPECT_TRUE(read_document<Record>(record_file(folder_, plan_.runs[5].id)).is_disturbed());
   for (const size_t run : {0, 5}) EXPECT_TRUE(fs::exists(flagged_file(record_file(folder_, plan_.runs[run].id))));
   EXPECT_EQ(said_.find("not made again"), std::string::npos) << said_;
   EXPECT_TRUE(made().empty()) << "once only";

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -12,18 +13,21 @@ namespace {
 using namespace ablations;
 using files::Json;
 
-const Json environment{{"cpu", {{"model", "AMD EPYC"}, {"logical_cores", 2}}},
-                       {"gpu", {{"name", "NVIDIA H200"}}},
-                       {"driver", "580.82.07"},
-                       {"driver_cuda", "13.0"},
-                       {"cuda", "13.0"},
-                       {"torch", "2.11.0"},
-                       {"threads", 2},
-                       {"torch_cpu_capability", "AVX512"},
-                       {"kernel_switches", Json::object()},
-                       {"load_average", {1, 2, 3}}};
-const Json workload{{"model", "gpt2-124m"}, {"batch", 16},       {"context", 1024},
-                    {"accumulation", 1},    {"positions", 1024}, {"seed", 1}};
+const Json said{{"cpu", {{"model", "AMD EPYC"}, {"logical_cores", 2}}},
+                {"gpu", {{"name", "NVIDIA H200"}}},
+                {"driver", "580.82.07"},
+                {"driver_cuda", "13.0"},
+                {"cuda", "13.0"},
+                {"torch", "2.11.0"},
+                {"threads", 2},
+                {"torch_cpu_capability", "AVX512"},
+                {"kernel_switches", Json::object()},
+                {"load_average", {1, 2, 3}}};
+const Workload workload{.model = "gpt2-124m", .B = 16, .T = 1024, .positions = 1024};
+
+Environment read(const Json& json) { return value_from<Environment>(json, "the environment"); }
+
+const Environment environment = read(said);
 
 TEST(Setting, OfAGpuHasItsDriverAndOfACpuItsThreads) {
   const Json gpu = json_of(setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}}));
@@ -43,9 +47,9 @@ TEST(Setting, OfAGpuHasItsDriverAndOfACpuItsThreads) {
 }
 
 TEST(Setting, WhatItsSourceDoesNotSayIsNullAndWhatAnOlderFileLacksStaysAway) {
-  Json silent = environment;
-  silent.erase("kernel_switches");
-  silent["threads"] = "two";
+  Environment silent = environment;
+  silent.kernel_switches.reset();
+  silent.threads.reset();
   const Json cpu = json_of(setting_of(silent, workload, {{"device", "cpu"}}));
   EXPECT_TRUE(cpu.at("kernel_switches").is_null() && cpu.at("threads").is_null() && cpu.at("dtype").is_null());
   EXPECT_EQ(json_of(value_from<Setting>(cpu, "it")), cpu);
@@ -90,9 +94,9 @@ TEST(Setting, EveryFieldThatDiffersIsNamed) {
 
 TEST(Setting, WhatChoosesTheKernelsCountsAndOlderRecordsMayBeSilent) {
   const auto setting = [](const Json& edit) {
-    Json other = environment;
+    Json other = said;
     other.merge_patch(edit);
-    return setting_of(other, workload, {{"device", "cpu"}});
+    return setting_of(read(other), workload, {{"device", "cpu"}});
   };
   const Setting now = setting(Json::object());
   EXPECT_EQ(differences(now, setting({{"torch_cpu_capability", "DEFAULT"}})),
@@ -103,8 +107,8 @@ TEST(Setting, WhatChoosesTheKernelsCountsAndOlderRecordsMayBeSilent) {
   EXPECT_EQ(differences(now, switched),
             std::vector<std::string>{"kernel_switches: none against MKL_CBWR=AVX2, OMP_PROC_BIND=close"});
   const Setting gpu = setting_of(environment, workload, {{"device", "cuda"}});
-  Json elsewhere = environment;
-  elsewhere["kernel_switches"] = {{"NVIDIA_TF32_OVERRIDE", "1"}};
+  Environment elsewhere = environment;
+  elsewhere.kernel_switches = std::map<std::string, std::string>{{"NVIDIA_TF32_OVERRIDE", "1"}};
   EXPECT_EQ(differences(gpu, setting_of(elsewhere, workload, {{"device", "cuda"}})).size(), 1U);
   // Null takes a field out.
   const Setting older =
@@ -118,7 +122,7 @@ TEST(Setting, WhatChoosesTheKernelsCountsAndOlderRecordsMayBeSilent) {
 
 TEST(Setting, OneProgramIsKnownByItsCommitOrElseItsFile) {
   const auto program = [](const char* commit, bool dirty, const Json& sha256) {
-    return Json{{"git_commit", commit}, {"git_dirty", dirty}, {"program_sha256", sha256}};
+    return read({{"git_commit", commit}, {"git_dirty", dirty}, {"program_sha256", sha256}});
   };
   EXPECT_TRUE(are_of_one_program(program("a", false, nullptr), program("a", false, nullptr)));
   EXPECT_FALSE(are_of_one_program(program("a", false, nullptr), program("b", false, nullptr)));
@@ -129,19 +133,19 @@ TEST(Setting, OneProgramIsKnownByItsCommitOrElseItsFile) {
   EXPECT_FALSE(are_of_one_program(program("unknown", false, nullptr), program("unknown", false, nullptr)));
   EXPECT_FALSE(are_of_one_program(program("unknown", false, "1"), program("unknown", false, "2")));
   EXPECT_TRUE(are_of_one_program(program("unknown", false, "1"), program("unknown", false, "1")));
-  EXPECT_FALSE(are_of_one_program(Json::object(), Json::object()));
+  EXPECT_FALSE(are_of_one_program({}, {}));
 }
 
 TEST(RecipeHash, ChangesWithTheRecipeAndTheStepAndNothingElse) {
   const std::string hash = recipe_hash({{"autocast", "bf16"}}, workload);
   EXPECT_EQ(hash.size(), 12U);
   EXPECT_EQ(recipe_hash({{"device", "cpu"}, {"autocast", "bf16"}}, workload), hash);  // a default, said
-  Json seeded = workload;
-  seeded["seed"] = 2;
+  Workload seeded = workload;
+  seeded.seed = 2;
   EXPECT_EQ(recipe_hash({{"autocast", "bf16"}}, seeded), hash);
   EXPECT_NE(recipe_hash({{"autocast", "fp16"}}, workload), hash);
-  Json larger = workload;
-  larger["batch"] = 64;
+  Workload larger = workload;
+  larger.B = 64;
   EXPECT_NE(recipe_hash({{"autocast", "bf16"}}, larger), hash);
   EXPECT_THROW(recipe_hash({{"autocast", "int4"}}, workload), std::invalid_argument);
 }
@@ -162,9 +166,9 @@ TEST(DeviceSlug, CanBePartOfAFileName) {
 TEST(Setting, TakesWhatItDoesNotSayFromAnother) {
   const Json cpu{{"device", "cpu"}};
   const Setting known = setting_of(environment, workload, cpu);
-  Json silent = environment;
-  silent.erase("torch_cpu_capability");
-  silent["threads"] = 4;
+  Environment silent = environment;
+  silent.torch_cpu_capability.reset();
+  silent.threads = 4;
   Setting setting = setting_of(silent, workload, cpu);
   setting.fill_from(known);
   EXPECT_EQ(differences(setting, known), std::vector<std::string>{"threads: 4 against 2"});

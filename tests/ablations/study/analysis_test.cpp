@@ -135,7 +135,7 @@ TEST_F(Analysis, AFailedGuardVoidsTheSpeedup) {
 TEST_F(Analysis, FailedAndMissingRunsAreSaidNotInvented) {
   for (int64_t repeat = 0; repeat < 3; ++repeat) {
     write(run_of(1, repeat),
-          failed_record(run_of(1, repeat).id, "signal", "killed by signal 9 (Killed)", planted::begun, 1.0));
+          failed_record(run_of(1, repeat).id, FailureKind::signal, "killed by signal 9 (Killed)", planted::begun, 1.0));
   }
   fs::remove(record_file(folder_, run_of(2, 1).id));
   const Json s = study();
@@ -148,14 +148,14 @@ TEST_F(Analysis, FailedAndMissingRunsAreSaidNotInvented) {
 
 TEST_F(Analysis, AFailedRunIsNotAMissingOne) {
   const PlannedRun& run = run_of(2, 1);
-  write(run, failed_record(run.id, "out_of_memory", "asked 9 GiB of 8", planted::begun, 1.0));
+  write(run, failed_record(run.id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
   EXPECT_FALSE(study()["finished"].is_null());
 }
 
 TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
   for (int64_t repeat = 0; repeat < 3; ++repeat) {
     write(run_of(0, repeat),
-          failed_record(run_of(0, repeat).id, "out_of_memory", "asked 9 GiB of 8", planted::begun, 1.0));
+          failed_record(run_of(0, repeat).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
   }
   Json s = study();
   EXPECT_EQ(s["rungs"][0]["status"], "failed");
@@ -172,9 +172,11 @@ TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
 }
 
 TEST_F(Analysis, OneFaultAmongFailuresForWantOfMemoryIsAFault) {
-  write(run_of(1, 0), failed_record(run_of(1, 0).id, "out_of_memory", "asked 9 GiB of 8", planted::begun, 1.0));
-  write(run_of(1, 1), failed_record(run_of(1, 1).id, "signal", "killed by signal 11", planted::begun, 1.0));
-  write(run_of(1, 2), failed_record(run_of(1, 2).id, "out_of_memory", "asked 9 GiB of 8", planted::begun, 1.0));
+  write(run_of(1, 0),
+        failed_record(run_of(1, 0).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
+  write(run_of(1, 1), failed_record(run_of(1, 1).id, FailureKind::signal, "killed by signal 11", planted::begun, 1.0));
+  write(run_of(1, 2),
+        failed_record(run_of(1, 2).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
   const Json s = study();
   EXPECT_EQ(s["rungs"][1]["out_of_memory"], false);
   EXPECT_NE(s["rungs"][1]["reason"].get<std::string>().find("signal 11"), std::string::npos);

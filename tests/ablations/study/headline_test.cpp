@@ -80,7 +80,7 @@ TEST_F(Headline, NamesTheReferenceThatTookThePlannedOnesPlace) {
   EXPECT_FALSE(study()["headline"].contains("planned"));
   for (int64_t repeat = 0; repeat < 3; ++repeat) {
     write(run_of(0, repeat),
-          failed_record(run_of(0, repeat).id, "out_of_memory", "asked 9 GiB of 8", planted::begun, 1.0));
+          failed_record(run_of(0, repeat).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
   }
   const Json s = study();
   EXPECT_EQ(s["headline"]["planned"], 0);

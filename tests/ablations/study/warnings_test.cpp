@@ -80,7 +80,8 @@ TEST_F(Warnings, ARepeatInTwoSittingsIsTold) {
   EXPECT_EQ(warnings("2026-01-01T00:20:00Z").find("interrupted"), std::string::npos);
   EXPECT_NE(warnings("2026-01-01T14:00:00Z").find("repeat 3 was interrupted for 14.0 hours"), std::string::npos);
   // A run that failed after long is no pause.
-  Json failed = failed_record(run_of(2, 2).id, "timeout", "took longer than 50400 s", "2026-01-01T00:00:01Z", 50400);
+  const Record failed =
+      failed_record(run_of(2, 2).id, FailureKind::timeout, "took longer than 50400 s", "2026-01-01T00:00:01Z", 50400);
   write(run_of(2, 2), failed);
   EXPECT_EQ(study()["warnings"].dump().find("interrupted"), std::string::npos);
 }

@@ -1,15 +1,19 @@
 // The monitor on a scripted library (fake_nvml.cpp), loaded as the real one is; its judgement on samples made by hand;
 // and a machine without a driver. Real figures: tests/cuda.
 #include "harness/gpu/monitor.h"
-#include "harness/measure/environment.h"
 
-#include "files/json_file.h"
+#include "harness/measure/environment.h"
+#include "harness/stats/stats.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -46,13 +50,19 @@ GpuSample sample(std::optional<double> sm_clock, double reasons) {
           {"clocks_event_reasons", {reasons, ""}}};
 }
 
-TEST(Monitor, RecordsTheTimedWindow) {
+using Shares = std::vector<std::pair<std::string, double>>;
+
+double median_of(const GpuWatch& watch, const char* name) { return median(series(watch, name).values); }
+
+std::string note_of(const GpuWatch& watch, const char* name) { return series(watch, name).note; }
+
+TEST(Monitor, WatchesTheTimedWindow) {
   const Library library(FAKE_NVML, all_well);
   Monitor monitor(bus_id, FAKE_NVML);
   EXPECT_EQ(library.calls("sm_clock"), 0);  // nothing is sampled before the window
   monitor.begin();
   library.wait_for_calls("reasons", 4);
-  GpuWatch watch = monitor.end();
+  const GpuWatch watch = monitor.end();
   const int asked = library.calls("sm_clock");
   EXPECT_EQ(asked, std::ssize(watch.samples));
 
@@ -60,26 +70,19 @@ TEST(Monitor, RecordsTheTimedWindow) {
   // The first and the last one, and one for each period between them; fewer where the machine is busy.
   EXPECT_LE(static_cast<double>(watch.samples.size()), 2 + watch.seconds / 0.080);
   EXPECT_GT(watch.seconds, 0);
-  watch.seconds = 0.9;  // too short for the energy counter's steps
-  EXPECT_TRUE(to_json(watch, 100)["joules_per_token"].is_null());
-  EXPECT_NE(to_json(watch, 100)["notes"]["joules_per_token"].get<std::string>().find("took 0.90 s, too short"),
-            std::string::npos);
-  watch.seconds = 2;
-  const nlohmann::json seen = to_json(watch, 100);
-  EXPECT_EQ(seen["samples"], watch.samples.size());
-  EXPECT_EQ(seen["sm_clock_mhz"], (nlohmann::json{{"min", 1500.0}, {"median", 1500.0}, {"max", 1980.0}}));
-  EXPECT_EQ(seen["memory_clock_mhz"]["median"], 3201);
-  EXPECT_EQ(seen["power_w"]["max"], 700);  // the momentary one
-  EXPECT_EQ(seen["temperature_c"]["median"], 61);
-  EXPECT_EQ(seen["utilization_percent"]["min"], 99);
-  EXPECT_EQ(seen["energy_j"], 7.5);  // from the window's first reading, not the one that warmed the library up
-  EXPECT_EQ(seen["joules_per_token"], 0.075);
-  EXPECT_EQ(seen["other_processes"], 1);
-  ASSERT_EQ(seen["throttle"].size(), 1U);  // idle is none
-  EXPECT_EQ(seen["throttle"][0]["reason"], "SwPowerCap");
+  const std::vector<double> clocks = series(watch, "sm_clock_mhz").values;
+  EXPECT_EQ(std::ranges::min(clocks), 1500);
+  EXPECT_EQ(std::ranges::max(clocks), 1980);
+  EXPECT_EQ(median(clocks), 1500);
+  EXPECT_EQ(median_of(watch, "memory_clock_mhz"), 3201);
+  EXPECT_EQ(median_of(watch, "power_w"), 700);  // the momentary one
+  EXPECT_EQ(median_of(watch, "temperature_c"), 61);
+  EXPECT_EQ(median_of(watch, "utilization_percent"), 99);
+  EXPECT_EQ(watch.energy_j.value, 7.5);  // from the window's first reading, not the one that warmed the library up
+  EXPECT_EQ(watch.other_processes.value, 1);
   const double samples = static_cast<double>(watch.samples.size());
-  EXPECT_DOUBLE_EQ(seen["throttle"][0]["share"].get<double>(), (samples - 1) / samples);
-  EXPECT_EQ(seen["notes"], nlohmann::json::object());
+  EXPECT_EQ(throttle_shares(watch), (Shares{{"SwPowerCap", (samples - 1) / samples}}));  // idle is none
+  for (const auto& [name, ignored] : watch.samples.front()) EXPECT_EQ(note_of(watch, name.c_str()), "");
   EXPECT_EQ(flags(watch), std::vector<std::string>{"shared: 1 other process on the GPU"});
 }
 
@@ -88,13 +91,13 @@ TEST(Monitor, AnOldDriverLacksSomeFunctions) {
   Monitor monitor(bus_id, FAKE_OLD_NVML);
   monitor.begin();
   library.wait_for_calls("reasons", 1);
-  const nlohmann::json seen = to_json(monitor.end(), 100);
-  EXPECT_EQ(seen["power_w"]["median"], 650);
-  EXPECT_NE(seen["notes"]["power_w"].get<std::string>().find("a mean over up to a second"), std::string::npos);
-  EXPECT_TRUE(seen["energy_j"].is_null() && seen["joules_per_token"].is_null());
-  EXPECT_EQ(seen["notes"]["energy_j"], std::string("nvmlDeviceGetTotalEnergyConsumption is not in ") + FAKE_OLD_NVML);
-  EXPECT_EQ(seen["other_processes"], 1);
-  EXPECT_TRUE(seen["throttle"].is_array());
+  const GpuWatch watch = monitor.end();
+  EXPECT_EQ(median_of(watch, "power_w"), 650);
+  EXPECT_NE(note_of(watch, "power_w").find("a mean over up to a second"), std::string::npos);
+  EXPECT_FALSE(watch.energy_j.value);
+  EXPECT_EQ(watch.energy_j.note, std::string("nvmlDeviceGetTotalEnergyConsumption is not in ") + FAKE_OLD_NVML);
+  EXPECT_EQ(watch.other_processes.value, 1);
+  EXPECT_FALSE(series(watch, "clocks_event_reasons").values.empty());
 }
 
 TEST(Monitor, ARefusedCallCostsItsOwnFieldOnly) {
@@ -103,16 +106,15 @@ TEST(Monitor, ARefusedCallCostsItsOwnFieldOnly) {
   monitor.begin();
   library.wait_for_calls("reasons", 2);
   const GpuWatch watch = monitor.end();
-  const nlohmann::json seen = to_json(watch, 100);
-  EXPECT_TRUE(seen["sm_clock_mhz"].is_null());
-  EXPECT_EQ(seen["notes"]["sm_clock_mhz"], "nvmlDeviceGetClockInfo: Not Supported (3)");
-  EXPECT_EQ(seen["memory_clock_mhz"]["median"], 3201);  // from the second sample on
-  EXPECT_EQ(seen["notes"]["memory_clock_mhz"], "nvmlDeviceGetClockInfo: Other (15)");
-  EXPECT_EQ(seen["notes"]["power_w"], "nvmlDeviceGetPowerUsage: Not Supported (3)");
-  EXPECT_EQ(seen["throttle"], nlohmann::json::array());
-  EXPECT_TRUE(seen["energy_j"].is_null());
-  EXPECT_NE(seen["notes"]["energy_j"].get<std::string>().find("did not move"), std::string::npos);
-  EXPECT_TRUE(seen["other_processes"].is_null());
+  EXPECT_TRUE(series(watch, "sm_clock_mhz").values.empty());
+  EXPECT_EQ(note_of(watch, "sm_clock_mhz"), "nvmlDeviceGetClockInfo: Not Supported (3)");
+  EXPECT_EQ(median_of(watch, "memory_clock_mhz"), 3201);  // from the second sample on
+  EXPECT_EQ(note_of(watch, "memory_clock_mhz"), "nvmlDeviceGetClockInfo: Other (15)");
+  EXPECT_EQ(note_of(watch, "power_w"), "nvmlDeviceGetPowerUsage: Not Supported (3)");
+  EXPECT_TRUE(throttle_shares(watch).empty());
+  EXPECT_FALSE(watch.energy_j.value);
+  EXPECT_NE(watch.energy_j.note.find("did not move"), std::string::npos);
+  EXPECT_FALSE(watch.other_processes.value);
   EXPECT_TRUE(flags(watch).empty());
 }
 
@@ -138,7 +140,7 @@ TEST(Monitor, SaysWhyThereIsNone) {
     Monitor monitor(bus, path);
     monitor.begin();
     const GpuWatch watch = monitor.end();
-    EXPECT_EQ(to_json(watch, 1), (nlohmann::json{{"unavailable", watch.unavailable}}));
+    EXPECT_FALSE(watch.unavailable.empty());
     EXPECT_TRUE(flags(watch).empty());
     return watch.unavailable;
   };
@@ -170,10 +172,8 @@ TEST(Monitor, StopsAndShutsDownWhenTheRunFails) {
 
 TEST(Monitor, AWindowWithoutSamplesSaysSo) {
   const GpuWatch watch{.energy_j = {3.0, ""}, .other_processes = {0.0, ""}, .seconds = 2};
-  const nlohmann::json seen = to_json(watch, 2);
-  EXPECT_TRUE(seen["sm_clock_mhz"].is_null() && seen["throttle"].is_null());
-  EXPECT_EQ(seen["notes"]["power_w"], "the timed window was over before the first sample");
-  EXPECT_EQ(seen["joules_per_token"], 1.5);
+  EXPECT_EQ(note_of(watch, "power_w"), "the timed window was over before the first sample");
+  EXPECT_TRUE(throttle_shares(watch).empty() && flags(watch).empty());
 }
 
 // A GPU that works as hard as it can works under its power cap: after a first moment at the highest clock, lower than

@@ -1,0 +1,15 @@
+#include "ablations/documents/record.h"
+
+namespace ablations {
+
+files::Json json_of(const Record& record) { return record.is_ok() ? json_of<Record>(record) : json_of<RunEnd>(record); }
+
+bool is_of_gpu(const files::Json& recipe) { return files::field_or_null(recipe, "device") == "cuda"; }
+
+bool Record::is_of_peer() const { return observations.contains("peer"); }
+
+bool Record::is_on_gpu() const { return is_of_gpu(recipe); }
+
+model::Recipe Record::known_recipe(const std::string& where) const { return model::recipe_from_json(recipe, where); }
+
+}  // namespace ablations

@@ -1,0 +1,49 @@
+// What a run works on: "workload" of records, studies, traces and counters.
+#pragma once
+
+#include "ablations/documents/common.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ablations {
+
+struct Workload {
+  struct Data {
+    std::string source;  // the file's name, not its place
+    std::string sha256;  // of the tokens; empty before the first run
+    int64_t tokens = 0;
+
+    static void fields(auto&& field) {
+      field("source", &Data::source, None::defaulted);
+      field("sha256", &Data::sha256, None::defaulted);
+      field("tokens", &Data::tokens, None::defaulted);
+    }
+  };
+
+  std::string model;
+  int64_t parameters = 0;
+  int64_t B = 1, T = 1, accumulation = 1;
+  std::optional<int64_t> positions;  // of the model; an older record does not say
+  int64_t tokens_per_step = 0;
+  double flops_per_step = 0;
+  uint64_t seed = 1;
+  Data data;
+  files::Json others = files::Json::object();
+
+  static void fields(auto&& field) {
+    field("model", &Workload::model, None::defaulted);
+    field("parameters", &Workload::parameters, None::defaulted);
+    field("batch", &Workload::B, None::defaulted);
+    field("context", &Workload::T, None::defaulted);
+    field("accumulation", &Workload::accumulation, None::defaulted);
+    field("positions", &Workload::positions, None::absent);
+    field("tokens_per_step", &Workload::tokens_per_step, None::defaulted);
+    field("flops_per_step", &Workload::flops_per_step, None::defaulted);
+    field("seed", &Workload::seed, None::defaulted);
+    field("data", &Workload::data, None::defaulted);
+  }
+};
+
+}  // namespace ablations
