@@ -50,17 +50,6 @@ def memory_parts(rung):
     return parts
 
 
-def memory_words(study):
-    """What the parts are."""
-    memories = [r.get("memory") or {} for r in own_rungs(study)]
-    apart = any("weight_copies_bytes" in m for m in memories)
-    autocast = any(r["recipe"].get("autocast", "off") != "off" for r in own_rungs(study) if r.get("memory"))
-    copies = ("16-bit weights: autocast's copies, which autograd keeps until the backward pass has used them; activations: what else "
-              if apart else "activations: what ")
-    mixed = "" if apart or not autocast else ", under autocast with its 16-bit copies of the weights, which these runs did not count apart"
-    return (f"{copies}the forward pass of one micro-step leaves for backward{mixed}; other: the rest of the peak (libraries, temporaries)")
-
-
 def mfus(study):
     """(the kinds of MFU that rungs have, each once; why there is none)"""
     known = [r["mfu"] for r in measured(study) if r.get("mfu")]
@@ -216,13 +205,6 @@ def runs_said(study):
 
 # ---- the modes beside the cumulative ladder
 
-WORTHS = {
-    "leave-one-out": ("What is lost without each optimization", "Step time without it, divided by step time with everything on."),
-    "one-at-a-time": ("What each optimization brings alone", "Step time of the reference, divided by step time with it alone."),
-    "factorial": ("What each optimization brings, averaged over all orders of switching them on",
-                  "Its Shapley value: what it takes off the logarithm of the time, averaged over all orders; the values multiply to "
-                  "the total speedup, as its geometric mean over the repeats."),
-}
 METHODS = {"leave-one-out": "leave_one_out", "one-at-a-time": "one_at_a_time", "factorial": "shapley"}
 
 
@@ -230,7 +212,3 @@ def worths(study):
     """What its mode asks for: largest first, those without a number last."""
     asked = [w for w in study["attribution"] if w["method"] == METHODS.get(study["mode"])]
     return sorted(asked, key=lambda w: (w["ratio"] is None, -(w["ratio"] or 0)))
-
-
-def worth_words(study):
-    return WORTHS.get(study["mode"], ("", ""))[1]

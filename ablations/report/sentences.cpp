@@ -1,6 +1,7 @@
 #include "ablations/report/sentences.h"
 
 #include "ablations/text/figures.h"
+#include "files/json_file.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -117,6 +118,60 @@ std::string headline_words(const Study& study) {
       break;
   }
   return fmt::format("{} faster{}", ratio, named("than"));
+}
+
+std::vector<std::string> remarks_of(const Study& study) {
+  std::vector<std::string> remarks;
+  if (study.device.kind == model::Device::cpu) {
+    remarks.emplace_back("These are CPU figures; they say nothing about a GPU.");
+  }
+  if (study.quick) {
+    remarks.emplace_back(
+        "A quick look: two repeats of a few rungs. The whole ladder goes on from this study's folder: `ladder ablate "
+        "--resume --out FOLDER`.");
+  }
+  if (!study.finished) {
+    remarks.push_back(
+        fmt::format("Unfinished: {} of {} planned runs are in.", study.plan.runs_ok, study.plan.runs_planned));
+  }
+  return remarks;
+}
+
+std::string worth_words(Mode mode) {
+  switch (mode) {
+    case Mode::leave_one_out:
+      return "What is lost without each optimization: step time without it, divided by step time with everything on.";
+    case Mode::one_at_a_time:
+      return "What each optimization brings alone: step time of the reference, divided by step time with it alone.";
+    case Mode::factorial:
+      return "What each optimization brings, averaged over all orders of switching them on. This is its Shapley value: "
+             "what it takes off the logarithm of the time. The values multiply to the total speedup, as its geometric "
+             "mean over the repeats.";
+    case Mode::cumulative:
+    case Mode::sweep:
+      break;
+  }
+  return "";
+}
+
+std::string memory_words(const Study& study) {
+  bool is_known = false, is_apart = false, has_autocast = false;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer || !rung.memory) continue;
+    is_known = true;
+    is_apart = is_apart || rung.memory->contains("weight_copies_bytes");
+    const files::Json autocast = files::field_or_null(rung.recipe, "autocast");
+    has_autocast = has_autocast || (!autocast.is_null() && autocast != "off");
+  }
+  if (!is_known) return "";
+  return fmt::format(
+      "{}activations: what {}the forward pass of one micro-step leaves for backward{}; other: the rest of the peak "
+      "(libraries, temporaries)",
+      is_apart ? "16-bit weights: autocast's copies, which autograd keeps until the backward pass has used them; " : "",
+      is_apart ? "else " : "",
+      has_autocast && !is_apart
+          ? ", under autocast with its 16-bit copies of the weights, which these runs did not count apart"
+          : "");
 }
 
 }  // namespace ablations

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -39,5 +40,14 @@ std::optional<Lead> lead_of(const Study& study);
 
 // "2.61× faster", or "No valid speedup: no rung has a number (failed)".
 std::string headline_words(const Study& study);
+
+// What is to be known before any number: that they are a CPU's, of a quick look, of a study that is not finished.
+std::vector<std::string> remarks_of(const Study& study);
+
+// What the worths of a mode are; empty for the cumulative ladder and a sweep, which have none.
+std::string worth_words(Mode mode);
+
+// What the parts of a rung's memory are; empty where no rung's was counted.
+std::string memory_words(const Study& study);
 
 }  // namespace ablations

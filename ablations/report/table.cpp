@@ -285,14 +285,6 @@ bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
          });
 }
 
-// That it is no more than a quick look, and how to have all of it; else empty.
-std::string quick_lines(const Study& study) {
-  if (!study.quick) return "";
-  return wrapped(
-      "A quick look: two repeats of a few rungs. The whole ladder goes on from here: ladder ablate --resume --out "
-      "FOLDER, with this study's folder.");
-}
-
 // The names by which flags take the rungs that were measured; empty where each stands in the table.
 std::string names_line(const Study& study) {
   if (study.mode != Mode::cumulative) return "";
@@ -343,8 +335,7 @@ std::string study_table(const Study& as_written, const Look& look) {
   const std::string mode = study.mode == Mode::cumulative ? "" : fmt::format(" ({})", name_of(study.mode));
   std::string text = "\n" + look.painted(Style::strong, wrapped(study.ladder.title + mode));
   text += wrapped(fmt::format("{}, {}", sizes(study), study.device.name));
-  if (study.device.kind == model::Device::cpu) text += "These are CPU figures; they say nothing about a GPU.\n";
-  text += quick_lines(study);
+  for (const std::string& remark : remarks_of(study)) text += wrapped(remark);
   text += "\n" + rung_rows(study, look);
   if (const std::string headline = headline_line(study); !headline.empty()) {
     text += look.painted(Style::strong, wrapped(headline));

@@ -10,9 +10,12 @@ using files::Json;
 
 StudyWords words_of(const Study& study, const std::vector<WatchedRun>& runs, const std::vector<Noise>& noise) {
   StudyWords words{.headline = headline_words(study),
+                   .remarks = remarks_of(study),
                    .rungs = {},
                    .trust = trust_cards(study, runs, noise),
                    .undisturbed = undisturbed_words(study, runs),
+                   .worth = worth_words(study.mode),
+                   .memory = memory_words(study),
                    .how_to_read = how_to_read(study),
                    .command = command_again(study)};
   for (const StudyRung& rung : study.rungs) {

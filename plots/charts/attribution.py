@@ -6,7 +6,7 @@ The surprising thing: worths are drawn on a logarithmic axis from 1, where twice
 
 from charts import Chart, Missing
 from letters import text_width
-from study import METHODS, WORTHS, about, confidence, no_interval, own_rungs, slower, unclear
+from study import METHODS, about, confidence, no_interval, own_rungs, slower, unclear
 from theme import BAR, GREY, INK, NARROW, PALE_BAR, PARTS, SLOWER_BAR, TEAL, arrow, axis, legend
 from words import between, clean, number_of, shorten, times
 
@@ -183,8 +183,7 @@ def chart(study, listed, method, notes, of):
 
 def draw(part):
     study = part["study"]
-    if study["mode"] not in WORTHS:
+    if study["mode"] not in METHODS:
         return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial --factors A,B,C` says what each optimization is worth in "
                        "another order than the ladder's")
-    listed, (head, how) = entries(study), WORTHS[study["mode"]]
-    return chart(study, listed, METHODS[study["mode"]], [f"{head}. {how}"], about(study))
+    return chart(study, entries(study), METHODS[study["mode"]], [study["words"]["worth"]], about(study))

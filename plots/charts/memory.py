@@ -6,7 +6,7 @@ beyond it: the peak is an outline around the stack, and "other" is what they lea
 
 from charts import Chart, Missing
 from charts.rungs import BARS, Rows, change, row
-from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, memory_words, own_rungs
+from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, own_rungs
 from theme import BAR, GREY, INK, PARTS, SERIES
 from words import memory, shorten
 
@@ -73,7 +73,7 @@ def explained(study, data, parts):
         return [f"bars: peak{source}, the maximum of all runs; no interval"], []
     reserved = "; grey tick: peak reserved by the allocator" if any(d["reserved"] is not None for d in data) else ""
     return [f"outline: peak{source}, the maximum of all runs{reserved}"], [
-        f"Parts are counted one by one in the first run; {memory_words(study)}."]
+        f"Parts are counted one by one in the first run; {study['words']['memory']}."]
 
 
 def drawing(data, parts, unit_name, narrow):

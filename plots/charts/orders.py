@@ -1,7 +1,7 @@
 """The worths that two studies of one setting give: a ladder's beside what leaving out, adding alone or all orders tell."""
 
 from charts import Missing, attribution
-from study import METHODS, WORTHS, about, sizes
+from study import METHODS, about, sizes
 from words import clean
 
 NAME, QUESTION = "orders", "Does an optimization's worth depend on what else is on?"
@@ -12,9 +12,9 @@ def setting(study):
 
 
 def draw(report):
-    studies = sorted((part["study"] for part in report["studies"]), key=lambda study: study["mode"] in WORTHS)
+    studies = sorted((part["study"] for part in report["studies"]), key=lambda study: study["mode"] in METHODS)
     modes = [study["mode"] for study in studies]
-    if len(studies) != 2 or modes[0] == modes[1] or modes[0] == "sweep" or modes[1] not in WORTHS:
+    if len(studies) != 2 or modes[0] == modes[1] or modes[0] == "sweep" or modes[1] not in METHODS:
         return Missing("`ladder report STUDY STUDY`, one of a ladder and one of `ladder ablate --mode leave-one-out`; a study of "
                        "`--mode factorial` tells it alone")
     if setting(studies[0]) != setting(studies[1]):

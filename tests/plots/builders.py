@@ -164,6 +164,8 @@ def words_of(study):
     """What the program says of a study."""
     ratio, head = of.headline(study).speedup, "No valid speedup: there is one rung"
     return {"headline": f"{ratio['ratio']:.2f}× faster" if ratio else head, "rungs": [rung_words(study, r) for r in study["rungs"]],
+            "remarks": ["These are `CPU` figures."] if study["device"]["kind"] == "cpu" else [],
+            "worth": "What each is worth.", "memory": "weights: what is trained",
             "trust": [{"what": "Proofs", "value": "7 of 7 passed", "mood": "good", "words": "what the runs were `seen` to do"},
                       {"what": "Disturbed runs", "value": "1 of 35", "mood": "warn", "words": ""}],
             "undisturbed": "no run was disturbed", "how_to_read": [{"term": "A run", "words": "is one fresh process."}],

@@ -56,7 +56,7 @@ def test_worth_is_sorted_and_drawn_from_one(tmp_path):
     assert bars["x2"] == {"datum": 1} and bars["x"]["scale"]["type"] == "log"
     low, high = bars["x"]["scale"]["domain"]
     assert low < min(d["lo"] for d in data[:2]) and high > max(d["hi"] for d in data[:2])
-    assert spec["description"].count("What each optimization brings, averaged over all orders of switching them on") == 1
+    assert spec["description"].count("What each is worth.") == 1
     assert "| the bf16 | **1.82×** (1.78× – 1.86×) | 5 |" in report
     assert "*no number: no subset \\| was measured*" in report
     assert "| bf16 + flash |" in report and "| \\+ bf16" not in report
@@ -73,7 +73,7 @@ def test_worth_of_pairs(tmp_path, mode):
     report, texts, *_, spec = rendered(study, tmp_path)
     title = "“the bf16” is worth most, 1.82×; “the flash” least, 0.99×, no clear difference"
     assert spec["title"]["text"][1:] == [title]
-    assert f"**{title}.**" in report and ". ".join(words_of.WORTHS[mode]) in spec["description"]
+    assert f"**{title}.**" in report and "What each is worth." in spec["description"] and "\nWhat each is worth. In brackets" in report
     assert "Shapley" not in report
 
 

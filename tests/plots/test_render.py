@@ -6,7 +6,6 @@ import re
 import struct
 import xml.etree.ElementTree as ET
 
-import pytest
 from builders import (LADDER, files_in, make, markdown_of, mixed, report_of, run, table, told, told_study, valid,
                       without_number)
 
@@ -74,7 +73,7 @@ def test_full_study(tmp_path):
                        "2.9"]
     assert rows[6][2:4] == ["1.02× (1.01× – 1.03×)", "**2.61×** (2.59× – 2.64×)"]
     assert "**2.61× faster** (95 % confidence interval 2.59× – 2.64×, 5 pairs of runs):" in report
-    assert "These are CPU figures" in report and "![" in report and "](charts/ladder.svg)" in report
+    assert "\n> These are `CPU` figures.\n" in report and "![" in report and "](charts/ladder.svg)" in report
     assert "\n- **Proofs: 7 of 7 passed** (what the runs were `seen` to do)\n" in report
     for section in ["## How to read this\n\n- **A run** is one fresh process.\n", "### 6. + zero copy data", "35 planned (5 per rung), 35 ok; order seed 42",
                     "`cpu.model` | `Example`", "```sh\nladder ablate --ladder gpt2\n```",
@@ -123,7 +122,7 @@ def test_every_status_without_a_number(tmp_path):
     subtitle = " ".join(spec["title"]["subtitle"])
     assert "orange: time that it costs" in subtitle
     assert rows[7][2].endswith("slower")
-    assert "unfinished: 45 of 45 runs" in spec["description"] and "**Unfinished:**" in report
+    assert "unfinished: 45 of 45 runs" in spec["description"]
     assert "| `vocabulary` | **failed** | 50304 rows | 50257 |" in report
     assert "| r4-0 | 4 | 1 | failed | killed by signal 9 |" in report
 

@@ -99,6 +99,42 @@ TEST(Sentences, WithoutASpeedupItIsSaidWhy) {
   EXPECT_EQ(headline_words(study), "No valid speedup: no rung has a number");
 }
 
+TEST(Sentences, RemarksSayWhatNumbersTheseAre) {
+  Study study = made_up::study();
+  study.finished = "2026-01-01T00:00:00Z";
+  EXPECT_EQ(remarks_of(study), std::vector<std::string>{"These are CPU figures; they say nothing about a GPU."});
+  study.device.kind = model::Device::cuda;
+  EXPECT_TRUE(remarks_of(study).empty());
+  study.quick = true;
+  study.finished.reset();
+  study.plan.runs_ok = 3;
+  ASSERT_EQ(remarks_of(study).size(), 2U);
+  EXPECT_TRUE(remarks_of(study)[0].starts_with("A quick look: two repeats of a few rungs."));
+  EXPECT_EQ(remarks_of(study)[1], "Unfinished: 3 of 15 planned runs are in.");
+}
+
+TEST(Sentences, OfTheWorthsOfAMode) {
+  EXPECT_TRUE(worth_words(Mode::leave_one_out).starts_with("What is lost without each optimization: "));
+  EXPECT_TRUE(worth_words(Mode::one_at_a_time).starts_with("What each optimization brings alone: "));
+  EXPECT_NE(worth_words(Mode::factorial).find("Shapley"), std::string::npos);
+  EXPECT_EQ(worth_words(Mode::cumulative) + worth_words(Mode::sweep), "");
+}
+
+TEST(Sentences, OfThePartsOfMemory) {
+  Study study = made_up::study();
+  const auto says = [&](const char* part) { return memory_words(study).find(part) != std::string::npos; };
+  EXPECT_EQ(memory_words(study), "");
+  study.rungs[1].memory = {{"activations_bytes", 1}};
+  EXPECT_TRUE(memory_words(study).starts_with("activations: what the forward pass")) << memory_words(study);
+  EXPECT_FALSE(says("did not count apart"));
+  study.rungs[1].recipe["autocast"] = "bf16";
+  EXPECT_TRUE(says("which these runs did not count apart"));
+  (*study.rungs[1].memory)["weight_copies_bytes"] = 0;
+  EXPECT_FALSE(says("did not count apart"));
+  EXPECT_TRUE(memory_words(study).starts_with("16-bit weights: autocast's copies, ")) << memory_words(study);
+  EXPECT_TRUE(says("activations: what else the forward pass"));
+}
+
 TEST(Sentences, HowToReadTellsOnlyWhatThePageHas) {
   Study study = made_up::study();
   const auto words_of = [&](const std::string& term) {
