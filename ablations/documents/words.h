@@ -58,7 +58,7 @@ struct StudyWords {
   std::vector<std::string> remarks;  // with `code`
   std::vector<RungWords> rungs;      // one for each of the study's
   std::vector<Card> trust;
-  std::string undisturbed;    // empty where runs were disturbed, or where that is not known
+  std::string disturbance;    // empty: nobody knows
   std::string worth, memory;  // empty: its page has no worths, no parts of memory
   std::vector<Term> how_to_read;
   std::string command;  // that makes the study again
@@ -68,7 +68,7 @@ struct StudyWords {
     field("remarks", &StudyWords::remarks);
     field("rungs", &StudyWords::rungs);
     field("trust", &StudyWords::trust);
-    field("undisturbed", &StudyWords::undisturbed);
+    field("disturbance", &StudyWords::disturbance);
     field("worth", &StudyWords::worth);
     field("memory", &StudyWords::memory);
     field("how_to_read", &StudyWords::how_to_read);

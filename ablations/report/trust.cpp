@@ -204,9 +204,13 @@ std::vector<Card> trust_cards(const Study& study, const Runs& runs, const std::v
   return cards;
 }
 
-std::string undisturbed_words(const Study& study, const Runs& runs) {
+std::string disturbance_words(const Study& study, const Runs& runs) {
   const GoodRuns good = good_runs(study, runs);
-  if (!good.disturbed.empty() || good.unwatched_on_gpu + good.unwatched_others > 0) return "";
+  if (const auto disturbed = std::ssize(good.disturbed); disturbed > 0) {
+    return fmt::format("{} of {} {} disturbed", disturbed, number_of(study.plan.runs_ok, "run"),
+                       disturbed == 1 ? "was" : "were");
+  }
+  if (good.unwatched_on_gpu + good.unwatched_others > 0) return "";
   if (good.made_again.empty()) return "no run was disturbed";
   return fmt::format("no run counted is disturbed ({} made again)", good.made_again.size());
 }

@@ -13,7 +13,7 @@ namespace ablations {
 std::vector<Card> trust_cards(const Study& study, const std::vector<ReportedRun>& runs,
                               const std::vector<Noise>& noise);
 
-// "no run was disturbed", where that is known; else empty.
-std::string undisturbed_words(const Study& study, const std::vector<ReportedRun>& runs);
+// "2 of 35 runs were disturbed" or "no run was disturbed"; empty where nobody knows.
+std::string disturbance_words(const Study& study, const std::vector<ReportedRun>& runs);
 
 }  // namespace ablations

@@ -12,7 +12,7 @@ StudyWords words_of(const Study& study, const std::vector<ReportedRun>& runs, co
                    .remarks = remarks_of(study),
                    .rungs = {},
                    .trust = trust_cards(study, runs, noise),
-                   .undisturbed = undisturbed_words(study, runs),
+                   .disturbance = disturbance_words(study, runs),
                    .worth = worth_words(study.mode),
                    .memory = memory_words(study),
                    .how_to_read = how_to_read(study),

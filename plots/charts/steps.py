@@ -128,7 +128,7 @@ def drawing(data, points, medians, ends, narrow):
 
 def draw(part):
     study = part["study"]
-    rungs, undisturbed = own_rungs(study), study["words"]["undisturbed"]
+    rungs, disturbance = own_rungs(study), study["words"]["disturbance"]
     data, points, medians, timed = rows(part, rungs[:MOST_ROWS])
     if not points:
         return Missing("`ladder report STUDY` with the study's whole folder: its records have the times of single steps")
@@ -137,14 +137,13 @@ def draw(part):
     beyond = cut(points, *ends)
     cut(medians, *ends)
     own = {rung["index"] for rung in rungs}
-    runs = [run for run in part["runs"] if run["rung"] in own and run["step_ms"]]
-    flagged = [run for run in runs if run["flags"]]
+    flagged = [run for run in part["runs"] if run["rung"] in own and run["step_ms"] and kind_of(run) == "disturbed"]
     if flagged:
-        finding = f"{len(flagged)} of {number_of(len(runs), 'run')} {'was' if len(flagged) == 1 else 'were'} disturbed"
+        finding = disturbance
     else:
         finding = f"{beyond:,} of {number_of(timed, 'timed step')} {'is an outlier' if beyond == 1 else 'are outliers'}" if beyond else \
             f"No outlier in {number_of(timed, 'timed step')}"
-        finding += f"; {undisturbed}" if undisturbed else ""
+        finding += f"; {disturbance}" if disturbance else ""
     lines = ["a line of points for each run, in the order made; each point a timed step; black: the run's median",
              " · ".join([*(["triangles at the edge: steps beyond it"] if beyond else []),
                          *(["purple triangles: disturbed runs"] if flagged else [])])]

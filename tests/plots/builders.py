@@ -163,7 +163,7 @@ def rung_words(study, r):
             "commands": [f"ladder run --ladder {shlex.quote(clean(study['ladder']['name']))} --rung {shlex.quote(clean(name))}"] if own else []}
 
 
-def words_of(study):
+def words_of(study, runs=()):
     """What the program says of a study."""
     ratio, head = of.headline(study).speedup, "No valid speedup: there is one rung"
     return {"headline": f"{ratio['ratio']:.2f}× faster" if ratio else head, "rungs": [rung_words(study, r) for r in study["rungs"]],
@@ -171,7 +171,8 @@ def words_of(study):
             "worth": "What each is worth.", "memory": "weights: what is trained",
             "trust": [{"what": "Proofs", "value": "7 of 7 passed", "mood": "good", "words": "what the runs were `seen` to do"},
                       {"what": "Disturbed runs", "value": "1 of 35", "mood": "warn", "words": ""}],
-            "undisturbed": "no run was disturbed", "how_to_read": [{"term": "A run", "words": "is one fresh process."}],
+            "disturbance": "runs were disturbed" if any(run["flags"] for run in runs) else "no run was disturbed",
+            "how_to_read": [{"term": "A run", "words": "is one fresh process."}],
             "command": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}"}
 
 
@@ -179,7 +180,7 @@ def told(argument):
     """What a chart takes, a report or a part of one, with the words of its studies."""
     if "studies" in argument:
         return argument | {"studies": [told(part) for part in argument["studies"]]}
-    return of.told(argument | {"words": words_of(argument["study"])})
+    return of.told(argument | {"words": words_of(argument["study"], argument.get("runs", ()))})
 
 
 def told_study(study):
@@ -192,7 +193,7 @@ def report_of(*studies, **more):
     for study in studies:
         runs = runs_of(study)
         parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": [],
-                      "words": words_of(study)})
+                      "words": words_of(study, runs)})
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
             "traces": [], "micro": [], "published": [], "notes": [], **more}
 

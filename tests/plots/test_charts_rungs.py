@@ -321,7 +321,7 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
                                                           ("other", 7.0)]
     assert [(r["peak"], r["reserved"], r["text"], r["reserved_text"]) for r in rows_of(chart.wide)[:2]] == [
         (31.0, 33.0, "31.0", "33.0"), (29.0, 31.0, "29.0", "31.0")]
-    assert any("other: the rest of the peak" in line for line in chart.notes) and any("grey tick" in line for line in chart.lines)
+    assert any("weights: what is trained" in line for line in chart.notes) and any("grey tick" in line for line in chart.lines)
     outline = [layer for layer in chart.wide["layer"] if layer["mark"].get("stroke") == "#111827"]
     assert len(outline) == 1 and outline[0]["mark"]["fill"] is None
     wide, _ = drawn(chart)

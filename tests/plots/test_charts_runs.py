@@ -47,7 +47,7 @@ def test_steps_show_disturbed_runs_by_colour_and_shape():
     part["runs"][3]["flags"] = ["throttled: the clock fell"]
     chart = draw("steps", part)
     drawn(chart)
-    assert chart.finding == "1 of 35 runs was disturbed" and "throttled: the clock fell" in " ".join(chart.notes)
+    assert chart.finding == "runs were disturbed" and "throttled: the clock fell" in " ".join(chart.notes)
     assert chart.lines[-1] == "purple triangles: disturbed runs"
     assert {p["kind"] for p in step_points(chart) if part["runs"][3]["id"] in p["aria"]} == {"disturbed"}
     color, shape = (next(v for v in values(chart.wide, channel) if isinstance(v, dict) and "scale" in v)["scale"]["range"] for channel in ("color", "shape"))

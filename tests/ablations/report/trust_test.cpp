@@ -95,21 +95,22 @@ TEST(Trust, DisturbedRunsAreCountedOnceEach) {
   runs[9].status = RunStatus::failed;
   EXPECT_EQ(disturbed(study, runs).value, "2 of 15");
   EXPECT_EQ(disturbed(study, runs).mood, Mood::warn);
-  EXPECT_EQ(undisturbed_words(study, runs), "");
+  EXPECT_EQ(disturbance_words(study, runs), "2 of 15 runs were disturbed");
 }
 
 TEST(Trust, RunsMadeAgainAreNotSimplyUndisturbed) {
   const Study study = made_up::study();
   Runs runs = runs_of(study);
-  EXPECT_EQ(undisturbed_words(study, runs), "no run was disturbed");
+  EXPECT_EQ(disturbance_words(study, runs), "no run was disturbed");
   runs[3].first_flags = std::vector<std::string>{"shared: something else had the processor"};
   EXPECT_EQ(disturbed(study, runs).value, "1 run made again");
   EXPECT_EQ(disturbed(study, runs).words,
             "disturbed the first time: r3-float32: shared: something else had the processor");
-  EXPECT_EQ(undisturbed_words(study, runs), "no run counted is disturbed (1 made again)");
+  EXPECT_EQ(disturbance_words(study, runs), "no run counted is disturbed (1 made again)");
   runs[3].flags = {"shared: again"};
   EXPECT_EQ(disturbed(study, runs).value, "1 of 15");
   EXPECT_TRUE(disturbed(study, runs).words.ends_with("; 1 run made again and disturbed once more"));
+  EXPECT_EQ(disturbance_words(study, runs), "1 of 15 runs was disturbed");
 }
 
 TEST(Trust, RunsThatNobodyCouldWatchAreNotCalledUndisturbed) {
@@ -120,7 +121,7 @@ TEST(Trust, RunsThatNobodyCouldWatchAreNotCalledUndisturbed) {
   const Card shown = disturbed(study, runs);
   EXPECT_EQ(shown.value, "not known");
   EXPECT_EQ(shown.words, "2 runs where the system does not count who had the processor");
-  EXPECT_EQ(undisturbed_words(study, runs), "");
+  EXPECT_EQ(disturbance_words(study, runs), "");
 }
 
 TEST(Trust, AGpuThatNobodyWatchedIsNotCalledUndisturbed) {
