@@ -1,4 +1,4 @@
-"""gpu-check CALL [FOLDER] [--cpu]: what only a machine with a GPU can tell, in calls of under ten minutes each (gpu_calls.py).
+"""gpu-check CALL [FOLDER] [--cpu]: the checks that need a GPU, in calls of under ten minutes each (gpu_calls.py).
 
 A call leaves at most eight files in a folder of its own, evidence to be kept as it is: README.md (what was run, how it ended,
 what to do next), check.log (every line printed), and what it measured (evidence.py).

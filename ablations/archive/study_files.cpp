@@ -14,7 +14,7 @@ using files::printable;
 
 namespace {
 
-// What the record beside it was at first; null where there is no such file.
+// The first record of a run that was made again; null if there is no such file.
 Json first_of(const fs::path& record) {
   const fs::path file = flagged_file(record);
   return fs::exists(file) ? files::read_json(file, "record") : Json();

@@ -114,7 +114,7 @@ template <typename LadderOrRun>
 void apply(const WorkloadFlags& flags, LadderOrRun& target) {
   if (!flags.model.empty()) {
     target.model = flags.model;
-    // Nobody asked for a context that this model does not have.
+    // Without a flag the context is at most what this model has.
     target.T = std::min(target.T, model::with_positions(model::preset(flags.model), flags.positions).n_positions);
   }
   if (flags.B > 0) target.B = flags.B;
@@ -287,7 +287,7 @@ RunOptions run_options(const RunFlags& run) {
   options.recipe.deterministic |= flags.deterministic;
   apply(flags, options);
   options.positions = flags.positions;
-  if (run.rung.empty() && flags.T == 0) {  // a default that nobody typed
+  if (run.rung.empty() && flags.T == 0) {  // a default, not a flag
     options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);
   }
   options.seed = static_cast<uint64_t>(flags.seed);

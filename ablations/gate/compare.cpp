@@ -83,7 +83,7 @@ ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs)
           .message = worst.message};
 }
 
-// As a study tells it: the largest of the runs.
+// As in a study: the largest of the runs.
 int64_t peak_bytes(const Sample& sample) {
   int64_t peak = 0;
   for (const Json& record : sample.records) peak = std::max(peak, record.at("memory").at("peak_bytes").get<int64_t>());

@@ -96,7 +96,7 @@ std::optional<NoiseFloor> noise_floor_of(const Plan& plan, const Measurements& m
   if (base == nullptr || head == nullptr) return std::nullopt;
   if (entry.sessions) return NoiseFloor{harness::noise_floor_of_sessions(base->sessions), NoiseSource::sessions};
   if (!is_side_by_side(plan)) return std::nullopt;
-  // Of a calibration its own pairs tell: the file is what it replaces.
+  // A calibration uses its own pairs, because it replaces the file.
   const fs::path file = noise_file(plan.gate->baselines, head->records.front());
   if (!plan.gate->calibrates && fs::exists(file)) {
     const auto noise = read_document<Noise>(file);

@@ -56,7 +56,7 @@ bool is_of_peer(const Json& record) {
 
 void add_records(Side& side, const fs::path& folder) {
   std::vector<Json> records;
-  std::set<std::string> seen;  // a shard's records stand in the merged study, too: each counts once
+  std::set<std::string> seen;  // a shard's records are in the merged study, too: each counts once
   const auto may_be_record = [](const fs::path& file) {
     const std::string name = file.filename().string();
     return name.ends_with(".json") && !name.ends_with(".flagged.json") && fs::is_regular_file(file);

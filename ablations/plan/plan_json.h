@@ -1,4 +1,4 @@
-// A plan as the document that stands in its study's folder (results/schemas/plan.v1.json).
+// A plan as the document in its study's folder (results/schemas/plan.v1.json).
 #pragma once
 
 #include "ablations/plan/plan.h"

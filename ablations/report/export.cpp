@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* line_end = "\r\n";
 
-// What stands at a place of the document; null where something on the way is not there.
+// The value at a path of the document; null if a part of the path is missing.
 Json at(const Json& document, std::initializer_list<const char*> place) {
   const Json* value = &document;
   for (const char* key : place) {
@@ -33,7 +33,7 @@ Json at(const Json& document, std::initializer_list<const char*> place) {
   return *value;
 }
 
-// Lines stay lines; everything else that is no text is spelled out.
+// Line ends stay; all other characters that are not text are spelled out.
 std::string text_cell(const std::string& text) {
   std::string shown;
   for (size_t begin = 0; begin <= text.size();) {

@@ -95,7 +95,7 @@ Json runs_of(const StudyFiles& files) {
   return list;
 }
 
-// What there is to tell of each of its optimizations, by name.
+// The texts of its optimizations, by name.
 Json techniques_of(const Study& study) {
   Json list = Json::object();
   for (const StudyRung& rung : study.rungs) {

@@ -82,7 +82,7 @@ bool is_unclear(const Shown& shown) { return has_interval(shown) && *shown.lo <=
 // Of one run each. What is exactly 1 is a rung beside itself.
 bool has_no_interval(const Shown& shown) { return shown.ratio && !has_interval(shown) && *shown.ratio != 1.0; }
 
-// For a column whose intervals stand beside it.
+// For a column with intervals beside it.
 std::string bare_ratio(const Shown& shown) { return (has_no_interval(shown) ? "?" : "") + ratio(shown); }
 
 std::string marked_ratio(const Shown& shown) { return (is_unclear(shown) ? "~" : "") + bare_ratio(shown); }
@@ -102,7 +102,7 @@ std::string rule(const Look& look) { return look.painted(Style::faint, std::stri
 
 std::string headed(const Look& look, const std::string& line) { return look.painted(Style::faint, line) + rule(look); }
 
-// How a rung without a number stands: the words of plots/study.py.
+// The words for a rung without a number, as in plots/study.py.
 std::pair<std::string, Style> standing(const StudyRung& rung) {
   if (rung.out_of_memory.value_or(false)) return {"out of memory", Style::bad};
   switch (rung.status) {
@@ -285,7 +285,7 @@ bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
          });
 }
 
-// That it is no more than a quick look, and how to have all of it; else empty.
+// For a quick look: says so, and how to complete it. Otherwise empty.
 std::string quick_lines(const Study& study) {
   if (!study.quick) return "";
   return wrapped(
@@ -293,7 +293,7 @@ std::string quick_lines(const Study& study) {
       "FOLDER, with this study's folder.");
 }
 
-// The names by which flags take the rungs that were measured; empty where each stands in the table.
+// The names of the measured rungs for flags; empty if the table shows them all.
 std::string names_line(const Study& study) {
   if (study.mode != Mode::cumulative) return "";
   std::string names;

@@ -128,7 +128,7 @@ void check_records_are_of(const Plan& plan, const fs::path& folder, Unnamed unna
     Json record;
     try {
       record = files::read_json(entry.path(), "record");
-    } catch (const std::invalid_argument&) {  // nobody's number
+    } catch (const std::invalid_argument&) {  // counts for no study
       continue;
     }
     std::string why = another_plan_of(record, identity);

@@ -19,7 +19,7 @@ using files::Json;
 
 namespace {
 
-// What a GPU's monitor (harness/gpu/monitor.h) could not tell.
+// The readings that a GPU's monitor (harness/gpu/monitor.h) could not give.
 std::string why_unwatched(const Json& monitor) {
   if (monitor.contains("unavailable")) return monitor.at("unavailable");
   const Json notes = monitor.value("notes", Json::object());

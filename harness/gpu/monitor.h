@@ -32,7 +32,7 @@ nlohmann::json to_json(const GpuWatch& watch, int64_t tokens);
 // cap, at which a GPU may work all the time, counts only if clocks fell below 90 % of their median.
 std::vector<std::string> flags(const GpuWatch& watch);
 
-// Of the current CUDA device; throws std::runtime_error where CUDA does not tell.
+// Of the current CUDA device; throws std::runtime_error if CUDA does not give it.
 std::string current_bus_id();
 
 inline constexpr std::chrono::milliseconds sample_period{80};  // 12.5 Hz
