@@ -238,7 +238,7 @@ def test_refusals(gate, tmp_path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("no tar file")
     for arguments, words in [(["run", good, "empty", "out"], "empty is not a bundle"), (["run", "text", good, "out"], "tar file"),
-                             (["run", good, good, "empty"], "empty is there already"), (["run", good], "packaging/gate run"),
+                             (["run", good, good, "empty"], "empty exists already"), (["run", good], "packaging/gate run"),
                              ([], "packaging/gate refs"), (["build", "--help", "x.tar"], "--help is not a commit")]:
         done = gate(*arguments)
         assert done.returncode == 2 and words in done.stderr, done.stderr
