@@ -149,8 +149,7 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
   if (base != nullptr && !base->sessions.empty() && !entry.sessions) {
     warnings.push_back(fmt::format(
         "{}: the baseline has only {} session{}, so a difference between this machine's sessions looks like a change "
-        "of "
-        "the program; it needs {}: run ladder gate --save with the baseline's own program on other days",
+        "of the program; it needs {}: run ladder gate --save with the baseline's own program on other days",
         label, base->sessions.size(), base->sessions.size() == 1 ? "" : "s", harness::sessions_to_judge_by));
   }
   const bool differs = entry.verdict == harness::Verdict::regression || entry.verdict == harness::Verdict::improvement;
