@@ -289,8 +289,8 @@ bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
 std::string quick_lines(const Study& study) {
   if (!study.quick) return "";
   return wrapped(
-      "A quick look: two repeats of a few rungs. The whole ladder goes on from here: ladder ablate --resume --out "
-      "FOLDER, with this study's folder.");
+      "A quick look: two repeats of a few rungs. To measure the whole ladder: ladder ablate --resume --out FOLDER, "
+      "with this study's folder.");
 }
 
 // The names of the measured rungs for flags; empty if the table shows them all.
@@ -355,7 +355,7 @@ std::string study_table(const Study& as_written, const Look& look) {
                               study.statistics.center, study.statistics.interval));
   if (study.statistics.attribution) text += wrapped(fmt::format("Worth: {}.", *study.statistics.attribution));
   if (has_ratio(study, is_unclear, false)) text += "~ no clear change: the interval includes 1.00x.\n";
-  if (has_ratio(study, has_no_interval, true)) text += "? no interval, as of one run: it may be no change.\n";
+  if (has_ratio(study, has_no_interval, true)) text += "? no interval from a single run: it may be no change.\n";
   if (std::ranges::any_of(study.rungs, is_disturbed)) {
     text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");
   }
