@@ -8,10 +8,10 @@ $(error python3 (3.11 or newer) is needed first on PATH: its words, if any, are 
 endif
 TEST_PACKAGES := $(shell $(PYTHON) setup/toolchain.py --print-tests)
 JOBS ?= $(shell $(PYTHON) setup/toolchain.py --print-jobs)
-# The sources are kept clean with version 14, Debian 12's; others break some lines elsewhere and find other faults.
+# The sources are clean with version 14, Debian 12's; other versions break some lines differently and find other faults.
 CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 CLANG_TIDY ?= $(or $(shell command -v clang-tidy-14),clang-tidy)
-# Clang 14 cannot read the C++ library of a newer GCC than 12: it gets that one's where it is there (libstdc++-12-dev).
+# Clang 14 cannot read the C++ library of a GCC newer than 12: it uses that of GCC 12 if it is installed (libstdc++-12-dev).
 TIDY_LIBRARY := $(wildcard /usr/include/c++/12 /usr/include/*/c++/12)
 TIDY_FLAGS ?= $(if $(TIDY_LIBRARY),--extra-arg=-nostdinc++ $(TIDY_LIBRARY:%=--extra-arg=-isystem%))
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh' ':!build')
@@ -85,7 +85,7 @@ bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
 	$(call compile,release,the program with its device tests and micro benchmarks) --target ladder device_tests ladder_micro
 	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
 
-gpu-check: bundle  ## what only a GPU can tell, call by call: bundle/gpu-check $(ARGS), without ARGS the list of calls
+gpu-check: bundle  ## the checks that need a GPU: bundle/gpu-check $(ARGS), without ARGS the list of calls
 	LADDER_PYTHON="$${LADDER_PYTHON:-$(ENV)/bin/python}" bundle/gpu-check $(ARGS)
 
 workflows: setup-tests  ## .github and the script it calls: schema, security, shellcheck
@@ -95,13 +95,13 @@ format:  ## clang-format over the sources
 	@$(needs_clang_format)
 	$(CLANG_FORMAT) -i $(SOURCES)
 
-format-check:  ## is there anything for `make format` to do?
+format-check:  ## check that `make format` would change nothing
 	@$(needs_clang_format)
 	@$(CLANG_FORMAT) --dry-run --Werror $(SOURCES)
 
 tidy: setup  ## clang-tidy over the sources, or what changed since SINCE=COMMIT; half a minute a file
 	@command -v $(CLANG_TIDY) > /dev/null || { echo "clang-tidy is missing: sudo apt-get install clang-tidy"; exit 2; }
-	@git rev-parse -q --verify "$(or $(SINCE),HEAD)^{commit}" > /dev/null || { echo "SINCE=$(SINCE) is no commit"; exit 2; }
+	@git rev-parse -q --verify "$(or $(SINCE),HEAD)^{commit}" > /dev/null || { echo "SINCE=$(SINCE) is not a commit"; exit 2; }
 	$(call configure,tidy)
 	@cmake --build build/tidy --target ladder_version
 	@sources=$$($(PYTHON) setup/tidy_sources.py build/tidy $(SINCE)) && printf '%s\n' $$sources \

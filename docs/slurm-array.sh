@@ -5,8 +5,8 @@
 #   ladder merge studies/array/whole studies/array/shard-*         # when the jobs have ended
 #   sbatch --array=3 docs/slurm-array.sh --ladder gpt2 ...          # a lost shard again: the same flags, then merge
 #
-# A job that Slurm requeues goes on where it was. SHARDS, STUDY and LADDER change what stands below; the folder must be
-# one that all nodes see.
+# A job that Slurm requeues continues where it was. SHARDS, STUDY and LADDER change the defaults below; all nodes must see
+# the folder.
 #SBATCH --job-name=ladder
 #SBATCH --array=1-4
 #SBATCH --gres=gpu:1
@@ -15,7 +15,7 @@
 #SBATCH --requeue
 set -euo pipefail
 
-shards=${SHARDS:-4} # not SLURM_ARRAY_TASK_COUNT: that is 1 where one shard is measured again
+shards=${SHARDS:-4} # not SLURM_ARRAY_TASK_COUNT: that is 1 if one shard is measured again
 study=${STUDY:-studies/array}
 ladder=${LADDER:-build/release/ladder}
 

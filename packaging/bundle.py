@@ -50,7 +50,7 @@ def needed(file):
 
 
 def libraries(program, torch_folders):
-    """{name: file} of what the program needs, and what that needs, but the system and PyTorch do not have."""
+    """{name: file} of the libraries that the program needs, directly or not, and that neither the system nor PyTorch has."""
     places = dict(re.findall(r"^\s*(\S+) => (/.+) \(0x", run("ldd", program), re.M))
     found, names = {}, needed(program)
     if "libcuda.so.1" in names:
@@ -90,9 +90,9 @@ def assemble(build, folder):
 
 
 def bundle(build, out):
-    """Makes `out` anew: assembled beside it first, so that a failure leaves the old one."""
+    """Makes `out` again. It is assembled beside it first, so that a failure leaves the old one."""
     if out.exists() and not (out / "environment.sh").is_file():
-        raise BundleError(f"{out} is there and no bundle; remove it, or name another folder with --out")
+        raise BundleError(f"{out} exists and is not a bundle; remove it, or name another folder with --out")
     stage = out.with_name(f".{out.name}.tmp")
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)

@@ -17,7 +17,7 @@ def refuse(fault):
           "or name another python with LADDER_PYTHON", file=sys.stderr)
     sys.exit(3)
 
-sys.path[:] = [folder for folder in sys.path if folder]  # a folder "torch" where the user happens to be is none
+sys.path[:] = [folder for folder in sys.path if folder]  # a folder "torch" in the working directory is not PyTorch
 spec = importlib.util.find_spec("torch")
 if spec is None or spec.origin is None:
     refuse("no torch, and 2.11 is needed")

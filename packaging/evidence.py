@@ -36,7 +36,7 @@ running = set()
 
 
 def terminate_all():
-    """Ends what execute() runs on other threads, as it would itself."""
+    """Ends the programs that execute() runs on other threads, in the same way as it would."""
     ending = list(running)
     for process in ending:
         process.terminate()
@@ -72,11 +72,11 @@ def execute(command, limit, cwd, on_line=lambda line: None, stderr=subprocess.ST
     try:
         running.add(process)
         reader.start()
-        reader.join(limit)  # first: process.wait() wakes often, which a measurement would notice
+        reader.join(limit)  # before process.wait(), which wakes often and would disturb a measurement
         ended(process, max(0.1, end - time.monotonic()))
     finally:  # an interrupt, too
         if process.poll() is None:
-            process.terminate()  # ladder then ends its own child and keeps what is measured
+            process.terminate()  # ladder then ends its own child and keeps the completed runs
             if not ended(process, 10):
                 process.kill()
                 ended(process, 10)
@@ -89,7 +89,7 @@ def execute(command, limit, cwd, on_line=lambda line: None, stderr=subprocess.ST
 
 
 class Check:
-    """A call's folder, and its `seconds`, of which `passed_s` are gone."""
+    """A call's folder, and its `seconds`, of which `passed_s` have passed."""
 
     def __init__(self, folder, seconds, title, machine, passed_s=0.0):
         self.folder, self.title, self.machine = folder, title, machine
@@ -107,7 +107,7 @@ class Check:
         return all(outcome.good for outcome in self.outcomes)
 
     def finish(self, following):
-        """Says what came of it and what to do next, in README.md, too."""
+        """Says how it ended and what to do next, also in README.md."""
         self.next = following
         for outcome in self.outcomes:
             if not outcome.good:
@@ -118,7 +118,7 @@ class Check:
 
     @contextlib.contextmanager
     def noted(self, place, good):
-        """A reader that has gone or a full disk costs only what was to be written there, and is an outcome the first time."""
+        """A closed pipe or a full disk costs only what was to be written there; the first time it is recorded as an outcome."""
         try:
             yield
         except OSError as fault:
@@ -150,7 +150,7 @@ class Check:
         try:
             yield words
             good = True
-        except Exception as fault:  # a machine with a GPU is dear: whatever this is, the rest is still worth knowing
+        except Exception as fault:  # a machine with a GPU is expensive: whatever this is, the other steps are still worth making
             good = False
             words.append(str(fault) if isinstance(fault, Fault) else f"{type(fault).__name__}: {fault}")
         except KeyboardInterrupt:
@@ -188,7 +188,7 @@ class Check:
 
 
 def last_line(output):
-    """Where a program says why it ended: "ladder run: ..."; what it had yet to print may come after that."""
+    """The line that says why a program ended: "ladder run: ..."; buffered output may follow it."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it says nothing"]
     return next((line for line in reversed(lines) if re.match(r"(ladder|micro)( \w+)?: ", line)), lines[-1])
 

@@ -96,13 +96,13 @@ DRAWING_S = 20  # for a study's page
 
 
 class Setting(NamedTuple):
-    """What a call finds here."""
+    """The machine as a call finds it."""
     plan: Plan
     rungs: list    # of the plan's ladder, those that can be measured here
     gpu: dict      # of `ladder doctor --json`; None: a CPU
 
     def batch(self, most):
-        """Sequences at a time: the most that were asked for, or the largest power of two that the counted need leaves."""
+        """The batch: the largest that was asked for, or the largest power of two that fits by the counted need."""
         if self.gpu is None:
             return most
         while most > 1 and need_gib(most) > self.gpu["memory_bytes"] / 2**30:
@@ -149,7 +149,7 @@ def doctor(check, cwd, peaks=False):
 
 
 def cause(record, status, limit, output):
-    """Why a run is no number, in one line; empty for one that is."""
+    """Why a run has no valid number, in one line; empty if it has."""
     if record is None:
         return ending_with_words(status, limit, output)
     if record["status"] == "failed":
@@ -240,7 +240,7 @@ def device_tests(check, limit, cwd, on_gpu=True):
             for verdict, count in re.findall(r"^\[  (PASSED|SKIPPED|FAILED)\s+\] (\d+) tests?[.,]", output, re.M):
                 counts[verdict.lower()] += int(count)
             for why in re.findall(r": Skipped\n(.+)", output):
-                skipped.setdefault(why, name)  # what is broken may pass for not permitted: one reads why
+                skipped.setdefault(why, name)  # a broken test may look like a forbidden one, so the reason is shown
             if status != 0 or "[  PASSED  ]" not in output:
                 faults.append(f"{name}: {ending(status, limit)}{'' if status else ' without a verdict'}")
 
@@ -271,7 +271,7 @@ def tests(check, here, cwd):
 
 
 def obstacle_to_compiling():
-    """Why torch.compile cannot work on this machine; empty where nothing is in the way."""
+    """Why torch.compile cannot work on this machine; empty if it can."""
     sys.path.insert(0, str(HOME / "ablations" / "peers"))
     import compilers
 
@@ -279,7 +279,7 @@ def obstacle_to_compiling():
 
 
 def study(check, here, one, name, cwd):
-    """Names its files after the batch that it has: "b32" where b64 was asked for and B=32 fits."""
+    """Names its files after the batch that it uses: "b32" if b64 was asked for and B=32 fits."""
     name = f"b{here.batch(one.most_B)}" if re.fullmatch(r"b\d+", name) else name
     arguments = here.filled_in(one.arguments, one.most_B)
     missing = obstacle_to_compiling() if "compile" in arguments else ""
@@ -306,11 +306,11 @@ def study(check, here, one, name, cwd):
             raise Fault(ending(status, limit) if (folder / "study.json").is_file() else ending_with_words(status, limit, output))
     for arguments in one.profiles:
         profile(check, f"--ladder {here.plan.ladder} {here.filled_in(arguments)}", min(here.plan.profile_s, check.left()), name, cwd)
-    return "" if check.good() else "read the lines with FAILED and check.log; what was measured is kept and can be drawn (README.md)"
+    return "" if check.good() else "read the lines with FAILED and check.log; completed runs are saved and can be drawn (README.md)"
 
 
 def profile(check, arguments, limit, study_name, cwd):
-    """What it prints goes into the log; its document, to the records of the study, or where there is none, into a file."""
+    """Its output goes into the log. Its document goes to the study's records, or into a file if there is no study."""
     shown = f"ladder profile {arguments}"
     kind = "trace" if "--trace" in arguments else "counters"
     with check.step("profile", shown) as words, tempfile.TemporaryDirectory(dir=cwd) as folder:

@@ -1,4 +1,4 @@
-"""gpu-check CALL [FOLDER] [--cpu]: what only a machine with a GPU can tell, in calls of under ten minutes each (gpu_calls.py).
+"""gpu-check CALL [FOLDER] [--cpu]: the checks that need a GPU, in calls of under ten minutes each (gpu_calls.py).
 
 A call leaves at most eight files in a folder of its own, evidence to be kept as it is: README.md (what was run, how it ended,
 what to do next), check.log (every line printed), and what it measured (evidence.py).
@@ -19,7 +19,7 @@ from gpu_calls import CALLS, HOME, ON_CPU, ON_GPU, Setting, carry_out, ending
 
 
 def doctors_words():
-    """What `ladder doctor --json` says of the machine and its ladders."""
+    """The machine and its ladders, from `ladder doctor --json`."""
     limit = 150  # the first start on a machine may read gigabytes of libraries
     try:
         status, output = execute([HOME / "bin" / "ladder", "doctor", "--json"], limit, None, stderr=None)
@@ -56,7 +56,7 @@ def list_of_calls():
 
 
 def after(name):
-    """The call that is best made next."""
+    """The call to make next."""
     names = list(CALLS)
     following = names[names.index(name) + 1:]
     return f"gpu-check {following[0]}: {CALLS[following[0]]}" if following else "nothing: this was the last call"
@@ -99,7 +99,7 @@ def main():
     slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
     folder = options.folder or Path(f"gpu-check-{options.call}-{slug}-{time.strftime('%Y-%m-%d', time.gmtime())}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        print(f"gpu-check: {folder} is there and not an empty folder; name another one", file=sys.stderr)
+        print(f"gpu-check: {folder} exists and is not an empty folder; name another one", file=sys.stderr)
         return 2
     folder.mkdir(parents=True, exist_ok=True)
 

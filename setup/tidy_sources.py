@@ -46,7 +46,7 @@ def main(build, commit=None):
         if str(Path(file).resolve()) in compiled:
             print(file)
         else:
-            print(f"[tidy] {file} is not compiled here, and not read", file=sys.stderr)
+            print(f"[tidy] {file} is not compiled here and is left out", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def root_prefix():
 def apt_get_install(prefix, packages):
     """Whether apt-get installed them."""
     apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
-    # A stale list of some other repository is no reason to stop: the install itself tells.
+    # A stale list of another repository is no reason to stop: the installation itself shows whether it works.
     subprocess.run([*apt, "update"], stdout=sys.stderr, check=False)
     install = [*apt, "install", "-y", "--no-install-recommends", *packages]
     return subprocess.run(install, stdout=sys.stderr, check=False).returncode == 0
@@ -125,7 +125,7 @@ def apt_get_install(prefix, packages):
 def ensure_debian_packages(number):
     if not (shutil.which("apt-get") and shutil.which("dpkg-query")):
         say("This system has no apt-get: cmake will look for nlohmann-json, CLI11, fmt, pcre2, Boost.Math, "
-            "valijson, GoogleTest and Google Benchmark as they are; install those it misses, and ccache.")
+            "valijson, GoogleTest and Google Benchmark in the system; install those that are missing, and ccache.")
         return
     missing = missing_debian_packages()
     if not missing:
@@ -158,7 +158,7 @@ def make_valijson(_lock):
     files = list(folder.glob("*.deb"))
     if not fetched or len(files) != 1 or subprocess.run(["dpkg-deb", "-x", *files, unpacked], check=False).returncode != 0:
         raise SetupError("valijson's headers were not fetched (the words of apt-get and dpkg-deb are above); type: sudo "
-                         "apt-get update, and run this again. Where apt-get may not be used, copy the folder "
+                         "apt-get update, and run this again. If apt-get cannot be used, copy the folder "
                          "include/valijson of valijson 1.0 (github.com/tristanpenman/valijson) to /usr/local/include.")
     (unpacked / "usr/include").rename(folder / "include")
     (unpacked / "usr/share/doc" / UNPACKED_PACKAGE / "copyright").rename(folder / "copyright")
@@ -189,7 +189,7 @@ def ensure_browser(number):
 # --- Folders made once -----------------------------------------------------------------------------
 
 def ensure_folder(folder, number, what, gigabytes, make):
-    """Fills `folder` with make(lock), once, whoever else tries at the same time; the stamp comes last."""
+    """Fills `folder` with make(lock) once, even if others try at the same time. The stamp comes last."""
     if is_complete(folder):
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -218,16 +218,16 @@ NO_OTHER_PLACE = {"PIP_USER": "0", "PIP_TARGET": "", "PIP_PREFIX": "", "PIP_ROOT
 
 
 def run_step(command, lock, **more_environment):
-    """Runs a step's program. It holds the lock too: a killed set-up's pip may outlive the set-up."""
+    """Runs a step's program. It holds the lock, too, because the pip of a killed set-up may outlive the set-up."""
     done = subprocess.run(command, stdout=sys.stderr, pass_fds=[lock.fileno()], check=False,
                           env={**os.environ, **NO_OTHER_PLACE, **more_environment})
     if done.returncode != 0:
         raise SetupError(f"`{' '.join(map(str, command))}` failed with status {done.returncode} (its words are "
-                         "above); with the network or the package index back, run this again.")
+                         "above); run this again when the network or the package index is back.")
 
 
 def pip_install(lock, temporary, *arguments):
-    """pip of the environment. Its downloads go to `temporary`, so that the disk that was checked takes them."""
+    """pip of the environment. Its downloads go to `temporary`, which is on the disk that was checked."""
     temporary.mkdir()
     run_step([environment() / "bin/python", "-I", "-m", "pip", "install", "--require-hashes",
               "--only-binary", ":all:", "--disable-pip-version-check", *arguments], lock, TMPDIR=str(temporary))
@@ -235,7 +235,7 @@ def pip_install(lock, temporary, *arguments):
 
 
 def check_installed(package):
-    """A pip.conf may say where to, too."""
+    """Checks the place, because a pip.conf may set another one."""
     if not package.is_dir():
         raise SetupError(f"pip has installed nothing in {package.parent}: `python3 -m pip config list` shows a target, "
                          "prefix or root; take it out, and run this again.")

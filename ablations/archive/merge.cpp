@@ -89,7 +89,7 @@ void check_plans(const std::vector<const Source*>& sources) {
   }
 }
 
-// Peers are compared with peers: their Python does not tell everything that this program does.
+// Peers are compared only with peers, because their Python records less than this program.
 void check_machines(const std::vector<const Source*>& sources) {
   std::map<bool, const SourceRecord*> first;
   for (const Source* source : sources) {

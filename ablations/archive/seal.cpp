@@ -115,7 +115,7 @@ void check_not_edited(const Plan& plan, const fs::path& folder) {
   for (const PlannedRun& run : plan.runs) {
     const fs::path file = record_file(folder, run.id);
     const auto is_of_run = [&](const Finding& edit) { return folder / edit.file == file; };
-    // Which is no longer one is made again.
+    // A run whose record is no longer good is made again.
     if (std::ranges::none_of(edits, is_of_run) || !good_record(folder, plan, run)) continue;
     throw std::invalid_argument(fmt::format(
         "{}: has changed since study.json was made; if it is right, delete study.json and resume", file.string()));

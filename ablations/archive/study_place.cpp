@@ -54,7 +54,7 @@ void unpack(const fs::path& lines, const fs::path& folder) {
             fmt::format("{}: \"kind\" must be one of {}, got {}", where, fmt::join(kinds, ", "), kind.dump()));
       }
       files::check_schema(document, kind.get<std::string>(), where);
-      if (fs::exists(folder / place)) {  // one of the two would count, and nobody would see the other
+      if (fs::exists(folder / place)) {  // only one of the two would count, unseen
         throw std::invalid_argument(
             fmt::format("{}: the file {} appears twice", where, files::in_quotes(place.string())));
       }
@@ -65,7 +65,7 @@ void unpack(const fs::path& lines, const fs::path& folder) {
   }
 }
 
-// What of studies there is in a folder that is none itself.
+// The studies in a folder that is not a study itself.
 std::set<std::string> studies_in(const fs::path& folder) {
   std::set<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

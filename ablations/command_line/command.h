@@ -1,5 +1,5 @@
-// A command as people meet it: what it is for, its flags with their defaults, examples. Help, docs/cli.md and shell
-// completion are made from nothing else, and a test parses every example.
+// A command for its users: what it is for, its flags with their defaults, examples. Help, docs/cli.md and shell
+// completion are made only from this, and a test parses every example.
 #pragma once
 
 #include "ablations/commands/flags.h"
@@ -29,14 +29,14 @@ struct Words {
 
 struct Command : CLI::App {
   explicit Command(const Words& given);
-  // The flags that follow stand under this heading in the help.
+  // The help shows the flags that follow under this heading.
   void heading(const std::string& text) { option_defaults()->group(text); }
 
   Words words;
   std::map<const CLI::Option*, std::vector<std::string>> values;  // that completion offers
 };
 
-// The program's command line. Parsing chooses what is to be done and does nothing.
+// The program's command line. Parsing only chooses what to do.
 struct CommandLine {
   CommandLine();
   CommandLine(const CommandLine&) = delete;  // the commands' callbacks point into it

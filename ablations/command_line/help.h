@@ -1,4 +1,4 @@
-// What `ladder --help`, `ladder COMMAND --help` and docs/cli.md say: one text, made from the commands (command.h), the
+// The text of `ladder --help`, `ladder COMMAND --help` and docs/cli.md, made from the commands (command.h). It is the
 // same on every machine.
 #pragma once
 

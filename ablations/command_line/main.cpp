@@ -1,4 +1,4 @@
-// The one handler of errors: what the user gave and cannot be used ends with exit status 2, what this machine cannot do
+// The one handler of errors: input that cannot be used ends with exit status 2, something that this machine cannot do
 // with 3, everything else with 1.
 #include "ablations/command_line/command_line.h"
 #include "files/printable.h"
@@ -22,7 +22,8 @@
 
 namespace {
 
-// Where the caller has closed 0, 1 or 2, the next file that is opened would get its number, and what is printed.
+// If the caller has closed 0, 1 or 2, the next file that is opened would get that number, and the program would print
+// into it.
 void own_standard_descriptors() {
   int fd = -1;
   do fd = ::open("/dev/null", O_RDWR);
@@ -39,8 +40,8 @@ int main(int argc, char** argv) {
     return status;
   };
   own_standard_descriptors();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like a full disk, and no death
-  std::signal(SIGCHLD, SIG_DFL);  // ignored, as some programs leave it to what they start, it hides how children end
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its size limit gives an error, like a full disk
+  std::signal(SIGCHLD, SIG_DFL);  // some programs leave it ignored, which would hide how children end
   for (const std::string& name : harness::silence_libraries()) {
     fmt::print(stderr, "note: {} is ignored: the library would print among the results on standard output\n",
                files::printable(name));

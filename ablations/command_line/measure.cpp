@@ -141,9 +141,8 @@ void add_run(CommandLine& line) {
        .about =
            "Trains for a few steps with one recipe. Prints the time of a step, the memory, and for each setting of the "
            "recipe whether it was seen to take effect: proven or FAILED. Writes nothing unless --record names a file "
-           "for the "
-           "record, which holds every step. With --from it repeats the run of a record and says whether the losses are "
-           "the same. The exit status is 1 if a proof failed or the losses differ.",
+           "for the record, which holds every step. With --from it repeats the run of a record and says whether the "
+           "losses are the same. The exit status is 1 if a proof failed or the losses differ.",
        .examples = {{"ladder run --rung flash --record record.json", "This machine's ladder up to that rung."},
                     {"ladder run --model tiny -T 64 --recipe '{\"autocast\": \"bf16\"}'",
                      "A recipe of your own on the two-layer model."},
@@ -194,9 +193,8 @@ void add_profile(CommandLine& line) {
        .summary = "why a rung is faster: where the time of a step goes, and what changed",
        .about =
            "Records what a step consists of (--trace), counts what the hardware did in it (--counters), or explains "
-           "one "
-           "rung against another (--diff). Tracing and counting slow a process down, so each is a process of its own, "
-           "and its times are never a rung's.\n"
+           "one rung against another (--diff). Tracing and counting slow a process down, so each is a process of its "
+           "own, and its times are never a rung's.\n"
            "A trace leaves a folder with a summary (JSON) and a timeline that opens in Perfetto "
            "(https://ui.perfetto.dev); counters leave nothing unless --out names a file.",
        .examples = {{"ladder profile --trace --rung flash",

@@ -19,13 +19,11 @@ void add_report(CommandLine& line) {
            "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
            "charts/, each chart that has data, as SVG, PNG and Vega-Lite. Also writes rungs.csv, steps.csv, "
            "benchmark.json (Google Benchmark's format, which its compare.py reads) and report.json, from which all of "
-           "it "
-           "is drawn.\n"
+           "it is drawn.\n"
            "Measures nothing: every number is computed again from the records, so a study can be drawn wherever its "
            "folder is copied. Documents in a study's folder with/ are shown beside it. Two studies are compared rung "
-           "by "
-           "rung, also if they were measured on different machines, and the page names what differs. A gate has a page "
-           "of its own, gate.html, which is drawn again from its gate.json.",
+           "by rung, also if they were measured on different machines, and the page names what differs. A gate has a "
+           "page of its own, gate.html, which is drawn again from its gate.json.",
        .examples = {{"ladder report study", "Draws the study in the folder study, there."},
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
                     {"ladder report study --with gate.json --with history.json",
@@ -108,10 +106,8 @@ void add_merge(CommandLine& line) {
        .name = "merge",
        .summary = "join the shards of a study that several machines measured",
        .about = "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "
-                "flags. This "
-                "command joins the parts into one study in OUT, says which runs are missing, and draws the study. It "
-                "refuses "
-                "parts with different plans, programs, texts or kinds of device.",
+                "flags. This command joins the parts into one study in OUT, says which runs are missing, and draws the "
+                "study. It refuses parts with different plans, programs, texts or kinds of device.",
        .examples = {{"ladder merge whole shard-1 shard-2", "Joins two shards into one study in the folder whole."},
                     {"ladder merge --group-by-device whole shard-1 shard-2", "One study for each kind of device."}}});
   command.heading("Arguments");

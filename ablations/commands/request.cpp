@@ -94,7 +94,7 @@ template <class Sizes, class Steps>
 void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
   if (!flags.model.empty()) {
     workload.model = flags.model;
-    // Nobody asked for a context that this model does not have.
+    // Without a flag the context is at most what this model has.
     workload.T = std::min(workload.T, model::with_positions(model::preset(flags.model), flags.positions).n_positions);
   }
   if (flags.B > 0) workload.B = flags.B;
@@ -276,7 +276,7 @@ RunOptions run_options(const RunFlags& run) {
   options.recipe.deterministic |= flags.deterministic;
   apply(flags, options, options);
   options.positions = flags.positions;
-  if (run.rung.empty() && flags.T == 0) {  // a default that nobody typed
+  if (run.rung.empty() && flags.T == 0) {  // a default, not a flag
     options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);
   }
   options.seed = static_cast<uint64_t>(flags.seed);

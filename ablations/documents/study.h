@@ -73,7 +73,7 @@ struct Ratio : Bounds {
   }
 };
 
-// The same work in another program, whose own figures stand at `rung`.
+// The same work in another program, whose own figures are at `rung`.
 struct PeerRatio : Bounds {
   std::string peer;
   size_t rung = 0;

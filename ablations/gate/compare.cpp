@@ -87,7 +87,7 @@ ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs)
           .message = worst.passed ? how_far_apart(identical, worst.deviation.value(), tolerance) : worst.message};
 }
 
-// As a study tells it: the largest of the runs.
+// As in a study: the largest of the runs.
 int64_t peak_bytes(const Sample& sample) {
   int64_t peak = 0;
   for (const Record& record : sample.records) peak = std::max(peak, record.memory.peak_bytes);

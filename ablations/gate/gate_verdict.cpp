@@ -94,7 +94,7 @@ std::optional<NoiseFloor> noise_floor_of(const Plan& plan, const Measurements& m
   if (base == nullptr || head == nullptr) return std::nullopt;
   if (entry.sessions) return NoiseFloor{harness::noise_floor_of_sessions(base->sessions), NoiseSource::sessions};
   if (!is_side_by_side(plan)) return std::nullopt;
-  // Of a calibration its own pairs tell: the file is what it replaces.
+  // A calibration uses its own pairs, because it replaces the file.
   const fs::path file = noise_file(plan.gate->baselines, head->records.front());
   if (!plan.gate->calibrates && fs::exists(file)) {
     const auto noise = read_document<Noise>(file);
@@ -150,8 +150,7 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
   if (base != nullptr && !base->sessions.empty() && !entry.sessions) {
     warnings.push_back(fmt::format(
         "{}: the baseline has only {} session{}, so a difference between this machine's sessions looks like a change "
-        "of "
-        "the program; it needs {}: run ladder gate --save with the baseline's own program on other days",
+        "of the program; it needs {}: run ladder gate --save with the baseline's own program on other days",
         label, base->sessions.size(), base->sessions.size() == 1 ? "" : "s", harness::sessions_to_judge_by));
   }
   const bool differs = entry.verdict == harness::Verdict::regression || entry.verdict == harness::Verdict::improvement;

@@ -52,7 +52,7 @@ void add_study(Side& side, const fs::path& folder) {
 
 void add_records(Side& side, const fs::path& folder) {
   std::vector<Record> records;
-  std::set<std::string> seen;  // a shard's records stand in the merged study, too: each counts once
+  std::set<std::string> seen;  // a shard's records are in the merged study, too: each counts once
   const auto may_be_record = [](const fs::path& file) {
     const std::string name = file.filename().string();
     return name.ends_with(".json") && !name.ends_with(".flagged.json") && fs::is_regular_file(file);

@@ -34,7 +34,7 @@ std::vector<std::string> call_names();
 template <class Visit>
 void for_each_operation(Visit&& visit) {
   using model::Ops;
-  // Nine operations, and the hook for whoever watches.
+  // Nine operations, and the hook for observers.
   static_assert(sizeof(Ops) == 9 * sizeof(Ops::gelu) + sizeof(Ops::on_part),
                 "every operation of model/ops.h stands here");
   visit("embed", &Ops::embed);

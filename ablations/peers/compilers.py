@@ -1,4 +1,4 @@
-"""Whether torch.compile finds here what it compiles with. Standard library only: gpu-check asks it, too, without torch."""
+"""Checks that torch.compile finds its compilers here. Standard library only, because gpu-check uses it, too, without torch."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import sysconfig
 
 
 def obstacle(on_cuda: bool) -> str:
-    """Why torch.compile cannot work, and what to do; empty where nothing is in the way.
+    """Why torch.compile cannot work, and what to do; empty if it can.
 
     For a CPU Inductor compiles C++. For a GPU Triton compiles kernels itself, but their launcher with a C compiler
     (triton/runtime/build.py). Both with Python's headers."""

@@ -1,4 +1,4 @@
-"""What a run took: its steps' times, as harness/measure/clock.cpp, and its memory, as ablations/run/memory.cpp."""
+"""Measures a run: its steps' times, as harness/measure/clock.cpp, and its memory, as ablations/run/memory.cpp."""
 import itertools
 import math
 import os
@@ -14,7 +14,7 @@ from pytorch_trainer import Trainer
 
 
 def allocator_calls() -> dict:
-    """How often PyTorch's allocator has gone to the device (AllocatorCalls in ablations/run/memory.h)."""
+    """How often PyTorch's allocator asked the device (AllocatorCalls in ablations/run/memory.h)."""
     stats = torch.cuda.memory_stats()
     return {"allocations": stats["num_device_alloc"], "frees": stats["num_device_free"], "retries": stats["num_alloc_retries"]}
 

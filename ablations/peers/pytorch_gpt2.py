@@ -48,7 +48,7 @@ class MLP(nn.Module):
 
 
 class LayerNorm(nn.LayerNorm):
-    """Where the residual stream has 16 bits, it is read and written so: autocast would hand on float32."""
+    """Reads and writes a 16-bit residual stream in 16 bits: autocast alone would give float32."""
 
     def forward(self, x):
         if x.dtype == torch.float32:
@@ -104,7 +104,7 @@ class GPT2(nn.Module):
 
     @torch.no_grad()
     def draw_weights(self, seed: int, published: int):
-        """As model/gpt2.cpp, to the bit: rows beyond the published model's come from generators of their own."""
+        """As model/gpt2.cpp, to the bit: rows beyond the published model's come from separate generators."""
         generator = torch.Generator().manual_seed(seed)
         for name, p in self.named_parameters():
             if p.dim() < 2:

@@ -56,7 +56,7 @@ def environment(device: torch.device) -> dict:
 
 
 def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
-    """What the plan says of this run, checked against what there is here."""
+    """This run of the plan, checked against what is available here."""
 
     def require(good: bool, message: str):
         if not good:
@@ -140,7 +140,7 @@ def execute(run: types.SimpleNamespace, tell) -> dict:
 
 
 def out_of_memory(error: BaseException | None) -> str:
-    """What was asked and what was there, if that is what the error, or one it came from, is about; else nothing."""
+    """How much memory was asked for and how much there was, if the error or its cause is about that; else nothing."""
     while error is not None:
         if isinstance(error, torch.OutOfMemoryError):
             sizes = re.search(r"Tried to allocate (.*?)\. .*?capacity of (.*?) of which (.*?) is free", str(error), re.S)

@@ -1,4 +1,4 @@
-"""What a run of pytorch_ladder.py was seen to do, and whether that is what its recipe says.
+"""Observes what a run of pytorch_ladder.py did, and proves it against its recipe.
 
 observe() reads facts off the process after the timed steps, under the names that ablations/documents/observations.h gives them;
 prove() checks each field of the recipe against them, as ablations/techniques does. What a compiled model runs is up to torch, so
@@ -54,7 +54,7 @@ def library_calls(work) -> dict:
 
 
 def fingerprint(device: torch.device, autocast) -> dict:
-    """The error of a product against the CPU's in float64 tells in which precision it was made (sizes and thresholds:
+    """The error of a product against the CPU's in float64 shows in which precision it was made (sizes and thresholds:
     ablations/run/observe.cpp)."""
     size = 2048 if device.type == "cuda" else 512
     generator = torch.Generator().manual_seed(7)
@@ -98,7 +98,7 @@ def backward_nodes(loss: torch.Tensor) -> dict:
 
 
 def kept_types(loss: torch.Tensor) -> dict:
-    """What a compiled forward pass keeps for its backward pass, by number type: what was really compiled, not what was asked for."""
+    """What a compiled forward pass keeps for its backward pass, by number type: that shows what was really compiled."""
     kept = loss.grad_fn.saved_tensors if loss.grad_fn.name() == "CompiledFunctionBackward" else ()
     return dict(collections.Counter(TYPE_NAMES[x.dtype] for x in kept if x is not None and x.dtype in TYPE_NAMES))
 

@@ -1,4 +1,4 @@
-"""What is trained and how: the batches, the schedule and the step of model/, as a user of PyTorch would write them."""
+"""The training: the batches, the schedule and the step of model/, as a user of PyTorch would write them."""
 import json
 import math
 import pathlib
@@ -13,7 +13,7 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class BadInput(Exception):
-    """What the user is told, in one line."""
+    """An error message for the user, in one line."""
 
 
 def load_tokens(path: pathlib.Path) -> torch.Tensor:

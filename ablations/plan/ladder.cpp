@@ -27,7 +27,7 @@ std::vector<std::string> optimization_names() {
   return names;
 }
 
-// What can be told without knowing the machine.
+// Checks that do not depend on the machine.
 void check_order(const Ladder& ladder, const std::string& where) {
   std::set<std::string> before;
   if (ladder.start.device == model::Device::cuda) before.insert("gpu");
@@ -72,7 +72,8 @@ std::vector<std::string> ladder_names() {
 }
 
 std::vector<Ladder> ladders_with(const std::string& optimization) {
-  // Read once: a report asks for every claim. A file that cannot be read is told by who wants to measure it.
+  // Read once, because a report needs it for every claim. Files that cannot be read are reported when they are
+  // measured.
   static const std::vector<Ladder> ladders = [] {
     std::vector<Ladder> readable;
     for (const std::string& name : ladder_names()) {

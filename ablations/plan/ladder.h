@@ -30,10 +30,10 @@ std::vector<Ladder> ladders_with(const std::string& optimization);
 // then as it was.
 [[nodiscard]] std::string put_on(Rung& rung, const std::string& optimization, const harness::Machine& machine);
 
-// `rung.name`, or what stands for it.
+// `rung.name`, or its default.
 std::string name_of(const Rung& rung);
 
-// Edits that this machine cannot have are skipped, with the reason, and the rungs above go on without them. Rungs below
+// Edits that this machine cannot have are skipped, with the reason, and later rungs do without them. Rungs below
 // the reference are not measured where the reference applies.
 std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine);
 

@@ -129,7 +129,7 @@ double launches(const TraceSummary& summary) {
          static_cast<double>(summary.graph_launches.value_or(0));
 }
 
-// Where the step did not clearly change, only what ran is told: what took more or less time would seem to be a cause.
+// If the step did not clearly change, only what ran is reported: a changed time would look like a cause.
 std::string paragraph(const Explanation& explanation, const TraceSummary& a, const TraceSummary& b, bool step_changed) {
   const double least = worth_telling * a.wall_ms;
   std::vector<std::string> clauses{step_changed ? fmt::format("step {} ms", arrow(number(a.wall_ms), number(b.wall_ms)))
@@ -177,7 +177,7 @@ double copied_bytes(const TraceSummary& summary) {
   return bytes;
 }
 
-// What there is none of, before and after, is left out.
+// Rows that are 0 both before and after are left out.
 std::vector<Explanation::Total> totals_of(const TraceDocument& before, const TraceDocument& after) {
   std::vector<Explanation::Total> totals;
   const auto add = [&](const char* what, std::optional<double> a, std::optional<double> b, Unit unit) {

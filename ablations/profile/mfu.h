@@ -12,7 +12,7 @@
 namespace ablations {
 
 // What matrix products are made in: autocast's type, else TF32 where a GPU may take it for float32, else fp32. On a CPU
-// the recipe does not tell what oneDNN makes of float32 products.
+// the recipe does not say how oneDNN makes float32 products.
 harness::NumberType multiplied_in(const model::Recipe& recipe);
 
 // `gpu`: the device's name, empty where there is none. flops_per_step: Config::flops_per_token times tokens.

@@ -42,7 +42,7 @@ std::vector<std::string> flags_since(Clock::time_point begin, const std::optiona
 }  // namespace
 
 TracedRun trace_run(const RunOptions& options, const std::string& title) {
-  // One step more than is timed and traced: a graph is captured anew under the tracer's eyes.
+  // One step more than is timed and traced: a graph is captured again while the tracer watches.
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + 1 + traced_steps);
   const Clock::time_point begin = Clock::now();
   const auto processor = harness::processor_time();

@@ -46,7 +46,7 @@ std::string beside(const Claim& claim, double least, double most) {
   return "as claimed";
 }
 
-// Empty where the study does not tell.
+// Empty if the study does not have it.
 std::string measured(const Claim& claim, const Seen& seen) {
   const auto sized = [&](const std::optional<Seen::Bytes>& bytes) {
     if (!bytes || bytes->own <= 0) return std::string();

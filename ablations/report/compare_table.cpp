@@ -34,7 +34,7 @@ std::string memory_words(const std::optional<ComparedMemory>& memory) {
                      verdict);
 }
 
-// What stands below an entry's row.
+// The lines below an entry's row.
 std::vector<std::string> notes(const ComparedRecipe& entry) {
   std::vector<std::string> lines{fmt::format("{}slower in {} of {} pair{} (sign test p = {:.2g}); {}{}",
                                              entry.sessions ? "with the baseline's own runs: " : "", entry.slower_pairs,

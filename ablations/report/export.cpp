@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* line_end = "\r\n";
 
-// Lines stay lines; everything else that is no text is spelled out.
+// Line ends stay; all other characters that are not text are spelled out.
 std::string text_cell(const std::string& text) {
   std::string shown;
   for (size_t begin = 0; begin <= text.size();) {

@@ -98,7 +98,7 @@ std::vector<ReportedRun> runs_of(const StudyFiles& files) {
   return list;
 }
 
-// What there is to tell of each of its optimizations, by name.
+// The texts of its optimizations, by name.
 std::map<std::string, Json> techniques_of(const Study& study) {
   std::map<std::string, Json> list;
   for (const StudyRung& rung : study.rungs) {

@@ -82,7 +82,7 @@ bool is_unclear(const Shown& shown) { return has_interval(shown) && *shown.lo <=
 // Of one run each. What is exactly 1 is a rung beside itself.
 bool has_no_interval(const Shown& shown) { return shown.ratio && !has_interval(shown) && *shown.ratio != 1.0; }
 
-// For a column whose intervals stand beside it.
+// For a column with intervals beside it.
 std::string bare_ratio(const Shown& shown) { return (has_no_interval(shown) ? "?" : "") + ratio(shown); }
 
 std::string marked_ratio(const Shown& shown) { return (is_unclear(shown) ? "~" : "") + bare_ratio(shown); }
@@ -284,7 +284,7 @@ bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
          });
 }
 
-// The names by which flags take the rungs that were measured; empty where each stands in the table.
+// The names of the measured rungs for flags; empty if the table shows them all.
 std::string names_line(const Study& study) {
   if (study.mode != Mode::cumulative) return "";
   std::string names;
@@ -349,7 +349,7 @@ std::string study_table(const Study& as_written, const Look& look) {
                               study.statistics.center, study.statistics.interval));
   if (study.statistics.attribution) text += wrapped(fmt::format("Worth: {}.", *study.statistics.attribution));
   if (has_ratio(study, is_unclear, false)) text += "~ no clear change: the interval includes 1.00x.\n";
-  if (has_ratio(study, has_no_interval, true)) text += "? no interval, as of one run: it may be no change.\n";
+  if (has_ratio(study, has_no_interval, true)) text += "? no interval from a single run: it may be no change.\n";
   if (std::ranges::any_of(study.rungs, is_disturbed)) {
     text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");
   }

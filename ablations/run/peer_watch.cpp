@@ -18,7 +18,7 @@ bool PeerWatch::take(std::string_view line) {
   if (!line.starts_with(begins)) return false;
   if (!watch_ || begun_) return true;
   line.remove_prefix(begins.size());
-  pid_t pid = 0;  // nobody's, where the line is garbage
+  pid_t pid = 0;  // no process, if the line is garbage
   std::from_chars(line.data(), line.data() + line.size(), pid);
   watch_->begin(pid);
   begun_ = true;

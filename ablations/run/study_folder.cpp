@@ -124,7 +124,7 @@ void check_records_are_of(const Plan& plan, const fs::path& folder, Unnamed unna
     Record record;
     try {
       record = read_document<Record>(entry.path());
-    } catch (const std::invalid_argument&) {  // nobody's number
+    } catch (const std::invalid_argument&) {  // counts for no study
       continue;
     }
     std::string why = another_plan_of(record, identity);
@@ -143,7 +143,7 @@ std::optional<Record> good_record(const fs::path& folder, const Plan& plan, cons
   try {
     auto record = read_document<Record>(file);
     if (fault_of(record, plan, run).empty()) return record;
-  } catch (const std::invalid_argument&) {  // nobody's number
+  } catch (const std::invalid_argument&) {  // counts for no study
   }
   return std::nullopt;
 }

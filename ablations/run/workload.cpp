@@ -38,8 +38,7 @@ void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
   if (recipe.device == model::Device::cpu && recipe.host_memory == model::HostMemory::keep && warmup_steps == 0) {
     throw std::invalid_argument(
         "--warmup must be at least 1 with host_memory keep, got 0: the first step of a process gets its memory from "
-        "the "
-        "system, which later steps do not");
+        "the system, which later steps do not");
   }
   if (recipe.execution == model::Execution::eager || warmup_steps >= model::runs_before_replay) return;
   throw std::invalid_argument(

@@ -107,7 +107,7 @@ void add_explanations(const Plan& plan, const fs::path& folder, Rungs& rungs) {
     auto trace = read_document<TraceDocument>(file);
     trace.title = rung.label;
     rung.profile = profile_of(trace.summary, rung.ms_per_step->median);
-    // From a CPU to a GPU there is nothing in common to tell.
+    // A CPU and a GPU have nothing in common to compare.
     if (of && of == rung_below(plan, rung.index) && before->device == trace.device) {
       const auto& step = rung.speedup_previous;
       rung.explanation = explain(*before, trace, step && (step->is_faster() || step->is_slower())).words;
@@ -177,7 +177,7 @@ std::optional<size_t> number_rungs(const Plan& plan, const Measured& measured, s
     add_conditions(data, rung);
     if (rung.status != RungStatus::unproven) add_numbers(plan.rungs[i], data, gpu, rung);
     if (!rung.is_measured()) continue;
-    // Speedups count from the reference: where that is not valid itself, there is none.
+    // Speedups count from the reference. If it is not valid itself, there are none.
     const size_t first = counted_reference(plan, reference, i).value_or(i);
     const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
     if (!alone && rungs[first].is_measured()) rung.speedup_first = speedup(runs_of[first], data);

@@ -11,7 +11,7 @@ namespace ablations {
 
 namespace {
 
-// Proofs of the rung's runs; a failed one of any run stands for all.
+// Proofs of the rung's runs; one failed proof of any run fails the rung.
 std::vector<Proof> combined_proofs(const RunsByRepeat& runs) {
   std::vector<Proof> combined = runs.begin()->second.proofs;
   for (const auto& [repeat, run] : runs) {

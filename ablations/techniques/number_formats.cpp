@@ -18,7 +18,7 @@ int smallest_exponent(const NumberFormat& format) { return 2 - (1 << (format.exp
 }  // namespace
 
 double NumberFormat::largest() const {
-  const double unused = has_infinity ? 0 : epsilon();  // the NaN that stands among the largest numbers
+  const double unused = has_infinity ? 0 : epsilon();  // the NaN among the largest numbers
   return std::ldexp(2 - epsilon() - unused, largest_exponent(*this));
 }
 

@@ -268,7 +268,7 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
     const auto asked = asked_ns.find(activity.correlation);
     // The device's times are converted to the host's clock, but not exactly: the call's own time decides its step.
     const int64_t when = asked == asked_ns.end() ? activity.begin_ns : asked->second;
-    const bool untimed = activity.begin_ns == 0 || activity.end_ns < activity.begin_ns;  // 0: CUPTI could not tell
+    const bool untimed = activity.begin_ns == 0 || activity.end_ns < activity.begin_ns;  // 0: CUPTI gave no time
     if (when != 0 && (when < trace.begin_ns || when > trace.end_ns)) continue;           // of `prepare`
     if (untimed) {
       faults.add("could not time", activity);

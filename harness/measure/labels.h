@@ -13,7 +13,7 @@
 namespace harness {
 
 struct Label {
-  std::string phase, part;  // "backward", "c_fc"; empty where nobody said
+  std::string phase, part;  // "backward", "c_fc"; empty without a label
   int64_t layer = -1;       // -1: outside the blocks
   auto operator<=>(const Label&) const = default;
 };

@@ -9,7 +9,7 @@
 
 namespace harness {
 
-// Held by the runner that works in a folder, also against runners on other machines where the file system tells them.
+// Held by the runner that works in a folder, also against runners on other machines if the file system supports it.
 class FolderLock {
  public:
   // Throws std::invalid_argument while somebody else holds it, std::system_error where the folder cannot be opened.
@@ -26,9 +26,10 @@ class FolderLock {
 // in /tmp, or in $LADDER_LOCK_DIR; the lock then holds only among those that name the same folder.
 class DeviceLock {
  public:
-  // device: lock_name(). owner: what others are told, "ladder ablate (pid 7, /home/me/study)"; this adds since when.
-  // If somebody else holds it, calls on_taken with a sentence about the owner, and waits if that returns; it may throw
-  // instead. Throws Unfit if the lock file cannot be opened, std::invalid_argument if $LADDER_LOCK_DIR is the cause.
+  // device: lock_name(). owner: the text that others see, "ladder ablate (pid 7, /home/me/study)"; this adds since
+  // when. If somebody else holds it, calls on_taken with a sentence about the owner, and waits if that returns; it may
+  // throw instead. Throws Unfit if the lock file cannot be opened, std::invalid_argument if $LADDER_LOCK_DIR is the
+  // cause.
   DeviceLock(const std::string& device, const std::string& owner,
              const std::function<void(const std::string&)>& on_taken);
   ~DeviceLock();

@@ -12,7 +12,7 @@ namespace harness {
 
 namespace {
 
-// Nothing is stolen where there is no hypervisor, or it does not say.
+// 0 without a hypervisor, or if it does not report stolen time.
 void add_machine(ProcessorTime& time) {
   std::ifstream stream("/proc/stat");
   std::string cpu;

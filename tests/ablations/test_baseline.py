@@ -220,7 +220,7 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path)
     assert abs(entry["base_ms"] - mean) < 1e-9 and abs(entry["ratio"] - 10.4 / mean) < 1e-9 and entry["lo"] < 0.9 < 1.2 < entry["hi"]
     (noise,) = verdict["noise"]
     assert noise["source"] == "sessions" and noise["floor"] > 0.2
-    assert any("under the noise floor of 3 sessions here" in warning for warning in verdict["warnings"])
+    assert any("below the noise floor of 3 sessions here" in warning for warning in verdict["warnings"])
     assert not any("not interleaved" in warning for warning in verdict["warnings"])
     assert "base: the mean of 3 sessions of one program" in " ".join(done.stdout.split())
     (file,) = baselines.glob("*/*.json")

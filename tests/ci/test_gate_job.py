@@ -241,9 +241,9 @@ def test_refusals(gate, tmp_path) -> None:
     good = stand_in(tmp_path / "good")
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("no tar file")
-    for arguments, words in [(["run", good, "empty", "out"], "empty is no bundle"), (["run", "text", good, "out"], "tar file"),
-                             (["run", good, good, "empty"], "empty is there already"), (["run", good], "packaging/gate run"),
-                             ([], "packaging/gate refs"), (["build", "--help", "x.tar"], "--help is no commit")]:
+    for arguments, words in [(["run", good, "empty", "out"], "empty is not a bundle"), (["run", "text", good, "out"], "tar file"),
+                             (["run", good, good, "empty"], "empty exists already"), (["run", good], "packaging/gate run"),
+                             ([], "packaging/gate refs"), (["build", "--help", "x.tar"], "--help is not a commit")]:
         done = gate(*arguments)
         assert done.returncode == 2 and words in done.stderr, done.stderr
     assert not (tmp_path / "out").exists() and not (tmp_path / "calls").exists()

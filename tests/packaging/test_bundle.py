@@ -161,7 +161,7 @@ def test_no_python_and_a_broken_one(bundle, elsewhere, tmp_path) -> None:
 def test_another_folder_is_not_overwritten(build, tmp_path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("kept")
-    for arguments, words in [(["--build-dir", build, "--out", tmp_path / "mine"], "is there and no bundle"),
+    for arguments, words in [(["--build-dir", build, "--out", tmp_path / "mine"], "exists and is not a bundle"),
                              (["--build-dir", tmp_path, "--out", tmp_path / "new"], "no CMAKE_COMMAND in its CMakeCache.txt")]:
         done = subprocess.run([sys.executable, MAKE, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 2 and done.stderr.count("\n") == 1 and words in done.stderr

@@ -165,7 +165,7 @@ def test_exit_status_2_is_wrong_usage_only(tmp_path) -> None:
     assert status == 3 and words == "gpu-check: no rung of ladder tiny can be measured here: `ladder doctor` says why\n"
     script(ladder, f"echo '{DOCTOR}'")
     assert exit_status_and_words(tmp_path, "smoke", "--cpu", "bin") == (
-        2, "gpu-check: bin is there and not an empty folder; name another one\n")
+        2, "gpu-check: bin exists and is not an empty folder; name another one\n")
     assert exit_status_and_words(tmp_path, "--nonsense")[0] == 2
     status, words = exit_status_and_words(tmp_path, "smoke", "--cpu", "bin/ladder/out")  # as a disk that refuses
     assert status == 1 and words.startswith("gpu-check: [Errno 20] Not a directory")

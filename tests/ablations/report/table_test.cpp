@@ -119,7 +119,7 @@ TEST(Table, ARatioWithoutAnIntervalIsMarked) {
   const std::string table = study_table(study);
   EXPECT_NE(table.find("  ?1.50x            ?1.50x "), std::string::npos) << table;
   EXPECT_NE(table.find("             1.00x "), std::string::npos) << "the first beside itself" << table;
-  EXPECT_NE(table.find("\n? no interval, as of one run"), std::string::npos) << table;
+  EXPECT_NE(table.find("\n? no interval from a single run"), std::string::npos) << table;
   study.mode = Mode::one_at_a_time;  // has but one column of ratios
   EXPECT_NE(study_table(study).find("\n? no interval"), std::string::npos) << study_table(study);
 }
