@@ -1,5 +1,7 @@
 #include "model/costs.h"
 
+#include "model/fused.h"
+
 #include <algorithm>
 
 namespace model {
@@ -14,6 +16,7 @@ struct Call {
   double flops;                          // of forward
   double forward_bytes, backward_bytes;  // without gradients of weights
   double gradients;                      // of weights: how many numbers
+  bool is_backward_too = false;          // what backward multiplies is in `flops` already
 };
 
 }  // namespace
@@ -43,31 +46,63 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   const auto layer_norm = [&](const char* part, int64_t times) -> Call {
     return {"layer_norm", part, times, 0, stream * 2 * BTC + f32 * 2 * C, stream * 3 * BTC + f32 * C, 2 * C};
   };
-  const std::vector<Call> calls{
+  // Reads the stream, what is added to it, weight and bias, writes the sum and, in the products' type, the normalized
+  // rows. Backward reads the sum and both gradients, writes the stream's, and once more in the type of what was added,
+  // where that is another. The first of a step has nothing to add.
+  const auto add_norm = [&](const char* part, int64_t times, int64_t first) -> Call {
+    const double added = static_cast<double>(times - first) / static_cast<double>(times);
+    return {"add_norm",
+            part,
+            times,
+            0,
+            BTC * (stream + low + added * (stream + low)) + f32 * 2 * C,
+            BTC * (2 * stream + low + added * (stream + (low == stream ? 0 : low))) + f32 * C,
+            2 * C};
+  };
+  // Reads x and what is added, writes the sum. Backward adds the gradient that comes by the other way, through
+  // LayerNorm, to the one that comes along the stream: reads two, writes one, and hands the second on to what was
+  // added, converted where that has another type.
+  const Call residual{
+      "residual", "residual", 2 * L, 0, BTC * (2 * stream + low), BTC * (3 * stream + (low == stream ? 0 : low)), 0};
+  const bool one_norm = recipe.norm == Norm::fused;
+  const double normed = one_norm ? low : stream;  // bytes of a number that LayerNorm makes
+
+  std::vector<Call> calls{
       // Reads tokens, a row of wte for each and T rows of wpe. Backward adds to the gradient of wte, which is the
       // head's, row by row, and writes that of wpe whole.
       {"embed", "embed", 1, 0, i64 * BT + f32 * (gathered + T * C) + stream * BTC,
        i64 * BT + stream * BTC + f32 * 2 * gathered, P * C},
-      layer_norm("ln_1", L),
-      product("qkv", "c_attn", L, C, 3 * C, stream, /*bias=*/3 * C),
+      one_norm ? add_norm("ln_1", L, /*first=*/1) : layer_norm("ln_1", L),
+      product("qkv", "c_attn", L, C, 3 * C, normed, /*bias=*/3 * C),
       // Backward: dv, dp, dq, dk (Dao et al. 2022, FlashAttention, algorithm 4, without the second q k^T); it reads q,
       // k, v, o and do, writes dq, dk and dv.
       {"attention", "attention", L, attention_flops(B, T, C), 4 * BTC * low, 8 * BTC * low, 0},
       linear("attn_proj", C, C, low),
-      layer_norm("ln_2", L),
-      linear("c_fc", C, 4 * C, stream),
-      {"gelu", "gelu", L, 0, 2 * 4 * BTC * low, 3 * 4 * BTC * low, 0},
-      linear("mlp_proj", 4 * C, C, low),
-      // Reads x and what is added, writes the sum. Backward adds the gradient that comes by the other way, through
-      // LayerNorm, to the one that comes along the stream: reads two, writes one, and hands the second on to what was
-      // added, converted where that has another type.
-      {"residual", "residual", 2 * L, 0, BTC * (2 * stream + low), BTC * (3 * stream + (low == stream ? 0 : low)), 0},
-      layer_norm("ln_f", 1),
-      product("head", "head", 1, C, rows, stream, /*bias=*/0),
-      // Reads logits and targets, writes the loss; backward reads them again and writes dlogits.
-      {"cross_entropy", "cross_entropy", 1, 0, BT * rows * low + i64 * BT + f32, 2 * BT * rows * low + i64 * BT + f32,
-       0},
+      one_norm ? add_norm("ln_2", L, /*first=*/0) : layer_norm("ln_2", L),
   };
+  const Call fc = linear("c_fc", C, 4 * C, normed), proj = linear("mlp_proj", 4 * C, C, low);
+  const Call gelu{"gelu", "gelu", L, 0, 2 * 4 * BTC * low, 3 * 4 * BTC * low, 0};
+  if (recipe.mlp == Mlp::fused) {
+    // GELU's result is written once more in backward.
+    calls.push_back({"mlp", "mlp", L, fc.flops + proj.flops, fc.forward_bytes + gelu.forward_bytes + proj.forward_bytes,
+                     fc.backward_bytes + gelu.backward_bytes + proj.backward_bytes + 4 * BTC * low,
+                     fc.gradients + proj.gradients});
+  } else {
+    calls.insert(calls.end(), {fc, gelu, proj});
+  }
+  if (!one_norm) calls.push_back(residual);
+  calls.push_back(one_norm ? add_norm("ln_f", 1, /*first=*/0) : layer_norm("ln_f", 1));
+  const Call head = product("head", "head", 1, C, rows, normed, /*bias=*/0);
+  if (recipe.cross_entropy == CrossEntropy::fused) {
+    // Reads x, wte and targets, writes the loss and, in the same pass, the gradients of x and wte.
+    calls.push_back({"head_loss", "head_loss", 1, head.flops + backward_flops(head.flops),
+                     2 * BTC * normed + f32 * rows * C + i64 * BT + f32, 0, rows * C, /*is_backward_too=*/true});
+  } else {
+    calls.push_back(head);
+    // Reads logits and targets, writes the loss; backward reads them again and writes dlogits.
+    calls.push_back({"cross_entropy", "cross_entropy", 1, 0, BT * rows * low + i64 * BT + f32,
+                     2 * BT * rows * low + i64 * BT + f32, 0});
+  }
 
   std::vector<Cost> costs;
   const auto steps = static_cast<double>(accumulation);
@@ -80,7 +115,10 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
            .op = call.op,
            .part = call.part,
            .calls = call.times * accumulation,
-           .flops = times * steps * (forward ? call.flops : backward_flops(call.flops)),
+           .flops = times * steps *
+                    (forward                ? call.flops
+                     : call.is_backward_too ? 0
+                                            : backward_flops(call.flops)),
            .bytes = times * (forward ? steps * call.forward_bytes
                                      : steps * call.backward_bytes + gradient_passes * f32 * call.gradients)});
     }
@@ -111,15 +149,20 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t batch
   if (casts) memory.weight_copies = low * (L * (12 * C * C + 9 * C) + rows * C);
   // Of a layer: what both LayerNorms read (the stream), what the four products read (C, C, C and 4 C numbers a token),
   // q, k and v, and what GELU reads (4 C). Then the same of ln_f and head, and the log-probabilities.
-  memory.activations = L * BTC * (2 * stream + 14 * low) + BTC * (stream + low) + f32 * logits;
+  const double hidden = recipe.mlp == Mlp::fused ? 4 * low : 0;  // is made once more
+  memory.activations = L * BTC * (2 * stream + 14 * low - hidden) + BTC * (stream + low);
+  const bool chunked = recipe.cross_entropy == CrossEntropy::fused;
+  if (!chunked) memory.activations += f32 * logits;
   // Three products each convert their input for themselves, where it is not of the low type.
-  if (recipe.qkv_products == QkvProducts::three && stream > low) memory.activations += L * BTC * 2 * low;
+  const bool converts = recipe.norm == Norm::aten && stream > low;
+  if (recipe.qkv_products == QkvProducts::three && converts) memory.activations += L * BTC * 2 * low;
   if (recipe.attention == Attention::manual || recipe.attention == Attention::math) {
     memory.activations += L * scores * softmax;
     memory.working = 3 * scores * low;
   }
   // The logits, and unless it takes their place their gradient, on its way through the softmax.
-  const double at_loss = logits * (low + (recipe.cross_entropy == CrossEntropy::in_place ? 0 : 2 * f32));
+  const double at_loss = chunked ? std::min(logits * low, static_cast<double>(head_loss_chunk_bytes))
+                                 : logits * (low + (recipe.cross_entropy == CrossEntropy::in_place ? 0 : 2 * f32));
   memory.working = std::max(memory.working, at_loss);
   return memory;
 }

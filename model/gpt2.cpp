@@ -55,54 +55,35 @@ Tensor GPT2::add(const std::string& name, const Tensor& initial, at::Device devi
   return parameter;
 }
 
-Tensor GPT2::block(const Ops& ops, int64_t layer, const Tensor& input) const {
-  const Block& w = blocks_[static_cast<size_t>(layer)];
-  const int64_t B = input.size(0), T = input.size(1), C = config_.n_embd, NH = config_.n_head;
-  const auto normalized = [&](std::string_view part, const Affine& ln, const Tensor& x) {
-    ops.on_part(layer, part);
-    return ops.layer_norm(x, ln.weight, ln.bias, Config::layer_norm_eps);
+Tensor GPT2::features(const Ops& ops, const Tensor& tokens) const {
+  constexpr int64_t outside = -1;
+  const auto add_norm = [&](int64_t layer, std::string_view part, const Tensor& x, const Tensor& y, const Affine& ln) {
+    return ops.add_norm(ops, layer, part, x, y, ln, Config::layer_norm_eps);
   };
-  const auto linear = [&](std::string_view part, const Affine& affine, const Tensor& x) {
-    ops.on_part(layer, part);
-    return ops.linear(x, affine.weight, affine.bias);
-  };
-  const auto qkv = [&](const Tensor& x) {
-    ops.on_part(layer, "c_attn");
-    return ops.qkv(x, w.c_attn.weight, w.c_attn.bias);
-  };
-  const auto residual = [&](const Tensor& x, const Tensor& y) {
-    ops.on_part(layer, "residual");
-    return ops.residual(x, y);
-  };
-
-  const auto [query, key, value] = qkv(normalized("ln_1", w.ln_1, input));  // (B, T, C) each
-  ops.on_part(layer, "attention");
-  const auto heads = [&](const Tensor& x) { return x.view({B, T, NH, C / NH}).transpose(1, 2); };
-  const Tensor attended = ops.attention(heads(query), heads(key), heads(value));  // (B, NH, T, HS)
-  const Tensor joined = attended.transpose(1, 2).reshape({B, T, C});
-  const Tensor x = residual(input, linear("attn_proj", w.attn_proj, joined));
-
-  const Tensor fc = linear("c_fc", w.c_fc, normalized("ln_2", w.ln_2, x));  // (B, T, 4C)
-  ops.on_part(layer, "gelu");
-  const Tensor hidden = ops.gelu(fc);
-  return residual(x, linear("mlp_proj", w.mlp_proj, hidden));
+  ops.on_part(outside, "embed");
+  Tensor x = ops.embed(tokens, wte_, wpe_);  // (B, T, C), the residual stream
+  Tensor y;                                  // (B, T, C), what is to be added to it
+  for (int64_t layer = 0; layer < config_.n_layer; ++layer) {
+    const Block& w = blocks_[static_cast<size_t>(layer)];
+    const auto [x1, n1] = add_norm(layer, "ln_1", x, y, w.ln_1);
+    const Tensor attended = ops.self_attention(ops, layer, n1, w.c_attn, config_.n_head);
+    ops.on_part(layer, "attn_proj");
+    const auto [x2, n2] =
+        add_norm(layer, "ln_2", x1, ops.linear(attended, w.attn_proj.weight, w.attn_proj.bias), w.ln_2);
+    y = ops.mlp(ops, layer, n2, w.c_fc, w.mlp_proj);
+    x = x2;
+  }
+  return add_norm(outside, "ln_f", x, y, ln_f_).normalized;
 }
 
 Tensor GPT2::logits(const Ops& ops, const Tensor& tokens) const {
-  constexpr int64_t outside = -1;
-  ops.on_part(outside, "embed");
-  Tensor x = ops.embed(tokens, wte_, wpe_);  // (B, T, C)
-  for (int64_t layer = 0; layer < config_.n_layer; ++layer) x = block(ops, layer, x);
-  ops.on_part(outside, "ln_f");
-  x = ops.layer_norm(x, ln_f_.weight, ln_f_.bias, Config::layer_norm_eps);
-  ops.on_part(outside, "head");
+  const Tensor x = features(ops, tokens);
+  ops.on_part(-1, "head");
   return ops.head(x, wte_);
 }
 
 Tensor GPT2::loss(const Ops& ops, const Tensor& tokens, const Tensor& targets) const {
-  const Tensor scores = logits(ops, tokens);
-  ops.on_part(-1, "cross_entropy");
-  return ops.cross_entropy(scores, targets);
+  return ops.head_loss(ops, features(ops, tokens), wte_, targets, config_.vocabulary);
 }
 
 }  // namespace model

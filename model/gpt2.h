@@ -39,15 +39,13 @@ class GPT2 {
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
-  struct Affine {
-    at::Tensor weight, bias;
-  };
   struct Block {
     Affine ln_1, c_attn, attn_proj, ln_2, c_fc, mlp_proj;
   };
 
   at::Tensor add(const std::string& name, const at::Tensor& initial, at::Device device);
-  [[nodiscard]] at::Tensor block(const Ops& ops, int64_t layer, const at::Tensor& x) const;
+  // (B, T, C), the last LayerNorm's
+  [[nodiscard]] at::Tensor features(const Ops& ops, const at::Tensor& tokens) const;
 
   Config config_;
   std::vector<Parameter> parameters_;

@@ -8,6 +8,66 @@ namespace model {
 
 using at::Tensor;
 
+namespace {
+
+Ops::Normed add_norm(const Ops& ops, int64_t layer, std::string_view part, const Tensor& x, const Tensor& y,
+                     const Affine& norm, double eps) {
+  Tensor sum = x;
+  if (y.defined()) {
+    ops.on_part(layer, "residual");
+    sum = ops.residual(x, y);
+  }
+  ops.on_part(layer, part);
+  return {sum, ops.layer_norm(sum, norm.weight, norm.bias, eps)};
+}
+
+Tensor self_attention(const Ops& ops, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH) {
+  const int64_t B = x.size(0), T = x.size(1), C = x.size(2);
+  ops.on_part(layer, "c_attn");
+  const auto [query, key, value] = ops.qkv(x, c_attn.weight, c_attn.bias);  // (B, T, C) each
+  ops.on_part(layer, "attention");
+  const auto heads = [&](const Tensor& t) { return t.view({B, T, NH, C / NH}).transpose(1, 2); };
+  const Tensor attended = ops.attention(heads(query), heads(key), heads(value));  // (B, NH, T, HS)
+  return attended.transpose(1, 2).reshape({B, T, C});
+}
+
+Tensor mlp(const Ops& ops, int64_t layer, const Tensor& x, const Affine& c_fc, const Affine& c_proj) {
+  ops.on_part(layer, "c_fc");
+  const Tensor fc = ops.linear(x, c_fc.weight, c_fc.bias);  // (B, T, 4C)
+  ops.on_part(layer, "gelu");
+  const Tensor hidden = ops.gelu(fc);
+  ops.on_part(layer, "mlp_proj");
+  return ops.linear(hidden, c_proj.weight, c_proj.bias);
+}
+
+Tensor head_loss(const Ops& ops, const Tensor& x, const Tensor& wte, const Tensor& targets, int64_t /*vocabulary*/) {
+  constexpr int64_t outside = -1;
+  ops.on_part(outside, "head");
+  const Tensor logits = ops.head(x, wte);
+  ops.on_part(outside, "cross_entropy");
+  return ops.cross_entropy(logits, targets);
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) { return at::linear(x, weight, bias); }
+
+decltype(Ops::qkv) qkv_in_one_product(const decltype(Ops::linear)& linear) {
+  return [linear](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const std::vector<Tensor> thirds = linear(x, weight, bias).split(x.size(-1), -1);
+    return std::array{thirds[0], thirds[1], thirds[2]};
+  };
+}
+
+// Each with its third of the packed weight. In the backward pass the gradients of the thirds are put together.
+decltype(Ops::qkv) qkv_in_three_products(const decltype(Ops::linear)& linear) {
+  return [linear](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const std::vector<Tensor> weights = weight.chunk(3), biases = bias.chunk(3);
+    const auto product = [&](size_t i) { return linear(x, weights[i], biases[i]); };
+    return std::array{product(0), product(1), product(2)};
+  };
+}
+
+}  // namespace
+
 Ops reference_ops() {
   return Ops{
       .embed =
@@ -17,12 +77,8 @@ Ops reference_ops() {
           },
       .layer_norm = [](const Tensor& x, const Tensor& weight, const Tensor& bias,
                        double eps) { return at::layer_norm(x, {x.size(-1)}, weight, bias, eps); },
-      .linear = [](const Tensor& x, const Tensor& weight, const Tensor& bias) { return at::linear(x, weight, bias); },
-      .qkv =
-          [](const Tensor& x, const Tensor& weight, const Tensor& bias) {
-            const std::vector<Tensor> thirds = at::linear(x, weight, bias).split(x.size(-1), -1);
-            return std::array{thirds[0], thirds[1], thirds[2]};
-          },
+      .linear = linear,
+      .qkv = qkv_in_one_product(linear),
       .attention = manual_attention(),
       .gelu = [](const Tensor& x) { return at::gelu(x, "tanh"); },
       .residual = [](const Tensor& x, const Tensor& y) { return x + y; },
@@ -31,6 +87,10 @@ Ops reference_ops() {
           [](const Tensor& logits, const Tensor& targets) {
             return at::cross_entropy_loss(logits.flatten(0, 1), targets.flatten());
           },
+      .add_norm = add_norm,
+      .self_attention = self_attention,
+      .mlp = mlp,
+      .head_loss = head_loss,
   };
 }
 
@@ -53,20 +113,21 @@ void keep_residual_in(at::ScalarType type, Ops& ops) {
   };
 }
 
-// Each with its third of the packed weight. In the backward pass the gradients of the thirds are put together.
-std::array<Tensor, 3> qkv_in_three_products(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const std::vector<Tensor> weights = weight.chunk(3), biases = bias.chunk(3);
-  const auto product = [&](size_t i) { return at::linear(x, weights[i], biases[i]); };
-  return {product(0), product(1), product(2)};
-}
-
 }  // namespace
 
 Ops ops_for(const Recipe& recipe) {
   Ops ops = reference_ops();
-  if (recipe.qkv_products == QkvProducts::three) ops.qkv = qkv_in_three_products;
+  if (recipe.products == Products::packed) {
+    ops.linear = packed_linear();
+    ops.head = packed_head();
+  }
+  const bool three = recipe.qkv_products == QkvProducts::three;
+  ops.qkv = three ? qkv_in_three_products(ops.linear) : qkv_in_one_product(ops.linear);
   if (recipe.attention != Attention::manual) ops.attention = sdpa_attention();
   if (recipe.cross_entropy == CrossEntropy::in_place) ops.cross_entropy = in_place_cross_entropy();
+  if (recipe.norm == Norm::fused) ops.add_norm = fused_add_norm();
+  if (recipe.mlp == Mlp::fused) ops.mlp = fused_mlp(recipe.products);
+  if (recipe.cross_entropy == CrossEntropy::fused) ops.head_loss = fused_head_loss(recipe.products);
   if (recipe.residual == Residual::autocast) keep_residual_in(scalar_type(recipe.autocast), ops);
   return ops;
 }

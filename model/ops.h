@@ -1,5 +1,9 @@
 // The operations GPT-2 is made of, as a table that a recipe fills: gpt2.cpp calls through it and never asks which
 // implementation it got. B batch, T context, C channels, NH heads, HS = C / NH, V rows of the embedding.
+//
+// The table is cut twice. The model calls the large operations, between which nothing can be fused without changing the
+// model: add_norm, self_attention, mlp, head_loss. The reference makes each of them of small ones, ATen's. A fused
+// implementation replaces a large one and calls none of the small.
 #pragma once
 
 #include "model/recipe.h"
@@ -12,8 +16,15 @@
 
 namespace model {
 
+// Of a LayerNorm: weight (C), bias (C). Of a linear layer: weight (out, in), bias (out).
+struct Affine {
+  at::Tensor weight, bias;
+};
+
 struct Ops {
   using Tensor = at::Tensor;
+
+  // ---- Small operations
   // tokens (B, T) int64, wte (V, C), wpe (P, C) -> (B, T, C), the residual stream
   std::function<Tensor(const Tensor& tokens, const Tensor& wte, const Tensor& wpe)> embed;
   // x (..., C), weight (C), bias (C) -> (..., C)
@@ -35,8 +46,27 @@ struct Ops {
   // on a CPU: in bf16 a token's is rounded to 1/16 nat where it is about 11, as in PyTorch itself.
   std::function<Tensor(const Tensor& logits, const Tensor& targets)> cross_entropy;
 
-  // Called before each of the above with its place in the model: the layer (-1 outside the blocks) and the part's name,
-  // "c_fc". For observers; computes nothing.
+  // ---- Large operations. Each gets the table that it stands in, and announces its parts through on_part.
+
+  // The residual stream x (B, T, C) and its LayerNorm (B, T, C).
+  struct Normed {
+    Tensor x, normalized;
+  };
+  // x (B, T, C), y (B, T, C) or undefined -> {x + y, LayerNorm(x + y)}. `part` names the LayerNorm: "ln_1".
+  std::function<Normed(const Ops&, int64_t layer, std::string_view part, const Tensor& x, const Tensor& y,
+                       const Affine& norm, double eps)>
+      add_norm;
+  // x (B, T, C), c_attn (3C, C) -> (B, T, C), the heads' results side by side
+  std::function<Tensor(const Ops&, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH)> self_attention;
+  // x (B, T, C), c_fc (4C, C), c_proj (C, 4C) -> (B, T, C)
+  std::function<Tensor(const Ops&, int64_t layer, const Tensor& x, const Affine& c_fc, const Affine& c_proj)> mlp;
+  // x (B, T, C), wte (V, C), targets (B, T) int64 -> the loss of cross_entropy. Rows of wte from `vocabulary` on are
+  // padding.
+  std::function<Tensor(const Ops&, const Tensor& x, const Tensor& wte, const Tensor& targets, int64_t vocabulary)>
+      head_loss;
+
+  // Called before each part of a step with where in the model it stands: the layer (-1 outside the blocks) and the
+  // part's name, "c_fc". For whoever watches; computes nothing.
   std::function<void(int64_t layer, std::string_view part)> on_part = [](int64_t, std::string_view) {};
 };
 
@@ -53,5 +83,15 @@ decltype(Ops::attention) sdpa_attention();
 // cross_entropy.cpp. The same loss and, but for the rounding of the targets' entries, the same gradient, with one
 // matrix (B * T, V) from the forward pass to the end of the backward pass. Its backward pass can be made only once.
 decltype(Ops::cross_entropy) in_place_cross_entropy();
+
+// products.cpp: in float32 on a CPU.
+decltype(Ops::linear) packed_linear();
+decltype(Ops::head) packed_head();
+
+// fused_norm.cpp, fused_mlp.cpp, fused_loss.cpp: on a CPU, in float32 and bfloat16.
+decltype(Ops::add_norm) fused_add_norm();
+decltype(Ops::mlp) fused_mlp(Products products);
+// Its backward pass can be made only once.
+decltype(Ops::head_loss) fused_head_loss(Products products);
 
 }  // namespace model

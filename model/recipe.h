@@ -39,9 +39,20 @@ constexpr auto names_of(Attention) {
   return std::to_array<std::string_view>({"manual", "math", "efficient", "flash", "cudnn"});
 }
 
-// PyTorch's own operations, or the gradient of the logits written over the log-probabilities (cross_entropy.cpp).
-enum class CrossEntropy { aten, in_place };
-constexpr auto names_of(CrossEntropy) { return std::to_array<std::string_view>({"aten", "in_place"}); }
+// PyTorch's own operations; the gradient of the logits written over the log-probabilities (cross_entropy.cpp); or head
+// and loss as one operation that never holds all logits (fused_loss.cpp).
+enum class CrossEntropy { aten, in_place, fused };
+constexpr auto names_of(CrossEntropy) { return std::to_array<std::string_view>({"aten", "in_place", "fused"}); }
+
+// Who multiplies in the linear layers and the head: the libraries that ATen calls, or products.cpp.
+enum class Products { aten, packed };
+constexpr auto names_of(Products) { return std::to_array<std::string_view>({"aten", "packed"}); }
+
+// PyTorch's own operations, or the operation that fused_norm.cpp or fused_mlp.cpp makes of several.
+enum class Norm { aten, fused };
+constexpr auto names_of(Norm) { return std::to_array<std::string_view>({"aten", "fused"}); }
+enum class Mlp { aten, fused };
+constexpr auto names_of(Mlp) { return std::to_array<std::string_view>({"aten", "fused"}); }
 
 // What the residual stream is kept in from the embedding to the last LayerNorm: float32, or autocast's 16-bit type.
 enum class Residual { float32, autocast };
@@ -63,6 +74,9 @@ struct Recipe {
   Attention attention = Attention::manual;
   CrossEntropy cross_entropy = CrossEntropy::aten;
   Residual residual = Residual::float32;
+  Products products = Products::aten;
+  Norm norm = Norm::aten;
+  Mlp mlp = Mlp::aten;
   Execution execution = Execution::eager;
   int64_t vocabulary_rows = 50257;  // rows of the embedding; those beyond the vocabulary are padding
   Optimizer optimizer = Optimizer::loop;
@@ -82,6 +96,9 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("attention", recipe.attention);
   visit("cross_entropy", recipe.cross_entropy);
   visit("residual", recipe.residual);
+  visit("products", recipe.products);
+  visit("norm", recipe.norm);
+  visit("mlp", recipe.mlp);
   visit("execution", recipe.execution);
   visit("vocabulary_rows", recipe.vocabulary_rows);
   visit("optimizer", recipe.optimizer);

@@ -66,6 +66,11 @@ std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
     found.push_back({"cross_entropy_in_place", recipe});
     found.back().recipe.cross_entropy = CrossEntropy::in_place;
   }
+  const bool is_product = call == "qkv" || call == "head" || call.starts_with("linear");
+  if (is_product && recipe.device == Device::cpu && recipe.autocast == Autocast::off) {
+    found.push_back({call + "_packed", recipe});
+    found.back().recipe.products = Products::packed;
+  }
   return found;
 }
 

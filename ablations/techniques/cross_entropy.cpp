@@ -1,4 +1,5 @@
 // How the loss and the gradient of the logits are computed.
+#include "ablations/techniques/fused.h"
 #include "ablations/techniques/technique.h"
 
 #include <fmt/format.h>
@@ -10,20 +11,28 @@ using namespace model;
 namespace {
 
 Text text();
+Text fused_text();
+std::vector<Claim> fused_claims();
 std::vector<Claim> claims();
 
 Proof prove_loss(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
-  int64_t in_place = 0;
-  for (const auto& [name, calls] : nodes) {
-    if (name.find("InPlaceCrossEntropy") != std::string::npos) in_place += calls;
+  const int64_t aten = count(nodes, "NllLossBackward0"), in_place = nodes_of(nodes, "InPlaceCrossEntropy"),
+                fused = nodes_of(nodes, "FusedHeadLoss");
+  std::string observed = fmt::format("{} nodes of ATen's loss, {} of the one in place", aten, in_place);
+  if (fused > 0 || recipe.cross_entropy == CrossEntropy::fused) observed += fmt::format(", {} of the fused one", fused);
+  const bool right = (aten > 0) == (recipe.cross_entropy == CrossEntropy::aten) &&
+                     (in_place > 0) == (recipe.cross_entropy == CrossEntropy::in_place) &&
+                     (fused > 0) == (recipe.cross_entropy == CrossEntropy::fused);
+  switch (recipe.cross_entropy) {
+    case CrossEntropy::aten:
+      return {"cross_entropy", right, "ATen's nodes only", observed};
+    case CrossEntropy::in_place:
+      return {"cross_entropy", right, "nodes of the loss in place only", observed};
+    case CrossEntropy::fused:
+      break;
   }
-  const int64_t aten = count(nodes, "NllLossBackward0");
-  const std::string observed = fmt::format("{} nodes of ATen's loss, {} of the one in place", aten, in_place);
-  if (recipe.cross_entropy == CrossEntropy::aten) {
-    return {"cross_entropy", aten > 0 && in_place == 0, "ATen's nodes only", observed};
-  }
-  return {"cross_entropy", aten == 0 && in_place > 0, "nodes of the loss in place only", observed};
+  return {"cross_entropy", right, "nodes of the fused loss only", observed};
 }
 
 }  // namespace
@@ -39,7 +48,18 @@ Technique cross_entropy() {
                        "under autocast.",
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::in_place; },
             .text = text(),
-            .claims = claims()}},
+            .claims = claims()},
+           {.name = "fused_loss",
+            .title = "fused head + loss",
+            .summary = "The last matrix product and the loss are one operation, which does some rows at a time: their "
+                       "logits become their own gradient, and the products that need it follow at once. The matrix of "
+                       "all logits never exists.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::fused; },
+            .text = fused_text(),
+            .claims = fused_claims()}},
+      .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
+        return recipe.cross_entropy == CrossEntropy::fused ? fused_obstacle(recipe) : "";
+      },
       .prove = prove_loss,
   };
 }
@@ -74,11 +94,46 @@ difference to the matrix product before it.)",
       .proven = R"(Autograd's graph of a step has nodes of this loss, and none of PyTorch's `nll_loss`.)"};
 }
 
+Text fused_text() {
+  return {
+      .mechanism = R"(The loss of a token needs its 50,257 logits, and so does their gradient, but no other token's. So
+the last product is made for some rows only, the loss is taken of them, each logit gives way to its gradient, and the two
+products that need it are made before the next rows:
+
+    logits = x wte^T                             some rows
+    loss   = log(sum(exp(logits))) - logits[target]
+    logits <- (softmax(logits) - [target]) / N    in place, one more pass over rows that are in the cache
+    dx = logits wte,  dwte += logits^T x
+
+Padding columns of the embedding are left out of the sum and get the gradient 0.)",
+      .faster = R"(PyTorch reads and writes the matrix of logits several times, under autocast on a CPU in float32. Here
+each row is read once for its maximum, once for its sum, and is written once.)",
+      .costs = R"(The backward pass is made in the forward pass, which therefore cannot be had alone for less. It can be
+made only once. Memory falls: at B=4, T=256 and V=50,304 the float32 logits and their gradient are 412 MB, and a chunk of
+them in bfloat16 is 103 MB.)",
+      .no_help = R"(Where B x T x V is small beside the model. Where the logits are wanted: to sample, or to look at
+them.)",
+      .pytorch =
+          R"(loss = F.cross_entropy(F.linear(x, wte).flatten(0, 1), targets.flatten())    # what it takes the place of
+# PyTorch has no switch for it; Liger Kernel's LigerFusedLinearCrossEntropyLoss does the same)",
+      .proven = R"(Autograd's graph of a step has one node of this operation for each micro-step, and none of PyTorch's
+`nll_loss`.)"};
+}
+
 std::vector<Claim> claims() {
   return {{.claim = "loss and gradient in one kernel, in place over the logits: 6 -> 3.7 ms",
            .source = sources::llm_c,
            .note = "One kernel there, several operations of ATen here.",
            .command = "ladder profile --diff in_place_loss --ladder gpt2"}};
+}
+
+std::vector<Claim> fused_claims() {
+  return {
+      {.claim = "float32 logits that are never made: 13 GB less at B=64, T=1024",
+       .source = sources::hearsay,
+       .note =
+           "50,304 float32 logits for each of 65,536 tokens are 13.2 GB. The record holds the peak memory of a run.",
+       .command = "ladder ablate --ladder gpt2-cpu --mode leave-one-out"}};
 }
 
 }  // namespace

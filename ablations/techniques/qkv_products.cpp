@@ -1,4 +1,5 @@
 // Whether query, key and value are one matrix product or three.
+#include "ablations/techniques/fused.h"
 #include "ablations/techniques/technique.h"
 
 #include <fmt/format.h>
@@ -12,14 +13,13 @@ namespace {
 Text text();
 std::vector<Claim> claims();
 
-// A block's other products with a bias are attention's projection and the two of the MLP. The head's has none.
 Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
-  const int64_t in_a_block = recipe.qkv_products == QkvProducts::one ? 4 : 6;
-  const int64_t expected = in_a_block * facts.attentions,
-                found = count(facts.observations.backward_nodes, "AddmmBackward0");
-  return {"qkv_products", found == expected,
-          fmt::format("{} AddmmBackward0, {} for each attention", expected, in_a_block),
-          fmt::format("{} AddmmBackward0", found)};
+  const int64_t in_a_block = linear_layers(recipe), expected = in_a_block * facts.attentions;
+  const Counts& nodes = facts.observations.backward_nodes;
+  const char* node = recipe.products == Products::packed ? "PackedLinear" : "AddmmBackward0";
+  const int64_t found = nodes_of(nodes, node);
+  return {"qkv_products", found == expected, fmt::format("{} {}, {} for each attention", expected, node, in_a_block),
+          fmt::format("{} {}", found, node)};
 }
 
 }  // namespace

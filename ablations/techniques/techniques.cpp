@@ -19,15 +19,18 @@ Technique qkv_products();
 Technique attention();
 Technique cross_entropy();
 Technique residual();
+Technique products();
+Technique norm();
+Technique mlp();
 Technique execution();
 Technique vocabulary_rows();
 Technique optimizer();
 Technique determinism();
 
 const std::vector<Technique>& techniques() {
-  static const std::vector<Technique> all{device(),       host_memory(),     matmul_precision(), autocast(),
-                                          qkv_products(), attention(),       cross_entropy(),    residual(),
-                                          execution(),    vocabulary_rows(), optimizer(),        determinism()};
+  static const std::vector<Technique> all{device(),    host_memory(),   matmul_precision(), autocast(),  qkv_products(),
+                                          attention(), cross_entropy(), residual(),         products(),  norm(),
+                                          mlp(),       execution(),     vocabulary_rows(),  optimizer(), determinism()};
   return all;
 }
 

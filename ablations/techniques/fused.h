@@ -1,0 +1,21 @@
+// What the fused operations' techniques share.
+#pragma once
+
+#include "ablations/documents/observations.h"
+#include "model/recipe.h"
+
+#include <string>
+
+namespace ablations {
+
+// Why none of them can be executed under the recipe; empty: they can. Autocast's type decides, and the device.
+std::string fused_obstacle(const model::Recipe& recipe);
+
+// Linear layers of a block that are nodes of their own in autograd's graph: of query, key and value one or three,
+// attention's projection, and the two of the MLP unless that is one operation. The head has no bias and does not count.
+int64_t linear_layers(const model::Recipe& recipe);
+
+// Nodes of the operation `type` in autograd's graph of a step. Its name there is a C++ type's and longer.
+int64_t nodes_of(const Counts& nodes, const std::string& type);
+
+}  // namespace ablations

@@ -1,0 +1,86 @@
+// How the two products of a block's MLP and the GELU between them are made.
+#include "ablations/techniques/fused.h"
+#include "ablations/techniques/technique.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text text();
+std::vector<Claim> claims();
+
+Proof prove_mlp(const Recipe& recipe, const RunFacts& facts) {
+  const Counts& nodes = facts.observations.backward_nodes;
+  const int64_t aten = count(nodes, "GeluBackward0"), fused = nodes_of(nodes, "FusedMlp");
+  const std::string observed = fmt::format("{} nodes of ATen's GELU, {} of the fused MLP", aten, fused);
+  const int64_t wanted = facts.attentions;
+  if (recipe.mlp == Mlp::aten) {
+    return {"mlp", aten == wanted && fused == 0, fmt::format("{} nodes of ATen's GELU", wanted), observed};
+  }
+  return {"mlp", aten == 0 && fused == wanted, fmt::format("{} nodes of the fused MLP", wanted), observed};
+}
+
+}  // namespace
+
+Technique mlp() {
+  return {
+      .field = "mlp",
+      .optimizations =
+          {{.name = "fused_mlp",
+            .title = "fused MLP",
+            .summary = "Bias and GELU are one pass between the MLP's two matrix products, and so are their gradients. "
+                       "GELU's result is computed once more in the backward pass instead of being kept.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.mlp = Mlp::fused; },
+            .text = text(),
+            .claims = claims()}},
+      .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
+        return recipe.mlp == Mlp::fused ? fused_obstacle(recipe) : "";
+      },
+      .prove = prove_mlp,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text text() {
+  return {
+      .mechanism =
+          R"(The MLP of a block is a matrix product to 4C numbers a token, a bias, GELU, and a product back to C
+numbers. PyTorch adds the bias in the product's call, and GELU reads and writes all 4C numbers in a call of its own.
+Backward there are separate passes for GELU's gradient and for the bias's, a sum over all tokens. Passes over B x T x 4C
+numbers, between the products:
+
+                     separate    fused
+    forward             2          2      GELU reads and writes; the bias comes with it
+    backward            4          4      reads two, writes the gradient and GELU's result
+    bias gradient       1          -      summed in the same pass
+    kept for backward   2          1      GELU's argument; its result is made once more)",
+      .faster = R"(The bias and its gradient cost no pass of their own. What is not kept need not be fetched from memory
+again.)",
+      .costs = R"(GELU is computed twice. The memory for activations falls by 4C numbers for each token and layer: for
+GPT-2 124M at B=4, T=256 in bfloat16 by 75 MB.)",
+      .no_help = R"(Where the products take nearly all of the time. On a GPU the gain is in the product's epilogue,
+which this version does not use yet.)",
+      .pytorch =
+          R"(x = F.linear(F.gelu(F.linear(x, w1, b1), approximate="tanh"), w2, b2)    # what it takes the place of
+model = torch.compile(model)    # what fuses bias and GELU in PyTorch)",
+      .proven = R"(Autograd's graph of a step has one node of the fused operation for each layer, and none of PyTorch's
+GELU.)"};
+}
+
+std::vector<Claim> claims() {
+  return {{.claim = "GELU and its gradient in the epilogue of the products: 0 to 1 % of a step",
+           .source = sources::llm_c,
+           .note = "On a GPU, by cuBLASLt. Here on a CPU, between the products.",
+           .command = "ladder ablate --ladder gpt2-cpu --mode leave-one-out"}};
+}
+
+}  // namespace
+
+}  // namespace ablations

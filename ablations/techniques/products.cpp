@@ -1,0 +1,87 @@
+// Who multiplies the matrices of the linear layers.
+#include "ablations/techniques/fused.h"
+#include "ablations/techniques/technique.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text text();
+std::vector<Claim> claims();
+
+Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
+  const Counts& nodes = facts.observations.backward_nodes;
+  const int64_t aten = count(nodes, "AddmmBackward0"), packed = nodes_of(nodes, "PackedLinear");
+  const std::string observed = fmt::format("{} nodes of ATen's linear layers, {} of packed ones", aten, packed);
+  const int64_t expected = linear_layers(recipe) * facts.attentions;
+  if (recipe.products == Products::aten) {
+    return {"products", aten == expected && packed == 0, fmt::format("{} nodes of ATen's", expected), observed};
+  }
+  return {"products", aten == 0 && packed == expected, fmt::format("{} packed ones, none of ATen's", expected),
+          observed};
+}
+
+}  // namespace
+
+Technique products() {
+  return {
+      .field = "products",
+      .optimizations =
+          {{.name = "packed_products",
+            .title = "packed products",
+            .summary =
+                "The linear layers multiply with a loop of our own, which copies both matrices into the order in "
+                "which it reads them, instead of the library that ATen calls. Full float32 precision.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.products = Products::packed; },
+            .text = text(),
+            .claims = claims()}},
+      .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
+        if (recipe.products == Products::aten) return "";
+        if (recipe.device == Device::cuda) return "packed products are an optimization of steps on the CPU";
+        return recipe.autocast == Autocast::off ? "" : "packed products are for float32";
+      },
+      .prove = prove_products,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text text() {
+  return {
+      .mechanism = R"(A matrix product reads each number of its two matrices many times. How fast that goes depends on
+where they are at that moment. Here a tile of the result, 6 x 16 numbers, stays in the processor's registers. Before
+that, both matrices are copied into panels, in the very order in which the tile reads them: 6 numbers of the one, 16 of
+the other, and so on. A panel of 768 x 16 numbers takes 48 KB, and stays in the nearest cache while all panels of the
+other matrix go by. Each step of the loop loads 16 numbers and makes 96 multiplications and additions of them.
+
+With AVX-512 the tile has 14 x 32 numbers. A transposed matrix differs only in how it is copied.)",
+      .faster = R"(ATen leaves float32 products to Intel's MKL, which uses a slower general path on processors of other
+makers. This loop uses what the processor has.)",
+      .costs =
+          R"(Code of our own instead of a library's. The copies take a few percent of the time. Sums are added up in
+another order, so losses differ in the last digits.)",
+      .no_help = R"(On processors for which MKL has its best path. Under autocast, whose products have 16 bits.)",
+      .pytorch = R"(y = F.linear(x, weight, bias)    # what it takes the place of
+# PyTorch chooses the library when it is built; on such processors people build it with OpenBLAS or oneDNN)",
+      .proven = R"(Autograd's graph of a step has a node of this operation for each linear layer, and none of
+PyTorch's.)"};
+}
+
+std::vector<Claim> claims() {
+  return {{.claim = "MKL's float32 products at half the speed of another library's on a CPU that is not Intel's: 180 "
+                    "against 385 GFLOP/s",
+           .source = sources::trials,
+           .note = "The other library was oneDNN, with AVX-512.",
+           .device = Device::cpu,
+           .command = "make micro"}};
+}
+
+}  // namespace
+
+}  // namespace ablations

@@ -1,0 +1,101 @@
+// The fused operations' loops over rows on a CPU: raw pointers and sizes, no tensors. Compiled once for each
+// instruction set (kernels.inc.h); `kernels()` gives those of the set that ATen uses.
+//
+// Matrices are row-major and dense. A number is a float or a bfloat16; all arithmetic is in float. Each function does
+// the rows [begin, end), so that threads can share the rows.
+#pragma once
+
+#include <cstdint>
+
+namespace model::cpu {
+
+enum class Number { f32, bf16 };
+
+// Rows of C numbers. x and y of the types `stream` and `branch`, normalized of the type `out`.
+//   sum = x + y, rounded to `stream`;  mean, rstd of each row of sum;  normalized = (sum - mean) rstd weight + bias
+// Where y is null there is no sum to write, and x takes its place.
+struct AddNorm {
+  Number stream, branch, out;
+  const void *x, *y;
+  void *sum, *normalized;
+  float *mean, *rstd;          // (rows)
+  const float *weight, *bias;  // (C)
+  int64_t C;
+  float eps;
+};
+
+// With n = (sum - mean) rstd and g = d_normalized weight:
+//   dx = rstd (g - mean(g) - n mean(g n)) + d_sum;  d_weight += d_normalized n;  d_bias += d_normalized
+// d_sum may be null. dy, of the type `branch`, is dx once more; null where nobody needs it. The sums over rows are
+// added to d_weight and d_bias (C) of the caller, who gives each thread its own.
+struct AddNormBackward {
+  Number stream, branch, out;
+  const void *sum, *d_sum, *d_normalized;
+  void *dx, *dy;
+  const float *mean, *rstd, *weight;
+  int64_t C;
+};
+
+// Rows of `columns` numbers of one type. u = x + bias;  y = u / (1 + exp(-2 z)), z = sqrt(2 / pi) (u + 0.044715 u^3):
+// the tanh approximation of GELU, as (1 + tanh z) / 2 = 1 / (1 + exp(-2 z)).
+struct Gelu {
+  Number type;
+  const void* x;
+  const float* bias;  // (columns)
+  void* y;
+  int64_t columns;
+};
+
+// dx = dy gelu'(u), and y anew. The columns' sums of dx are added to d_bias. dx may be dy.
+struct GeluBackward {
+  Number type;
+  const void *x, *dy;
+  const float* bias;
+  void *y, *dx;
+  int64_t columns;
+};
+
+// Rows of `stride` logits of one type, of which the first `columns` count and the others are padding.
+//   loss[row] = log(sum_j exp(logits[j])) - logits[target]
+//   logits[j] <- (softmax(logits)[j] - [j == target]) scale, padding <- 0; only where write_gradient
+struct Loss {
+  Number type;
+  void* logits;
+  const int64_t* targets;  // (rows)
+  float* loss;             // (rows)
+  int64_t columns, stride;
+  float scale;
+  bool write_gradient;
+};
+
+// c (M, N) = a (M, K) b (K, N), plus bias (N) to every row where there is one; or c += a b. Any strides, in numbers: a
+// matrix and its transpose differ only in them. The rows of c are `c_row` numbers apart, their numbers stand side by
+// side. float32 only, each product and sum in full float32.
+struct Product {
+  int64_t M, N, K;
+  const float* a;
+  int64_t a_row, a_column;
+  const float* b;
+  int64_t b_row, b_column;
+  float* c;
+  int64_t c_row;
+  const float* bias;
+  bool accumulate;
+};
+
+struct Kernels {
+  void (*add_norm)(const AddNorm&, int64_t begin, int64_t end);
+  void (*add_norm_backward)(const AddNormBackward&, int64_t begin, int64_t end, float* d_weight, float* d_bias);
+  void (*gelu)(const Gelu&, int64_t begin, int64_t end);
+  void (*gelu_backward)(const GeluBackward&, int64_t begin, int64_t end, float* d_bias);
+  void (*loss)(const Loss&, int64_t begin, int64_t end);
+  // One of `parts` shares of the product, which are about equal.
+  void (*product)(const Product&, int64_t part, int64_t parts);
+};
+
+extern const Kernels plain_kernels, avx2_kernels, avx512_kernels;
+
+// By ATen's own choice, which ATEN_CPU_CAPABILITY can lower.
+const Kernels& kernels();
+
+}  // namespace model::cpu

@@ -1,0 +1,2 @@
+#define KERNELS avx2_kernels
+#include "model/cpu/kernels.inc.h"

@@ -1,0 +1,2 @@
+#define KERNELS avx512_kernels
+#include "model/cpu/kernels.inc.h"

@@ -1,0 +1,2 @@
+#define KERNELS plain_kernels
+#include "model/cpu/kernels.inc.h"

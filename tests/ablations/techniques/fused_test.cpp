@@ -1,0 +1,93 @@
+// The fused operations and the packed products: each is seen to be what it is, and its plain counterpart, too. One
+// layer of two that does the other thing is neither.
+#include "ablations/run/observe.h"
+#include "ablations/techniques/techniques.h"
+#include "model/trainer.h"
+#include "tests/ablations/numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace {
+
+using namespace ablations;
+using namespace model;
+using at::Tensor;
+
+constexpr Recipe plain;
+
+Observed seen(
+    const Recipe& recipe, const std::function<void(Ops&)>& sabotage = [](Ops&) {}) {
+  const TokenStream stream = numbers::text();
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps},
+                  stream);
+  sabotage(trainer.ops());
+  trainer.step();
+  return observe(trainer);
+}
+
+Proof proof(const std::string& field, const Recipe& claimed, const Observed& observed) {
+  const auto proofs = prove(claimed, {.observations = observed.observations, .attentions = 2 * 2});
+  return *std::ranges::find(proofs, field, &Proof::field);
+}
+
+// `other` differs from the plain recipe in `field`.
+void expect_told_apart(const std::string& field, const Recipe& other) {
+  const Observed of_plain = seen(plain), of_other = seen(other);
+  EXPECT_TRUE(proof(field, plain, of_plain).passed) << proof(field, plain, of_plain).observed;
+  EXPECT_TRUE(proof(field, other, of_other).passed) << proof(field, other, of_other).observed;
+  EXPECT_FALSE(proof(field, plain, of_other).passed);
+  EXPECT_FALSE(proof(field, other, of_plain).passed);
+  // No proof of another field is disturbed.
+  for (const Proof& one : prove(other, {.observations = of_other.observations, .attentions = 2 * 2})) {
+    if (one.field != "host_memory") EXPECT_TRUE(one.passed) << one.field << ": " << one.observed;
+  }
+}
+
+TEST(FusedTechniques, AreProvenByTheirNodes) {
+  expect_told_apart("norm", {.norm = Norm::fused});
+  expect_told_apart("mlp", {.mlp = Mlp::fused});
+  expect_told_apart("cross_entropy", {.cross_entropy = CrossEntropy::fused});
+  expect_told_apart("products", {.products = Products::packed});
+}
+
+TEST(FusedTechniques, GoTogether) {
+  Recipe all{
+      .cross_entropy = CrossEntropy::fused, .products = Products::packed, .norm = Norm::fused, .mlp = Mlp::fused};
+  all.qkv_products = QkvProducts::three;
+  all.vocabulary_rows = 50304;
+  const Observed observed = seen(all);
+  for (const Proof& one : prove(all, {.observations = observed.observations, .attentions = 2 * 2})) {
+    if (one.field != "host_memory") EXPECT_TRUE(one.passed) << one.field << ": " << one.observed;
+  }
+}
+
+TEST(FusedTechniques, OneLayerThatFallsBackIsSeen) {
+  const Recipe norm{.norm = Norm::fused}, mlp{.mlp = Mlp::fused}, packed{.products = Products::packed};
+  const auto every_second = [](auto one, auto other) {
+    return [one, other, n = 0](auto&&... arguments) mutable {
+      return ++n % 2 == 0 ? one(arguments...) : other(arguments...);
+    };
+  };
+  EXPECT_FALSE(proof("norm", norm,
+                     seen(norm, [&](Ops& ops) { ops.add_norm = every_second(ops.add_norm, reference_ops().add_norm); }))
+                   .passed);
+  EXPECT_FALSE(
+      proof("mlp", mlp, seen(mlp, [&](Ops& ops) { ops.mlp = every_second(ops.mlp, reference_ops().mlp); })).passed);
+  EXPECT_FALSE(proof("products", packed,
+                     seen(packed, [&](Ops& ops) { ops.linear = every_second(ops.linear, reference_ops().linear); }))
+                   .passed);
+}
+
+TEST(FusedTechniques, SayWhereTheyCannotBe) {
+  const harness::Machine machine{};
+  EXPECT_EQ(recipe_obstacle({.autocast = Autocast::bf16, .products = Products::packed}, machine),
+            "packed products are for float32");
+  EXPECT_EQ(recipe_obstacle({.autocast = Autocast::fp16, .mlp = Mlp::fused}, machine),
+            "the fused operations know float32 and bfloat16, not float16");
+  EXPECT_EQ(recipe_obstacle({.cross_entropy = CrossEntropy::fused, .norm = Norm::fused, .mlp = Mlp::fused}, machine),
+            "");
+}
+
+}  // namespace

@@ -1,0 +1,107 @@
+// Packed products against float64: sizes around the tiles' and the panels', either matrix transposed, with a bias,
+// added to what is there, in shares, with the loops of every instruction set that this machine has.
+#include "model/products.h"
+
+#include "model/cpu/kernels.h"
+#include "model/ops.h"
+
+#include <ATen/native/DispatchStub.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using at::Tensor;
+using namespace model;
+
+double error_of(const Tensor& found, const Tensor& expected) {
+  return (found.to(at::kDouble) - expected).norm().item<double>() / expected.norm().item<double>();
+}
+
+Tensor matrix(int64_t rows, int64_t columns, bool transposed) {
+  return transposed ? at::randn({columns, rows}).t() : at::randn({rows, columns});
+}
+
+class PackedLoops : public testing::TestWithParam<std::pair<const char*, const cpu::Kernels*>> {};
+
+TEST_P(PackedLoops, FollowFloat64) {
+  const auto [name, kernels] = GetParam();
+  const auto here = static_cast<int>(at::native::get_cpu_capability());
+  const int needed = kernels == &cpu::avx512_kernels ? 2 : kernels == &cpu::avx2_kernels ? 1 : 0;
+  if (here < needed) GTEST_SKIP() << "this machine has no " << name;
+  at::manual_seed(1);
+  const std::vector<std::array<int64_t, 3>> sizes{{1, 1, 1},    {6, 16, 8},    {14, 32, 16},    {5, 3, 769},
+                                                  {29, 65, 31}, {2049, 33, 5}, {64, 100, 1600}, {7, 250, 768}};
+  for (const auto& [M, N, K] : sizes) {
+    for (const bool a_t : {false, true}) {
+      for (const bool b_t : {false, true}) {
+        const Tensor a = matrix(M, K, a_t), b = matrix(K, N, b_t), bias = at::randn({N}),
+                     before = at::randn({M, N + 3});
+        const Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+        for (const bool accumulate : {false, true}) {
+          for (const int64_t parts : {1, 3}) {
+            const Tensor wide = before.clone(), c = wide.narrow(1, 0, N);  // rows further apart than they are long
+            for (int64_t part = 0; part < parts; ++part) {
+              kernels->product({.M = M,
+                                .N = N,
+                                .K = K,
+                                .a = a.const_data_ptr<float>(),
+                                .a_row = a.stride(0),
+                                .a_column = a.stride(1),
+                                .b = b.const_data_ptr<float>(),
+                                .b_row = b.stride(0),
+                                .b_column = b.stride(1),
+                                .c = c.mutable_data_ptr<float>(),
+                                .c_row = c.stride(0),
+                                .bias = accumulate ? nullptr : bias.const_data_ptr<float>(),
+                                .accumulate = accumulate},
+                               part, parts);
+            }
+            const Tensor expected = exact + (accumulate ? before.narrow(1, 0, N) : bias).to(at::kDouble);
+            ASSERT_LT(error_of(c, expected), 1e-6)
+                << M << "x" << N << "x" << K << (a_t ? " a transposed" : "") << (b_t ? " b transposed" : "")
+                << (accumulate ? " added" : "") << " in " << parts;
+            ASSERT_TRUE(at::equal(wide.narrow(1, N, 3), before.narrow(1, N, 3)));  // nothing beside it is written
+          }
+        }
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sets, PackedLoops,
+                         testing::Values(std::pair{"plain", &cpu::plain_kernels}, std::pair{"avx2", &cpu::avx2_kernels},
+                                         std::pair{"avx512", &cpu::avx512_kernels}),
+                         [](const auto& info) { return info.param.first; });
+
+TEST(Products, ALinearLayerHasAtensResultAndGradients) {
+  at::manual_seed(2);
+  const Tensor x = at::randn({2, 19, 24}), weight = at::randn({70, 24}), bias = at::randn({70});
+  const auto pass = [&](const Ops& ops, at::ScalarType type) {
+    std::vector<Tensor> in;
+    for (const Tensor& t : {x, weight, bias}) in.push_back(t.to(type).detach().clone().requires_grad_(true));
+    const Tensor y = ops.linear(in[0], in[1], in[2]);
+    (y * at::arange(70, y.options())).sum().backward();
+    return std::vector<Tensor>{y.detach(), in[0].grad(), in[1].grad(), in[2].grad()};
+  };
+  const auto expected = pass(reference_ops(), at::kDouble),
+             seen = pass(ops_for({.products = Products::packed}), at::kFloat);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(error_of(seen[i], expected[i]), 1e-6) << i;
+}
+
+TEST(Products, WhatIsNoNumberStaysNone) {
+  Tensor a = at::zeros({7, 40}), b = at::ones({40, 17});
+  a[3][39] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor c = product(Products::packed, a, b);
+  EXPECT_TRUE(c[3].isnan().all().item<bool>());
+  EXPECT_EQ(c.isnan().sum().item<int64_t>(), 17);
+}
+
+TEST(Products, OtherTypesAreRefused) {
+  const Tensor half = at::ones({4, 4}, at::kBFloat16);
+  EXPECT_THROW((void)product(Products::packed, half, half), c10::Error);
+}
+
+}  // namespace
