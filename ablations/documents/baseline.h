@@ -86,4 +86,10 @@ struct Noise : Kept {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Baseline&);
+extern template Baseline value_from(const files::Json&, const std::string&);
+extern template files::Json json_of(const Noise&);
+extern template Noise value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

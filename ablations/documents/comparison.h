@@ -158,4 +158,8 @@ struct Comparison {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Comparison&);
+extern template Comparison value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

@@ -82,4 +82,8 @@ struct CountersDocument {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const CountersDocument&);
+extern template CountersDocument value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

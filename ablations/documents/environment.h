@@ -88,4 +88,8 @@ struct Environment {
 // Of this process, now.
 Environment environment_here();
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Environment&);
+extern template Environment value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

@@ -83,4 +83,8 @@ struct GateResult {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const GateResult&);
+extern template GateResult value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

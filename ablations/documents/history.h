@@ -166,4 +166,8 @@ struct History {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const History&);
+extern template History value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

@@ -79,4 +79,8 @@ struct Ladder {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Ladder&);
+extern template Ladder value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

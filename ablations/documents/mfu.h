@@ -35,4 +35,8 @@ struct Mfu {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Mfu&);
+extern template Mfu value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

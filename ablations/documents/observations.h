@@ -131,4 +131,8 @@ struct Observations {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Observations&);
+extern template Observations value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

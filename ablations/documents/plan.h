@@ -170,4 +170,10 @@ struct Plan {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Plan&);
+extern template Plan value_from(const files::Json&, const std::string&);
+extern template files::Json json_of(const Rung&);
+extern template Rung value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

@@ -116,4 +116,8 @@ struct Report {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Report&);
+extern template Report value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

@@ -70,4 +70,8 @@ struct Roofline {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Roofline&);
+extern template Roofline value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

@@ -73,4 +73,7 @@ std::vector<std::string> differences(const Setting& setting, const Setting& othe
   return differences(setting.facts(), other.facts());
 }
 
+template files::Json json_of(const Setting&);
+template Setting value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

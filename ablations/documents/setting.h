@@ -63,4 +63,8 @@ struct Setting {
 std::vector<std::string> differences(const Facts& facts, const Facts& others);
 std::vector<std::string> differences(const Setting& setting, const Setting& other);
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Setting&);
+extern template Setting value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

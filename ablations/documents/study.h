@@ -326,4 +326,10 @@ struct Study {
 // Of a rung of a sweep: the size that it varies.
 int64_t swept_size(Swept swept, const StudyRung& rung);
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Study&);
+extern template Study value_from(const files::Json&, const std::string&);
+extern template files::Json json_of(const StudyRung&);
+extern template StudyRung value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

@@ -198,4 +198,8 @@ struct RungProfile {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const TraceDocument&);
+extern template TraceDocument value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

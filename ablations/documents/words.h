@@ -76,4 +76,8 @@ struct StudyWords {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const StudyWords&);
+extern template StudyWords value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

@@ -46,4 +46,8 @@ struct Workload {
   }
 };
 
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Workload&);
+extern template Workload value_from(const files::Json&, const std::string&);
+
 }  // namespace ablations

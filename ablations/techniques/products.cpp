@@ -77,8 +77,8 @@ std::vector<Claim> claims() {
   return {{.claim = "MKL's float32 products at half the speed of another library's on a CPU that is not Intel's: 180 "
                     "against 385 GFLOP/s",
            .source = sources::trials,
-           .note = "The other library was oneDNN, with AVX-512.",
            .device = Device::cpu,
+           .note = "The other library was oneDNN, with AVX-512.",
            .command = "make micro"}};
 }
 

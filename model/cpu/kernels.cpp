@@ -1,20 +1,18 @@
 #include "model/cpu/kernels.h"
 
-#include <ATen/native/DispatchStub.h>
+#include <ATen/Version.h>
+
+#include <string>
 
 namespace model::cpu {
 
 const Kernels& kernels() {
-  switch (at::native::get_cpu_capability()) {
-#if defined(__x86_64__)
-    case at::native::CPUCapability::AVX512:
-      return avx512_kernels;
-    case at::native::CPUCapability::AVX2:
-      return avx2_kernels;
-#endif
-    default:
-      return plain_kernels;
-  }
+  static const Kernels& chosen = [&]() -> const Kernels& {
+    const std::string capability = at::get_cpu_capability();
+    if (capability == "AVX512") return avx512_kernels;
+    return capability == "AVX2" ? avx2_kernels : plain_kernels;
+  }();
+  return chosen;
 }
 
 }  // namespace model::cpu

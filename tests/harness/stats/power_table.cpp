@@ -24,9 +24,9 @@ constexpr int studies = 2000;
 constexpr double min_effect = 0.02;
 
 // What a gate finds with `pairs` pairs, and as many again where those leave it open.
-Comparison found(const simulated::Pairs& whole, int64_t pairs, bool top_up) {
+PairedVerdict found(const simulated::Pairs& whole, int64_t pairs, bool top_up) {
   const auto first = static_cast<size_t>(pairs);
-  const Comparison comparison =
+  const PairedVerdict comparison =
       compare(std::span(whole.base).first(first), std::span(whole.head).first(first), min_effect);
   if (!top_up || comparison.verdict != Verdict::inconclusive) return comparison;
   return compare(whole.base, whole.head, min_effect);

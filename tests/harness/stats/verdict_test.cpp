@@ -52,7 +52,7 @@ TEST(Judge, LooksWhereTheIntervalLies) {
 
 TEST(Compare, CountsPairsForTheSignTest) {
   const std::vector<double> base{10, 10, 10, 10, 10, 10, 10, 10}, head{11, 11, 11, 11, 11, 11, 10, 9};
-  const Comparison comparison = compare(base, head, 0.02);
+  const PairedVerdict comparison = compare(base, head, 0.02);
   EXPECT_EQ(comparison.greater, 6);
   EXPECT_EQ(comparison.unequal, 7);
   EXPECT_NEAR(comparison.sign_test, 2 * 8 / 128.0, 1e-12);  // P(6 or 7 of 7), both sides
