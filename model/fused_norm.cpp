@@ -11,6 +11,8 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
+
 namespace model {
 
 using at::Tensor;
@@ -21,10 +23,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
-  // x, y (rows, C), y may be undefined; weight, bias (C) float32
+  // x (rows, C), y (rows, C) or nothing; weight, bias (C) float32
   // -> {x + y, LayerNorm(x + y)}, without y {LayerNorm(x)}
-  static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& y, const Tensor& weight,
-                               const Tensor& bias, double eps, at::ScalarType out) {
+  static variable_list forward(AutogradContext* context, const Tensor& x, const std::optional<Tensor>& added,
+                               const Tensor& weight, const Tensor& bias, double eps, at::ScalarType out) {
+    const Tensor y = added.value_or(Tensor());
     const int64_t rows = x.size(0), C = x.size(1);
     const Tensor sum = y.defined() ? at::empty_like(x) : x;
     const Tensor normalized = at::empty({rows, C}, x.options().dtype(out));
@@ -95,9 +98,9 @@ decltype(Ops::add_norm) fused_add_norm() {
     ops.on_part(layer, part);
     const at::ScalarType out = product_type(x);
     const int64_t C = x.size(-1);
-    const auto rows = [&](const Tensor& t) { return t.defined() ? t.reshape({-1, C}) : t; };
+    const std::optional<Tensor> added = y.defined() ? std::optional(y.reshape({-1, C})) : std::nullopt;
     const Node node("model::fused_add_norm");
-    const variable_list results = FusedAddNorm::apply(rows(x), rows(y), norm.weight, norm.bias, eps, out);
+    const variable_list results = FusedAddNorm::apply(x.reshape({-1, C}), added, norm.weight, norm.bias, eps, out);
     return {y.defined() ? results[0].view(x.sizes()) : x, results.back().view(x.sizes())};
   };
 }

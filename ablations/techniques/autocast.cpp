@@ -80,7 +80,11 @@ Technique autocast() {
                        "Weights, loss and optimizer stay float32; a step copies the weights to bfloat16, which at "
                        "small batches takes more memory than the activations save.",
             .excludes = {"fp16"},
-            .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::bf16; },
+            .edit =
+                [](Recipe& r, const Machine&) {
+                  r.autocast = Autocast::bf16;
+                  r.products = Products::aten;  // packed ones are for float32
+                },
             .pointless = bf16_is_pointless,
             .text = text_of_bf16(),
             .claims = claims_of_bf16()},

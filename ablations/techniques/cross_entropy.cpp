@@ -102,7 +102,7 @@ products that need it are made before the next rows:
 
     logits = x wte^T                             some rows
     loss   = log(sum(exp(logits))) - logits[target]
-    logits <- (softmax(logits) - [target]) / N    in place, one more pass over rows that are in the cache
+    logits = (softmax(logits) - [target]) / N     in place, one more pass over rows that are in the cache
     dx = logits wte,  dwte += logits^T x
 
 Padding columns of the embedding are left out of the sum and get the gradient 0.)",

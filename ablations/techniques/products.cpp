@@ -64,7 +64,7 @@ With AVX-512 the tile has 14 x 32 numbers. A transposed matrix differs only in h
       .faster = R"(ATen leaves float32 products to Intel's MKL, which uses a slower general path on processors of other
 makers. This loop uses what the processor has.)",
       .costs =
-          R"(Code of our own instead of a library's. The copies take a few percent of the time. Sums are added up in
+          R"(Code of our own instead of a library's. It is for float32: bf16 autocast on top switches it off. The copies take a few percent of the time. Sums are added up in
 another order, so losses differ in the last digits.)",
       .no_help = R"(On processors for which MKL has its best path. Under autocast, whose products have 16 bits.)",
       .pytorch = R"(y = F.linear(x, weight, bias)    # what it takes the place of

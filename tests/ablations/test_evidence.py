@@ -9,7 +9,7 @@ from conftest import DRAWN, EVIDENCE, ROOT
 
 FOLDERS = ROOT / "results" / "evidence"
 PLANNED = sorted(plan.parent for plan in FOLDERS.glob("*/plan.json"))
-DRAWN = sorted(report.parent for report in FOLDERS.glob("*/report.md"))
+REPORTED = sorted(report.parent for report in FOLDERS.glob("*/report.md"))
 
 
 @pytest.mark.parametrize("folder", PLANNED, ids=lambda folder: folder.name)
@@ -18,7 +18,7 @@ def test_study_follows_from_the_records(ladder, folder):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("folder", DRAWN, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", REPORTED, ids=lambda folder: folder.name)
 def test_report_and_pictures_are_this_programs(ladder, folder, tmp_path):
     """They are stale otherwise: `ladder report FOLDER` draws them again."""
     copy, out = tmp_path / folder.name, tmp_path / "out"

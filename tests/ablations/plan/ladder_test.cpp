@@ -87,7 +87,7 @@ TEST_F(LadderFile, TellsWhatIsWrongWithItsFields) {
   says({{"plan", {{"repeats", nullptr}}}}, "repeats");
   says({{"plan", {{"repeats", 1'000'000'000}}}}, "repeats");
   says({{"start", Json::array()}}, "start");
-  says({{"start", {{"attn", "flash"}}}}, "start: unknown recipe field \"attn\"; the known fields are device");
+  says({{"start", {{"attn", "flash"}}}}, "field [start]: unknown recipe field \"attn\"; the known fields are device");
   says({{"start", {{"attention", "flashy"}}}},
        "\"attention\" must be one of manual, math, efficient, flash, cudnn, got \"flashy\"");
   says({{"start", {{"attention", 3}}}}, "cudnn, got 3");

@@ -66,10 +66,9 @@ TEST(TechniquesPage, TheFactorialOfOneMeasuresItOnAndOff) {
     if (factors == std::string::npos) continue;  // single runs
     const std::string names = command.substr(factors + std::string("--factors ").size());
     const size_t flag = command.find("--ladder ");
-    const bool is_of_cpu = one.name == "memory" || one.name == "onednn";
     const std::string ladder =
         flag == std::string::npos ? "gpt2" : command.substr(flag + 9, command.find(' ', flag + 9) - flag - 9);
-    EXPECT_EQ(ladder == "gpt2-cpu", is_of_cpu) << command;
+    const bool is_of_cpu = ladder == "gpt2-cpu";
     const harness::Machine& machine = is_of_cpu ? machines::cpu : machines::hopper;
     const std::vector<Rung> rungs =
         rungs_of(load_ladder(ladder), design_of({.mode = "factorial", .factors = names}, machine),
