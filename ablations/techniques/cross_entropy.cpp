@@ -133,7 +133,7 @@ std::vector<Claim> fused_claims() {
        .source = sources::hearsay,
        .note =
            "50,304 float32 logits for each of 65,536 tokens are 13.2 GB. The record holds the peak memory of a run.",
-       .command = "ladder ablate --ladder gpt2-cpu --mode leave-one-out"}};
+       .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
 }
 
 }  // namespace

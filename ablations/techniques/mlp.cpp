@@ -78,7 +78,7 @@ std::vector<Claim> claims() {
   return {{.claim = "GELU and its gradient in the epilogue of the products: 0 to 1 % of a step",
            .source = sources::llm_c,
            .note = "On a GPU, by cuBLASLt. Here on a CPU, between the products.",
-           .command = "ladder ablate --ladder gpt2-cpu --mode leave-one-out"}};
+           .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ def test_what_is_no_run_is_refused(ladder, record, tmp_path) -> None:
     cases = [([failed], "a run that failed"), ([tmp_path / "none.json"], "none.json"), ([ROOT / "ladders" / "tiny.json"], "not a record"),
              ([record, "--steps", "3"], "--steps"), ([record, "--seed", "1"], "--seed"), ([record, "--rung", "flash"], "--rung"),
              ([record, "--deterministic"], "--deterministic"),
-             ([changed(record, tmp_path, lambda r: r["observations"].update(peer={}))], "PyTorch's")]
+             ([changed(record, tmp_path, lambda r: r["observations"].update(peer={}))], "PyTorch")]
     for arguments, words in cases:
         done = ladder("run", "--from", *arguments)
         assert done.returncode == 2 and words in done.stderr and done.stdout == "", arguments

@@ -194,7 +194,7 @@ def test_what_is_expected_to_be_stopped_is_not_begun(ladder, tmp_path) -> None:
     asked = ["ablate", "--ladder", write_json(tmp_path / "long.json", document), "--limit", "1", "--out", tmp_path / "study"]
     refused = ladder(*asked)
     assert refused.returncode == 3 and "--limit stops it after 1 s" in refused.stderr and not (tmp_path / "study").exists()
-    assert "fewer --steps, a smaller --batch, --context or --model take less; --force begins" in refused.stderr
+    assert "fewer --steps, a smaller --batch, --context or --model take less; --force starts anyway" in refused.stderr
 
 
 def test_one_folder_holds_one_study(study, ladder) -> None:

@@ -62,7 +62,7 @@ TEST(Quick, ItsRecordsAreOfTheWholeLaddersPlan) {
 TEST(Quick, WithoutNamesTheLastRungIsMeasured) {
   Plan plan = plan_of("gpt2-cpu", 6);
   make_quick(plan, {});
-  EXPECT_EQ(measured(plan), (std::vector<std::string>{"start", "fused_loss"}));
+  EXPECT_EQ(measured(plan), (std::vector<std::string>{"start", "fused_adamw"}));
 }
 
 TEST(Quick, OnAGpuItBeginsAtTheReference) {
