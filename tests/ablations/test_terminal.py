@@ -236,7 +236,7 @@ def complete(script, tmp_path):
     (["ablate", "--peer-modes", "eager,cu"], ["eager,cuda-graphs"]),
     (["ablate", "--factors", "bf16,fla"], ["bf16,flash"]),
     (["ablate", "--sweep", "ba"], ["batch="]),
-    (["ablate", "--ladder", "gpt2-c"], ["gpt2-cpu"]),
+    (["ablate", "--ladder", "gpt2-c"], ["gpt2-cpu", "gpt2-cpu-fused"]),
     (["ablate", "--ladder", "a"], ["a file.json", "a folder"]),
     (["ablate", "--repeats", ""], []),
     (["ablate", "-B", ""], []),

@@ -1,0 +1,47 @@
+// Residual addition and LayerNorm in one pass, forward and backward. Every tensor of the residual stream is read by one
+// such call, so the gradient that comes down the stream is added in its backward pass, too.
+#pragma once
+
+#include "model/kernels/types.h"
+
+#include <cstdint>
+
+namespace kernels {
+
+// T: the stream's type and its branches'; W: the weights'. (float, float), (bf16, float), (bf16, bf16).
+template <class T, class W>
+struct AddNormForward {
+  const T* x;       // (N, C)
+  const T* y;       // (N, C); null where there is nothing to add
+  const W* weight;  // (C)
+  const W* bias;    // (C)
+  T* sum;           // (N, C), x + y; not written where y is null
+  T* normalized;    // (N, C), LayerNorm of x + y
+  float* mean;      // (N), for the backward pass
+  float* rstd;      // (N), 1 / sqrt(variance + eps)
+  int64_t N, C;
+  float eps;
+};
+template <class T, class W>
+void add_norm_forward(const AddNormForward<T, W>& arguments, cudaStream_t stream);
+
+template <class T, class W>
+struct AddNormBackward {
+  const T* of_sum;         // (N, C), the gradient that comes down the stream; null at the stream's end
+  const T* of_normalized;  // (N, C)
+  const T* sum;            // (N, C), of the forward pass: `x` where `y` was null
+  const W* weight;         // (C)
+  const float* mean;       // (N)
+  const float* rstd;       // (N)
+  T* gradient;             // (N, C), x's and y's; may be `of_sum` or `of_normalized`
+  float* weight_gradient;  // (C)
+  float* bias_gradient;    // (C)
+  bool accumulate;         // adds to what is in weight_gradient and bias_gradient
+  float* workspace;
+  int64_t N, C;
+};
+int64_t add_norm_backward_workspace(int64_t N, int64_t C);  // in floats
+template <class T, class W>
+void add_norm_backward(const AddNormBackward<T, W>& arguments, cudaStream_t stream);
+
+}  // namespace kernels
