@@ -93,9 +93,9 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
 }  // namespace
 
 decltype(Ops::add_norm) fused_add_norm() {
-  return [](const Ops& ops, int64_t layer, std::string_view part, const Tensor& x, const Tensor& y, const Affine& norm,
+  return [](const Ops& ops, const Ops::Place& place, const Tensor& x, const Tensor& y, const Affine& norm,
             double eps) -> Ops::Normed {
-    ops.on_part(layer, part);
+    ops.on_part(place.layer, place.part);
     const at::ScalarType out = product_type(x);
     const int64_t C = x.size(-1);
     const std::optional<Tensor> added = y.defined() ? std::optional(y.reshape({-1, C})) : std::nullopt;

@@ -10,14 +10,14 @@ using at::Tensor;
 
 namespace {
 
-Ops::Normed add_norm(const Ops& ops, int64_t layer, std::string_view part, const Tensor& x, const Tensor& y,
-                     const Affine& norm, double eps) {
+Ops::Normed add_norm(const Ops& ops, const Ops::Place& place, const Tensor& x, const Tensor& y, const Affine& norm,
+                     double eps) {
   Tensor sum = x;
   if (y.defined()) {
-    ops.on_part(layer, "residual");
+    ops.on_part(place.added_from, "residual");
     sum = ops.residual(x, y);
   }
-  ops.on_part(layer, part);
+  ops.on_part(place.layer, place.part);
   return {sum, ops.layer_norm(sum, norm.weight, norm.bias, eps)};
 }
 

@@ -52,9 +52,14 @@ struct Ops {
   struct Normed {
     Tensor x, normalized;
   };
-  // x (B, T, C), y (B, T, C) or undefined -> {x + y, LayerNorm(x + y)}. `part` names the LayerNorm: "ln_1".
-  std::function<Normed(const Ops&, int64_t layer, std::string_view part, const Tensor& x, const Tensor& y,
-                       const Affine& norm, double eps)>
+  // Where it stands: the LayerNorm's layer (-1 outside the blocks) and name, "ln_1", and the layer that y comes from.
+  struct Place {
+    int64_t layer;
+    std::string_view part;
+    int64_t added_from = -1;
+  };
+  // x (B, T, C), y (B, T, C) or undefined -> {x + y, LayerNorm(x + y)}
+  std::function<Normed(const Ops&, const Place&, const Tensor& x, const Tensor& y, const Affine& norm, double eps)>
       add_norm;
   // x (B, T, C), c_attn (3C, C) -> (B, T, C), the heads' results side by side
   std::function<Tensor(const Ops&, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH)> self_attention;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace ablations {
 
@@ -13,7 +14,8 @@ using files::Json;
 
 std::string peer_obstacle(const model::Recipe& recipe) {
   static const Json can_do = files::read_any_json(files::resource_root() / "ablations" / "peers" / "pytorch.json");
-  const Json &declared = can_do.at("fields"), &own_way = can_do.at("own_way");
+  const Json& declared = can_do.at("fields");
+  const auto own_way = can_do.at("own_way").get<std::vector<std::string>>();
   const Json plain = model::to_json(model::Recipe());
   const Json wanted = model::to_json(recipe);
   for (const auto& [field, value] : wanted.items()) {

@@ -27,10 +27,9 @@ void watch(Ops& ops, Observations& seen) {
   };
   ops.layer_norm = [of_stream, norm = ops.layer_norm](const Tensor& x, const Tensor& weight, const Tensor& bias,
                                                       double eps) { return of_stream(norm(x, weight, bias, eps)); };
-  ops.add_norm = [of_stream, add_norm = ops.add_norm](const Ops& table, int64_t layer, std::string_view part,
-                                                      const Tensor& x, const Tensor& y, const Affine& norm,
-                                                      double eps) {
-    Ops::Normed result = add_norm(table, layer, part, x, y, norm, eps);
+  ops.add_norm = [of_stream, add_norm = ops.add_norm](const Ops& table, const Ops::Place& place, const Tensor& x,
+                                                      const Tensor& y, const Affine& norm, double eps) {
+    Ops::Normed result = add_norm(table, place, x, y, norm, eps);
     if (y.defined()) of_stream(result.x);
     return result;
   };

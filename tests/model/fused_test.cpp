@@ -36,14 +36,14 @@ struct Case {
 // x (B, T, C) and the hidden width H.
 Case add_norm_case(int64_t B, int64_t T, int64_t C) {
   return {"add_norm", {{B, T, C}, {B, T, C}, {C}, {C}}, 2, [](const Ops& ops, const auto& x) {
-            const Ops::Normed result = ops.add_norm(ops, 0, "ln_2", x[0], x[1], Affine{x[2], x[3]}, 1e-5);
+            const Ops::Normed result = ops.add_norm(ops, {0, "ln_2", 0}, x[0], x[1], Affine{x[2], x[3]}, 1e-5);
             return std::vector<Tensor>{result.x, result.normalized};
           }};
 }
 Case norm_case(int64_t B, int64_t T, int64_t C) {
   return {
       "norm", {{B, T, C}, {C}, {C}}, 1, [](const Ops& ops, const auto& x) {
-        return std::vector<Tensor>{ops.add_norm(ops, 0, "ln_1", x[0], Tensor(), Affine{x[1], x[2]}, 1e-5).normalized};
+        return std::vector<Tensor>{ops.add_norm(ops, {0, "ln_1"}, x[0], Tensor(), Affine{x[1], x[2]}, 1e-5).normalized};
       }};
 }
 Case mlp_case(int64_t B, int64_t T, int64_t C) {
@@ -236,7 +236,7 @@ TEST(Fused, WhatIsNoNumberStaysNone) {
   const auto rows_with_nan = [](const Tensor& t) { return t.isnan().any(-1).flatten().to(at::kLong); };
   const Tensor expected = at::tensor({0, 1, 0});
   const Affine norm{at::ones({19}), at::zeros({19})};
-  EXPECT_TRUE(at::equal(rows_with_nan(ops.add_norm(ops, 0, "ln", x, x, norm, 1e-5).normalized), expected));
+  EXPECT_TRUE(at::equal(rows_with_nan(ops.add_norm(ops, {0, "ln"}, x, x, norm, 1e-5).normalized), expected));
   const Affine fc{at::randn({76, 19}), at::zeros({76})}, proj{at::randn({19, 76}), at::zeros({19})};
   EXPECT_TRUE(at::equal(rows_with_nan(ops.mlp(ops, 0, x, fc, proj)), expected));
   const Tensor targets = at::zeros({1, 3}, at::kLong);
