@@ -93,8 +93,8 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
   const std::string instead =
       fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
                   : "fewer --steps, a smaller --batch, --context or --model take less";
-  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force starts anyway",
-                                   plan.ladder.name, estimate_text(estimate, runs_to_make(plan)), why, instead));
+  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force starts anyway", plan.ladder.name,
+                                   estimate_text(estimate, runs_to_make(plan)), why, instead));
 }
 
 // The page comes last, where there is one.

@@ -38,8 +38,7 @@ void read_sweep(const std::string& text, Design& design) {
   const auto& sizes = Names<Swept>::list;
   const auto size = std::ranges::find(sizes, text.substr(0, equals));
   if (equals == std::string::npos || size == sizes.end()) {
-    refuse(
-        fmt::format("--sweep must be WHAT=N,N,..., where WHAT is one of {}; got {}", fmt::join(sizes, ", "), text));
+    refuse(fmt::format("--sweep must be WHAT=N,N,..., where WHAT is one of {}; got {}", fmt::join(sizes, ", "), text));
   }
   design.swept = static_cast<Swept>(size - sizes.begin());
   for (const std::string& item : list_of(text.substr(equals + 1), "--sweep " + text)) {

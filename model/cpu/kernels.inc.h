@@ -266,14 +266,14 @@ void loss(const Loss& a, int64_t begin, int64_t end) {
 
 // ---- Matrix products
 //
-// As in BLIS (Van Zee and van de Geijn, 2015): a tile of c of MR x NR numbers stays in registers while panels of a and b
-// go by. Both are copied into panels first, in the order in which the tile reads them. A panel of b, K x NR, stays in
+// As in BLIS (Van Zee and van de Geijn, 2015): a tile of c of MR x NR numbers stays in registers while panels of a and
+// b go by. Both are copied into panels first, in the order in which the tile reads them. A panel of b, K x NR, stays in
 // the nearest cache while all panels of a go by.
 
 constexpr int64_t width = Vector::size();
 constexpr int64_t MR = width == 16 ? 14 : 6, NR = 2 * width;  // with two vectors of b and one of a: all registers
-constexpr int64_t most_k = 768;      // of a panel: NR columns of it are 48 or 96 KiB
-constexpr int64_t most_rows = 2048;  // of a that are copied at once
+constexpr int64_t most_k = 768;                               // of a panel: NR columns of it are 48 or 96 KiB
+constexpr int64_t most_rows = 2048;                           // of a that are copied at once
 
 template <int64_t... I>
 struct Rows {};
