@@ -234,8 +234,9 @@ def test_pytorch_compiles_beside_the_rungs_that_are_named(small, home, ladder, t
 def test_pytorch_has_no_twin_of_what_it_does_not_declare(small, home, ladder, tmp_path) -> None:
     """Of a field that it does not name it can do the plain value, and of the others those that it names."""
     declared = home / "ablations" / "peers" / "pytorch.json"
-    fields = read_json(declared)["fields"]
-    write_json(declared, {"fields": {**{name: values for name, values in fields.items() if name != "host_memory"}, "attention": ["manual"]}})
+    document = read_json(declared)
+    fields = document["fields"]
+    write_json(declared, document | {"fields": {**{name: values for name, values in fields.items() if name != "host_memory"}, "attention": ["manual"]}})
     document = write_json(small, ladder_document(rungs=["memory", "flash"], start={"optimizer": "fused"}))
     done = ladder("ablate", "--ladder", document, *SMALL, "--with-peer", "pytorch", "--peer-modes", "eager", "--out", tmp_path / "study")
     twins = [(rung["status"], rung["reason"]) for rung in study_of(tmp_path / "study")["rungs"] if "peer" in rung]
