@@ -29,6 +29,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -174,17 +175,12 @@ T value_from(const files::Json& json, const std::string& where) {
     if constexpr (Document<T>) files::check_schema(json, T::kind, where);
     if (!json.is_object()) refuse(fmt::format("must be an object, got {}", json.type_name()));
     T value{};
-    if constexpr (KeepsOthers<T>) {
-      value.others = json;
-      if constexpr (Document<T>) {
-        value.others.erase("kind");
-        value.others.erase("schema_version");
-      }
-    }
+    [[maybe_unused]] std::set<std::string> listed;
+    if constexpr (Document<T>) listed = {"kind", "schema_version"};
     T::fields([&](const char* name, auto member, [[maybe_unused]] None none = None::null) {
       auto& field = value.*member;
       using Field = std::remove_cvref_t<decltype(field)>;
-      if constexpr (KeepsOthers<T>) value.others.erase(name);
+      if constexpr (KeepsOthers<T>) listed.insert(name);
       const auto found = json.find(name);
       if (found != json.end()) {
         if constexpr (fields_detail::is_optional<Field>) {
@@ -200,6 +196,11 @@ T value_from(const files::Json& json, const std::string& where) {
         refuse(fmt::format("field \"{}\" is missing", name));
       }
     });
+    if constexpr (KeepsOthers<T>) {
+      for (const auto& [key, item] : json.items()) {
+        if (!listed.contains(key)) value.others[key] = item;
+      }
+    }
     if constexpr (requires { value.check(where); }) value.check(where);
     return value;
   } else if constexpr (HasForm<T>) {

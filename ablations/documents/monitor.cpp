@@ -61,7 +61,6 @@ MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens) {
   return summary;
 }
 
-template files::Json json_of(const MonitorSummary&);
 template MonitorSummary value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

@@ -68,7 +68,6 @@ files::Json json_of(const MonitorSummary& monitor);
 MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens);
 
 // Compiled once, in the source beside this.
-extern template files::Json json_of(const MonitorSummary&);
 extern template MonitorSummary value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

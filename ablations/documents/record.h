@@ -225,7 +225,6 @@ files::Json json_of(const Record& record);
 bool is_of_gpu(const files::Json& recipe);
 
 // Compiled once, in the source beside this.
-extern template files::Json json_of(const Record&);
 extern template Record value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

@@ -33,16 +33,16 @@ struct Workload {
   files::Json others = files::Json::object();
 
   static void fields(auto&& field) {
-    field("model", &Workload::model, None::defaulted);
-    field("parameters", &Workload::parameters, None::defaulted);
-    field("batch", &Workload::B, None::defaulted);
-    field("context", &Workload::T, None::defaulted);
-    field("accumulation", &Workload::accumulation, None::defaulted);
+    field("model", &Workload::model);
+    field("parameters", &Workload::parameters);
+    field("batch", &Workload::B);
+    field("context", &Workload::T);
+    field("accumulation", &Workload::accumulation);
     field("positions", &Workload::positions, None::absent);
-    field("tokens_per_step", &Workload::tokens_per_step, None::defaulted);
-    field("flops_per_step", &Workload::flops_per_step, None::defaulted);
-    field("seed", &Workload::seed, None::defaulted);
-    field("data", &Workload::data, None::defaulted);
+    field("tokens_per_step", &Workload::tokens_per_step);
+    field("flops_per_step", &Workload::flops_per_step);
+    field("seed", &Workload::seed);
+    field("data", &Workload::data);
   }
 };
 
