@@ -7,10 +7,9 @@
 // ATen has no operation c * exp(x) with c on the device. The gradient of ELU is one where x <= 0, which holds for every
 // log-probability. In a row that is not finite the result may be anything, but the target's entry is NaN there, and
 // therefore so is the row's product with the embedding.
+#include "model/fused.h"
 #include "model/ops.h"
 
-#include <ATen/SequenceNumber.h>
-#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 namespace model {
@@ -49,9 +48,7 @@ decltype(Ops::cross_entropy) in_place_cross_entropy() {
     Tensor scores = logits.flatten(0, 1);  // (N, V)
     if (scores.is_cpu()) scores = scores.to(c10::promoteTypes(scores.scalar_type(), at::kFloat));
     const Tensor column = targets.flatten().unsqueeze(-1);
-    // Observers find a backward node by its sequence number. A dispatched operation would tell it; here this does.
-    RECORD_FUNCTION("model::in_place_cross_entropy", at::ArrayRef<const c10::IValue>{},
-                    static_cast<int64_t>(at::sequence_number::peek()));
+    const Node node("model::in_place_cross_entropy");
     return InPlaceCrossEntropy::apply(scores, column);
   };
 }

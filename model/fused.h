@@ -1,4 +1,4 @@
-// What the fused operations share: number types, sums over rows by several threads, and how observers find them.
+// What operations of our own share: number types, sums over rows by several threads, and how observers find them.
 #pragma once
 
 #include "model/cpu/kernels.h"

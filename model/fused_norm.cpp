@@ -29,6 +29,9 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
                                const Tensor& weight, const Tensor& bias, double eps, at::ScalarType out) {
     const Tensor y = added.value_or(Tensor());
     const int64_t rows = x.size(0), C = x.size(1);
+    TORCH_CHECK(
+        x.scalar_type() == at::kFloat || ((!y.defined() || y.scalar_type() == at::kBFloat16) && out == at::kBFloat16),
+        "the fused LayerNorm of a 16-bit stream needs 16-bit branches and results");
     const Tensor sum = y.defined() ? at::empty_like(x) : x;
     const Tensor normalized = at::empty({rows, C}, x.options().dtype(out));
     const Tensor mean = at::empty({rows}, x.options().dtype(at::kFloat)), rstd = at::empty_like(mean);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <string>
@@ -225,6 +226,21 @@ TEST(Fused, ChunksOfTheLossAddUp) {
   };
   const auto expected = gradients(reference_ops()), seen = gradients(ops_for(fused));
   for (size_t i = 0; i < 3; ++i) EXPECT_LT(relative_error(seen[i], expected[i]), 1e-5) << i;
+}
+
+TEST(Fused, ASecondBackwardPassOfTheLossIsAnErrorAndNotAWrongGradient) {
+  const Tensor x = at::randn({1, 5, 8}).requires_grad_(true), wte = at::randn({20, 8}).requires_grad_(true);
+  const Ops ops = ops_for(fused);
+  const Tensor loss = ops.head_loss(ops, x, wte, at::zeros({1, 5}, at::kLong), 20) * 3;
+  loss.backward({}, /*retain_graph=*/true);
+  EXPECT_THROW(loss.backward(), std::exception);
+}
+
+TEST(Fused, A16BitStreamWithAFloat32BranchIsRefused) {
+  const Ops ops = ops_for(fused);
+  const Tensor x = at::ones({1, 2, 8}, at::kBFloat16), y = at::ones({1, 2, 8});
+  const Affine norm{at::ones({8}), at::zeros({8})};
+  EXPECT_THROW((void)ops.add_norm(ops, {0, "ln_2", 0}, x, y, norm, 1e-5), c10::Error);
 }
 
 TEST(Fused, WhatIsNoNumberStaysNone) {
