@@ -33,8 +33,8 @@ const std::vector<Term>& of_explanations() {
       {"Shrank and grew", "name what took less or more time than before, and by how much."},
       {"Work", "is the time of a step in which at least one operation ran."},
       {"A clear change",
-       "of a time is one where no traced step of the one rung took as long as any traced step of the other. A trace's "
-       "numbers are those of its step of median length."}};
+       "of a time is reported only if the two rungs' sets of traced step times do not overlap. A trace's numbers are "
+       "those of its step of median length."}};
   return terms;
 }
 
@@ -53,8 +53,7 @@ std::vector<Term> how_to_read(const Study& study) {
       {"Tokens/s", "are a step's tokens divided by that time: those of the median step, not of a whole run."},
       {"A ratio",
        "is the centre of the ratios within each repeat, of the two rungs' runs in it. It is not the quotient of the "
-       "two "
-       "medians; the two may differ by the noise."},
+       "two medians: noise makes the two differ."},
       {"The interval",
        fmt::format("({:.4g} % confidence) is: {}. Where it includes 1\u00d7 the rung made no clear difference. Of "
                    "comparisons with nothing to find, about {:.3g} in 100 show a clear difference by chance. A single "

@@ -280,7 +280,8 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
                            .at("entries")
                            .get<std::vector<Json>>();
   }
-  return value_from<Report>(json_of(report), "the report");  // checked
+  report.check("the report");
+  return report;
 }
 
 }  // namespace ablations

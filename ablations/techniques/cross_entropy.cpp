@@ -128,12 +128,10 @@ std::vector<Claim> claims() {
 }
 
 std::vector<Claim> fused_claims() {
-  return {
-      {.claim = "float32 logits that are never made: 13 GB less at B=64, T=1024",
-       .source = sources::hearsay,
-       .note =
-           "50,304 float32 logits for each of 65,536 tokens are 13.2 GB. The record holds the peak memory of a run.",
-       .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
+  return {{.claim = "60 % less memory for training, and 20 % more tokens per second",
+           .source = "the README of Liger Kernel; LLaMA 3-8B, B=8, bf16, 8 A100s",
+           .note = "With all of its kernels, of which the fused head and loss is one.",
+           .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
 }
 
 }  // namespace
