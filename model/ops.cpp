@@ -123,7 +123,11 @@ Ops ops_for(const Recipe& recipe) {
   }
   const bool three = recipe.qkv_products == QkvProducts::three;
   ops.qkv = three ? qkv_in_three_products(ops.linear) : qkv_in_one_product(ops.linear);
-  if (recipe.attention != Attention::manual) ops.attention = sdpa_attention();
+  if (recipe.attention == Attention::packed) {
+    ops.self_attention = packed_self_attention();
+  } else if (recipe.attention != Attention::manual) {
+    ops.attention = sdpa_attention();
+  }
   if (recipe.cross_entropy == CrossEntropy::in_place) ops.cross_entropy = in_place_cross_entropy();
   if (recipe.norm == Norm::fused) ops.add_norm = fused_add_norm();
   if (recipe.mlp == Mlp::fused) ops.mlp = fused_mlp(recipe.products);

@@ -93,6 +93,9 @@ decltype(Ops::cross_entropy) in_place_cross_entropy();
 decltype(Ops::linear) packed_linear();
 decltype(Ops::head) packed_head();
 
+// packed_attention.cpp: on a CPU, in float32 and bfloat16.
+decltype(Ops::self_attention) packed_self_attention();
+
 // fused_norm.cpp, fused_mlp.cpp, fused_loss.cpp: on a CPU, in float32 and bfloat16.
 decltype(Ops::add_norm) fused_add_norm();
 decltype(Ops::mlp) fused_mlp(Products products);

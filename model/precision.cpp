@@ -48,7 +48,7 @@ SdpaScope::SdpaScope(Attention attention) {
   efficient_ = context.userEnabledMemEfficientSDP();
   math_ = context.userEnabledMathSDP();
   cudnn_ = context.userEnabledCuDNNSDP();
-  if (attention == Attention::manual) return;
+  if (attention == Attention::manual || attention == Attention::packed) return;
   context.setSDPUseFlash(attention == Attention::flash);
   context.setSDPUseMemEfficient(attention == Attention::efficient);
   context.setSDPUseMath(attention == Attention::math);

@@ -39,7 +39,7 @@ class AutocastScope {
 };
 
 // Enables exactly one implementation; SDPA then throws if it cannot run, instead of using another one.
-// Attention::manual does not use SDPA and changes nothing.
+// Attention::manual and Attention::packed do not use SDPA and change nothing.
 class SdpaScope {
  public:
   explicit SdpaScope(Attention attention);

@@ -32,11 +32,11 @@ constexpr auto names_of(Autocast) { return std::to_array<std::string_view>({"off
 enum class QkvProducts { one, three };
 constexpr auto names_of(QkvProducts) { return std::to_array<std::string_view>({"one", "three"}); }
 
-// `manual` writes the T x T matrix out with plain operations; the others are the implementations of
-// scaled_dot_product_attention, of which exactly one is enabled.
-enum class Attention { manual, math, efficient, flash, cudnn };
+// `manual` writes the T x T matrix out with plain operations; `packed` is packed_attention.cpp; the others are the
+// implementations of scaled_dot_product_attention, of which exactly one is enabled.
+enum class Attention { manual, math, efficient, flash, cudnn, packed };
 constexpr auto names_of(Attention) {
-  return std::to_array<std::string_view>({"manual", "math", "efficient", "flash", "cudnn"});
+  return std::to_array<std::string_view>({"manual", "math", "efficient", "flash", "cudnn", "packed"});
 }
 
 // PyTorch's own operations; the gradient of the logits written over the log-probabilities (cross_entropy.cpp); or head

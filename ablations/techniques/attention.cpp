@@ -1,4 +1,5 @@
 // How attention is computed: with plain operations, or by one of the implementations of scaled_dot_product_attention.
+#include "ablations/techniques/fused.h"
 #include "ablations/techniques/technique.h"
 
 #include <fmt/format.h>
@@ -12,15 +13,23 @@ namespace {
 
 Text text();
 std::vector<Claim> claims();
+Text packed_text();
+std::vector<Claim> packed_claims();
 
 constexpr const char* cudnn_node = "ScaledDotProductCudnnAttentionBackward0";
 constexpr const char* efficient_node = "ScaledDotProductEfficientAttentionBackward0";
 
 std::string obstacle(const Recipe& recipe, const Machine& machine) {
   const std::string name(name_of(recipe.attention));
+  if (recipe.attention == Attention::packed) {
+    if (recipe.device == Device::cuda) return "packed attention is an optimization of steps on the CPU";
+    if (recipe.autocast == Autocast::fp16) return "packed attention knows float32 and bfloat16, not float16";
+    const bool one = recipe.qkv_products == QkvProducts::one;
+    return one ? "" : "packed attention reads what one product for query, key and value has made";
+  }
   if (recipe.device == Device::cpu) {
     const bool cuda_only = recipe.attention == Attention::efficient || recipe.attention == Attention::cudnn;
-    return cuda_only ? fmt::format("attention {} needs device cuda; a CPU has manual, math, flash", name) : "";
+    return cuda_only ? fmt::format("attention {} needs device cuda; a CPU has manual, math, flash, packed", name) : "";
   }
   if (recipe.attention != Attention::flash && recipe.attention != Attention::cudnn) return "";
   if (recipe.autocast == Autocast::off) {
@@ -70,6 +79,11 @@ Proof prove_attention(const Recipe& recipe, const RunFacts& facts) {
     return {"attention", plain + safe == facts.attentions && fused == 0,
             fmt::format("{} softmax nodes, safe or not, no fused attention", facts.attentions), found};
   }
+  if (recipe.attention == Attention::packed) {
+    const int64_t packed = nodes_of(nodes, "PackedAttention");
+    return {"attention", packed == facts.attentions && fused == packed && plain + safe == 0,
+            fmt::format("{} nodes of packed attention, no other and no softmax node", facts.attentions), found};
+  }
   const std::string node = recipe.attention == Attention::efficient ? efficient_node
                            : recipe.attention == Attention::cudnn   ? cudnn_node
                            : recipe.device == Device::cpu           ? "ScaledDotProductFlashAttentionForCpuBackward0"
@@ -97,7 +111,15 @@ Technique attention() {
             .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); },
             .title_seen = flash_title,
             .text = text(),
-            .claims = claims()}},
+            .claims = claims()},
+           {.name = "packed_attention",
+            .title = "packed attention",
+            .summary = "Attention reads queries, keys and values where their product leaves them and writes its result "
+                       "where the next product reads it. The T x T matrix is made block by block, as in flash "
+                       "attention, with matrix products of our own.",
+            .edit = [](Recipe& r, const Machine&) { r.attention = Attention::packed; },
+            .text = packed_text(),
+            .claims = packed_claims()}},
       .obstacle = obstacle,
       .prove = prove_attention,
   };
@@ -176,6 +198,42 @@ std::vector<Claim> claims() {
        .least = 0.94,
        .most = 0.97,
        .device = Device::cpu}};
+}
+
+Text packed_text() {
+  return {
+      .mechanism = R"(One product makes query, key and value of all heads: for each token a row of 3 C numbers. A head's
+share of it is 64 numbers here, 64 there and 64 there. PyTorch's attention takes three tensors and gives the result of
+each head by itself. Written out, its matrix products copy the heads' shares first. In the backward pass the gradients
+of the three tensors are copied into one again.
+
+Here each head reads its shares from the packed rows and writes its share of the result into the rows that the next
+product reads. Nothing is rearranged in between. Scores are made for 32 queries at a time, with all keys up to them:
+
+    scores of a block at T=256           32 x 256 numbers of 4 bytes, 32 KB: they stay in the cache
+    all scores of a head, written out    256 x 256 numbers of 4 bytes, 262 KB
+
+Scores that the causal mask hides are left out, but for those in a block on the diagonal. The backward pass makes the
+scores once more, from one number kept for each query and head.)",
+      .faster = R"(Nearly half of the scores are never computed, none is written to memory, and no tensor is copied into
+another order.)",
+      .costs = R"(Code of our own instead of PyTorch's. All arithmetic is in float32, also under bf16 autocast. A thread
+takes whole heads: with fewer heads than threads, B x 12 in GPT-2, some have nothing to do.)",
+      .no_help = R"(Where attention is a small part of the step, as at T=128. On CPUs with 16-bit matrix products, which
+PyTorch's attention uses and this does not. On a GPU the recipe is refused: cuDNN's and FlashAttention's kernels work
+block by block there.)",
+      .pytorch = R"(q, k, v = qkv.split(C, dim=2)    # and view, transpose, contiguous: what it takes the place of
+y = F.scaled_dot_product_attention(q, k, v, is_causal=True)    # what works block by block in PyTorch)",
+      .proven = R"(Autograd's graph of a step must have one node of the packed attention for each layer and micro-step,
+no other attention, and no softmax.)"};
+}
+
+std::vector<Claim> packed_claims() {
+  return {{.claim = "PyTorch's attention block by block, on a CPU: 0.94x to 0.97x of attention written out at T=256",
+           .source = sources::trials,
+           .device = Device::cpu,
+           .note = "The reason for one of our own.",
+           .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
 }
 
 }  // namespace

@@ -3,12 +3,13 @@
 // The linker keeps one copy of each inline function of a program, and it may be this file's, compiled for instructions
 // that the machine has not. So nothing of the standard library is used here that could be such a function, and ATen's
 // vectors stand in a namespace for each instruction set.
+#include "model/cpu/attention.inc.h"
 #include "model/cpu/kernels.h"
 #include "model/cpu/product.inc.h"
 #include "model/cpu/rows.inc.h"
 
 namespace model::cpu {
 
-const Kernels KERNELS{add_norm, add_norm_backward, gelu, gelu_backward, loss, product};
+const Kernels KERNELS{add_norm, add_norm_backward, gelu, gelu_backward, loss, product, attention, attention_backward};
 
 }  // namespace model::cpu

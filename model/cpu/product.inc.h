@@ -27,10 +27,12 @@ struct MakeRows<0, I...> {
 using Register [[gnu::vector_size(width * 4)]] = float;
 using Unaligned [[gnu::vector_size(width * 4), gnu::aligned(4), gnu::may_alias]] = float;
 
-// c (MR, NR) = first + a b, or c += a b where first is null. `first` has NR numbers, each row's.
+// c (MR, NR) = first + a b, or c += a b where first is null. `first` has NR numbers, each row's. The strides of a and b
+// are constants of the caller, so it is compiled for each.
 template <int64_t... I>
-void tile(Rows<I...>, int64_t k, const float* __restrict a, const float* __restrict b, float* __restrict c,
-          int64_t c_row, const float* __restrict first) {
+[[gnu::always_inline]] inline void tile(Rows<I...>, int64_t k, const float* __restrict a, int64_t a_row,
+                                        int64_t a_column, const float* __restrict b, int64_t b_row,
+                                        float* __restrict c, int64_t c_row, const float* __restrict first) {
   const auto at = [](const float* from) -> Register { return *reinterpret_cast<const Unaligned*>(from); };
   const auto put = [](const Register& value, float* to) { *reinterpret_cast<Unaligned*>(to) = value; };
   Register left[MR], right[MR];
@@ -41,11 +43,15 @@ void tile(Rows<I...>, int64_t k, const float* __restrict a, const float* __restr
   }
   for (int64_t p = 0; p < k; ++p) {
     const Register l = at(b), r = at(b + width);
-    ((left[I] += a[I] * l, right[I] += a[I] * r), ...);
-    a += MR;
-    b += NR;
+    ((left[I] += a[I * a_row] * l, right[I] += a[I * a_row] * r), ...);
+    a += a_column;
+    b += b_row;
   }
   ((put(left[I], c + I * c_row), put(right[I], c + I * c_row + width)), ...);
+}
+
+void packed_tile(int64_t k, const float* a, const float* b, float* c, int64_t c_row, const float* first) {
+  tile(MakeRows<MR>::type(), k, a, 1, MR, b, NR, c, c_row, first);
 }
 
 // Panels of MR rows: panel, then k, then row. Rows that are not there are 0.
@@ -123,10 +129,10 @@ void product(const Product& g, int64_t part, int64_t parts) {
           float* c = g.c + (i0 + i) * g.c_row + j;
           const int64_t there = least(MR, rows - i);
           if (there == MR && columns == NR) {
-            tile(MakeRows<MR>::type(), depth, a, b_panel.data(), c, g.c_row, adds ? nullptr : first.data());
+            packed_tile(depth, a, b_panel.data(), c, g.c_row, adds ? nullptr : first.data());
             continue;
           }
-          tile(MakeRows<MR>::type(), depth, a, b_panel.data(), edge.data(), NR, first.data());
+          packed_tile(depth, a, b_panel.data(), edge.data(), NR, first.data());
           for (int64_t m = 0; m < there; ++m) {
             for (int64_t n = 0; n < columns; ++n) {
               const float result = edge.data()[m * NR + n];

@@ -25,7 +25,7 @@ namespace {
 using at::Tensor;
 using namespace model;
 
-const Recipe fused{.cross_entropy = CrossEntropy::fused, .norm = Norm::fused, .mlp = Mlp::fused};
+const Recipe fused{.attention = Attention::packed, .cross_entropy = CrossEntropy::fused, .norm = Norm::fused, .mlp = Mlp::fused};
 
 struct Case {
   std::string name;
@@ -52,6 +52,11 @@ Case mlp_case(int64_t B, int64_t T, int64_t C) {
             return std::vector<Tensor>{ops.mlp(ops, 0, x[0], Affine{x[1], x[2]}, Affine{x[3], x[4]})};
           }};
 }
+Case attention_case(int64_t B, int64_t T, int64_t C, int64_t NH) {
+  return {"attention", {{B, T, C}, {3 * C, C}, {3 * C}}, 1, [NH](const Ops& ops, const auto& x) {
+            return std::vector<Tensor>{ops.self_attention(ops, 0, x[0], Affine{x[1], x[2]}, NH)};
+          }};
+}
 Case loss_case(int64_t B, int64_t T, int64_t C, int64_t V) {
   return {"head_loss", {{B, T, C}, {V, C}}, 1, [=](const Ops& ops, const auto& x) {
             const Tensor targets = at::arange(B * T).mul(37).remainder(V).view({B, T});
@@ -66,7 +71,9 @@ std::vector<Case> cases() {
     all.push_back(norm_case(B, T, C));
     all.push_back(mlp_case(B, T, C));
     all.push_back(loss_case(B, T, C, /*V=*/101));
+    all.push_back(attention_case(B, T, C, /*NH=*/1));
   }
+  all.push_back(attention_case(2, 150, 48, /*NH=*/3));  // five blocks of queries, the last of 22
   return all;
 }
 
