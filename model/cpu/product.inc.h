@@ -38,6 +38,7 @@ template <int64_t... I>
   Register left[MR], right[MR];
   if (first != nullptr) {
     ((left[I] = at(first), right[I] = at(first + width)), ...);
+    (__builtin_prefetch(c + I * c_row, /*to write=*/1), ...);  // it arrives while the tile is computed
   } else {
     ((left[I] = at(c + I * c_row), right[I] = at(c + I * c_row + width)), ...);
   }
