@@ -16,7 +16,7 @@ struct Call {
   double flops;                          // of forward
   double forward_bytes, backward_bytes;  // without gradients of weights
   double gradients;                      // of weights: how many numbers
-  bool is_backward_too = false;          // what backward multiplies is in `flops` already
+  bool is_backward_too = false;          // forward makes the gradients, and `flops` are of both
 };
 
 }  // namespace
@@ -109,18 +109,19 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   for (const bool forward : {true, false}) {
     for (const Call& call : calls) {
       const auto times = static_cast<double>(call.times);
-      const double gradient_passes = 2 * steps - 1;  // written by each micro-step, read by all but the first
-      costs.push_back(
-          {.phase = forward ? "forward" : "backward",
-           .op = call.op,
-           .part = call.part,
-           .calls = call.times * accumulation,
-           .flops = times * steps *
-                    (forward                ? call.flops
-                     : call.is_backward_too ? 0
-                                            : backward_flops(call.flops)),
-           .bytes = times * (forward ? steps * call.forward_bytes
-                                     : steps * call.backward_bytes + gradient_passes * f32 * call.gradients)});
+      // Gradients of weights are written by each micro-step, in the pass that makes them, and read by all but the
+      // first.
+      const double written = forward == call.is_backward_too ? steps : 0, read = forward ? 0 : steps - 1;
+      costs.push_back({.phase = forward ? "forward" : "backward",
+                       .op = call.op,
+                       .part = call.part,
+                       .calls = call.times * accumulation,
+                       .flops = times * steps *
+                                (forward                ? call.flops
+                                 : call.is_backward_too ? 0
+                                                        : backward_flops(call.flops)),
+                       .bytes = times * (steps * (forward ? call.forward_bytes : call.backward_bytes) +
+                                         (written + read) * f32 * call.gradients)});
     }
   }
   const double parameters =

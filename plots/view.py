@@ -92,7 +92,7 @@ def part_view(report, part, suffix, name):
         "confidence": of.confidence(study),
         "headline": study["words"]["headline"] if head.first else lead.chart.finding if lead else of.title(study),
         "rungs": of.own_rungs(study), "mode": study["mode"], "heads": heads(study),
-        "worths": of.worths(study),
+        "worths": of.worths(study), "predictions": [(study["rungs"][p["rung"]], p) for p in part.get("predictions", [])],
         "peers": of.peers(study), "unit": of.memory_unit(study),
         "environment": environment(study), "splits": splits,
         "memory_parts": [name for name in [*of.MEMORY_PARTS.values(), "other"] if name in known],

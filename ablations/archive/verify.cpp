@@ -131,6 +131,7 @@ std::vector<Finding> check_record(const Record& record, const std::string& name,
   options.data = data.source;
   rest.compare(json_of(record.workload), json_of(workload_of(options, data.sha256, data.tokens)), "/workload");
   if (is_this_program) {
+    if (record.least_work) rest.compare(json_of(*record.least_work), json_of(least_work_of(options)), "/least_work");
     const std::vector<double> faults(timing.page_faults.begin(), timing.page_faults.end());
     const RunFacts facts{.observations = value_from<Observations>(record.observations, name),
                          .page_faults_per_step = harness::median(std::span(faults).subspan(warmup)),

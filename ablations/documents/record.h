@@ -121,6 +121,16 @@ struct RunSummary {
   }
 };
 
+// The least that a step of the recipe takes, counted from shapes (model/costs.h).
+struct LeastWork {
+  double flops = 0, bytes = 0;
+
+  static void fields(auto&& field) {
+    field("flops", &LeastWork::flops);
+    field("bytes", &LeastWork::bytes);
+  }
+};
+
 // A step's parts, as far as they were counted.
 struct RunMemory : PeakMemory {
   std::optional<int64_t> weights_bytes, gradients_bytes, optimizer_bytes, weight_copies_bytes, activations_bytes;
@@ -186,7 +196,8 @@ struct Record : RunEnd {
   RunTiming timing;
   RunSummary summary;
   RunMemory memory;
-  files::Json observations;  // Observations; a peer's are of its own form
+  std::optional<LeastWork> least_work;  // absent in older records and in a peer's
+  files::Json observations;             // Observations; a peer's are of its own form
   std::vector<Proof> proofs;
   Environment environment;
   std::optional<std::vector<std::string>> flags;  // what disturbed it; none: nobody looked
@@ -210,6 +221,7 @@ struct Record : RunEnd {
     field("timing", &Record::timing, None::defaulted);
     field("summary", &Record::summary, None::defaulted);
     field("memory", &Record::memory, None::defaulted);
+    field("least_work", &Record::least_work, None::absent);
     field("observations", &Record::observations, None::defaulted);
     field("proofs", &Record::proofs, None::defaulted);
     field("environment", &Record::environment, None::defaulted);

@@ -21,6 +21,7 @@ void Report::check(const std::string& where) const {
           fmt::format("{}[noise]: {} is asked for; the report has {}", place, floor, noise.size()));
     }
     for (const ReportedRun& run : entry.runs) check_rung("runs", "rung", run.rung);
+    for (const Prediction& prediction : entry.predictions) check_rung("predictions", "rung", prediction.rung);
     for (const RungLosses& losses : entry.losses) {
       check_rung("losses", "rung", losses.rung);
       check_rung("losses", "guarded_by", losses.guarded_by);

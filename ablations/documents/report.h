@@ -66,6 +66,21 @@ struct RungLosses {
   }
 };
 
+// What the least work of a rung's step lets one expect of it (report/predictions.h).
+struct Prediction {
+  size_t rung = 0;
+  LeastWork work;
+  std::optional<LeastWork> saved;  // of the rung above it less its own
+  std::optional<double> ratio;     // of the least times of the two; above 1: it is faster
+
+  static void fields(auto&& field) {
+    field("rung", &Prediction::rung);
+    field("work", &Prediction::work);
+    field("saved", &Prediction::saved);
+    field("ratio", &Prediction::ratio);
+  }
+};
+
 struct ReportedStudy {
   std::string source;  // the last part of its name
   Study study;
@@ -73,6 +88,7 @@ struct ReportedStudy {
   std::vector<RungLosses> losses;
   std::optional<std::map<std::string, files::Json>> techniques;  // by optimization; absent in older reports
   std::vector<size_t> noise;                                     // those of the report's that say something of it
+  std::vector<Prediction> predictions;                           // of rungs whose least work is known
   std::optional<StudyWords> words;                               // absent in older reports
 
   static void fields(auto&& field) {
@@ -82,6 +98,7 @@ struct ReportedStudy {
     field("losses", &ReportedStudy::losses);
     field("techniques", &ReportedStudy::techniques, None::absent);
     field("noise", &ReportedStudy::noise);
+    field("predictions", &ReportedStudy::predictions, None::default_absent);
     field("words", &ReportedStudy::words, None::absent);
   }
 };

@@ -160,7 +160,8 @@ struct StudyRung {
   std::optional<Median> tokens_per_s;
   std::optional<Ratio> speedup_first, speedup_previous;
   std::optional<int64_t> peak_memory_bytes;
-  std::optional<RunMemory> memory;  // as in the record of its first run
+  std::optional<RunMemory> memory;      // as in the record of its first run
+  std::optional<LeastWork> least_work;  // likewise
   std::optional<int64_t> skipped_steps;
   std::optional<double> page_faults_per_step, joules_per_token;
   std::optional<std::optional<Mfu>> mfu;          // no value: it has no time. absent: an older study's
@@ -194,6 +195,7 @@ struct StudyRung {
     field("speedup_previous", &StudyRung::speedup_previous);
     field("peak_memory_bytes", &StudyRung::peak_memory_bytes);
     field("memory", &StudyRung::memory, None::absent);
+    field("least_work", &StudyRung::least_work, None::absent);
     field("skipped_steps", &StudyRung::skipped_steps, None::absent);
     field("page_faults_per_step", &StudyRung::page_faults_per_step);
     field("joules_per_token", &StudyRung::joules_per_token, None::absent);

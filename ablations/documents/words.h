@@ -58,8 +58,8 @@ struct StudyWords {
   std::vector<std::string> remarks;  // with `code`
   std::vector<RungWords> rungs;      // one for each of the study's
   std::vector<Card> trust;
-  std::string disturbance;    // empty: nobody knows
-  std::string worth, memory;  // empty: its page has no worths, no parts of memory
+  std::string disturbance;                // empty: nobody knows
+  std::string worth, memory, prediction;  // empty: its page has no worths, no parts of memory, no predictions
   std::vector<Term> how_to_read;
   std::string command;  // that makes the study again
 
@@ -71,6 +71,7 @@ struct StudyWords {
     field("disturbance", &StudyWords::disturbance);
     field("worth", &StudyWords::worth);
     field("memory", &StudyWords::memory);
+    field("prediction", &StudyWords::prediction, None::default_absent);
     field("how_to_read", &StudyWords::how_to_read);
     field("command", &StudyWords::command);
   }

@@ -10,29 +10,55 @@
 namespace micro {
 
 using at::Tensor;
+using model::Affine;
 using model::Ops;
 
 namespace {
 
-Tensor leaf(const Tensor& x) { return x.detach().set_requires_grad(x.requires_grad()); }
-double leaf(double x) { return x; }
+// Stands for the table that a large operation gets: when the call is made again, that is the one in use.
+struct Table {};
+
+Table leaf(const Ops&) { return {}; }
+Tensor leaf(const Tensor& x) { return x.defined() ? x.detach().set_requires_grad(x.requires_grad()) : x; }
+Affine leaf(const Affine& x) { return {leaf(x.weight), leaf(x.bias)}; }
+template <class T>
+T leaf(const T& x) {
+  return x;
+}
+
+const Ops& argument(const Table&, const Ops& used) { return used; }
+template <class T>
+const T& argument(const T& x, const Ops&) {
+  return x;
+}
+
+bool is_there(const Tensor& x) { return x.defined(); }
+template <class T>
+bool is_there(const T&) {
+  return true;
+}
 
 void append(std::vector<Tensor>& inputs, const Tensor& x) { inputs.push_back(x); }
-void append(std::vector<Tensor>&, double) {}
+void append(std::vector<Tensor>& inputs, const Affine& x) { inputs.insert(inputs.end(), {x.weight, x.bias}); }
+template <class T>
+void append(std::vector<Tensor>&, const T&) {}
 
 std::vector<Tensor> listed(const Tensor& output) { return {output}; }
 std::vector<Tensor> listed(const std::array<Tensor, 3>& outputs) { return {outputs.begin(), outputs.end()}; }
+std::vector<Tensor> listed(const Ops::Normed& outputs) { return {outputs.x, outputs.normalized}; }
 
 // Puts a listener in the operation's place.
 template <class Result, class... Args>
 void watch(Calls& calls, Ops& ops, std::function<Result(Args...)> Ops::*operation,
            const std::function<std::string()>& name) {
   ops.*operation = [&calls, operation, name, original = ops.*operation](Args... args) {
-    const std::tuple<std::decay_t<Args>...> leaves{leaf(args)...};
+    const auto leaves = std::make_tuple(leaf(args)...);
     Call call;
     std::apply([&](const auto&... x) { (append(call.inputs, x), ...); }, leaves);
-    call.forward = [operation, leaves](const Ops& used) { return listed(std::apply(used.*operation, leaves)); };
-    calls.try_emplace(name(), std::move(call));
+    call.forward = [operation, leaves](const Ops& used) {
+      return listed(std::apply([&](const auto&... x) { return (used.*operation)(argument(x, used)...); }, leaves));
+    };
+    if ((is_there(args) && ...)) calls.try_emplace(name(), std::move(call));
     return original(args...);
   };
 }

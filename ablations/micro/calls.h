@@ -18,11 +18,11 @@ namespace micro {
 
 struct Call {
   std::vector<at::Tensor> inputs;  // leaves; those of them that have a gradient in a step require one here
-  std::function<std::vector<at::Tensor>(const model::Ops&)> forward;  // one output; of "qkv" three
+  std::function<std::vector<at::Tensor>(const model::Ops&)> forward;  // one output; of "qkv" three, of "add_norm" two
 };
 
-// By operation of model/ops.h, the first call of each; "linear" by its place in a block: linear_attn_proj, linear_c_fc,
-// linear_mlp_proj.
+// By operation of model/ops.h, the first call of each that gets all its tensors: a step's first add_norm has nothing to
+// add. "linear" by its place in a block: linear_attn_proj, linear_c_fc, linear_mlp_proj.
 using Calls = std::map<std::string, Call>;
 
 Calls calls_of_a_step(const model::Recipe& recipe, int64_t B, int64_t T);
@@ -30,13 +30,13 @@ Calls calls_of_a_step(const model::Recipe& recipe, int64_t B, int64_t T);
 // The names that it returns; known without running a step.
 std::vector<std::string> call_names();
 
-// Calls visit("embed", &model::Ops::embed) and so on for every small operation.
+// Calls visit("embed", &model::Ops::embed) and so on for every operation.
 template <class Visit>
 void for_each_operation(Visit&& visit) {
   using model::Ops;
   // Nine small operations, four large ones, and the hook for observers.
   static_assert(sizeof(Ops) == 13 * sizeof(Ops::gelu) + sizeof(Ops::on_part),
-                "every small operation of model/ops.h stands here");
+                "every operation of model/ops.h stands here");
   visit("embed", &Ops::embed);
   visit("layer_norm", &Ops::layer_norm);
   visit("linear", &Ops::linear);
@@ -46,6 +46,10 @@ void for_each_operation(Visit&& visit) {
   visit("residual", &Ops::residual);
   visit("head", &Ops::head);
   visit("cross_entropy", &Ops::cross_entropy);
+  visit("add_norm", &Ops::add_norm);
+  visit("self_attention", &Ops::self_attention);
+  visit("mlp", &Ops::mlp);
+  visit("head_loss", &Ops::head_loss);
 }
 
 }  // namespace micro

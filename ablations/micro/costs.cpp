@@ -1,8 +1,10 @@
 #include "ablations/micro/costs.h"
 
+#include "model/config.h"
 #include "model/costs.h"
 
 #include <algorithm>
+#include <map>
 
 namespace micro {
 
@@ -59,6 +61,25 @@ Cost cost_of_backward(const std::string& call, const std::vector<Tensor>& inputs
     if (input.requires_grad() && !handed_on) bytes += bytes_of(input);
   }
   return {model::backward_flops(matrix_flops(call, inputs)), bytes == 0 ? 0 : bytes + bytes_of(outputs)};
+}
+
+std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& phase, const model::Recipe& recipe,
+                                   int64_t B, int64_t T) {
+  // The parts of a step that each is, or is made of.
+  static const std::map<std::string, std::vector<std::string>> parts{
+      {"add_norm", {"residual", "ln_2"}},
+      {"self_attention", {"c_attn", "attention"}},
+      {"mlp", {"mlp", "c_fc", "gelu", "mlp_proj"}},
+      {"head_loss", {"head_loss", "head", "cross_entropy"}}};
+  const auto found = parts.find(call);
+  if (found == parts.end()) return std::nullopt;
+  Cost sum;
+  for (const model::Cost& cost : model::step_costs(model::preset("gpt2-124m"), recipe, B, T, /*accumulation=*/1)) {
+    if (cost.phase != phase || std::ranges::find(found->second, cost.part) == found->second.end()) continue;
+    sum.flops += cost.flops / static_cast<double>(cost.calls);
+    sum.bytes += cost.bytes / static_cast<double>(cost.calls);
+  }
+  return sum;
 }
 
 }  // namespace micro

@@ -1,9 +1,12 @@
-// The least work of one call of an operation by itself, counted from its tensors. FLOPs are those of model/costs.h.
-// Bytes differ, because there the neighbouring operations decide the types of a tensor.
+// The least work of one call of an operation by itself. A small operation's is counted from its tensors: FLOPs are
+// those of model/costs.h, but bytes differ, because there the neighbouring operations decide the types of a tensor.
 #pragma once
+
+#include "model/recipe.h"
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,5 +22,10 @@ Cost cost_of_forward(const std::string& call, const std::vector<at::Tensor>& inp
                      const std::vector<at::Tensor>& outputs);
 Cost cost_of_backward(const std::string& call, const std::vector<at::Tensor>& inputs,
                       const std::vector<at::Tensor>& outputs);
+
+// Of one call of a large operation, as model/costs.h counts it in a step of GPT-2 124M under the recipe; `phase`:
+// "forward" or "backward". None for a small one.
+std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& phase, const model::Recipe& recipe,
+                                   int64_t B, int64_t T);
 
 }  // namespace micro

@@ -1,8 +1,11 @@
-// Every operation of the model, forward and backward, under each precision that its device has, as a step calls it.
-// Backward computes the gradients but does not add them to existing ones, as in a step that begins without gradients.
+// Every operation of the model, forward and backward, under each precision that its device has, as a step calls it:
+// ATen's, and beside it what can take its place here. Backward computes the gradients but does not add them to existing
+// ones, as in a step that begins without gradients.
 #include "ablations/micro/calls.h"
 #include "ablations/micro/costs.h"
 #include "ablations/micro/suite.h"
+#include "ablations/techniques/techniques.h"
+#include "harness/measure/environment.h"
 #include "model/precision.h"
 
 #include <fmt/format.h>
@@ -52,6 +55,17 @@ std::vector<Attention> attentions(const Recipe& recipe) {
   return kinds;
 }
 
+struct Fused {
+  std::string_view call, name;
+  void (*edit)(Recipe&);
+};
+
+constexpr Fused fused_operations[] = {
+    {"add_norm", "add_norm_fused", [](Recipe& r) { r.norm = Norm::fused; }},
+    {"self_attention", "self_attention_packed", [](Recipe& r) { r.attention = Attention::packed; }},
+    {"mlp", "mlp_fused", [](Recipe& r) { r.mlp = Mlp::fused; }},
+    {"head_loss", "head_loss_fused", [](Recipe& r) { r.cross_entropy = CrossEntropy::fused; }}};
+
 std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
   std::vector<Variant> found;
   if (call == "attention") {
@@ -70,6 +84,12 @@ std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
   if (is_product && recipe.device == Device::cpu && recipe.autocast == Autocast::off) {
     found.push_back({call + "_packed", recipe});
     found.back().recipe.products = Products::packed;
+  }
+  for (const Fused& fused : fused_operations) {
+    Recipe edited = recipe;
+    fused.edit(edited);
+    const bool is_possible = ablations::recipe_obstacle(edited, harness::this_machine()).empty();
+    if (fused.call == call && is_possible) found.push_back({std::string(fused.name), edited});
   }
   return found;
 }
@@ -106,6 +126,10 @@ void run(benchmark::State& state, Recorded& recorded, const Benchmark& benchmark
   const SdpaScope sdpa(recipe.attention);
   const Ops ops = ops_for(recipe);
 
+  const auto in_a_step = [&](const char* phase) {
+    return cost_in_a_step(benchmark.call, phase, recipe, benchmark.sizes.B, benchmark.sizes.T);
+  };
+
   std::vector<Tensor> outputs;
   const auto forward = [&] {
     const AutocastScope autocast(device_type(recipe.device), recipe.autocast);
@@ -114,12 +138,14 @@ void run(benchmark::State& state, Recorded& recorded, const Benchmark& benchmark
   if (!benchmark.backward) {
     time_calls(
         state, recipe.device, [&] { outputs.clear(); }, forward);
-    const Cost cost = cost_of_forward(benchmark.call, call.inputs, outputs);
+    const Cost cost = in_a_step("forward").value_or(cost_of_forward(benchmark.call, call.inputs, outputs));
     return set_rates(state, cost.flops, cost.bytes);
   }
   forward();
   std::vector<Tensor> upstream, with_gradient, gradients;
-  for (const Tensor& output : outputs) upstream.push_back(at::randn_like(output));
+  for (const Tensor& output : outputs) {  // of a loss 1, as in a step
+    upstream.push_back(output.dim() == 0 ? at::ones_like(output) : at::randn_like(output));
+  }
   for (const Tensor& input : call.inputs) {
     if (input.requires_grad()) with_gradient.push_back(input);
   }
@@ -129,7 +155,7 @@ void run(benchmark::State& state, Recorded& recorded, const Benchmark& benchmark
   };
   time_calls(state, recipe.device, prepare,
              [&] { gradients = torch::autograd::grad(outputs, with_gradient, upstream); });
-  const Cost cost = cost_of_backward(benchmark.call, call.inputs, outputs);
+  const Cost cost = in_a_step("backward").value_or(cost_of_backward(benchmark.call, call.inputs, outputs));
   set_rates(state, cost.flops, cost.bytes);
 }
 

@@ -2,6 +2,7 @@
 
 #include "ablations/documents/gate.h"
 #include "ablations/gate/compare.h"
+#include "ablations/report/predictions.h"
 #include "ablations/report/techniques_page.h"
 #include "ablations/run/setting.h"
 #include "ablations/study/guard.h"
@@ -262,7 +263,8 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
                               .runs = runs_of(files),
                               .losses = losses_of(files),
                               .techniques = techniques_of(files.study),
-                              .noise = {}});
+                              .noise = {},
+                              .predictions = {}});
     std::ranges::copy(files.traces, std::back_inserter(report.traces));
   }
   if (studies.size() == 2) report.comparison = comparison_of(studies[0], studies[1], report.notes);
@@ -275,6 +277,7 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
   for (const fs::path& file : files_beside) add_file(file, report);
   match_noise(report);
   note_other_machines(report);
+  for (ReportedStudy& entry : report.studies) entry.predictions = predictions_of(entry.study, report.traces);
   if (published) {
     report.published = files::read_json(files::resource_root() / "results" / "published.json", "published")
                            .at("entries")

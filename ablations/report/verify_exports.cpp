@@ -3,6 +3,7 @@
 #include "ablations/archive/study_files.h"
 #include "ablations/archive/verify.h"
 #include "ablations/report/export.h"
+#include "ablations/report/predictions.h"
 #include "ablations/report/report.h"
 #include "ablations/report/words.h"
 #include "ablations/run/study_folder.h"
@@ -54,6 +55,7 @@ std::vector<Finding> compare_report(const Json& report, const fs::path& folder, 
   const auto whole = value_from<Report>(report, "report.json");
   document.noise = whole.noise;  // which the words tell of
   document.studies.at(0).noise = whole.studies.at(0).noise;
+  document.studies.at(0).predictions = predictions_of(study, whole.traces);  // which follow from traces beside it, too
   Json expected = json_of(with_words(std::move(document)).studies.at(0));
   if (!stored.contains("words")) expected.erase("words");  // an older program's
   for (const char* field : {"source", "noise"}) {

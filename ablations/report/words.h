@@ -8,7 +8,8 @@
 
 namespace ablations {
 
-StudyWords words_of(const Study& study, const std::vector<ReportedRun>& runs, const std::vector<Noise>& noise);
+// `noise`: the floors that say something of the study.
+StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise);
 
 // The report with the words of each of its studies, in place of those that it had.
 Report with_words(Report report);

@@ -82,6 +82,7 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
   record.summary = summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
                               trainer.tokens_per_step());
   record.memory = memory_of(peak, seen.memory);
+  record.least_work = least_work_of(options);
   record.observations = json_of(seen.observations);
   record.proofs = prove(options.recipe, {.observations = seen.observations,
                                          .page_faults_per_step = faults_per_step,

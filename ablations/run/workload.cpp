@@ -2,6 +2,7 @@
 
 #include "files/resources.h"
 #include "harness/measure/environment.h"
+#include "model/costs.h"
 #include "model/host_memory.h"
 
 #include <ATen/Parallel.h>
@@ -75,6 +76,16 @@ Workload workload_of(const RunOptions& options, const std::string& sha256, int64
           .flops_per_step = config.flops_per_token(options.T) * static_cast<double>(per_step),
           .seed = options.seed,
           .data = {.source = options.data.filename().string(), .sha256 = sha256, .tokens = tokens}};
+}
+
+LeastWork least_work_of(const RunOptions& options) {
+  LeastWork work;
+  for (const model::Cost& cost :
+       model::step_costs(config_of(options), options.recipe, options.B, options.T, options.accumulation)) {
+    work.flops += cost.flops;
+    work.bytes += cost.bytes;
+  }
+  return work;
 }
 
 Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)

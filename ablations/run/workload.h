@@ -1,6 +1,7 @@
 // GPT-2's training as the harness sees it: what a run times, a trace records and counters count.
 #pragma once
 
+#include "ablations/documents/record.h"
 #include "ablations/documents/workload.h"
 #include "harness/measure/labels.h"
 #include "harness/measure/workload.h"
@@ -49,6 +50,8 @@ model::TokenStream tokens_of(const RunOptions& options);
 
 // sha256, tokens: of the text.
 Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens);
+
+LeastWork least_work_of(const RunOptions& options);
 
 class Gpt2Workload : public harness::Workload {
  public:

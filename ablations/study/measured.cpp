@@ -66,6 +66,7 @@ RunData run_data(const Record& record) {
   run.flops_per_step = record.workload.flops_per_step;
   run.skipped_steps = timing.skipped_steps.value_or(0);
   run.memory = record.memory;
+  run.least_work = record.least_work;
   run.proofs = record.proofs;
   if (!record.is_of_peer()) run.observations = value_from<Observations>(record.observations, record.id);
   if (record.is_disturbed()) run.disturbed = fmt::format("{} {}", record.id, fmt::join(*record.flags, "; "));

@@ -22,6 +22,7 @@ struct RunData {
   int64_t skipped_steps = 0;  // by the gradient scaler
   double flops_per_step = 0;
   RunMemory memory;
+  std::optional<LeastWork> least_work;
   std::vector<Proof> proofs;
   Observations observations;
   std::optional<double> joules_per_token, sm_clock_mhz;

@@ -136,6 +136,7 @@ void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::strin
   rung.tokens_per_s = tokens_per_s(*rung.ms_per_step, first.tokens_per_step);
   rung.peak_memory_bytes = peak;
   rung.memory = first.memory;
+  rung.least_work = first.least_work;
   if (skipped > 0) rung.skipped_steps = skipped;
   rung.page_faults_per_step = harness::median(faults);
   rung.mfu = mfu(planned.recipe, gpu, first.flops_per_step, rung.ms_per_step->median);

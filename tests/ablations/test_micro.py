@@ -16,6 +16,7 @@ from conftest import ROOT
 
 B, T, C, V = 1, 16, 768, 50257
 LINEAR = {"qkv": (C, 3 * C), "linear_attn_proj": (C, C), "linear_c_fc": (C, 4 * C), "linear_mlp_proj": (4 * C, C)}
+FUSED = {"add_norm_fused": "add_norm", "self_attention_packed": "self_attention", "mlp_fused": "mlp", "head_loss_fused": "head_loss"}
 QUICK = ["--benchmark_min_time=0.0001", "-B", B, "-T", T]
 
 
@@ -71,10 +72,9 @@ def operations(measured):
 
 
 def operations_of_the_model() -> list[str]:
-    """The small ones of the table in model/ops.h."""
-    small = (ROOT / "model" / "ops.h").read_text().partition("// ---- Large operations")[0]
-    names = re.findall(r"^  std::function<.*> (\w+);$", small, re.MULTILINE)
-    assert "linear" in names and "cross_entropy" in names
+    """Those of the table in model/ops.h."""
+    names = re.findall(r"std::function<[^;]*>\s+(\w+);", (ROOT / "model" / "ops.h").read_text())
+    assert {"linear", "cross_entropy", "add_norm", "head_loss"} <= set(names)
     return names
 
 
@@ -100,6 +100,14 @@ def test_both_implementations_of_the_loss_have_their_benchmarks(listed, device):
         assert {f"{name}/{direction}/bf16/{device}" for direction in ("forward", "backward")} <= set(listed)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_what_takes_an_operations_place_stands_after_it(listed, precision, direction):
+    for name in FUSED:
+        place = listed.index(f"{FUSED[name]}/{direction}/{precision}/cpu")
+        assert listed[place + 2] == f"{name}/{direction}/{precision}/cpu"
+
+
 def test_all_that_is_listed_for_the_cpu_runs(listed, operations):
     assert set(operations) == {name for name in listed if re.search("/(forward|backward)/.*/cpu$", name)}
     for name, result in operations.items():
@@ -108,8 +116,9 @@ def test_all_that_is_listed_for_the_cpu_runs(listed, operations):
 
 
 def test_bytes_are_counted_but_where_a_gradient_is_only_handed_on(operations):
+    """The fused head and loss makes its gradients in forward."""
     without = {name for name, result in operations.items() if "bytes" not in result}
-    assert without == {"residual/backward/float32/cpu"}
+    assert without == {"residual/backward/float32/cpu", "head_loss_fused/backward/float32/cpu", "head_loss_fused/backward/bf16/cpu"}
     for name, result in operations.items():
         if name not in without:
             assert result["bytes"] > 0, name
@@ -130,8 +139,17 @@ def test_flops_are_those_of_the_matrix_products(operations, precision):
     packed = {f"{name}_packed": products[name] for name in (*LINEAR, "head")}  # for float32 only
     if precision == "float32":
         assert all(operations[f"{name}/forward/float32/cpu"]["flops"] == flops for name, flops in packed.items())
+    large = {"self_attention": products["qkv"] + products["attention_manual"], "head_loss": products["head"],
+             "mlp": products["linear_c_fc"] + products["linear_mlp_proj"]}
+    for name, flops in large.items():
+        assert operations[f"{name}/forward/{precision}/cpu"]["flops"] == flops
+        assert operations[f"{name}/backward/{precision}/cpu"]["flops"] == 2 * flops
+    fused = {name: large[of] for name, of in FUSED.items() if of in large}
+    for name, flops in fused.items():
+        both = [operations[f"{name}/{direction}/{precision}/cpu"].get("flops", 0) for direction in ("forward", "backward")]
+        assert both == ([3 * flops, 0] if name == "head_loss_fused" else [flops, 2 * flops])
     counted = {name.split("/")[0] for name, result in operations.items() if "flops" in result}
-    assert counted == {*products, *packed}
+    assert counted == {*products, *packed, *large, *fused}
 
 
 def test_bytes_are_those_of_the_types_a_step_has(operations):
@@ -145,6 +163,16 @@ def test_bytes_are_those_of_the_types_a_step_has(operations):
     assert operations["residual/backward/bf16/cpu"]["bytes"] == 4 * x + 2 * x
     assert operations["embed/forward/bf16/cpu"]["bytes"] == 8 * B * T + 4 * (B * T + T) * C + 4 * x
     assert operations["cross_entropy/forward/bf16/cpu"]["bytes"] == 2 * B * T * V + 8 * B * T + 4
+
+
+def test_bytes_of_large_operations_are_those_that_a_step_counts(operations):
+    x, wte = B * T * C, V * C
+    # The sum is written and read again, and LayerNorm's output is float32; or the sum is written once, and the output has 16 bits.
+    assert operations["add_norm/forward/bf16/cpu"]["bytes"] == (4 + 2 + 4) * x + (4 + 4) * x + 4 * 2 * C
+    assert operations["add_norm_fused/forward/bf16/cpu"]["bytes"] == (4 + 2 + 4 + 2) * x + 4 * 2 * C
+    assert operations["add_norm_fused/forward/float32/cpu"]["bytes"] == 4 * (4 * x + 2 * C)
+    # x, wte and targets read; the gradients of x and wte, and the loss, written.
+    assert operations["head_loss_fused/forward/float32/cpu"]["bytes"] == 4 * (2 * x + 2 * wte) + 8 * B * T + 4
 
 
 @pytest.mark.thorough

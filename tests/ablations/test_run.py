@@ -40,6 +40,8 @@ def test_one_run(ladder, tmp_path) -> None:
     record = json.loads(done.stdout)
     assert record == read_json(tmp_path / "record.json") and not list(validator("record").iter_errors(record))
     assert record["recipe"]["attention"] == "flash" and len(record["timing"]["loss"]) == 3
+    least, tiny = record["least_work"], 50257 * 32  # the embedding of model tiny: AdamW alone moves 28 bytes for each number
+    assert least["bytes"] > 28 * tiny and 0.5 < least["flops"] / record["workload"]["flops_per_step"] < 1.5
 
     (tmp_path / "recipe.json").write_text('{"attention": "flash"}')
     from_file = ladder(*RUN, "--recipe", tmp_path / "recipe.json")

@@ -18,7 +18,7 @@ BELOW = {
     "harness/stats": {"files"},
     "harness/measure": {"files", "harness/stats"},
     "harness/gpu": {"files", *HARNESS[:2]},
-    "ablations/micro": {"files", "model", *HARNESS, "ablations/documents"},
+    "ablations/micro": {"files", "model", *HARNESS, "ablations/documents", "ablations/techniques"},
     **{folder: {"files", "model", *HARNESS, *INNER[:i]} for i, folder in enumerate(INNER)},
 }
 

@@ -120,6 +120,17 @@ TEST(Costs, AccumulationRepeatsTheMicroStepAndAddsToGradients) {
   EXPECT_DOUBLE_EQ(find(thrice, "update", "adamw").bytes, find(once, "update", "adamw").bytes);
 }
 
+TEST(Costs, AFusedLossMakesItsGradientsInForward) {
+  Recipe fused = recipe();
+  fused.cross_entropy = CrossEntropy::fused;
+  const auto once = step_costs(preset("tiny"), fused, 3, 8, 1), thrice = step_costs(preset("tiny"), fused, 3, 8, 3);
+  const double V = 50257;
+  expect(find(once, "forward", "head_loss"), 1, 3 * 2 * 24 * 32 * V, 4 * (2 * 768 + 2 * 32 * V) + 8 * 24 + 4);
+  expect(find(once, "backward", "head_loss"), 1, 0, 0);
+  EXPECT_DOUBLE_EQ(find(thrice, "forward", "head_loss").bytes, 3 * find(once, "forward", "head_loss").bytes);
+  EXPECT_DOUBLE_EQ(find(thrice, "backward", "head_loss").bytes, 2 * 4 * 32 * V);  // added to
+}
+
 // More tokens than rows: a row is read once.
 TEST(Costs, NoMoreRowsAreGatheredThanThereAre) {
   const auto costs = step_costs(preset("tiny"), recipe(), 1024, 64, 1);

@@ -198,6 +198,16 @@ def report_of(*studies, **more):
             "traces": [], "micro": [], "published": [], "notes": [], **more}
 
 
+def predicted(report):
+    """The report with what its first study's rungs lead to expect: each moves less than the one above, the third computes more."""
+    part = report["studies"][0]
+    works = [{"flops": 8.1e11 if i == 2 else 8e11, "bytes": 3e10 - 5e8 * i} for i in range(len(part["study"]["rungs"]))]
+    saved = [None, *({name: above[name] - own[name] for name in own} for above, own in zip(works, works[1:]))]
+    part["predictions"] = [{"rung": i, "work": works[i], "saved": saved[i], "ratio": 1.25 if i == 1 else None} for i in range(len(works))]
+    part["words"]["prediction"] = "It counts `bytes` and FLOPs only."
+    return report
+
+
 def with_peers(*ratios, runs=5):
     """The last rung's twins, one for each (title, ratio)."""
     study = make(runs=runs)

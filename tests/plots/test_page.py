@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, comparison_of, disturbed, entry, gate_of, history_of, make, mixed, noise_of,
-                      other_losses, recorded, report_of, run, series_of, trace_of, valid, with_peers, without_number)
+                      other_losses, predicted, recorded, report_of, run, series_of, trace_of, valid, with_peers, without_number)
 from test_modes import factorial, sweep, worth
 
 from charts.attribution import CALLED
@@ -84,7 +84,7 @@ def worths():
 
 DOCUMENTS = {
     "ladder": lambda: report_of(make()),
-    "every status": lambda: report_of(mixed()),
+    "every status": lambda: predicted(report_of(mixed())),
     "a GPU": lambda: report_of(make(device="cuda")),
     "single runs": lambda: report_of(make(runs=1)),
     "no number": lambda: report_of(nothing()),
@@ -264,7 +264,7 @@ def test_sections_and_contents(pages, opened):
         assert page.locator(f"#rung-{i}").count() == 1
     text = page.inner_text("main")
     for words in ("Can it be trusted?", "not applicable: needs a CUDA device", "void: losses leave the reference", "Run it alone",
-                  "ladder run --ladder gpt2 --rung", "How to read this", "What is not here", "Guard: passed", "field_2"):
+                  "ladder run --ladder gpt2 --rung", "How to read this", "What is not here", "Guard: passed", "field_2", "Predicted and measured", "29.5 GB"):
         assert words in text, words
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids))

@@ -6,7 +6,7 @@ import re
 import struct
 import xml.etree.ElementTree as ET
 
-from builders import (LADDER, files_in, make, markdown_of, mixed, report_of, run, table, told, told_study, valid,
+from builders import (LADDER, files_in, make, markdown_of, mixed, predicted, report_of, run, table, told, told_study, valid,
                       without_number)
 
 import markdown
@@ -154,6 +154,18 @@ def test_without_mfu_the_reason_is_said_once():
     assert report.count("No MFU: there is no table of peaks for CPUs.\n") == 1
     assert len(table(report)[0]) == 6
     assert "MFU" not in markdown_of(valid(make()))  # older studies
+
+
+def test_predictions_stand_beside_what_was_measured():
+    study = make()
+    without_number(study, 3, "failed", "exit status 3")
+    shown = markdown.render(view.view(valid(predicted(report_of(study)))) | {"has_pictures": True})
+    assert table(shown, "\nIt counts `bytes` and FLOPs only.")[:4] == [
+        ["plain fp32", "30.0 GB", "—", "800 GFLOP", "—", "—", "—"],
+        ["+ bf16 autocast", "29.5 GB", "500 MB", "800 GFLOP", "—", "1.25×", "**1.49×** (1.48× – 1.51×)"],
+        ["+ SDPA attention", "29.0 GB", "500 MB", "810 GFLOP", "-10.0 GFLOP", "—", "**1.33×** (1.32× – 1.35×)"],
+        ["+ vocab 50304", "28.5 GB", "500 MB", "800 GFLOP", "10.0 GFLOP", "—", "—"]]
+    assert "Predicted and measured" not in markdown_of(make())  # older records
 
 
 def test_a_void_rung_never_shows_its_number():

@@ -67,6 +67,15 @@ TEST(RecordDocument, KeepsThatAnOlderOneLacksFields) {
   expect_kept(json);
 }
 
+TEST(RecordDocument, KeepsTheLeastWorkOfAStep) {
+  Json json = recorded();
+  EXPECT_FALSE(value_from<Record>(json, "the record").least_work.has_value());
+  json["least_work"] = {{"flops", 8.5e11}, {"bytes", 2.5e10}};
+  expect_kept(json);
+  json["least_work"].erase("bytes");
+  EXPECT_THROW((void)value_from<Record>(json, "the record"), std::invalid_argument);
+}
+
 TEST(RecordDocument, KeepsWhatOnlyAGpusHas) {
   Json json = recorded();
   json["recipe"]["device"] = "cuda";

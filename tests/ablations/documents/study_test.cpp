@@ -65,6 +65,7 @@ TEST(StudyDocument, KeepsWhatOnlySomeHave) {
   json["rungs"][3].update({{"peer", "pytorch-eager"}, {"against", 2}, {"status", "void"}, {"flags", {"shared"}}});
   json["rungs"][4].update({{"out_of_memory", false}, {"skipped_steps", 1}, {"joules_per_token", 0.5}});
   json["rungs"][4]["speedup_first"].update({{"lo", nullptr}, {"hi", nullptr}});
+  json["rungs"][4]["least_work"] = {{"flops", 8.5e11}, {"bytes", 2.5e10}};
   json["runs"][0].update({{"status", "missing"}, {"median_ms", nullptr}, {"record", nullptr}});
   expect_kept(json);
 }

@@ -43,6 +43,31 @@ TEST_F(Words, StandInTheReportOncePerRung) {
   EXPECT_TRUE(words["command"].get<std::string>().starts_with("ladder ablate --ladder test "));
 }
 
+TEST_F(Words, TellOfPredictionsWhereRecordsCountTheLeastWork) {
+  const Json older = report();
+  EXPECT_FALSE(older["studies"][0].contains("predictions") || older["studies"][0]["words"].contains("prediction"));
+  for (const PlannedRun& run : plan_.runs) {
+    Json record = good(run, 100);
+    record["least_work"] = {{"flops", 8.0}, {"bytes", 100.0 - 10.0 * static_cast<double>(run.rung)}};
+    write(run, record);
+  }
+  const Json entry = report()["studies"][0];
+  EXPECT_EQ(entry["study"]["rungs"][2]["least_work"], (Json{{"flops", 8.0}, {"bytes", 80.0}}));
+  ASSERT_EQ(entry["predictions"].size(), 3U);
+  EXPECT_EQ(entry["predictions"][0]["saved"], Json());
+  EXPECT_EQ(entry["predictions"][2]["saved"], (Json{{"flops", 0.0}, {"bytes", 10.0}}));
+  EXPECT_NE(entry["words"]["prediction"], "");
+  const auto found = [&](const Json& document) {
+    return std::ranges::count_if(verified(document), [](const Finding& finding) {
+      return finding.field.find("predictions") != std::string::npos;
+    });
+  };
+  Json edited = report();
+  EXPECT_EQ(found(edited), 0);
+  edited["studies"][0]["predictions"][2]["ratio"] = 2.0;
+  EXPECT_EQ(found(edited), 1);
+}
+
 TEST_F(Words, AreVerifiedWhereTheyAre) {
   const auto is_of_words = [](const Finding& finding) { return finding.field.find("words") != std::string::npos; };
   const auto of_words = [&](const Json& document) { return std::ranges::count_if(verified(document), is_of_words); };
