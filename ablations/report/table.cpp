@@ -124,11 +124,7 @@ std::string status_line(const Look& look, const std::string& label, size_t width
 }
 
 // With "B=16 " before what a sweep measures.
-std::string label(const Study& study, const StudyRung& rung) {
-  if (!study.swept) return rung.label;
-  const char* letter = *study.swept == Swept::batch ? "B=" : *study.swept == Swept::context ? "T=" : "micro-steps=";
-  return fmt::format("{}{} {}", letter, swept_size(*study.swept, rung), rung.label);
-}
+std::string label(const Study& study, const StudyRung& rung) { return swept_words(study, rung) + rung.label; }
 
 bool is_disturbed(const StudyRung& rung) { return rung.flags.has_value(); }
 const char* mark(const StudyRung& rung) { return is_disturbed(rung) ? "!" : " "; }

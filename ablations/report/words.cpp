@@ -1,22 +1,26 @@
 #include "ablations/report/words.h"
 
 #include "ablations/report/again.h"
+#include "ablations/report/findings.h"
+#include "ablations/report/gate_words.h"
 #include "ablations/report/how_to_read.h"
 #include "ablations/report/sentences.h"
 #include "ablations/report/trust.h"
 
 namespace ablations {
 
-StudyWords words_of(const Study& study, const std::vector<ReportedRun>& runs, const std::vector<Noise>& noise) {
+StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise) {
+  const Study& study = entry.study;
   StudyWords words{.headline = headline_words(study),
                    .remarks = remarks_of(study),
                    .rungs = {},
-                   .trust = trust_cards(study, runs, noise),
-                   .disturbance = disturbance_words(study, runs),
+                   .trust = trust_cards(study, entry.runs, noise),
+                   .disturbance = disturbance_words(study, entry.runs),
                    .worth = worth_words(study.mode),
                    .memory = memory_words(study),
                    .how_to_read = how_to_read(study),
-                   .command = command_again(study)};
+                   .command = command_again(study),
+                   .findings = findings_of(study, entry.runs, entry.losses)};
   for (const StudyRung& rung : study.rungs) {
     const bool has_number = rung.is_measured() && rung.ms_per_step;
     words.rungs.push_back({.status = status_words(rung),
@@ -31,8 +35,10 @@ Report with_words(Report report) {
   for (ReportedStudy& entry : report.studies) {
     std::vector<Noise> noise;
     for (const size_t place : entry.noise) noise.push_back(report.noise.at(place));
-    entry.words = words_of(entry.study, entry.runs, noise);
+    entry.words = words_of(entry, noise);
   }
+  for (GateResult& gate : report.gates) gate.words = words_of(gate);
+  report.findings = findings_of(report);
   return report;
 }
 

@@ -8,9 +8,9 @@
 
 namespace ablations {
 
-StudyWords words_of(const Study& study, const std::vector<ReportedRun>& runs, const std::vector<Noise>& noise);
+StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise);
 
-// The report with the words of each of its studies, in place of those that it had.
+// The report with its words, and those of its studies and gates, in place of those that it had.
 Report with_words(Report report);
 
 }  // namespace ablations
