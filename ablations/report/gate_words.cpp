@@ -220,13 +220,13 @@ Card disturbed_runs(const Entries& entries) {
           "throttled, shared, busy with something else, or short of memory"};
 }
 
-// "0123456789": the commits of a side.
+// "0123456789...": the commits of a side.
 std::string commits_of(const ComparedSide& side) {
   std::vector<std::string> names;
   for (const std::string& name : side.programs) {  // a commit, and what is to be said of it
     if (names.size() == 3) break;
     const size_t end = name.find(',');
-    names.push_back(name.substr(0, std::min<size_t>(end, 10)) + (end == std::string::npos ? "" : ", changed"));
+    names.push_back(shortened(name.substr(0, end), 13) + (end == std::string::npos ? "" : ", changed"));
   }
   return names.empty() ? "unknown" : fmt::format("{}", fmt::join(names, ", "));
 }

@@ -134,9 +134,9 @@ TEST(GateWords, CardsOfNoiseDisturbancesAndPrograms) {
   result.comparison->entries[0].flags = {"base r1 throttled", "head r3 shared"};
   EXPECT_EQ(card("Disturbed runs", result).value, "2 of 24");
   result.comparison->base.programs = {"0123456789abcdef"};
-  EXPECT_EQ(card("Programs", result).value, "0123456789 \u2192 unknown");
+  EXPECT_EQ(card("Programs", result).value, "0123456789... \u2192 unknown");
   result.comparison->head.programs = {"0123456789abcdef, with changes that are not committed"};
-  EXPECT_EQ(card("Programs", result).value, "0123456789 \u2192 0123456789, changed");
+  EXPECT_EQ(card("Programs", result).value, "0123456789... \u2192 0123456789..., changed");
   EXPECT_EQ(card("Programs", result).mood, Mood::warn);
   EXPECT_EQ(card("Pairs of runs", result).words, "each a fresh process of base and one of head");
   result.topped_up = true;
