@@ -11,7 +11,7 @@ from itertools import accumulate
 from charts import Chart, Missing, finding_of
 from letters import cut
 from study import about, label, own_rungs
-from theme import BAD_INK, GREY, GRID, INK, NARROW, SERIES, SMALL, TEXT, WHOLE, axis
+from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, TEXT, WHOLE, axis
 from words import judged_deviation, number_of, plain, shorten
 
 NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
