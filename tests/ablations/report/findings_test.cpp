@@ -113,6 +113,8 @@ TEST(Findings, OfASweepNameTheFastestRungWithItsSize) {
   Study study = sweep();
   EXPECT_EQ(finding("sweep", study), "Up to 13.0K tokens/s (no interval), at B=4 (flash)");
   EXPECT_EQ(finding("throughput", study), "Up to 13.0K tokens/s: B=4 flash");
+  study.rungs[2].mfu.emplace().emplace().value = 0.171;
+  EXPECT_EQ(finding("throughput", study), "Up to 13.0K tokens/s, MFU 17.1 %: B=4 flash");
   study.rungs[2].tokens_per_s->lo = 1;
   study.rungs[2].tokens_per_s->hi = 1e9;
   EXPECT_EQ(finding("sweep", study), "Up to 13.0K tokens/s (interval unknown), at B=4 (flash)");
