@@ -30,7 +30,7 @@ struct Rung {
   std::string peer = {};                 // who runs it: empty: a ladder program; "pytorch-eager", ...
   std::string program = {};              // which one; empty: this
   std::string program_sha256 = {};       // of that file; empty: not known
-  std::optional<size_t> against = {};    // the rung that speedup_previous is taken against
+  std::optional<size_t> against = {};    // the rung that it is compared with, besides the reference; none: the one below
   std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
 
   static void fields(auto&& field) {

@@ -189,7 +189,7 @@ std::string rung_rows(const Study& study, const Look& look) {
     }
     std::string below;
     const double ms = rung.ms_per_step->median;
-    const auto &step = rung.speedup_previous, &so_far = rung.speedup_first;
+    const auto &step = rung.speedup_against, &so_far = rung.speedup_first;
     const Style style = step && step->is_slower() ? Style::caution : Style::plain;
     text += row(title, mark(rung), milliseconds(ms), look.painted(style, look.bar(ms / slowest, layout.bar)),
                 look.painted(style, fmt::format("{:>{}}", marked_ratio(step), step_width)),
@@ -275,7 +275,7 @@ bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
   const auto any = [&](const auto& ratios) { return std::ranges::any_of(ratios, is_such); };
   return any(worths_shown(study)) || std::ranges::any_of(study.rungs, [&](const StudyRung& rung) {
            if (rung.peer) return false;
-           return (!layout.step.empty() && is_such(rung.speedup_previous)) ||
+           return (!layout.step.empty() && is_such(rung.speedup_against)) ||
                   (so_far && !layout.so_far.empty() && is_such(rung.speedup_first)) || (rung.peers && any(*rung.peers));
          });
 }
