@@ -211,7 +211,7 @@ Card disturbed_runs(const Entries& entries) {
   int64_t disturbed = 0, runs = 0;
   for (const ComparedRecipe& entry : entries) {
     disturbed += std::ssize(entry.flags);
-    runs += 2 * entry.pairs;
+    runs += std::ssize(entry.base_runs_ms) + std::ssize(entry.head_runs_ms);
   }
   if (disturbed == 0) {
     return {"Disturbed runs", "none seen", Mood::good, "no throttling and no other work, as far as it was watched"};

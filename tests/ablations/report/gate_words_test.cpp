@@ -18,6 +18,7 @@ ComparedRecipe entry(const std::string& label, double ratio, Verdict verdict) {
   made.ratio = ratio;
   made.verdict = verdict;
   made.pairs = 6;
+  made.base_runs_ms = made.head_runs_ms = std::vector<double>(6, 500);
   made.slower_pairs = 3;
   made.sign_test_p = 0.5;
   return made;
