@@ -1,6 +1,6 @@
-"""Reading the JSON documents that are drawn, and writing what is drawn of them.
+"""Reads the JSON documents that are drawn, and writes the files that are drawn of them.
 
-Every file is made in memory first and moved into place last, so a failure leaves the folder's old files as they were.
+Every file is made in memory first and moved into place last. So a failure leaves the folder's old files as they were.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ KINDS = ["report", "history", "gate"]
 
 
 class Refused(Exception):
-    """What the user is told, in one line; .status is the exit status."""
+    """An error for the user, in one line. .status is the exit status."""
 
     def __init__(self, message, status=2):
         super().__init__(message)
@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 def load(path):
-    """A document of one of the kinds above. Whether it follows its schema shows when it is drawn."""
+    """A document of one of the kinds above. Drawing it shows whether it follows its schema."""
     def refuse_constant(name):
         raise ValueError(f"{name} is not JSON")
 
@@ -43,7 +43,8 @@ def load(path):
 
 
 def handle_of(folder, name):
-    """The folder of a file below `folder`, made where it is missing; no link in it is followed. (Somebody may have prepared it.)"""
+    """A handle of the folder that `name` is in, below `folder`. It is made if it is missing. Links are not followed: others may have
+    prepared them."""
     parent = os.path.dirname(name)
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     if not parent:
@@ -61,8 +62,8 @@ def handle_of(folder, name):
 
 
 def write(files, folder):
-    """{name, in a folder or not: bytes}. Each file whole or not at all: written beside its place under another name, then moved
-    there, over a link, too. A file of None is removed: an old one would not show this document. Returns the places, in order."""
+    """Writes {name, which may have a folder: bytes}; returns the places, in order. Each file is written beside its place under another
+    name and then moved there, so it is whole or not there. A link is replaced. A file of None is removed."""
     staged, handles = [], {}
     try:
         folder.mkdir(parents=True, exist_ok=True)

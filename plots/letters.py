@@ -1,7 +1,7 @@
-"""How wide a text is in the charts' font, and its lines within a width.
+"""How wide a text is in the charts' font, and how it is broken into lines.
 
-The surprising thing: a browser without Liberation Sans, Arial or Helvetica takes another font, often a sixth wider (DejaVu Sans).
-fitted() gives every text of a drawing the width that it was laid out for, so that nothing overlaps or is cut there.
+A browser without Liberation Sans, Arial or Helvetica takes another font, which is often a sixth wider (DejaVu Sans). fitted() gives
+every text of a drawing the width that it was laid out for, so that nothing overlaps or is cut.
 """
 
 import html
@@ -10,8 +10,8 @@ import unicodedata
 
 from words import clean, shorten
 
-# Advance widths of Liberation Sans, and so of Arial and Helvetica, in thousandths of the size: from blank to tilde, and what the
-# charts use beyond.
+# Advance widths of Liberation Sans, and so of Arial and Helvetica, in thousandths of the size: from blank to tilde, then the other
+# letters that charts use.
 ASCII = [
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278,
     584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944,
@@ -28,13 +28,13 @@ NORMAL, BOLD = ({chr(32 + i): width for i, width in enumerate(ascii)} | beyond f
 
 
 def text_width(text, size, bold=False):
-    """In px; a guess for letters that are not in the tables."""
+    """In px. For letters that are not in the tables it is a guess."""
     widths = BOLD if bold else NORMAL
     return sum(widths.get(letter) or (1000 if unicodedata.east_asian_width(letter) in "WF" else 600) for letter in text) * size / 1000
 
 
 def cut(text, width, size, bold=False):
-    """As much of a text as the width has room for, an ellipsis at its end where that is not all."""
+    """The text, or as much of it as fits into the width, with an ellipsis."""
     text = clean(text)
     while text_width(text, size, bold) > width and len(text) > 1:
         over, shown = text_width(text, size, bold) - width, text.removesuffix("…")
@@ -43,7 +43,7 @@ def cut(text, width, size, bold=False):
 
 
 def wrapped(text, width, size, bold=False, most=3):
-    """Its lines, broken at blanks; the last of `most` is cut."""
+    """The text's lines, broken at blanks. The last of `most` lines is cut."""
     lines, words = [""], clean(text).split(" ")
     for i, word in enumerate(words):
         longer = f"{lines[-1]} {word}".strip()
@@ -58,7 +58,7 @@ def wrapped(text, width, size, bold=False, most=3):
 
 
 def fitted(svg):
-    """The drawing with a width for every text: a wider font is squeezed into it."""
+    """The drawing with a width for every text, into which a wider font is squeezed."""
     def sized(attributes, text, size, bold):
         said = html.unescape(text)
         if len(said) < 2:

@@ -1,4 +1,4 @@
-"""report.md: a report for a page that renders GitHub's Markdown. Every value is escaped on its way out unless it is Md already."""
+"""report.md: a report in GitHub's Markdown. Every value is escaped, unless it is Md already."""
 
 import json
 import re
@@ -13,24 +13,24 @@ HERE = Path(__file__).resolve().parent
 
 
 class Md(str):
-    """Text that is Markdown already; the template escapes every other value."""
+    """Text that is Markdown already. The template escapes all other values."""
 
 
 def escape(value):
-    """A value of the study as literal inline Markdown (GitHub's): safe in a paragraph, a heading and a table cell."""
+    """A value as literal text in Markdown, in a paragraph, a heading or a table cell."""
     if isinstance(value, Md):
         return value
     text = clean(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", text)
     # A value never becomes a link or a mention.
     text = re.sub(r"(?i)(?:(?<=http)|(?<=https)|(?<=ftp)):(?=//)|(?<=www)\.|(?<!\w)@(?=\w)", lambda m: f"&#{ord(m[0])};", text)
-    # What would open a heading, a list or a rule at the start of a line.
+    # Signs that would begin a heading, a list or a rule at the start of a line.
     return Md(re.sub(r"^(?:([#+\-=])(?=[#+\-=]*(?:\s|$))|(\d+)([.)])(?=\s|$))",
                      lambda m: "\\" + m[1] if m[1] else f"{m[2]}\\{m[3]}", text))
 
 
 def code(value):
-    """A value as a code span that no backtick or pipe in it can leave, for table cells: strings bare, the rest as JSON."""
+    """A value as a code span for table cells: a string as it is, other values as JSON. No backtick or pipe in it ends the span."""
     text = clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False))
     if not text:
         return Md("(empty)")
@@ -41,26 +41,26 @@ def code(value):
 
 
 def span(estimate, show):
-    """' (2.55 – 2.68)', or nothing without an interval."""
+    """' (2.55 – 2.68)'; empty without an interval."""
     if estimate["lo"] is None or estimate["hi"] is None:
         return Md("")
     return Md(f" ({words.between(estimate['lo'], estimate['hi'], show)})")
 
 
 def label(study, rung):
-    """'+ bf16 autocast', with what a sweep varies before it. The plus is ours, everything after it the study's."""
+    """'+ bf16 autocast', in a sweep with the size before it. Only what comes after the plus is escaped."""
     text = words_of.label(study, rung)
     return Md("+ " + escape(text[2:])) if text.startswith("+ ") else escape(text)
 
 
 def commands(text):
-    """A line of ours, whose `code` stays code."""
+    """A sentence of the program. Its `code` stays code."""
     parts = re.split(r"(`[^`]*`)", clean(text))
     return Md("".join(part if i % 2 else re.sub(r"\S(?:.*\S)?", lambda m: escape(m[0]), part) for i, part in enumerate(parts)))
 
 
 def render(view):
-    """view: view.view's dict. The Markdown's text."""
+    """The Markdown of view.view's dict."""
     import jinja2
 
     environment = jinja2.Environment(

@@ -1,8 +1,8 @@
-"""report.html and gate.html: one file each, that works from a disk, without a network.
+"""report.html and gate.html: each is one file that works from a disk, without a network.
 
-Every chart stands in it twice, drawn wide and narrow, and the page's width chooses; a rule for each of theme's colours makes
-the same drawing dark. Every value is escaped on its way out; the page forbids itself to load anything, and every style and
-script but its own two, which it knows by their SHA-256.
+The page has every chart twice, wide and narrow; its width decides which is shown. A rule for each of theme's colours makes the same
+drawing dark. Every value is escaped. The page's policy forbids loading anything, and all styles and scripts but its own two, which
+it names by their SHA-256.
 """
 
 import base64
@@ -22,12 +22,12 @@ HERE = Path(__file__).resolve().parent
 
 
 def escaped(value):
-    """A value for Jinja's autoescape: without control characters, unless it is HTML of ours."""
+    """A value for Jinja's autoescape, without control characters. Our own HTML stays as it is."""
     return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def commands(text):
-    """A line of ours, whose `code` becomes code."""
+    """A sentence of the program. Its `code` becomes code."""
     import markupsafe
 
     return markupsafe.Markup("").join(markupsafe.Markup("<code>{}</code>").format(part) if i % 2 else markupsafe.escape(part)
@@ -35,7 +35,7 @@ def commands(text):
 
 
 def lines(text):
-    """Lines of code or figures, whose blanks stay."""
+    """Lines of code or figures. Their blanks stay."""
     import markupsafe
 
     shown = "\n".join(" ".join(map(clean, line.split(" "))) for line in text.split("\n"))
@@ -43,7 +43,7 @@ def lines(text):
 
 
 def paragraphs(text):
-    """A text of ours: paragraphs, and blocks of lines that begin with four blanks."""
+    """A text of the program: paragraphs, and blocks of lines that begin with four blanks."""
     import markupsafe
 
     blocks = [block for block in text.split("\n\n") if block.strip()]
@@ -53,10 +53,10 @@ def paragraphs(text):
 
 
 def inline(svg, name, label):
-    """Vega's SVG as a part of the page: names of its own, which no other drawing has, and a place in the keyboard's order."""
+    """Vega's SVG as a part of the page, with names that no other drawing has, and reachable by keyboard."""
     import markupsafe
 
-    # Two decimals are enough for a place on a screen, and what Vega does not show is not needed.
+    # Two decimals are enough on a screen, and parts that Vega does not show are not needed.
     svg = re.sub(r' (?:d|transform)="[^"]*"', lambda m: re.sub(r"(\.\d\d)\d+", r"\1", m[0]), svg)
     svg = re.sub(r'<path class="(?:foreground|background)" aria-hidden="true" d="[^"]*"(?: display="none")?/>', "", svg)
     svg = fitted(svg).replace(f' font-family="{theme.FONT}"', "")  # page.css says it once
@@ -82,7 +82,7 @@ def style():
 
 
 def policy(css, script):
-    """The page's Content-Security-Policy, for exactly this text between <style> and </style>, and between <script> and </script>."""
+    """The page's Content-Security-Policy. `css` and `script` are exactly what its <style> and <script> contain."""
     def source(text):
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
@@ -91,12 +91,11 @@ def policy(css, script):
 
 
 def as_text(value):
-    """A recipe's or an environment's."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def render(template, shown):
-    """The text of a page of report.html.j2 with view.view's dict, or of gate.html.j2 with gate_view.view's."""
+    """The page of report.html.j2 with view.view's dict, or of gate.html.j2 with gate_view.view's."""
     import jinja2
     import markupsafe
 

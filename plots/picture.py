@@ -1,6 +1,6 @@
-"""A chart as a picture that stands alone: what it is of and what is seen above, how to read it below that, the source at its foot.
+"""A chart as a picture of its own. At the top: what it is of, what it shows, and how to read it. At the foot: its source.
 
-Built around the drawing that the page shows, too (theme.bare). An SVG follows the reader's dark mode; a PNG is light.
+The drawing is the one that the page shows (theme.bare). An SVG follows the reader's dark mode; a PNG is light.
 """
 
 import json
@@ -16,7 +16,7 @@ MARGIN, LEAST_WIDTH, TITLE = 24, 760, 20  # px
 
 
 def title(chart, width=math.inf):
-    """'Training GPT-2 124M on an NVIDIA H100: peak memory 31.0 → 19.0 GiB', as one line where the width has room for it."""
+    """'Training GPT-2 124M on an NVIDIA H100: peak memory 31.0 → 19.0 GiB', in one line if the width has room for it."""
     finding = chart.finding
     if re.match(r"[A-Z][a-z]+\b", finding):  # an ordinary word, no name
         finding = finding[0].lower() + finding[1:]
@@ -34,7 +34,7 @@ def foot(chart):
 
 
 def specification(chart):
-    """As Vega-Lite, which has no place for a foot: it stands in the description."""
+    """As Vega-Lite. That has no place for a foot, so it stands in the description."""
     return {**theme.bare(chart.wide, ". ".join([*title(chart), *chart.lines, *(line for line, _ in foot(chart))])), "padding": MARGIN,
             "title": {"text": title(chart, theme.WIDE), "subtitle": chart.lines, "anchor": "start", "frame": "bounds", "fontSize": TITLE, "color": theme.INK,
                       "subtitleFontSize": 13, "subtitleColor": theme.GREY, "subtitleLineHeight": 18, "subtitlePadding": 6, "offset": 20}}
@@ -77,7 +77,7 @@ def framed(chart, drawing):
 
 
 def files(name, chart):
-    """{file name: bytes}; None for a picture that cannot be drawn here."""
+    """{file name: bytes}. None instead of a picture that cannot be drawn here."""
     try:
         import vl_convert
     except ImportError:

@@ -1,7 +1,6 @@
-"""What is to be said of a comparison (results/schemas/comparison.v1.json) beside its times, in the words of the terminal's table.
+"""Remarks on a comparison (results/schemas/comparison.v1.json), in the words of the terminal's table.
 
-A report's comparison has the first study as base: what the document says of base and head is said of the first and the second.
-A gate's keeps these names.
+In a report's comparison, base and head are called the first and the second study. A gate keeps the names base and head.
 """
 
 from words import clean, number_of
@@ -19,13 +18,13 @@ def loss_words(loss):
 
 
 def of_sides(flag, names=SIDES):
-    """'base r1-02-bf16 throttled: ...', with the side as its reader knows it."""
+    """'base r1-02-bf16 throttled: ...', with the side's name for the reader."""
     side, _, rest = clean(flag).partition(" ")
     return f"{names.get(side, side)} {rest}".strip()
 
 
 def disturbed_words(entry, names=SIDES):
-    """'2 of the runs were disturbed: ...', or nothing."""
+    """'2 of the runs were disturbed: ...'; may be empty."""
     runs = len(entry["flags"])  # one line for each such run
     return f"{runs} of the runs {'was' if runs == 1 else 'were'} disturbed: {of_sides(entry['flags'][0], names)}" if runs else ""
 

@@ -1,13 +1,12 @@
 """python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a history or a gate's verdict (results/schemas).
 
-Of a report: report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data; of a gate the same
-without Markdown: gate.html and its charts; of a history one picture: history.svg, history.png and history.vl.json. Prints what it
-wrote. Where vl-convert is not installed the page and the pictures are left out, and one line says so. Exit status 2 with one line
-on stderr: wrong usage, unreadable input, a folder that cannot be written; 3: Jinja2 is not installed.
+Of a report it writes report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data. Of a gate it writes
+gate.html and its charts. Of a history it writes one picture: history.svg, history.png and history.vl.json. It prints what it wrote.
+If vl-convert is not installed, the page and the pictures are left out, and one line says so. Exit status 2, with one line on stderr:
+wrong usage, unreadable input, or a folder that cannot be written. Exit status 3: Jinja2 is not installed.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from documents import Refused
 
 
 def draw(document):
-    """{file name: bytes} of everything that is written; None for what is not, and must not stay from another document."""
+    """{file name: bytes} of all that is written. None for a file of another document that must be removed."""
     if document["kind"] == "history":
         return picture.files("history", history.of_history(document))
     of_kind = {"report": view, "gate": gate_view}[document["kind"]]

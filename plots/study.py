@@ -1,26 +1,25 @@
-"""What a study (results/schemas/study.v1.json) says, for charts and pages: labels, reasons, its finding. Every number stands in it,
-and every sentence that the program made of it in its report's "words".
+"""What charts and pages take from a study (results/schemas/study.v1.json): its numbers, labels and reasons, and the sentences that the
+program made of it, which are its report's "words".
 """
 
 import re
 from typing import Any, NamedTuple, Optional
 
-from words import clean, digits3, milliseconds, number_of, shorten, unit_of
+from words import clean, number_of, shorten, unit_of
 
 VERDICT_WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
 LETTERS = {"batch": "B", "context": "T", "accumulation": "micro-steps"}
-TITLE_LENGTH = 84  # characters
 
 
 def told(part):
-    """A report's part whose study has its words: study["words"], and of each rung rung["words"]."""
+    """A part of a report, with its words in study["words"] and in each rung["words"]."""
     study, words = part["study"], part["words"]
     rungs = [rung | {"words": own} for rung, own in zip(study["rungs"], words["rungs"], strict=True)]
     return part | {"study": study | {"rungs": rungs, "words": words}}
 
 
 def own_rungs(study):
-    """Without those of other programs, which are no rungs of the ladder."""
+    """Without the rungs of other programs."""
     return [r for r in study["rungs"] if "peer" not in r]
 
 
@@ -33,7 +32,7 @@ def measured(study):
 
 
 def memory_unit(study):
-    """(name, bytes): one unit for the whole column, so that its figures can be compared down the page."""
+    """(name, bytes): one unit for the whole column, so that its figures can be compared."""
     return unit_of([r["peak_memory_bytes"] for r in own_rungs(study) if r["status"] == "measured" and r["peak_memory_bytes"] is not None])
 
 
@@ -42,7 +41,7 @@ MEMORY_PARTS = {"weights_bytes": "weights", "gradients_bytes": "gradients", "opt
 
 
 def memory_parts(rung):
-    """{part: bytes}: those of the first run, as far as they are known, and what they leave of the peak of all runs."""
+    """{part: bytes}: the known parts of the first run, and what they leave of the peak of all runs."""
     known = rung.get("memory") or {}
     parts = {name: known[field] for field, name in MEMORY_PARTS.items() if known.get(field) is not None}
     if parts and rung["peak_memory_bytes"] is not None:
@@ -67,24 +66,21 @@ def reason(rung):
 
 
 def no_interval(ratio):
-    """What a title says of a ratio without an interval, which shows nothing by itself; empty where there is one."""
-    if ratio["lo"] is not None and ratio["hi"] is not None:
-        return ""
-    return "one run each, no interval" if ratio.get("pairs", ratio.get("repeats")) == 1 else "no interval"
+    return ratio["lo"] is None or ratio["hi"] is None
 
 
 def unclear(ratio):
-    """True where the interval includes 1: the data do not say which way it went. The reference's own ratio is clear, 1."""
+    """Whether the interval includes 1, so that the direction is not known. The reference's own ratio of 1 is clear."""
     return not no_interval(ratio) and ratio["lo"] <= 1 <= ratio["hi"] and ratio["lo"] < ratio["hi"]
 
 
 def slower(ratio):
-    """True where the whole interval is below 1; a ratio without an interval is not called slower."""
+    """Whether the whole interval is below 1. A ratio without an interval is not called slower."""
     return ratio["hi"] is not None and ratio["hi"] < 1
 
 
 def faster(ratio):
-    """The other way round."""
+    """Whether the whole interval is above 1."""
     return ratio["lo"] is not None and ratio["lo"] > 1
 
 
@@ -108,37 +104,28 @@ class Headline(NamedTuple):
     first: Optional[dict[str, Any]]    # the reference rung
     last: Optional[dict[str, Any]]     # the rung that the study's headline is about
     speedup: Optional[dict[str, Any]]
-    end: Optional[dict[str, Any]]      # the ladder's last rung, where an earlier one is the fastest; its speedup is its speedup_first
 
 
 def took_its_place(study):
-    """The reference rung, where it took the place of the planned one, which has no valid number; None: it is the planned one."""
+    """The reference rung, if it replaces the planned one, which has no valid number; otherwise None."""
     head = study["headline"] or {}
     return next((r for r in study["rungs"] if "planned" in head and r["index"] == head["first"] != head["planned"]), None)
 
 
 def headline(study):
-    """The rungs of the study's own headline, or none of them. The only place that reads it."""
+    """The rungs that the study's headline is about, or None."""
     rungs, head = {r["index"]: r for r in study["rungs"]}, study["headline"]
     if head is None or head["first"] == head["last"]:
-        return Headline(None, None, None, None)
+        return Headline(None, None, None)
     first, last = rungs[head["first"]], rungs[head["last"]]
     best = rungs.get(head.get("fastest"))
     if best is not None and best["speedup_first"] is not None:
-        return Headline(first, best, best["speedup_first"], last)
-    return Headline(first, last, head["speedup"], None)
-
-
-def title(study):
-    head, said = headline(study), clean(study["words"]["headline"])
-    if head.first is None:
-        return shorten(said, TITLE_LENGTH)
-    at = f" at “{shorten(head.last['title'], 30)}”" if head.end else ""
-    return f"{said}{at}, {digits3(head.first['ms_per_step']['median'])} → {milliseconds(head.last['ms_per_step']['median'])} per step"
+        return Headline(first, best, best["speedup_first"])
+    return Headline(first, last, head["speedup"])
 
 
 def sizes(study):
-    """'B=16 T=1024 × 4 micro-steps', without what a sweep varies."""
+    """'B=16 T=1024 × 4 micro-steps', without the size that a sweep varies."""
     work = study["workload"]
     texts = {"batch": f"B={work['batch']}", "context": f"T={work['context']}"}
     if work["accumulation"] != 1:
@@ -153,13 +140,13 @@ def sizes_and_tokens(study):
 
 class About(NamedTuple):
     """What a chart is of."""
-    subject: str   # before its title in a picture that stands alone
+    subject: str   # before the title of a picture by itself
     source: str    # at its foot: what was measured, where and when
-    warnings: str  # by name, there too; empty without any
+    warnings: str  # at its foot, by name; may be empty
 
 
 def machine(device):
-    """'an AMD EPYC (2 threads)', 'an NVIDIA H100': without what makers put into a name for the law and the shelf."""
+    """'an AMD EPYC (2 threads)', 'an NVIDIA H100': the name without trademarks, and without words like "CPU" and "16-Core"."""
     name = re.sub(r"\((?:R|TM|C)\)|\b(?:CPU|Processor|\d+-Core)\b|@.*", " ", re.sub(r", \d+ threads?$", "", clean(device["name"])), flags=re.I)
     name = shorten(name, 40) or clean(device["name"])
     said_as_letters = name.split(" ")[0].isupper() and name[0] in "AEFHILMNORSX"
@@ -188,7 +175,7 @@ def about(study):
 
 
 def warnings_by_name(study):
-    """'Warnings: 1 of 42 runs was disturbed; repeat 2 was interrupted for 7.1 hours': each without what it goes on to explain."""
+    """'Warnings: 1 of 42 runs was disturbed; repeat 2 was interrupted for 7.1 hours': each without its explanation."""
     names = [shorten(text if text.startswith("rung ") else text.partition(": ")[0], 90) for text in map(clean, study["warnings"])]
     more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
     return f"Warning{'' if len(names) == 1 else 's'}: {'; '.join(names[:3])}{more}" if names else ""
@@ -209,6 +196,6 @@ METHODS = {"leave-one-out": "leave_one_out", "one-at-a-time": "one_at_a_time", "
 
 
 def worths(study):
-    """What its mode asks for: largest first, those without a number last."""
+    """The worths that its mode asks for: largest first, those without a number last."""
     asked = [w for w in study["attribution"] if w["method"] == METHODS.get(study["mode"])]
     return sorted(asked, key=lambda w: (w["ratio"] is None, -(w["ratio"] or 0)))

@@ -1,27 +1,25 @@
 """How every chart looks: colours, sizes, axes.
 
-The page (report.html) shows each drawing wide and narrow, and a file of its own has it in a frame (picture.py). Both give it dark
-colours by a rule for each colour below, wherever it stands as an attribute (DARK): use no others.
+The page (report.html) shows each drawing wide and narrow; a file of its own has it in a frame (picture.py). Both have a rule for each
+colour below (DARK), which replaces it on a dark page. So charts use no other colours.
 """
 
-WIDE, NARROW = 960, 366  # px, the whole drawing: a page, and a telephone of 390 px
+WIDE, NARROW = 960, 366  # px of the whole drawing: on a page, and on a telephone of 390 px
 
 INK, GREY, GRID, PAPER = "#111827", "#6b7280", "#e8ebef", "white"
-# Okabe and Ito's blue and a light orange: apart for every kind of colour vision, and dark against light in black and white.
-# Orange always is time that something costs, and green time that it saves; purple is a number to doubt, red one that does not count.
+# Okabe and Ito's blue and a light orange: they differ for every kind of colour vision, and in black and white.
+# Orange is always time that something costs, and green time that it saves. Purple is a doubtful number, red one that does not count.
 BAR, PALE_BAR, TEAL = "#3b78b5", "#cbdaea", "#3aa6a0"
 SLOWER_BAR, SLOWER_INK, SAVED, FASTER_INK, DOUBT_INK, BAD_INK = "#f2b04c", "#a34700", "#8fd0b5", "#00654a", "#7d3c98", "#a1260d"
-# For parts of a whole, in their order in the stack: from dark to light, so that neighbours are apart in black and white.
+# For parts of a whole, in the order of the stack. They go from dark to light, so that neighbours differ in black and white.
 PARTS = ["#1f4e79", "#3b78b5", "#7fb2dd", "#c3dcf0", TEAL, "#d0d5db"]
-# For lines, which have a shape of their own or their name beside them as well.
+# For lines, which also have their own shape or their name beside them.
 SERIES = ["#3b78b5", "#009e73", "#cc79a7", "#56b4e9", "#8c7a1f", TEAL, INK, GREY]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 TEXT, SMALL = 13, 11  # px
-
-
-WHOLE = "datum.value % 1 ? '' : format(datum.value, ',d')"  # an axis' labels where only whole numbers have a meaning
+WHOLE = "datum.value % 1 ? '' : format(datum.value, ',d')"  # labels of an axis on which only whole numbers have a meaning
 
 
 def axis(text, **more):
@@ -35,17 +33,17 @@ def legend(**more):
 
 
 def arrow(direction):
-    """The mark at the edge where a whisker is cut: its interval goes on."""
+    """The mark at the edge where a whisker is cut because its interval goes on."""
     return {"type": "point", "shape": f"triangle-{direction}", "filled": True, "size": 45, "color": INK, "opacity": 1, "aria": False}
 
 
 def bare(drawing, description):
-    """A whole specification of a drawing, without heading and margin: what the page shows."""
+    """The whole specification of a drawing as the page shows it, without heading and margin."""
     return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "description": description, "background": PAPER,
             "padding": 2, "config": {"view": {"stroke": None}, "font": FONT}, **drawing}
 
 
-# What each colour above becomes on a dark page.
+# Each colour above, on a dark page.
 DARK = {INK: "#e6e8ec", GREY: "#9aa3af", GRID: "#2a303a", PAPER: "#12161c", BAR: "#5b9bd8", PALE_BAR: "#33475e", TEAL: "#4fc0b8",
         SLOWER_BAR: "#e0a04a", SLOWER_INK: "#ffb45e", SAVED: "#3f8f74", FASTER_INK: "#4fc9a0", DOUBT_INK: "#cda4e3", BAD_INK: "#ff8095",
         "#1f4e79": "#2f6fb0", "#7fb2dd": "#93c2ea", "#c3dcf0": "#d5e6f5", "#d0d5db": "#565e6a", "#009e73": "#35c79a", "#cc79a7": "#e29bc3",
@@ -53,5 +51,5 @@ DARK = {INK: "#e6e8ec", GREY: "#9aa3af", GRID: "#2a303a", PAPER: "#12161c", BAR:
 
 
 def dark_rules(of=""):
-    """The rules of a style sheet that give dark colours to what `of` selects."""
+    """Rules of a style sheet that give dark colours to what `of` selects."""
     return "\n".join(f'{of}[{attribute}="{light}"] {{ {attribute}: {dark}; }}' for light, dark in DARK.items() for attribute in ("fill", "stroke"))

@@ -1,6 +1,6 @@
-"""What report.md and report.html both show: a report's document (results/schemas/report.v1.json), its charts drawn.
+"""What report.md and report.html both show: a report's document (results/schemas/report.v1.json) with its charts.
 
-Computes nothing: which rungs, tables and charts there are, and where they go.
+It computes nothing. It says which rungs, tables and charts there are, and where they go.
 """
 
 from typing import NamedTuple, Optional
@@ -15,10 +15,10 @@ from words import clean, shorten
 
 
 class Drawn(NamedTuple):
-    name: str                # of its files, and its anchor in the page
+    name: str                # of its files, and of its place in the page
     question: str
-    chart: Optional[Chart]   # none: see run
-    run: str                 # what to run to get it
+    chart: Optional[Chart]
+    run: str                 # what to run to get a chart that is not there
 
     def specification(self):
         """As a file of its own."""
@@ -29,7 +29,7 @@ class Drawn(NamedTuple):
         return theme.bare(self.chart.narrow if narrow else self.chart.wide, self.chart.finding)
 
 
-# Over the columns of a rung's two speedups: speedup_previous and speedup_first. In the other modes the former is none or the latter.
+# Heads of the columns of a rung's two speedups, speedup_previous and speedup_first. Other modes have only the latter.
 HEADS = {"cumulative": ("vs previous", "so far"), "leave-one-out": ("vs everything on", "vs first")}
 
 
@@ -50,7 +50,7 @@ def drawn(names, argument, suffix=""):
 
 
 def flatten(value, name=""):
-    """[(dotted name, value)] of nested objects, in their order; lists stay whole."""
+    """[(dotted name, value)] of nested objects, in their order. Lists stay whole."""
     if not isinstance(value, dict) or (name and not value):
         return [(name, value)]
     return [pair for key, inner in value.items() for pair in flatten(inner, f"{name}.{key}" if name else str(key))]
@@ -64,13 +64,13 @@ def environment(study):
 
 
 def proofs_of(rung):
-    """Those of the fields that the rung changes; all of them where one failed, or where it changes none."""
+    """The proofs of the fields that the rung changes. All of them if one failed, or if it changes no field."""
     own = [p for p in rung["proofs"] if p["field"] in rung["recipe_diff"]]
     return own if own and all(p["passed"] for p in rung["proofs"]) else rung["proofs"]
 
 
 def technique_of(part):
-    """What there is to tell of a rung's optimization, once in a page: of its first rung."""
+    """A function that returns the text about a rung's optimization, for the first rung with that optimization."""
     first = {}
     for rung in of.own_rungs(part["study"]):
         first.setdefault(rung["optimization"], rung["index"])
@@ -90,7 +90,7 @@ def part_view(report, part, suffix, name):
         "study": study, "name": name, "suffix": suffix, "about": of.about(study),
         "notes": study.get("notes", []), "first": head.first, "last": head.last, "speedup": head.speedup,
         "confidence": of.confidence(study),
-        "headline": study["words"]["headline"] if head.first else lead.chart.finding if lead else of.title(study),
+        "headline": study["words"]["headline"] if head.first or not lead else lead.chart.finding,
         "rungs": of.own_rungs(study), "mode": study["mode"], "heads": heads(study),
         "worths": of.worths(study), "predictions": [(study["rungs"][p["rung"]], p) for p in part.get("predictions", [])],
         "peers": of.peers(study), "unit": of.memory_unit(study),
@@ -126,7 +126,7 @@ def contents(parts, beside):
 
 
 def names_of(studies):
-    """What tells the studies of a report apart: their titles, else their devices, else their programs, else their ids."""
+    """Names for the studies of a report that differ: their titles, or their devices, or their programs, or their ids."""
     def commit(study):
         return "commit " + clean(study["environment"].get("git_commit") or "unknown")[:10]
 
@@ -139,7 +139,7 @@ def names_of(studies):
 
 def view(report):
     """The templates' variables. Names of charts of the second study end with -2."""
-    if not all("words" in part for part in report["studies"]):
+    if not all("findings" in part.get("words", {}) for part in report["studies"]):
         raise Refused("the report is an older program's, without its sentences; `ladder report REPORT.json` draws it")
     studies = [of.told(part) for part in report["studies"]]
     report = report | {"studies": studies}
@@ -156,7 +156,7 @@ def view(report):
 
 
 def chart_names():
-    """Of every chart that a report may have."""
+    """The names of all charts that a report may have."""
     return [name + suffix for name in charts.OF_STUDY + charts.OF_REPORT for suffix in ("", "-2")]
 
 

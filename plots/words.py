@@ -1,6 +1,6 @@
-"""Values and names as text, for every chart and page: what a number of ms, bytes or a ratio looks like.
+"""Values and names as text, for all charts and pages: times, bytes, ratios.
 
-Text of a document is untrusted: clean() before it reaches a chart (a control character makes an SVG unreadable).
+Text of a document is untrusted. clean() it before it reaches a chart: a control character makes an SVG unreadable.
 """
 
 import re
@@ -8,7 +8,7 @@ import unicodedata
 
 
 def clean(text):
-    """One line without control, format or unpaired surrogate characters; those that are no blanks become U+FFFD."""
+    """The text in one line: blanks for white space, U+FFFD for control characters and unpaired surrogates, no format characters."""
     out = []
     for c in str(text):
         category = unicodedata.category(c)
@@ -22,7 +22,7 @@ def clean(text):
 
 
 def shorten(text, limit):
-    """After a whole word, where one ends in the second half."""
+    """At most `limit` characters. The text is cut after a whole word, if one ends in the second half."""
     text = clean(text)
     if len(text) <= limit:
         return text
@@ -31,7 +31,7 @@ def shorten(text, limit):
 
 
 def wrap(text, limit, most=3):
-    """Lines of at most `limit` characters, broken at blanks; the last of `most` is shortened."""
+    """Lines of at most `limit` characters, broken at blanks. The last of `most` lines is shortened."""
     lines = [""]
     for word in clean(text).split(" "):
         word = shorten(word, limit)
@@ -42,7 +42,7 @@ def wrap(text, limit, most=3):
 
 
 def digits3(x):
-    """Three significant digits, never fewer than the whole number: 1,512  579  57.9  0.579."""
+    """Three significant digits, or the whole number if it has more: 1,512  579  57.9  0.579."""
     if x == 0:
         return "0"
     for decimals, from_ in ((0, 99.95), (1, 9.995), (2, 0.9995), (3, 0.09995)):
@@ -76,7 +76,7 @@ def times(x, *, sign="×"):
     return f"{x:.{3 if x != 1 and f'{x:.2f}' == '1.00' else 2}f}{sign}"
 
 
-UNKNOWN = 1000  # hi / lo of an interval that tells nothing: two runs far from each other have such ones
+UNKNOWN = 1000  # hi / lo of an interval that says nothing, as two runs far from each other have
 
 
 def between(lo, hi, form, to=" – "):
@@ -122,7 +122,7 @@ def number_of(things, one):
 
 
 def judged_deviation(losses):
-    """What a guard, or a comparison's "loss", judged: the median over the first steps; in documents of older programs the largest of
-    all. None: a loss is not finite."""
+    """The deviation that a guard judged: the median over the first steps; in documents of older programs the largest. None: a loss is
+    not finite."""
     value = losses.get("deviation", losses["max_deviation"])
     return None if value is None else abs(value)

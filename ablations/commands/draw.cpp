@@ -3,6 +3,7 @@
 #include "ablations/commands/defaults.h"
 #include "ablations/report/export.h"
 #include "ablations/report/gate_table.h"
+#include "ablations/report/gate_words.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
 #include "ablations/report/words.h"
@@ -71,10 +72,14 @@ int show_study(const Study& study, bool json) {
   return any_bad ? 1 : 0;
 }
 
-Drawn show_gate(const GateResult& result, const fs::path& file, const fs::path& out, bool json) {
+Drawn show_gate(GateResult result, const fs::path& file, const fs::path& out, bool json) {
   Drawn drawn;
   try {
-    drawn = draw("page", file, out);
+    if (!result.words) {  // an older program's verdict
+      result.words = words_of(result);
+      write_document(out / "gate.json", result);
+    }
+    drawn = draw("page", out / "gate.json", out);
   } catch (const std::exception& error) {  // the verdict still counts
     fmt::print(stderr, "ladder: the page was not drawn: {}\n", printable(error.what()));
   }

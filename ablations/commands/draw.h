@@ -25,9 +25,9 @@ Drawn draw(std::string_view what, const std::filesystem::path& document, const s
 // Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
 int show_study(const Study& study, bool json);
 
-// Draws the verdict of `file` into `out`, and prints it as a table with the names of its files, or as JSON.
-Drawn show_gate(const GateResult& result, const std::filesystem::path& file, const std::filesystem::path& out,
-                bool json);
+// Draws the verdict in OUT/gate.json into `out`, and prints it as a table with the names of its files, or as JSON.
+// `file` is what it was read from.
+Drawn show_gate(GateResult result, const std::filesystem::path& file, const std::filesystem::path& out, bool json);
 
 // Prints a report's notes on standard error.
 void show_notes(const Report& report);

@@ -13,6 +13,7 @@
 #include "ablations/gate/gate_verdict.h"
 #include "ablations/plan/gate_plan.h"
 #include "ablations/report/gate_table.h"
+#include "ablations/report/gate_words.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
@@ -391,6 +392,7 @@ int gate(const GateFlags& flags) {
     const auto is_reason = [&](const std::string& reason) { return line.ends_with(": " + reason); };
     if (std::ranges::none_of(result.reasons, is_reason)) result.warnings.push_back(line);
   }
+  result.words = words_of(result);
   write_and_save(judged, out);
   files::write_file(out / "summary.md", gate_markdown(result));
   return show(result, out, flags.json);

@@ -3,6 +3,7 @@
 
 #include "ablations/documents/baseline.h"
 #include "ablations/documents/comparison.h"
+#include "ablations/documents/words.h"
 
 #include <array>
 #include <cstdint>
@@ -64,6 +65,7 @@ struct GateResult {
   std::vector<std::string> saved;     // files
   std::vector<std::string> added_to;  // files of baselines of the same program that have this session now, too
   std::optional<Comparison> comparison;
+  std::optional<GateWords> words;  // absent in older verdicts
 
   static void fields(auto&& field) {
     field("created", &GateResult::created);
@@ -80,6 +82,7 @@ struct GateResult {
     field("saved", &GateResult::saved);
     field("added_to", &GateResult::added_to);
     field("comparison", &GateResult::comparison);
+    field("words", &GateResult::words, None::absent);
   }
 };
 

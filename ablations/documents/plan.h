@@ -25,12 +25,12 @@ struct Rung {
   Status status = Status::planned;
   std::string reason;  // why it is not planned
 
-  std::string name = {};                 // in its runs' ids; empty: the optimization's, or "start"
-  std::optional<Shape> shape = {};       // where it is not the plan's
-  std::string peer = {};                 // who runs it: empty: a ladder program; "pytorch-eager", ...
-  std::string program = {};              // which one; empty: this
-  std::string program_sha256 = {};       // of that file; empty: not known
-  std::optional<size_t> against = {};    // the rung that speedup_previous is taken against
+  std::string name = {};               // in its runs' ids; empty: the optimization's, or "start"
+  std::optional<Shape> shape = {};     // where it is not the plan's
+  std::string peer = {};               // who runs it: empty: a ladder program; "pytorch-eager", ...
+  std::string program = {};            // which one; empty: this
+  std::string program_sha256 = {};     // of that file; empty: not known
+  std::optional<size_t> against = {};  // the rung that it is compared with, besides the reference; none: the one below
   std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
 
   static void fields(auto&& field) {

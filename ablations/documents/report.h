@@ -115,6 +115,7 @@ struct Report {
   std::vector<files::Json> micro;      // what Google Benchmark measured of single operations
   std::vector<files::Json> published;  // entries of results/published.json
   std::vector<std::string> notes;      // what was left out, and why
+  Findings findings;                   // of the charts that show more than one study; not in older reports
 
   // What a schema cannot say: throws std::invalid_argument where it refers to what it does not have; `where` begins the
   // message.
@@ -130,6 +131,7 @@ struct Report {
     field("micro", &Report::micro);
     field("published", &Report::published);
     field("notes", &Report::notes);
+    field("findings", &Report::findings, None::defaulted);
   }
 };
 

@@ -158,7 +158,7 @@ struct StudyRung {
   size_t runs_ok = 0;
   std::optional<RungTimes> ms_per_step;
   std::optional<Median> tokens_per_s;
-  std::optional<Ratio> speedup_first, speedup_previous;
+  std::optional<Ratio> speedup_first, speedup_against;
   std::optional<int64_t> peak_memory_bytes;
   std::optional<RunMemory> memory;      // as in the record of its first run
   std::optional<LeastWork> least_work;  // likewise
@@ -192,7 +192,7 @@ struct StudyRung {
     field("ms_per_step", &StudyRung::ms_per_step);
     field("tokens_per_s", &StudyRung::tokens_per_s);
     field("speedup_first", &StudyRung::speedup_first);
-    field("speedup_previous", &StudyRung::speedup_previous);
+    field("speedup_previous", &StudyRung::speedup_against);
     field("peak_memory_bytes", &StudyRung::peak_memory_bytes);
     field("memory", &StudyRung::memory, None::absent);
     field("least_work", &StudyRung::least_work, None::absent);

@@ -1,15 +1,19 @@
-// The sentences of a report about one study. report/words.h makes them once; pages and Markdown only place them.
+// The sentences of a report and of a gate. report/words.h makes them once; pages, charts and Markdown only place them.
 #pragma once
 
 #include "ablations/documents/fields.h"
 
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace ablations {
 
-// Whether a study can be trusted, in cards.
+// What each chart shows, in one sentence: its title. By the chart's name; none where there is nothing to draw.
+using Findings = std::map<std::string, std::string>;
+
+// Whether a study or a gate can be trusted, in cards.
 enum class Mood { plain, good, warn, bad };
 template <>
 struct Names<Mood> {
@@ -62,6 +66,7 @@ struct StudyWords {
   std::string worth, memory, prediction;  // empty: its page has no worths, no parts of memory, no predictions
   std::vector<Term> how_to_read;
   std::string command;  // that makes the study again
+  Findings findings;    // not in older reports
 
   static void fields(auto&& field) {
     field("headline", &StudyWords::headline);
@@ -74,6 +79,21 @@ struct StudyWords {
     field("prediction", &StudyWords::prediction, None::default_absent);
     field("how_to_read", &StudyWords::how_to_read);
     field("command", &StudyWords::command);
+    field("findings", &StudyWords::findings, None::defaulted);
+  }
+};
+
+struct GateWords {
+  Mood mood = Mood::plain;
+  std::string meaning;  // of the verdict
+  std::vector<Card> trust;
+  Findings findings;
+
+  static void fields(auto&& field) {
+    field("mood", &GateWords::mood);
+    field("meaning", &GateWords::meaning);
+    field("trust", &GateWords::trust);
+    field("findings", &GateWords::findings);
   }
 };
 

@@ -104,7 +104,7 @@ std::optional<Seen> seen_in(const Study& study, const std::string& optimization)
   const StudyRung* below = nullptr;
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || !rung.is_measured()) continue;
-    if (rung.optimization == optimization && below != nullptr && rung.speedup_previous) {
+    if (rung.optimization == optimization && below != nullptr && rung.speedup_against) {
       const auto activations = [](const StudyRung& of) -> std::optional<double> {
         const RunMemory memory = of.memory.value_or(RunMemory{});
         if (!memory.activations_bytes) return std::nullopt;
@@ -114,9 +114,9 @@ std::optional<Seen> seen_in(const Study& study, const std::string& optimization)
       return Seen{.device = files::printable(study.device.name),
                   .shape = fmt::format("B={} T={}", study.workload.B, study.workload.T),
                   .kind = study.device.kind,
-                  .ratio = rung.speedup_previous->ratio,
-                  .lo = rung.speedup_previous->lo,
-                  .hi = rung.speedup_previous->hi,
+                  .ratio = rung.speedup_against->ratio,
+                  .lo = rung.speedup_against->lo,
+                  .hi = rung.speedup_against->hi,
                   .activations = bytes_of(activations(*below), activations(rung)),
                   .peak = bytes_of(below->peak_memory_bytes, rung.peak_memory_bytes)};
     }

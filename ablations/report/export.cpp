@@ -109,7 +109,7 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
   const auto& tokens = rung.tokens_per_s;
   add_bounded(row, "tokens_per_s", "median", tokens ? std::optional(tokens->median) : std::nullopt,
               tokens.value_or(Median{}));
-  add_ratio(row, "speedup_previous", rung.speedup_previous);
+  add_ratio(row, "speedup_previous", rung.speedup_against);
   add_ratio(row, "speedup_first", rung.speedup_first);
   row.emplace_back("peak_memory_bytes", or_null(rung.peak_memory_bytes));
   const RunMemory memory = rung.memory.value_or(RunMemory{});

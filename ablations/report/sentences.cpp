@@ -90,6 +90,17 @@ Direction direction_of(const Ratio& speedup) {
   return speedup.ratio < 1 ? Direction::slower : Direction::faster;
 }
 
+std::string no_interval(const Ratio& ratio) {
+  if (ratio.lo && ratio.hi) return "";
+  return ratio.pairs == 1 ? "one run each, no interval" : "no interval";
+}
+
+std::string swept_words(const Study& study, const StudyRung& rung) {
+  if (!study.swept) return "";
+  const char* letter = *study.swept == Swept::batch ? "B" : *study.swept == Swept::context ? "T" : "micro-steps";
+  return fmt::format("{}={} ", letter, swept_size(*study.swept, rung));
+}
+
 std::optional<Lead> lead_of(const Study& study) {
   if (!study.headline || study.headline->first == study.headline->last) return std::nullopt;
   const Headline& headline = *study.headline;
@@ -109,7 +120,7 @@ std::string headline_words(const Study& study) {
   };
   switch (direction_of(speedup)) {
     case Direction::unknown:
-      return fmt::format("{}{}, {}no interval", ratio, named("against"), speedup.pairs == 1 ? "one run each, " : "");
+      return fmt::format("{}{}, {}", ratio, named("against"), no_interval(speedup));
     case Direction::unclear:
       return "No clear change" + named("against");
     case Direction::slower:

@@ -28,6 +28,12 @@ std::string guard_words(const RungGuard& guard);
 enum class Direction { unknown, unclear, slower, faster };
 Direction direction_of(const Ratio& speedup);
 
+// What a ratio without an interval shows; empty: it has one.
+std::string no_interval(const Ratio& ratio);
+
+// "B=16 " in a sweep, which measures rungs at several sizes; otherwise empty.
+std::string swept_words(const Study& study, const StudyRung& rung);
+
 // What a study leads with.
 struct Lead {
   const StudyRung *rung, *reference;  // the study's

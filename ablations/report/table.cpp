@@ -124,11 +124,7 @@ std::string status_line(const Look& look, const std::string& label, size_t width
 }
 
 // With "B=16 " before what a sweep measures.
-std::string label(const Study& study, const StudyRung& rung) {
-  if (!study.swept) return rung.label;
-  const char* letter = *study.swept == Swept::batch ? "B=" : *study.swept == Swept::context ? "T=" : "micro-steps=";
-  return fmt::format("{}{} {}", letter, swept_size(*study.swept, rung), rung.label);
-}
+std::string label(const Study& study, const StudyRung& rung) { return swept_words(study, rung) + rung.label; }
 
 bool is_disturbed(const StudyRung& rung) { return rung.flags.has_value(); }
 const char* mark(const StudyRung& rung) { return is_disturbed(rung) ? "!" : " "; }
@@ -193,7 +189,7 @@ std::string rung_rows(const Study& study, const Look& look) {
     }
     std::string below;
     const double ms = rung.ms_per_step->median;
-    const auto &step = rung.speedup_previous, &so_far = rung.speedup_first;
+    const auto &step = rung.speedup_against, &so_far = rung.speedup_first;
     const Style style = step && step->is_slower() ? Style::caution : Style::plain;
     text += row(title, mark(rung), milliseconds(ms), look.painted(style, look.bar(ms / slowest, layout.bar)),
                 look.painted(style, fmt::format("{:>{}}", marked_ratio(step), step_width)),
@@ -279,7 +275,7 @@ bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
   const auto any = [&](const auto& ratios) { return std::ranges::any_of(ratios, is_such); };
   return any(worths_shown(study)) || std::ranges::any_of(study.rungs, [&](const StudyRung& rung) {
            if (rung.peer) return false;
-           return (!layout.step.empty() && is_such(rung.speedup_previous)) ||
+           return (!layout.step.empty() && is_such(rung.speedup_against)) ||
                   (so_far && !layout.so_far.empty() && is_such(rung.speedup_first)) || (rung.peers && any(*rung.peers));
          });
 }

@@ -1,6 +1,8 @@
 #include "ablations/report/words.h"
 
 #include "ablations/report/again.h"
+#include "ablations/report/findings.h"
+#include "ablations/report/gate_words.h"
 #include "ablations/report/how_to_read.h"
 #include "ablations/report/predictions.h"
 #include "ablations/report/sentences.h"
@@ -19,7 +21,8 @@ StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise)
                    .memory = memory_words(study),
                    .prediction = prediction_words(entry.predictions),
                    .how_to_read = how_to_read(study),
-                   .command = command_again(study)};
+                   .command = command_again(study),
+                   .findings = findings_of(study, entry.runs, entry.losses)};
   for (const StudyRung& rung : study.rungs) {
     const bool has_number = rung.is_measured() && rung.ms_per_step;
     words.rungs.push_back({.status = status_words(rung),
@@ -36,6 +39,8 @@ Report with_words(Report report) {
     for (const size_t place : entry.noise) noise.push_back(report.noise.at(place));
     entry.words = words_of(entry, noise);
   }
+  for (GateResult& gate : report.gates) gate.words = words_of(gate);
+  report.findings = findings_of(report);
   return report;
 }
 

@@ -109,7 +109,7 @@ void add_explanations(const Plan& plan, const fs::path& folder, Rungs& rungs) {
     rung.profile = profile_of(trace.summary, rung.ms_per_step->median);
     // A CPU and a GPU have nothing in common to compare.
     if (of && of == rung_below(plan, rung.index) && before->device == trace.device) {
-      const auto& step = rung.speedup_previous;
+      const auto& step = rung.speedup_against;
       rung.explanation = explain(*before, trace, step && (step->is_faster() || step->is_slower())).words;
     }
     before = std::move(trace);
@@ -181,9 +181,9 @@ std::optional<size_t> number_rungs(const Plan& plan, const Measured& measured, s
     const size_t first = counted_reference(plan, reference, i).value_or(i);
     const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
     if (!alone && rungs[first].is_measured()) rung.speedup_first = speedup(runs_of[first], data);
-    // Against one further down it would be the worth of all that came in between.
-    const auto previous = rung.against || plan.mode != Mode::cumulative ? rung.against : rung_below(plan, i);
-    if (previous && rungs[*previous].is_measured()) rung.speedup_previous = speedup(runs_of[*previous], data);
+    // In a ladder it is the rung below. A rung further down would show the worth of all rungs in between.
+    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : rung_below(plan, i);
+    if (against && rungs[*against].is_measured()) rung.speedup_against = speedup(runs_of[*against], data);
     if (!rung.peer) last = i;
   }
   return last;
@@ -221,10 +221,10 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
     if (const auto [low, high] = sm_clocks(data); low < 0.95 * high) {
       warn(fmt::format("the GPU ran its runs at different clocks, the median from {:.0f} to {:.0f} MHz", low, high));
     }
-    if (const auto previous = rung_below(plan, i); plan.mode == Mode::cumulative && !rung.peer && previous &&
-                                                   rung.is_measured() && !rungs[*previous].is_measured()) {
+    if (const auto below = rung_below(plan, i); plan.mode == Mode::cumulative && !rung.peer && below &&
+                                                   rung.is_measured() && !rungs[*below].is_measured()) {
       warn(fmt::format("what it alone brings is not known: \"{}\" before it has no number",
-                       plan.rungs[*previous].title));
+                       plan.rungs[*below].title));
     }
     if (planned.recipe.device == model::Device::cpu && !rung.peer && losses_differ(data)) {
       warn("repeats of the same recipe and seed have different losses");

@@ -48,7 +48,7 @@ bool counts(const StudyRung& rung) { return !rung.peer && rung.is_measured(); }
 std::string what_costs_time(const Rungs& rungs, const std::optional<Headline>& headline) {
   std::vector<std::string> slower;
   for (const StudyRung& rung : rungs) {
-    const auto& step = rung.speedup_previous;
+    const auto& step = rung.speedup_against;
     if (counts(rung) && step && step->is_slower())
       slower.push_back(fmt::format("\"{}\" ({}x)", rung.title, shown(*step)));
   }
@@ -70,7 +70,7 @@ std::string what_does_not_multiply(const Rungs& rungs) {
   const StudyRung* before = nullptr;
   for (const StudyRung& rung : rungs) {
     if (!counts(rung)) continue;
-    const auto &so_far = rung.speedup_first, &step = rung.speedup_previous;
+    const auto &so_far = rung.speedup_first, &step = rung.speedup_against;
     if (before != nullptr && so_far && step && before->speedup_first) {
       const std::string first = shown(*before->speedup_first), second = shown(*step), result = shown(*so_far);
       const double a = std::stod(first), b = std::stod(second), c = std::stod(result);

@@ -18,6 +18,23 @@ std::string times(double ratio) {
 
 std::string plain(double value) { return std::abs(value) >= 100 ? number(value) : fmt::format("{:.3g}", value); }
 
+std::string digits3(double value) {
+  if (value == 0) return "0";
+  if (std::abs(value) < 0.09995) return fmt::format("{:.3g}", value);
+  return std::abs(value) < 0.9995 ? fmt::format("{:.3f}", value) : number(value);
+}
+
+std::string in_ms(double value) { return digits3(value) + " ms"; }
+
+std::string count(double value) {
+  double unit = 1;
+  for (const char* name : {"", "K", "M", "G"}) {
+    if (std::abs(value) < 999.5 * unit) return digits3(value / unit) + name;
+    unit *= 1000;
+  }
+  return digits3(value / unit) + "T";
+}
+
 std::string number_of(int64_t things, const std::string& one) {
   const std::string count = things < 1000 ? std::to_string(things) : number(static_cast<double>(things));
   return fmt::format("{} {}{}", count, one, things == 1 ? "" : "s");

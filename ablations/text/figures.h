@@ -15,6 +15,15 @@ std::string times(double ratio);
 // A figure that is no time: "12,345" "12" "0.0031".
 std::string plain(double value);
 
+// Three significant digits, never fewer than the whole number: "1,512" "57.9" "0.579".
+std::string digits3(double value);
+
+// "1,512 ms".
+std::string in_ms(double value);
+
+// With K, M, G or T: "16.4K".
+std::string count(double value);
+
 // "3 runs", "1 run".
 std::string number_of(int64_t things, const std::string& one);
 

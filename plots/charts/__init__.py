@@ -1,32 +1,38 @@
-"""The charts of a report, each answering one question; one file each.
+"""The charts of a report: one file for each. A chart answers one question.
 
-A chart's file has NAME (of its files and of its place in the page), QUESTION, and draw(), which takes a report's study
-({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for OF_REPORT, the whole report, and returns a Chart or,
-where there is nothing to draw, a Missing. draw() computes no statistic: times, intervals and verdicts stand in the document.
+A chart's file has NAME (of its files, and of its place in the page), QUESTION and draw(). draw() takes a report's study
+({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for OF_REPORT, the whole report. It returns a Chart, or a
+Missing if there is nothing to draw. It computes no statistic and no title: both are in the document.
 """
 
 import importlib
 from typing import Any, NamedTuple
 
 from study import About
+from words import clean
 
 
 class Chart(NamedTuple):
-    finding: str            # the title: what is seen
-    lines: list[str]        # two at most: how to read marks and whiskers
+    finding: str            # the title: what the chart shows
+    lines: list[str]        # at most two: how to read marks and whiskers
     notes: list[str]        # below the drawing: how it was counted, what is left out
-    about: About            # what it is of
-    wide: dict[str, Any]    # Vega-Lite without frame (theme.bare completes it), theme.WIDE px at most
+    about: About
+    wide: dict[str, Any]    # Vega-Lite without frame (theme.bare completes it), at most theme.WIDE px
     narrow: dict[str, Any]  # the same for theme.NARROW px
 
 
 class Missing(NamedTuple):
-    run: str  # the command that makes what it lacks, or why there is none: Markdown's `code` marks commands
+    run: str  # the command that makes what is missing, or why there is none; commands stand in `code`
 
 
-LEADING = ["ladder", "attribution", "sweep"]  # each of other modes
+LEADING = ["ladder", "attribution", "sweep"]  # one for each group of modes
 OF_STUDY = [*LEADING, "peers", "throughput", "memory", "phases", "steps", "losses", "energy"]
 OF_REPORT = ["side_by_side", "orders", "roofline", "history", "gate"]
+
+
+def finding_of(words, name):
+    """The title of the chart of that name, as the program made it. words: a study's, a gate's, or a report."""
+    return clean(words["findings"][name])
 
 
 def module(name):

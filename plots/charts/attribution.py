@@ -1,17 +1,17 @@
 """What each optimization is worth, by every method that the study has: in the ladder's order, averaged over all orders
 (Shapley), on top of all others, alone.
 
-The surprising thing: worths are drawn on a logarithmic axis from 1, where twice as fast and half as fast are equally far.
+The axis is logarithmic and begins at 1: twice as fast and half as fast are equally far from it.
 """
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from letters import text_width
-from study import METHODS, about, confidence, no_interval, own_rungs, slower, unclear
+from study import METHODS, about, confidence, own_rungs, slower, unclear
 from theme import BAR, GREY, INK, NARROW, PALE_BAR, PARTS, SLOWER_BAR, TEAL, arrow, axis, legend
 from words import between, clean, number_of, shorten, times
 
 NAME, QUESTION = "attribution", "What is each optimization worth?"
-WIDTH, LABEL_LIMIT, RATIO, SIZE = 626, 220, 58, 12  # px; WIDTH: with the texts on the right; RATIO: of them; SIZE: of an interval's
+WIDTH, LABEL_LIMIT, RATIO, SIZE = 626, 220, 58, 12  # px; WIDTH: with the texts on the right; RATIO: of a ratio's text; SIZE: of an interval's
 CALLED = {"cumulative": "in the ladder's order", "shapley": "averaged over all orders (Shapley)",
           "leave_one_out": "on top of all others (leave-one-out)", "one_at_a_time": "alone (one-at-a-time)"}
 COLORS = dict(zip(CALLED, [INK, BAR, TEAL, PARTS[2]]))
@@ -19,7 +19,7 @@ SHAPES = dict(zip(CALLED, ["circle", "square", "triangle-up", "diamond"]))
 
 
 def entries(study):
-    """What a study says of worths: its attribution and, of a ladder, each rung's step."""
+    """A study's worths: its attribution, or a ladder's speedups of each rung over the rung before it."""
     if study["mode"] != "cumulative":
         return study["attribution"]
     return [{"optimization": rung["optimization"], "title": rung["title"], "method": "cumulative", "reason": "",
@@ -28,7 +28,8 @@ def entries(study):
 
 
 def rows(listed, first_method):
-    """(lines, heads): a line for each optimization and method, those of an optimization together, largest by `first_method` first."""
+    """(lines, heads): a line for each optimization and method. Those of one optimization stand together; the largest by `first_method`
+    is first."""
     def size(of):
         own = next((w for w in of if w["method"] == first_method), None)
         return (own is None or own["ratio"] is None, -(own["ratio"] or 0) if own else 0)
@@ -126,46 +127,8 @@ def drawing(listed, first_method, narrow):
     return {"width": width, "height": height, "data": {"values": lines}, "layer": layers}
 
 
-def rivals(numbers, one):
-    """The others that may be worth as much as this one, for all that the intervals say."""
-    return [w for w in numbers if w is not one
-            and (no_interval(w) or no_interval(one) or w["lo"] <= one["hi"] and one["lo"] <= w["hi"])]
-
-
-def finding(listed, method):
-    def name(worth):
-        return f"“{shorten(worth['title'], 30)}”"
-
-    def number(worth):
-        return f"{name(worth)} {times(worth['ratio'])}"
-
-    numbers = sorted((w for w in listed if w["method"] == method and w["ratio"] is not None), key=lambda w: -w["ratio"])
-    if not numbers:
-        return "No optimization has a number"
-    largest, least = numbers[0], numbers[-1]
-    if all(no_interval(w) for w in numbers):
-        told = number(largest) if largest is least else f"From {number(largest)} to {number(least)}"
-        return f"{told}, {no_interval(max(numbers, key=lambda w: w['repeats']))}"
-    # What may be nothing is not what is worth most.
-    clear = [w for w in numbers if not no_interval(w) and not unclear(w)]
-    if not clear:
-        return "No optimization makes a clear difference"
-    most = clear[0]
-    if slower(most):
-        return f"No optimization clearly helps; {name(clear[-1])} clearly costs time, {times(clear[-1]['ratio'])}"
-    equals = rivals(numbers, most)
-    if most is least or any(w not in clear for w in equals):
-        return f"{name(most)} is worth {times(most['ratio'])}"
-    if equals:
-        told = f"{number(most)} or {number(equals[0]) if len(equals) == 1 else f'one of {len(equals)} others'} is worth most"
-    else:
-        told = f"{name(most)} is worth most, {times(most['ratio'])}"
-    if not rivals(numbers, least):
-        told += f"; {name(least)} least, {times(least['ratio'])}" + (", no clear difference" if unclear(least) else "")
-    return told
-
-
 def chart(study, listed, method, notes, of):
+    """`listed`: the worths that are drawn. `study`, whose mode is the one of `method`, has the title."""
     several = len({w["method"] for w in listed}) > 1
     intervals = any(w["lo"] is not None for w in listed)
     repeats = max([w["repeats"] for w in listed], default=0)
@@ -178,7 +141,7 @@ def chart(study, listed, method, notes, of):
              "no interval" if repeats != 1 else ""]
     if any(w["ratio"] is not None and w["ratio"] < 1 for w in listed):
         marks.append("below 1: it costs time" + ("" if several or not any(slower(w) for w in listed) else ", orange where that is clear"))
-    return Chart(finding(listed, method), [" · ".join(mark for mark in marks if mark)], notes, of, wide, drawing(listed, method, True))
+    return Chart(finding_of(study["words"], NAME), [" · ".join(mark for mark in marks if mark)], notes, of, wide, drawing(listed, method, True))
 
 
 def draw(part):

@@ -1,10 +1,10 @@
-"""The GPU's energy for each token. No interval: the document has a rung's median alone."""
+"""The GPU's energy for each token. It has no interval: the document has only each rung's median."""
 
-from charts import Chart, Missing
-from charts.rungs import Rows, change, disturbed, row
-from study import TITLE_LENGTH, about, has_number, own_rungs, swept_value
+from charts import Chart, Missing, finding_of
+from charts.rungs import Rows, disturbed, row
+from study import about, has_number, own_rungs
 from theme import BAR
-from words import clean, digits3, shorten
+from words import digits3
 
 NAME, QUESTION = "energy", "How much energy does a token take?"
 
@@ -36,19 +36,6 @@ def rows(study, unit):
     return out
 
 
-def finding(study, unit):
-    name, joules = unit
-    first, last = change(study, known)
-    if first is not None:
-        return f"{digits3(first['joules_per_token'] / joules)} → {digits3(last['joules_per_token'] / joules)} {name} per token"
-    numbers = [r for r in own_rungs(study) if known(r)]
-    least = min(numbers, key=lambda r: r["joules_per_token"])
-    words = f"{digits3(least['joules_per_token'] / joules)} {name} per token"
-    if len(numbers) == 1:
-        return words
-    return shorten(f"Least energy: {words}, {swept_value(study, least)}{clean(least['title'])}", TITLE_LENGTH)
-
-
 def drawing(data, unit_name, narrow):
     rows_ = Rows(data, WIDTH, narrow)
     x = rows_.x("energy", f"{unit_name} per token", rows_.domain(), format=",~r")
@@ -66,4 +53,4 @@ def draw(part):
     unit = unit_of(study)
     data = rows(study, unit)
     lines = ["bars: energy of the whole GPU, not of the machine, median over the runs that have it; no interval"]
-    return Chart(finding(study, unit), lines, [], about(study), drawing(data, unit[0], False), drawing(data, unit[0], True))
+    return Chart(finding_of(study["words"], NAME), lines, [], about(study), drawing(data, unit[0], False), drawing(data, unit[0], True))

@@ -1,10 +1,10 @@
-"""What gates found: of each entry head's time over base's, with its interval, against 1, what matters, and the noise floor.
+"""What gates found: for each entry head's time over base's, with its interval, beside 1, the least effect, and the noise floor.
 
-The surprising thing: the axis is logarithmic and above 1 is slower; the grey background is no interval of a mark: a program has to
-lie beyond it to be found slower or faster in 95 % of studies. The noise floor comes on top of the least effect (harness/stats/verdict.h).
+The axis is logarithmic; above 1 is slower. The grey background is not an interval: a change has to lie beyond it to be found in 95 %
+of studies. The noise floor comes on top of the least effect (harness/stats/verdict.h).
 """
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from remarks import losses_differ
 from study import VERDICT_WORDS, About, training
 from theme import BAD_INK, BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
@@ -14,8 +14,6 @@ NAME, QUESTION = "gate", "Has the change made training slower?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 230, 290, 40  # px; MOST: rows
 COLORS = {"REGRESSION": SLOWER_INK, "IMPROVEMENT": FASTER_INK, "SAME": BAR, "INCONCLUSIVE": GREY}
 SHAPES = {"REGRESSION": "triangle-right", "IMPROVEMENT": "triangle-left", "SAME": "circle", "INCONCLUSIVE": "cross"}
-NO_RATIO = {"FAILED": "head has no number", "UNFIT": "base has no number", "SAVED": "there was no baseline, now there is",
-            "CALIBRATED": "the noise floor was measured"}
 
 
 def said_of(ratio, lo, hi):
@@ -23,14 +21,13 @@ def said_of(ratio, lo, hi):
 
 
 def rows(gates):
-    """One for each gate's entry; a gate without a comparison has one with the reason."""
+    """One for each gate's entry. A gate without a comparison has one row, with the reason."""
     out = []
     for gate in gates:
         day = f"{clean(gate['created'])[:10]}: " if len(gates) > 1 else ""
         if gate["comparison"] is None:
-            why = "; ".join(gate["reasons"][:1]) or NO_RATIO.get(gate["verdict"], "")
             out.append({"label": shorten(f"{day}against {gate['against']}", 60), "ratio": None, "lo": None, "hi": None, "floor_lo": None,
-                        "reason": shorten(f"{gate['verdict']}: {why}", 120)})
+                        "reason": finding_of(gate["words"], NAME)})
             continue
         for entry, noise in zip(gate["comparison"]["entries"], gate["noise"] or [None] * len(gate["comparison"]["entries"])):
             interval = entry["lo"] is not None and entry["hi"] is not None
@@ -105,35 +102,9 @@ def entries_of(gate):
 
 
 def devices_of(gate):
-    """The names of what was measured on: one, unless differing circumstances were compared by force."""
+    """The names of the devices: one, unless differing circumstances were compared by force."""
     measured = [*entries_of(gate), *gate["calibration"]]
     return list(dict.fromkeys(clean(str(one["setting"]["device"])) for one in measured if one["setting"].get("device") is not None))
-
-
-def title(gate):
-    entries = entries_of(gate)
-    slower, others = [e for e in entries if e["verdict"] == "REGRESSION"], [e for e in entries if losses_differ(e)]
-    if gate["verdict"] == "REGRESSION" and others:
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        return (f"No longer learns the same: {shorten(others[0]['label'].removeprefix('+ '), 40)}{more}: "
-                + shorten(others[0]["loss"]["message"], 90))
-    if gate["verdict"] == "REGRESSION" and slower:
-        worst = max(slower, key=lambda e: e["ratio"])
-        return f"Slower: {shorten(worst['label'].removeprefix('+ '), 40)}, {times(worst['ratio'])} the time of base"
-    if gate["verdict"] == "IMPROVEMENT":
-        best = min(entries, key=lambda e: e["ratio"])
-        return f"Faster: {shorten(best['label'].removeprefix('+ '), 40)}, {times(best['ratio'])} the time of base"
-    if gate["verdict"] == "SAME":
-        return f"No change that matters: {number_of(len(entries), 'rung')} within {percent(gate['min_effect'])} of base"
-    return f"{gate['verdict'].capitalize()}: {shorten(deciding_reason(gate, entries), 110)}"
-
-
-def deciding_reason(gate, entries):
-    """Of a gate's reasons, one for each rung that is not the same, that which its verdict is about."""
-    reasons = gate["reasons"] or [NO_RATIO.get(gate["verdict"], "")]
-    unclear = [f"{e['label']}: " for e in entries if e["verdict"] == "INCONCLUSIVE"]
-    about = [reason for reason in reasons if any(reason.startswith(label) for label in unclear)]
-    return about[0] if gate["verdict"] == "INCONCLUSIVE" and about else reasons[-1] if gate["verdict"] == "UNFIT" else reasons[0]
 
 
 def side(name, side):
@@ -142,7 +113,7 @@ def side(name, side):
 
 
 def about(gate, source):
-    """`source`: what the foot says, in parts."""
+    """`source`: the parts of the foot."""
     models, devices = {e["setting"].get("model") for e in entries_of(gate)}, devices_of(gate)
     subject = training(clean(str(models.pop())), {"name": devices[0]}) if len(models) == len(devices) == 1 else ""
     said = [shorten(warning, 90) for warning in gate["warnings"]]
@@ -169,7 +140,7 @@ def draw(report):
     if any(row["floor_lo"] is not None for row in data):
         marks.append("grey background: noise floor on top; 95 % of studies find what lies beyond")
     notes = [f"the first {len(data)} of {all_rows} entries are drawn"] if all_rows > len(data) else []
-    return Chart(title(gate), [" · ".join(marks[:2]), *marks[2:]], notes, about(gate, source), drawing(data, False), drawing(data, True))
+    return Chart(finding_of(gate["words"], NAME), [" · ".join(marks[:2]), *marks[2:]], notes, about(gate, source), drawing(data, False), drawing(data, True))
 
 
 def of_gate(gate):

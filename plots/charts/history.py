@@ -1,7 +1,7 @@
 """A rung's time over stored studies: one panel for each series, with its level and a mark where it changed.
 
-The surprising thing: the time axis does not begin at 0, because a change of a few per cent would not be seen; it always
-spans a tenth of the time at least, so that noise does not look like a change either.
+The time axis does not begin at 0, because then a change of a few per cent could not be seen. It always spans at least a tenth of
+the time, so that noise does not look like a change.
 """
 
 from charts import Chart, Missing
@@ -89,7 +89,7 @@ def of_history(history):
     source = " · ".join([f"{count} {'study' if count == 1 else 'studies'} until {clean(history['created'])[:10]}",
                          *([cpu] if all(on_cpu) else [f"panels of a CPU are {cpu}"] if any(on_cpu) else [])])
     notes = ["The time axes do not begin at 0.", clean(history["method"])]
-    # A change is never left out for want of room before what did not change.
+    # Series with a change come first.
     def unimportance(series):
         return series["verdict"] not in COLORS, not (series["steps"] or series["drift"])
 

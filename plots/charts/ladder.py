@@ -1,17 +1,18 @@
-"""One row per rung, in the study's order: its time, what it saved or cost against the rung before it, the speedup so far.
+"""The ladder: a row for each rung, with its time, what it saved or cost compared with the rung before it, and the speedup so far.
 
-Saved and lost time is coloured only where the interval of the ratio says so; it reaches to where the bar before it ended. Published figures stand below the bars as hollow diamonds: nothing that was measured here looks like them.
+Saved and lost time is coloured only if the ratio's interval shows it. The colour reaches to where the bar before it ended.
+Published figures are hollow diamonds below the bars. Nothing that was measured here looks like them.
 """
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import about, faster, has_number, memory_unit, own_rungs, runs_said, slower, title, unclear
+from study import about, faster, has_number, memory_unit, own_rungs, runs_said, slower, unclear
 from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK
 from words import count, memory, milliseconds, shorten, times
 
 NAME, QUESTION = "ladder", "What did each optimization bring?"
 
-BAR_WIDTH = 440  # px of the plotting area; everything else is placed around it
+BAR_WIDTH = 440  # px of the bars; everything else is placed around them
 PUBLISHED_MODEL = {"gpt2-124m": "GPT-2 124M"}  # as results/published.json calls it
 
 
@@ -20,7 +21,7 @@ def compared(what, ratio):
 
 
 def rows(study):
-    """The chart's data: one flat object per rung, numbers as they stand, texts ready to be drawn."""
+    """The chart's data, one object for each rung."""
     unit = memory_unit(study)
     out, before = [], None
     for position, rung in enumerate(own_rungs(study)):
@@ -62,13 +63,13 @@ def rows(study):
 
 
 def same_work(entry, work):
-    """Whether times of a step can stand side by side; what the source does not say passes, and the mark says so."""
+    """Whether its time of a step can be compared with ours. What the source does not say is taken as equal; the mark says so."""
     return (PUBLISHED_MODEL.get(work["model"]) == entry["model"] and entry["B"] in (None, work["batch"])
             and entry["T"] in (None, work["context"]) and entry["tokens_per_step"] in (None, work["tokens_per_step"]))
 
 
 def published(part):
-    """(marks of figures that others have published of the same work, a line that names them)"""
+    """(marks of figures that others have published of the same work, a line that names their sources)"""
     study = part["study"]
     places, marks, sources = {}, [], {}
     for position, rung in enumerate(own_rungs(study)):
@@ -131,5 +132,5 @@ def draw(part):
     if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
     data, (marks, sources), unit_name = rows(study), published(part), memory_unit(study)[0]
-    return Chart(title(study), lines(study, data), sources, about(study),
+    return Chart(finding_of(study["words"], NAME), lines(study, data), sources, about(study),
                  drawing(data, marks, unit_name, False), drawing(data, marks, unit_name, True))

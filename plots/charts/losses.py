@@ -1,17 +1,17 @@
 """How far each rung's losses are from the reference's, step by step, and what the guard allows.
 
-The surprising thing: the axis is logarithmic in both directions from 0 (symlog), so that a deviation of a hundredth of what is
-allowed is seen beside the limit. A void rung's line may leave the panel.
+The axis is logarithmic in both directions from 0 (symlog), so that a hundredth of what is allowed can be seen beside the limit. A
+void rung's line may leave the panel.
 """
 
 import math
 from collections import Counter
 from itertools import accumulate
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from letters import cut
 from study import about, label, own_rungs
-from theme import BAD_INK, GREY, GRID, INK, NARROW, SERIES, SMALL, TEXT, WHOLE, axis
+from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, TEXT, WHOLE, axis
 from words import judged_deviation, number_of, plain, shorten
 
 NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
@@ -27,30 +27,22 @@ def guarded(part):
             if rung["index"] in of and rung.get("guard")]
 
 
-# What a guard's verdict is about, and how much of it is allowed.
-def deviation_of(guard):
-    return judged_deviation(guard)
-
-
-def allowed_by(guard):
-    return guard["tolerance"]
-
-
 def is_void(rung):
     return not rung["guard"]["passed"]
 
 
 def nats(guard):
-    return "not finite" if deviation_of(guard) is None else f"{plain(deviation_of(guard))} nats"
+    judged = judged_deviation(guard)
+    return "not finite" if judged is None else f"{plain(judged)} nats"
 
 
 def drawn_first(entries):
-    """Those that are drawn: void ones before the others, in the study's order."""
+    """Those that are drawn, void ones first, otherwise in the study's order."""
     return [e for e in entries if is_void(e[1])][:MOST_LINES // 2] + [e for e in entries if not is_void(e[1])][:MOST_LINES // 2]
 
 
 def thinned(numbered, most):
-    """Of [(step's number, value)] all, or of each stretch of equal length the least and the most, so that none of these is lost."""
+    """All of [(step's number, value)], or only the least and the most of each stretch of equal length."""
     if len(numbered) <= most:
         return numbered
     length = -(-2 * len(numbered) // most)
@@ -62,8 +54,8 @@ def thinned(numbered, most):
 
 
 def stretches(line, losses, most):
-    """[(line's name, step, loss, whether it is alone)] of what is finite; a line that is not finite for a while goes on under another
-    name, or its ends would be joined."""
+    """[(line's name, step, loss, whether it is alone)] of finite losses. A line gets another name after a gap, or the drawing would join
+    its ends."""
     gaps = list(accumulate(int(loss is None) for loss in losses))
     kept = thinned([(step, loss) for step, loss in enumerate(losses, 1) if loss is not None], most)
     names = [f"{line}, {gaps[step - 1]}" for step, _ in kept]
@@ -72,7 +64,8 @@ def stretches(line, losses, most):
 
 
 def rows(entries):
-    """(the lines' points, the lines from above to below: [{name, ink, width, last}]); the passing rungs after the first few look and are called alike."""
+    """(the lines' points, the lines from top to bottom: [{name, ink, width, last}]). After the first few, passing rungs share one name and
+    look."""
     shown = drawn_first(entries)
     most = max(12, MOST_POINTS // (len(shown) + 1))
     passing = [entry for entry in shown if not is_void(entry[1])]
@@ -89,23 +82,23 @@ def rows(entries):
         finite = [x for x in entry["deviation"] if x is not None]
         if finite and called not in [line["name"] for line in lines]:
             lines.append({"name": called, "ink": ink, "width": width, "last": finite[-1]})
-        said = f"{name}: typical deviation {nats(rung['guard'])}, {plain(allowed_by(rung['guard']))} allowed" + (", void" if is_void(rung) else "")
+        said = f"{name}: typical deviation {nats(rung['guard'])}, {plain(rung['guard']['tolerance'])} allowed" + (", void" if is_void(rung) else "")
         data += [{"line": line, "name": called, "step": step, "deviation": x, "alone": alone, "ink": ink, "width": width, "aria": said}
                  for line, step, x, alone in stretches(position, entry["deviation"], most)]
     return data, sorted(lines, key=lambda line: -line["last"])
 
 
 def beyond(entries, edge):
-    """Some line leaves the panel."""
+    """Whether a line leaves the panel."""
     return any(x is not None and abs(x) > edge for _, _, entry in entries for x in entry["deviation"])
 
 
 def panel_edge(entries):
-    return max(allowed_by(rung["guard"]) for _, rung, _ in entries) * (6 if any(is_void(rung) for _, rung, _ in entries) else 2)
+    return max(rung["guard"]["tolerance"] for _, rung, _ in entries) * (6 if any(is_void(rung) for _, rung, _ in entries) else 2)
 
 
 def spread(wanted, height):
-    """The places of labels, at least LINE px apart, each as near as that allows to the one that it wants."""
+    """The places of labels: at least LINE px apart, and otherwise as near as possible to the wanted places."""
     order, at = sorted(range(len(wanted)), key=lambda i: wanted[i]), {}
     groups = []  # [sum of (wanted - LINE * position), labels, the first one's position]
     for position, i in enumerate(order):
@@ -124,7 +117,7 @@ def spread(wanted, height):
 def drawing(entries, narrow):
     data, lines = rows(entries)
     steps = max([row["step"] for row in data], default=1)
-    tolerances = sorted({allowed_by(rung["guard"]) for _, rung, _ in entries})
+    tolerances = sorted({rung["guard"]["tolerance"] for _, rung, _ in entries})
     edge, limit = panel_edge(entries) or 1, tolerances[-1]
     width, room = (NARROW_WIDTH, NARROW_NAMES) if narrow else (WIDTH, NAMES)
     height = max(LEAST_HEIGHT, LINE * (len(lines) + 1))
@@ -162,7 +155,7 @@ def drawing(entries, narrow):
         {"mark": {"type": "line", "clip": True}, "encoding": {
             "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": ink, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
             "description": {"field": "aria", "type": "nominal"}}}]
-    if any(row["alone"] for row in data):  # a line of a single step is not seen
+    if any(row["alone"] for row in data):  # a line of a single step cannot be seen
         panel.append({"mark": {"type": "point", "filled": True, "size": 40, "opacity": 1, "clip": True, "aria": False},
                       "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": ink}})
     names = [
@@ -173,19 +166,6 @@ def drawing(entries, narrow):
     return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
         {"width": width, "height": height, "data": {"values": data}, "layer": panel},
         {"width": room, "height": height, "data": {"values": labels}, "layer": names}]}
-
-
-def title(entries):
-    void = [(name, rung["guard"]) for name, rung, _ in entries if is_void(rung)]
-    if void:
-        name, guard = max(void, key=lambda v: (deviation_of(v[1]) is None, deviation_of(v[1]) or 0))
-        what = "its loss is not finite" if deviation_of(guard) is None else \
-            f"{nats(guard)} off the reference, {plain(allowed_by(guard))} allowed"
-        count = f"{len(void)} of {number_of(len(entries), 'rung')} {'is' if len(void) == 1 else 'are'} void"
-        return f"{count}, “{shorten(name.removeprefix('+ '), 40)}”: {what}"
-    guard = max((rung["guard"] for _, rung, _ in entries), key=lambda g: deviation_of(g) or 0)
-    who = f"“{shorten(entries[0][0].removeprefix('+ '), 40)}” learns" if len(entries) == 1 else f"All {len(entries)} rungs learn"
-    return f"{who} what the reference learns, typically within {nats(guard)} ({plain(allowed_by(guard))} allowed)"
 
 
 def not_finite(entries):
@@ -212,4 +192,4 @@ def draw(part):
     notes += not_finite(drawn_first(entries))
     if len(drawn_first(entries)) < len(entries):
         notes.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
-    return Chart(title(entries), lines, notes, about(part["study"]), drawing(entries, False), drawing(entries, True))
+    return Chart(finding_of(part["study"]["words"], NAME), lines, notes, about(part["study"]), drawing(entries, False), drawing(entries, True))

@@ -1,11 +1,11 @@
 """Peak memory of each rung, and what it is made of.
 
-The surprising thing: the parts are no division of the peak. They are counted one by one at different moments, so they may reach
-beyond it: the peak is an outline around the stack, and "other" is what they leave of it.
+The parts do not add up to the peak. They are counted one by one, at different moments, so together they may be more than it. So
+the peak is an outline around the stack of parts, and "other" is what they leave of it.
 """
 
-from charts import Chart, Missing
-from charts.rungs import BARS, Rows, change, row
+from charts import Chart, Missing, finding_of
+from charts.rungs import BARS, Rows, row
 from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, own_rungs
 from theme import BAR, GREY, INK, PARTS, SERIES
 from words import memory, shorten
@@ -21,7 +21,7 @@ def known(rung):
 
 
 def split(rung):
-    """{part: bytes} of those that take room."""
+    """{part: bytes} of the parts that take room."""
     return {name: size for name, size in memory_parts(rung).items() if size > 0}
 
 
@@ -45,24 +45,6 @@ def rows(study):
             parts.append({"row": position, "part": name, "order": order, "size": size / unit[1],
                           "aria": f"{d['rung']}: {name} {memory(size, unit)} {unit[0]}"})
     return out, parts
-
-
-def finding(study):
-    unit = memory_unit(study)
-
-    def span(first, last):
-        before, after = memory(first, unit), memory(last, unit)
-        return f"{after} {unit[0]}" if before == after else f"{before} → {after} {unit[0]}"
-
-    first, last = change(study, known)
-    if first is not None:
-        words = "Peak memory " + span(first["peak_memory_bytes"], last["peak_memory_bytes"])
-        before, after = split(first), split(last)
-        name = max((part for part in after if part != "other"), key=after.get, default="")
-        return words + (f"; largest part: {name}, {span(before[name], after[name])}" if name in before else "")
-    peaks = [r["peak_memory_bytes"] for r in own_rungs(study) if known(r)]
-    least = f"{memory(min(peaks), unit)} to " if min(peaks) < max(peaks) else ""
-    return f"Peak memory {least}{memory(max(peaks), unit)} {unit[0]}"
 
 
 def explained(study, data, parts):
@@ -108,4 +90,4 @@ def draw(part):
     if not any(known(r) for r in own_rungs(study)):
         return Missing("`ladder ablate` measures it; no rung of this study has a number")
     (data, parts), unit_name = rows(study), memory_unit(study)[0]
-    return Chart(finding(study), *explained(study, data, parts), about(study), drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))
+    return Chart(finding_of(study["words"], NAME), *explained(study, data, parts), about(study), drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))

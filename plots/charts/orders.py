@@ -1,4 +1,4 @@
-"""The worths that two studies of one setting give: a ladder's beside what leaving out, adding alone or all orders tell."""
+"""The worths from two studies of one setting: of a ladder, and of leaving out, adding alone, or all orders."""
 
 from charts import Missing, attribution
 from study import METHODS, about, sizes
@@ -20,7 +20,7 @@ def draw(report):
     if setting(studies[0]) != setting(studies[1]):
         return Missing("two studies of one device, model, batch and context; these two differ in that")
     listed = [worth for study in studies for worth in attribution.entries(study) if worth["method"] in attribution.CALLED]
-    first = {(worth["optimization"], worth["method"]): worth for worth in reversed(listed)}
+    last = {(worth["optimization"], worth["method"]): worth for worth in listed}
     notes = [f"{clean(studies[1]['ladder']['title'])}, {modes[1]}: {clean(studies[1]['created'])[:10]} · sorted by what it is worth "
              f"{attribution.CALLED[METHODS[modes[1]]]}"]
-    return attribution.chart(studies[1], [w for w in listed if first[w["optimization"], w["method"]] is w], METHODS[modes[1]], notes, about(studies[0]))
+    return attribution.chart(studies[1], [w for w in listed if last[w["optimization"], w["method"]] is w], METHODS[modes[1]], notes, about(studies[0]))

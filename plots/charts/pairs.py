@@ -1,9 +1,9 @@
-"""Each pair of a gate's runs by itself, in the order in which they were made: drift, outliers and two speeds show here.
+"""Each pair of a gate's runs, in the order in which they were made. Drift, outliers and two speeds show here.
 
-The surprising thing: the axis is logarithmic and does not reach to 0; it always holds the band of changes too small to matter.
+The axis is logarithmic and does not reach to 0. It always contains the band of changes that are too small to matter.
 """
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from charts.gate import about, devices_of
 from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, WHOLE, axis
 from words import between, clean, milliseconds, number_of, percent, plain, shorten, times
@@ -13,7 +13,7 @@ WIDTH, HEIGHT, MOST_PANELS, MOST_PAIRS = 800, 120, 24, 500
 
 
 def points(entry, most):
-    """Of each pair: its ratio, and whether that is beyond what matters, up or down."""
+    """Each pair's ratio, and a colour that says whether it is beyond what matters."""
     runs = list(zip(entry["base_runs_ms"], entry["head_runs_ms"]))[:MOST_PAIRS]
     return [{"pair": i + 1, "ratio": head / base, "ink": SLOWER_INK if head / base > most else FASTER_INK if head / base * most < 1 else BAR,
              "aria": f"pair {i + 1}: {times(head / base)}, {milliseconds(base)} → {milliseconds(head)}"} for i, (base, head) in enumerate(runs)]
@@ -24,7 +24,7 @@ def agreement(entry):
 
 
 def by_sessions(entry):
-    """Whether the ratio is that to the mean of a baseline's sessions, of which the pairs know one."""
+    """Whether the ratio is to the mean of a baseline's sessions. The pairs are with only one of them."""
     return entry["sessions"] is not None
 
 
@@ -73,12 +73,10 @@ def of_gate(gate):
         notes.append(f"the first {MOST_PANELS} of {len(entries)} rungs are drawn")
     if any(entry["pairs"] > MOST_PAIRS for entry in entries):
         notes.append(f"the first {MOST_PAIRS} pairs are drawn")
-    clearest = min(entries, key=lambda entry: entry["sign_test_p"])
-    finding = agreement(clearest).capitalize() + (f" of {shorten(clearest['label'].removeprefix('+ '), 60)}" if len(entries) > 1 else "")
 
     def drawing(narrow):
         return {"vconcat": [panel(entry, most, narrow) for entry in entries[:MOST_PANELS]],
                 "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
     of = about(gate, [*(shorten(device, 70) for device in devices_of(gate)[:2]), clean(gate["created"])[:10], f"against a {gate['against']}"])
-    return Chart(finding[0].upper() + finding[1:], lines, notes, of, drawing(False), drawing(True))
+    return Chart(finding_of(gate["words"], NAME), lines, notes, of, drawing(False), drawing(True))

@@ -1,12 +1,12 @@
-"""Our rungs beside the same work in PyTorch: a group for each rung, in it a bar for ours and a lighter one for each of PyTorch's.
+"""Our rungs beside the same work in PyTorch: a group for each rung, with a bar for ours and a lighter bar for each of PyTorch's.
 
-The surprising thing: the ratios are not the bars' own; they are paired within repeats, because the runs were interleaved.
+The ratios are not the quotients of the bars. They are paired within repeats, because the runs were interleaved.
 """
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from charts.rungs import disturbed, interval, place_ends, whiskers_said, with_interval
 from letters import cut, text_width, wrapped
-from study import TITLE_LENGTH, about, has_number, label, no_interval, own_rungs, peers, reason, runs_said, slower, swept_value, unclear
+from study import about, has_number, label, peers, reason, runs_said, slower, unclear
 from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_INK, SMALL, TEXT, arrow, axis
 from words import milliseconds, shorten, times
 
@@ -16,7 +16,7 @@ OURS = "ladder"
 
 
 def rows(study):
-    """[{group: our rung's name}, each followed by its bars: ours, then its peers']"""
+    """[{group: our rung's name}], each followed by its bars: ours, then its peers'."""
     out, shown = [], None
     for own, pair, peer in peers(study):
         if own is not shown:
@@ -40,28 +40,8 @@ def rows(study):
     return out
 
 
-def finding(study):
-    """The last rung that could be compared, by name where it is not the ladder's end, with the fastest of its peers. Times that
-    a title has no room for are left to the bars."""
-    compared = [(own, pair, peer) for own, pair, peer in peers(study)
-                if pair["ratio"] is not None and has_number(own) and has_number(peer)]
-    if not compared:
-        return "No rung could be compared with PyTorch"
-    own, pair, peer = min((one for one in compared if one[0] is compared[-1][0]), key=lambda one: one[1]["ratio"])
-    name, speedup = shorten(peer["title"], 30), f"{times(pair['ratio'])} as fast"
-    if study["mode"] != "cumulative" or own is not own_rungs(study)[-1]:
-        name += f" at “{shorten(swept_value(study, own) + own['title'], 22)}”"
-    if why := no_interval(pair):
-        words = shorten(f"{speedup} as {name}", TITLE_LENGTH - len(why) - 2) + f", {why}"
-    else:
-        words = f"No clear difference from {name}, {speedup}" if unclear(pair) else f"{speedup} as {name}"
-    ms = f"{milliseconds(own['ms_per_step']['median'])} against {milliseconds(peer['ms_per_step']['median'])}"
-    whole = f"{words}, {ms} per step"
-    return whole if len(whole) <= TITLE_LENGTH else shorten(words, TITLE_LENGTH)
-
-
 def placed(data, narrow, width):
-    """(the rows with their heights in px, the lines of text that stand for a missing bar, the whole height)"""
+    """(the rows with their places in px, the lines of text in place of missing bars, the whole height)"""
     y, out, reasons = 0, [], []
     for i, d in enumerate(data):
         if "group" in d:
@@ -127,4 +107,4 @@ def draw(part):
     said = ["light: plain PyTorch, the same recipe, tokens and weights · speedup: paired within repeats, above 1× ours is faster",
             f"bars: {runs_said(study)} · {whiskers_said(study, bars)}"
             + (" · grey ×: no clear difference" if any(d["ink"] == GREY for d in bars) else "")]
-    return Chart(finding(study), said, [], about(study), drawing(data, False), drawing(data, True))
+    return Chart(finding_of(study["words"], NAME), said, [], about(study), drawing(data, False), drawing(data, True))

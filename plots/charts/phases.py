@@ -1,14 +1,14 @@
 """Where a step's time goes: the phases of each traced rung, and the time in which the device did nothing.
 
-The surprising thing: a bar is as long as the rung's own step in the ladder, not as the traced step, which is slower or faster: the
-trace says only how the step divides. Operations that run at the same time count twice; idle time is what the busy time leaves.
+A bar is as long as the rung's own step in the ladder. The traced step may be slower or faster: only its division is taken.
+Operations that run at the same time count twice. Idle time is what the busy time leaves.
 """
 
-from charts import Chart, Missing
-from charts.rungs import Rows, change, disturbed, row
+from charts import Chart, Missing, finding_of
+from charts.rungs import Rows, disturbed, row
 from study import about, has_number, own_rungs
 from theme import GREY, PARTS
-from words import digits3, milliseconds, shorten
+from words import milliseconds, shorten
 
 NAME, QUESTION = "phases", "Where does a step's time go?"
 
@@ -26,7 +26,7 @@ def share(x):
 
 
 def step_of(rung):
-    """The rung's own step, divided as the traced one is; of older studies the traced step itself."""
+    """The rung's own step, divided as the traced one is. Older studies have only the traced step."""
     return rung["profile"].get("step") or rung["profile"]
 
 
@@ -53,19 +53,6 @@ def rows(study):
                 parts.append({"row": position, "part": part, "order": order, "size": ms,
                               "aria": f"{d['rung']}: {shorten(name, 40)} {milliseconds(ms)}{disturbed(rung)}"})
     return out, parts
-
-
-def finding(study):
-    first, last = change(study, traced)
-    if first is None:
-        last = [r for r in own_rungs(study) if traced(r)][-1]
-    part, name, ms = max(parts_of(last), key=lambda p: p[2])
-    before = [p[2] for p in parts_of(first) if p[1] == name] if first else []
-    busy = [share(r["profile"]["busy_percent"]) for r in (first, last) if r and r["profile"]["busy_percent"] is not None]
-    span = f"{digits3(before[0])} → " if before else ""
-    what = {IDLE: "Idle time", OTHER: shorten(name, 20)}.get(part, name.capitalize())
-    return f"{what} is the largest part of a step: {span}{milliseconds(ms)}" + (
-        f"; device busy {' → '.join(dict.fromkeys(busy))}" if busy else "")
 
 
 def drawing(data, parts, narrow):
@@ -97,4 +84,4 @@ def draw(part):
     lines = [bars + "; overlapping operations count twice; no interval",
              "busy: how much of a step anything ran"
              + (" · launch-bound: of the traced time, waiting for the host's next call" if launch else "")]
-    return Chart(finding(study), lines, [], about(study), drawing(data, parts, False), drawing(data, parts, True))
+    return Chart(finding_of(study["words"], NAME), lines, [], about(study), drawing(data, parts, False), drawing(data, parts, True))

@@ -1,13 +1,13 @@
 """How far each part of a step is from what the device can do, of the latest trace with a roofline.
 
-The surprising thing: only matrix products have FLOPs (model/costs.h), and so only they have a place under the roofs. The
-other parts stand in the second panel only: their measured time against the time at the limit, a mark on the bar.
+Only matrix products have FLOPs (model/costs.h), so only they have a place under the roofs. The other parts are only in the second
+panel: a bar for the measured time, with a mark at the time at the limit.
 """
 
 import itertools
 import math
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from charts.phases import COLORS
 from letters import text_width
 from study import About, cpu_figures, training
@@ -24,7 +24,7 @@ def name_of(part):
 
 
 def rows(roofline):
-    """(points under the roofs, the parts with most time): numbers as they stand."""
+    """(points under the roofs, the parts with most time)"""
     points, bars = [], []
     for part in sorted(roofline["parts"], key=lambda p: -(p["measured_ms"] or 0)):
         if part["measured_ms"] is None:
@@ -45,9 +45,9 @@ def rows(roofline):
 
 
 def edges(limits, points):
-    """Of the axes of intensity and of speed: both roofs are seen."""
+    """The ends of the axes of intensity and of speed. Both roofs can be seen."""
     x, y = [limits["flops_per_byte"], *(p["x"] for p in points)], [p["y"] for p in points]
-    # The limits are measured: a part may stand above them.
+    # The limits are measured, so a part may be above them.
     return [min(x) / 3, max(x) * 4], [min([limits["flops_per_s"] / 6, *(v / 2.5 for v in y)]), max([limits["flops_per_s"], *y]) * 2]
 
 
@@ -57,8 +57,8 @@ def place(value, ends, length):
 
 
 def labels(limits, points, of_x, of_y, width, taken):
-    """[{text, x, y, and the ends of a line to its point}] of the points with most time: as near to its point as there is room beside
-    the other labels, the points, the roofs and what is `taken`; a point without room has none. Places in the axes' units."""
+    """[{text, x, y, and the ends of a line to its point}] of the points with most time, in the axes' units. A label stands as near to its
+    point as the other labels, the points, the roofs and `taken` leave room. A point without room has no label."""
     def back(px, ends, length):
         return ends[0] * (ends[1] / ends[0]) ** (px / length)
 
@@ -92,7 +92,7 @@ def labels(limits, points, of_x, of_y, width, taken):
 
 
 def ticks(ends):
-    """Those of a logarithmic axis: powers of ten, and where these are few 2 and 5 times such."""
+    """Of a logarithmic axis: powers of ten; if these are few, also 2 and 5 times them."""
     tens = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
     every = [m * 10.0 ** n for n in tens for m in (1, 2, 5) if ends[0] <= m * 10.0 ** n <= ends[1]]
     whole = [t for t in every if math.isclose(math.log10(t) % 1, 0, abs_tol=1e-9)]
@@ -100,7 +100,7 @@ def ticks(ends):
 
 
 def by_itself(report, trace):
-    """Micro benchmarks of the trace's device and number type that have a place under the roofs, each call by itself."""
+    """Micro benchmarks of the trace's device and number type that have a place under the roofs."""
     recipe, out = trace.get("recipe", {}), []
     kind = recipe.get("autocast", "off")
     if kind == "off":
@@ -117,7 +117,7 @@ def by_itself(report, trace):
 
 
 def roof_names(limits, ends, width):
-    """[(text, x, y, turned by)]: each along its roof, a short one above the panel."""
+    """[(text, x, y, turned by)]: each along its roof; above the panel if a roof is short."""
     of_x, of_y = ends
     ridge, top = limits["flops_per_byte"], limits["flops_per_s"]
     speed, flow = rate(top, "FLOP/s"), rate(limits["bytes_per_s"], "B/s")
@@ -225,12 +225,6 @@ def draw(report):
     trace = traces[-1]
     roofline = trace["roofline"]
     points, bars = rows(roofline)
-    whole = [p for p in roofline["parts"] if p["ms_above"] is not None]
-    worst = max(whole, key=lambda p: p["ms_above"])
-    name = name_of(worst)
-    finding = f"{name[0].upper()}{name[1:]} has most to gain, {milliseconds(worst['measured_ms'])} per step"
-    if worst["distance"] is not None:
-        finding += f" against {milliseconds(worst['limit_ms'])} ideal"
     alone = by_itself(report, trace) if points else []
     lines = ["first: matrix products under the device's two roofs" + ("; hollow diamonds: single operations (micro benchmarks)" if alone else "")] \
         if points else []
@@ -244,5 +238,5 @@ def draw(report):
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
     notes.append(f"median of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
                  + (f" · {left_out} smaller parts are left out of the second" if left_out > 0 else ""))
-    return Chart(finding, lines, notes, about(trace), drawing(roofline["limits"], points, alone, bars, False),
+    return Chart(finding_of(report, NAME), lines, notes, about(trace), drawing(roofline["limits"], points, alone, bars, False),
                  drawing(roofline["limits"], points, alone, bars, True))

@@ -1,11 +1,11 @@
 """What the charts with a row for each rung share: the rows' places, names, reasons, text columns and whiskers.
 
-One layered view, not columns side by side: the text columns share the bars' y scale and so cannot drift away from them. In a
-narrow drawing the names stand above the bars.
+All of a row is in one layered view: the text columns share the y scale of the bars, so they stay in line with them. In a narrow
+drawing the names stand above the bars.
 """
 
 from letters import text_width
-from study import confidence, has_number, headline, label, reason
+from study import confidence, has_number, label, reason
 from theme import GREY, INK, NARROW, PAPER, SMALL, TEXT, arrow, axis, legend
 from words import between, shorten
 
@@ -15,7 +15,7 @@ BARS = "datum.reason === ''"
 
 
 def row(study, rung, position, **fields):
-    """One rung of the chart's data: every row has a reason or a bar."""
+    """One rung of the chart's data. Every row has a reason or a bar."""
     return {"row": position, "rung": shorten(label(study, rung), NAME_LENGTH),
             "reason": "" if has_number(rung) else shorten(reason(rung), 200), **fields}
 
@@ -35,20 +35,14 @@ def disturbed(rung):
 
 
 def whiskers_said(study, data):
-    """Of rows that place_ends() has placed."""
+    """What the whiskers are, for rows that place_ends() has placed."""
     if all(d["lo"] is None for d in data):
         return "no interval"
     return f"whiskers: {confidence(study)} interval" + (", arrow: it goes on" if any(d["to"] != d["hi"] for d in data) else "")
 
 
-def change(study, has=lambda rung: True):
-    """(first, last) rung of the study's headline, where both have what the chart shows; otherwise (None, None)."""
-    head = headline(study)
-    return (head.first, head.last) if head.first is not None and has(head.first) and has(head.last) else (None, None)
-
-
 def place_ends(data, field):
-    """Adds where each whisker is drawn and the bar's text begins. An interval that would dwarf all bars ends in an arrow."""
+    """Adds where each whisker is drawn and where the bar's text begins. An interval far beyond all bars ends in an arrow."""
     most = 1.5 * max((d[field] for d in data if d[field] is not None), default=0)
     for d in data:
         d["from"] = d["to"] = d["end"] = None
@@ -60,26 +54,26 @@ def place_ends(data, field):
 
 
 class Rows:
-    """The places of a drawing's rows. `reach`: how far a reason's text may go, in px."""
+    """The places of a drawing's rows. `reach`: the px that a reason's text may take."""
 
     def __init__(self, data, width, narrow, reach=None):
         self.data, self.narrow = data, narrow
         self.width = NARROW - 16 if narrow else width
         self.step = 48 if narrow else 34 if len(data) <= 40 else 24
         self.bar = 15 if narrow or self.step < 34 else 20
-        self.down = 12 if narrow else 0  # of the bars below the middle of their rows, whose upper half has the names
+        self.down = 12 if narrow else 0  # how far the bars are below the middle of their rows: the names are in the upper half
         self.reach = self.width if narrow or reach is None else reach
         self.y = {"field": "row", "type": "ordinal", "axis": None,
                   "scale": {"type": "band", "padding": 0, "domain": [d["row"] for d in data]}}
 
     def domain(self, text="text", others=()):
-        """[0, end] of the axis: far enough that the text at each bar's end stays inside the plotting area."""
+        """[0, end] of the axis. The text at each bar's end stays inside the plotting area."""
         room = {len(d[text]): max(self.width - 12 - text_width(d[text], TEXT, bold=True), self.width / 8) for d in self.data}
         ends = [d["end"] * self.width / room[len(d[text])] for d in self.data if d["end"]]
         return [0, max([*ends, *(1.05 * x for x in others)], default=0) or 1]
 
     def x(self, field, title, domain, **more):
-        """The bars' axis; without one where no row has a bar."""
+        """The bars' axis, which is not drawn if no row has a bar."""
         bars = any(not d["reason"] for d in self.data)
         return {"field": field, "type": "quantitative", "scale": {"domain": domain, "nice": False, "zero": True},
                 "axis": axis(title, **{"tickCount": 5, "labelFlush": self.narrow, "labelBound": self.narrow, **more}) if bars else None}
@@ -94,7 +88,7 @@ class Rows:
                 "transform": [{"filter": BARS}]}
 
     def blank(self):
-        """No grid lines behind a reason's text; the line at 0 stays."""
+        """Hides the grid lines behind a reason's text, except for the line at 0."""
         return {"mark": {"type": "bar", "height": self.step, "color": PAPER, "aria": False},
                 "transform": [{"filter": f"!({BARS})"}], "encoding": {"y": self.y, "x": {"value": 1}, "x2": {"value": self.width}}}
 
@@ -116,7 +110,7 @@ class Rows:
                 at("to", arrow("right"), "datum.to !== datum.hi")]
 
     def stack(self, parts, x, colors):
-        """A bar of parts for each row, in the order of `colors`; a part: {row, part, order, size, aria}."""
+        """A bar of parts for each row, in the order of `colors`. A part: {row, part, order, size, aria}."""
         used = [name for name in colors if any(part["part"] == name for part in parts)]
         color = {"field": "part", "type": "nominal", "scale": {"domain": used, "range": [colors[name] for name in used]},
                  "legend": legend(orient="top", columns=3 if self.narrow else 8, symbolType="square", symbolStrokeWidth=0, offset=22)}
@@ -128,14 +122,14 @@ class Rows:
 
     @staticmethod
     def stacked(parts):
-        """How far each row's stack reaches: only for the axis, no figure that is shown."""
+        """How far each row's stack reaches. It is used for the axis, and not shown as a figure."""
         ends = {}
         for part in parts:
             ends[part["row"]] = ends.get(part["row"], 0) + part["size"]
         return list(ends.values())
 
     def names(self, free=None):
-        """Names and reasons; `free`: the px that columns leave to the names of a narrow drawing."""
+        """Names and reasons. `free`: the px that columns leave to the names of a narrow drawing."""
         reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=self.reach, dy=self.down)
         if self.narrow:
             return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=free or self.width), reasons]

@@ -1,9 +1,9 @@
-"""Two studies beside each other: the rungs that both have, with head's time over base's and its interval; the others by name.
+"""Two studies beside each other: the rungs that both have, with the ratio of their times and its interval. The others are named.
 
-The surprising thing: the two studies may come from two devices, and then the ratio is the devices', not the program's.
+The two studies may come from two devices. Then the ratio compares the devices, not the programs.
 """
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from charts.gate import said_of
 from remarks import disturbed_words, left_out, losses_differ
 from study import VERDICT_WORDS, About, about, confidence, has_number, measured, own_rungs
@@ -32,7 +32,7 @@ def of_comparison(comparison):
 
 
 def of_studies(studies):
-    """Both ladders' rungs, by what they are called: no ratio."""
+    """The rungs of both ladders, matched by their names. They have no ratio."""
     data, at = [], {}
     for side, study in zip(SIDES, studies):
         for position, rung in enumerate(own_rungs(study)):
@@ -60,7 +60,7 @@ def of_studies(studies):
 
 
 def remarks_of(comparison):
-    """What makes the ratios doubtful, in a line for each kind."""
+    """A line for each kind of reason why the ratios are doubtful."""
     def line(what, said):
         more = f" (and {len(said) - 3} more)" if len(said) > 3 else ""
         return [f"{what}: " + shorten("; ".join(said[:3]), 240) + more] if said else []
@@ -80,7 +80,7 @@ def goes_on(mark):
 
 
 def marks_of(data, names):
-    """(a mark for each rung's time in each study, the end of their axis); takes the intervals out of the rows."""
+    """(a mark for each rung's time in each study, the axis' end). Takes the intervals out of the rows."""
     marks = []
     for i, row in enumerate(data):
         row["row"] = i
@@ -146,19 +146,10 @@ def draw(report):
     data, alone = of_comparison(comparison) if comparison else of_studies(studies)
     marks, end = marks_of(data[:MOST], names)
     if comparison:
-        last = comparison["entries"][-1]
-        finding = (f"{shorten(last['label'].removeprefix('+ '), 30)}: {'its losses differ; ' if losses_differ(last) else ''}"
-                   f"{times(last['ratio'])} the time in the second, "
-                   f"{digits3(last['base_ms'])} → {milliseconds(last['head_ms'])} per step"
-                   + (", inconclusive" if last["verdict"] == "INCONCLUSIVE" else "")
-                   + (", of disturbed runs" if last["flags"] else ""))
         intervals = any(entry["lo"] is not None for entry in comparison["entries"])
         how = "×: time in the second / in the first, paired, " + (f"with its {percent(comparison['confidence'])} confidence interval" if intervals else
                                                         "no interval")
     else:
-        fastest = [min([r["ms_per_step"]["median"] for r in measured(study)], default=None) for study in studies]
-        finding = "Fastest step: " + ", ".join(f"{'no number' if ms is None else milliseconds(ms)} in the {which}"
-                                               for which, ms in zip(SIDES, fastest))
         how = "the two have no recipe in common: each rung's own median, no ratio"
         intervals = [f"{confidence(study)} in the {which}" for which, study in zip(SIDES, studies)
                      if any(r["ms_per_step"]["lo"] is not None for r in measured(study))]
@@ -176,4 +167,4 @@ def draw(report):
         notes.append(f"the first {MOST} of {len(data)} rungs are drawn")
     both = About(of[0].subject if of[0].subject == of[1].subject else "", "", "; ".join(filter(None, (one.warnings for one in of))))
     notes += [f"{which}: {one.source}" for which, one in zip(SIDES, of)]
-    return Chart(finding, [how], notes, both, *(drawing(data[:MOST], names, marks, end, narrow) for narrow in (False, True)))
+    return Chart(finding_of(report, NAME), [how], notes, both, *(drawing(data[:MOST], names, marks, end, narrow) for narrow in (False, True)))

@@ -1,11 +1,11 @@
-"""Every timed step of every run: a row for each rung, in it a line of points for each run, in the order they were made.
+"""Every timed step of every run: a row for each rung, in it a line of points for each run, in the order in which they were made.
 
-One axis for all: a step's time over its rung's own number, so that rungs of unequal speed can be seen side by side. It does not
-reach to the slowest step: it shows the runs' medians and the middle 80 % of the steps of every rung, and half as much again on
-both sides; steps beyond are counted and marked at the edge.
+All rows share one axis: a step's time divided by its rung's number, so that rungs of unequal speed can be compared. The axis does
+not reach to the slowest step. It shows the runs' medians, the middle 80 % of the steps of every rung, and half as much again on both
+sides. Steps beyond it are marked at the edge and counted.
 """
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from charts.rungs import Rows, row
 from study import about, has_number, own_rungs
 from theme import BAR, DOUBT_INK, GREY, INK
@@ -22,7 +22,7 @@ def kind_of(run):
 
 
 def edges(of_rungs):
-    """[from, to] of the axis: of_rungs: for each rung the relative times of its steps and of its runs' medians."""
+    """[from, to] of the axis. of_rungs: for each rung the relative times of its steps and of its runs' medians."""
     lows, highs, least, most = [], [], [], []
     for steps, medians in of_rungs:
         ordered = sorted(steps)
@@ -37,7 +37,7 @@ def edges(of_rungs):
 
 
 def thinned(steps, most):
-    """All steps of a run, or so many of them that they fill as much of the row, the fastest and the slowest among them."""
+    """All steps of a run, or `most` of them that are spread alike; the fastest and the slowest are among them."""
     if len(steps) <= most:
         return steps
     ordered = sorted(steps, key=lambda step: step[1])
@@ -45,7 +45,7 @@ def thinned(steps, most):
 
 
 def rows(part, rungs):
-    """(a row for each rung, the points of its steps, those of its runs' medians, how many steps there are)"""
+    """(a row for each rung, the points of its steps, the points of its runs' medians, how many steps there are)"""
     study, out, points, medians, timed = part["study"], [], [], [], 0
     number = {run["id"]: run["median_ms"] for run in study["runs"]}
     runs = {rung["index"]: [r for r in part["runs"] if r["rung"] == rung["index"] and r["step_ms"]] for rung in rungs}
@@ -75,7 +75,7 @@ def rows(part, rungs):
 
 
 def cut(points, low, high):
-    """Moves what is beyond the edge to it; returns how many points these are."""
+    """Moves points that are beyond the edge to the edge, and returns how many they are."""
     for point in points:
         point["beyond"] = "" if low <= point["x"] <= high else "right" if point["x"] > high else "left"
         if point["beyond"]:
@@ -92,7 +92,6 @@ def drawing(data, points, medians, ends, narrow):
     reach = (rows_.step - (22 if narrow else 0)) / 2
 
     def at(of):
-        # A point's place in its row: a run's line from the row's middle.
         return [{**p, "y": (p["row"] + 0.5) * rows_.step + rows_.down + (p["line"] - (data[p["row"]]["runs"] - 1) / 2) * run} for p in of]
 
     height = rows_.step * max(len(data), 1)
@@ -128,7 +127,7 @@ def drawing(data, points, medians, ends, narrow):
 
 def draw(part):
     study = part["study"]
-    rungs, disturbance = own_rungs(study), study["words"]["disturbance"]
+    rungs = own_rungs(study)
     data, points, medians, timed = rows(part, rungs[:MOST_ROWS])
     if not points:
         return Missing("`ladder report STUDY` with the study's whole folder: its records have the times of single steps")
@@ -138,14 +137,8 @@ def draw(part):
     cut(medians, *ends)
     own = {rung["index"] for rung in rungs}
     flagged = [run for run in part["runs"] if run["rung"] in own and run["step_ms"] and kind_of(run) == "disturbed"]
-    if flagged:
-        finding = disturbance
-    else:
-        finding = f"{beyond:,} of {number_of(timed, 'timed step')} {'is an outlier' if beyond == 1 else 'are outliers'}" if beyond else \
-            f"No outlier in {number_of(timed, 'timed step')}"
-        finding += f"; {disturbance}" if disturbance else ""
     lines = ["a line of points for each run, in the order made; each point a timed step; black: the run's median",
-             " · ".join([*(["triangles at the edge: steps beyond it"] if beyond else []),
+             " · ".join([*([f"triangles at the edge: {number_of(beyond, 'step')} beyond it"] if beyond else []),
                          *(["purple triangles: disturbed runs"] if flagged else [])])]
     notes = ["Warm-up steps are left out. The axis does not begin at 0."]
     if flagged:
@@ -154,5 +147,5 @@ def draw(part):
         notes.append(f"{len(points):,} of {timed:,} steps are drawn: of each run the fastest, the slowest, and some between")
     if len(rungs) > MOST_ROWS:
         notes.append(f"the first {MOST_ROWS} of {number_of(len(rungs), 'rung')} are drawn")
-    return Chart(shorten(finding, 100), [line for line in lines if line], notes, about(study),
+    return Chart(finding_of(study["words"], NAME), [line for line in lines if line], notes, about(study),
                  drawing(data, points, medians, ends, False), drawing(data, points, medians, ends, True))

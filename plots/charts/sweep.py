@@ -1,20 +1,20 @@
-"""Speed and memory over sizes: a sweep's study."""
+"""Speed and memory at each size of a sweep."""
 
 import math
 
-from charts import Chart, Missing
+from charts import Chart, Missing, finding_of
 from charts.rungs import interval, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, measured, memory_unit, reason, runs_said, swept_value
+from study import about, has_number, measured, memory_unit, reason, runs_said, swept_value
 from theme import INK, NARROW, SERIES, SHAPES, arrow, axis, legend
-from words import UNKNOWN, clean, count, memory, shorten
+from words import clean, count, memory, shorten
 
 NAME, QUESTION = "sweep", "How do speed and memory change with size?"
-PANEL, BESIDE, MOST = 380, 8, 24  # px; BESIDE: between the marks of two series at one size, at most; MOST: series
+PANEL, BESIDE, MOST = 380, 8, 24  # px; BESIDE: at most between the marks of two series at one size; MOST: series
 HEADS = {"batch": "batch size, sequences", "context": "context length, tokens", "accumulation": "gradient accumulation, micro-steps per step"}
 
 
 def rows(study):
-    """(points, what has no number, how many series there are): of both the data of the first MOST series, of the latter also why."""
+    """(points, sizes without a number, how many series there are). The first two have only the first MOST series."""
     what, unit = study["swept"], memory_unit(study)
     data, without = [], []
     for rung in study["rungs"]:
@@ -42,19 +42,19 @@ def rows(study):
 
 
 def top(data, field):
-    """So far up that every point is well inside; a wide interval may go on beyond the edge."""
+    """The axis' end. Every point is well inside; a wide interval may go on beyond it."""
     return 1.25 * max([d[field] for d in data if d[field] is not None], default=0.8)
 
 
 def looks(names):
-    """What each series looks like. A shape fewer than colours, and the ninth series does not look like the first."""
+    """What each series looks like. There is one shape fewer than colours, so that the ninth series does not look like the first."""
     return {"color": [SERIES[i % len(SERIES)] for i in range(len(names))],
             "shape": [SHAPES[i % (len(SERIES) - 1)] for i in range(len(names))]}
 
 
 def places(values, series, width):
-    """(the log axis' domain, the factor between the marks of two series at one size): the marks of a size stay within the panel and
-    apart from those of the next."""
+    """(the log axis' domain, the factor between the marks of two series at one size). The marks of a size stay within the panel and
+    apart from those of the next size."""
     steps = [math.log(b / a) for a, b in zip(values, values[1:])] or [1.0]
     apart = min(BESIDE, 0.7 * width / series * min(steps) / (sum(steps) + min(steps)))
     edge = 6 + apart * (series - 1) / 2  # px
@@ -90,7 +90,7 @@ def drawing(study, data, without, narrow):
                   {"data": {"values": beside(without)}, "mark": {"type": "text", "text": "×", "fontSize": 15, "baseline": "bottom"},
                    "encoding": {"x": x, "y": {"datum": 0}, "description": {"field": "aria", "type": "nominal"}, "color": look["color"]}}]
         if field == "rate":
-            # Over the points, in the ink: an interval shorter than its point is high is seen in it.
+            # In ink and over the points, so that an interval shorter than its point is seen.
             there = "datum.lo !== null"
             layers.append({"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": [{"filter": there}],
                            "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "to"}}})
@@ -102,14 +102,6 @@ def drawing(study, data, without, narrow):
 
     return {"data": {"values": beside(data)}, "vconcat" if narrow else "hconcat": [
         panel("rate", "tokens/s", "~s"), panel("memory", f"peak {unit_name}", ",~r" if unit_name == "GiB" else ",.0f")]}
-
-
-def finding(study):
-    best = max(measured(study), key=lambda r: r["tokens_per_s"]["median"])
-    lo, hi = interval(best["tokens_per_s"])
-    doubt = " (no interval)" if lo is None else " (interval unknown)" if hi > UNKNOWN * lo else ""
-    return shorten(f"Up to {count(best['tokens_per_s']['median'])} tokens/s{doubt}, at {swept_value(study, best)}"
-                   f"({clean(best['title'])})", TITLE_LENGTH)
 
 
 def draw(part):
@@ -124,5 +116,5 @@ def draw(part):
         lines.append("×: no number: " + without[0]["aria"] + (f" (and {len(without) - 1} more)" if len(without) > 1 else ""))
     if series > MOST:
         notes.append(f"the first {MOST} of {series} series are drawn")
-    return Chart(finding(study), lines, notes, about(study), drawing(study, data, without, False),
+    return Chart(finding_of(study["words"], NAME), lines, notes, about(study), drawing(study, data, without, False),
                  drawing(study, data, without, True))

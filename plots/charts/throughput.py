@@ -1,11 +1,11 @@
-"""Tokens per second, and how much of what the device could do is used for them (MFU).
+"""Tokens per second, and how much of the device's peak they use (MFU).
 
-The surprising thing: MFU may fall where the speed rises, because another number type has another peak; so each row names its own.
+MFU may fall while the speed rises, because another number type has another peak. So each row names its own peak.
 """
 
-from charts import Chart, Missing
-from charts.rungs import BARS, Rows, change, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import TITLE_LENGTH, about, has_number, measured, mfus, own_rungs, runs_said, swept_value
+from charts import Chart, Missing, finding_of
+from charts.rungs import BARS, Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
+from study import about, has_number, mfus, own_rungs, runs_said
 from theme import BAR, GREY, INK, PARTS, axis
 from words import clean, count, percent, shorten
 
@@ -20,7 +20,7 @@ def speed(rung):
 
 
 def mfu(rung):
-    """None where there is no value."""
+    """None if it has no value."""
     known = rung.get("mfu") or {}
     return known if known.get("value") is not None else None
 
@@ -48,20 +48,6 @@ def rows(study):
         d["aria"] = said + (f", MFU {d['share']} {d['peak']}" if known else "") + disturbed(rung)
     place_ends(out, "rate")
     return out
-
-
-def finding(study):
-    first, last = change(study, speed)
-    if first is None:
-        best = max((r for r in own_rungs(study) if speed(r)), key=lambda r: r["tokens_per_s"]["median"])
-        share = f", MFU {percent(mfu(best)['value'])}" if mfu(best) else ""
-        up_to, of_which = ("", "") if len(measured(study)) == 1 else ("Up to ", f": {swept_value(study, best)}{clean(best['title'])}")
-        return shorten(f"{up_to}{count(best['tokens_per_s']['median'])} tokens/s{share}{of_which}", TITLE_LENGTH)
-    words = f"{count(first['tokens_per_s']['median'])} → {count(last['tokens_per_s']['median'])} tokens/s"
-    if mfu(last):
-        from_ = f"{percent(mfu(first)['value'])} → " if mfu(first) else ""
-        words += f", MFU {from_}{percent(mfu(last)['value'])}"
-    return words
 
 
 def about_mfu(study):
@@ -114,4 +100,4 @@ def draw(part):
         return Missing("`ladder ablate` measures it; no rung of this study has a number")
     data = rows(study)
     lines = [f"bars: {runs_said(study)} · {whiskers_said(study, data)}"]
-    return Chart(finding(study), lines, about_mfu(study), about(study), drawing(data, False), drawing(data, True))
+    return Chart(finding_of(study["words"], NAME), lines, about_mfu(study), about(study), drawing(data, False), drawing(data, True))

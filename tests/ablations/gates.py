@@ -17,8 +17,8 @@ def script(path: pathlib.Path, text: str) -> pathlib.Path:
 
 
 def remembering(folder: pathlib.Path, program: str) -> pathlib.Path:
-    """A ladder program that makes each run once. Asked for it again it gives the same record, as if it had made it now, and
-    nothing had disturbed it."""
+    """A ladder program that makes each run once. The next time it returns the same record, as if it had made the run now and
+    undisturbed."""
     return script(folder / "ladder", f"""[ "$1" = run ] || exec {shlex.quote(program)} "$@"
 asked= before= record=
 for word; do
@@ -39,7 +39,7 @@ exec sed "s/\\"started\\": \\"[^\\"]*\\"/\\"started\\": \\"$(date -u +%Y-%m-%dT%
 
 
 def editing(path: pathlib.Path, program: str, edit: str) -> pathlib.Path:
-    """A ladder program whose records are changed by these lines of Python."""
+    """A ladder program whose records are edited by these lines of Python."""
     return script(path, f"""{shlex.quote(program)} "$@" || exit $?
 while [ "$1" != --record ]; do shift; done
 exec {shlex.quote(sys.executable)} - "$2" <<END
@@ -52,8 +52,8 @@ END
 
 
 def taking(path: pathlib.Path, program: str, ms: str, commit: str = "", started: str = "", flags: tuple = ()) -> pathlib.Path:
-    """A ladder program whose steps take `ms`, a Python expression, each; of another commit, at another time where one is named;
-    disturbed by nothing but `flags`."""
+    """A ladder program whose steps take `ms` each, a Python expression. `commit` and `started` replace its own, and `flags` are all that
+    disturbed it."""
     return editing(path, program, f"""
 ms = {ms}
 record["timing"]["step_ms"] = [ms for _ in record["timing"]["step_ms"]]

@@ -18,7 +18,7 @@ WARMUP, TIMED = 2, 6
 
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory) -> pathlib.Path:
-    """Few batches, so that eight steps start over; half of the tokens come from twenty, so that there is something to learn."""
+    """Few batches, so that eight steps start over. Half of the tokens are of twenty kinds, so that there is something to learn."""
     generator = torch.Generator().manual_seed(2)
     count = 5 * 64 + 40
     any_token = torch.randint(0, 50257, (count,), generator=generator)

@@ -1,9 +1,9 @@
-"""Whatever cannot be used is refused at once: exit status 2, one line that names it and says what is allowed, nothing on
-standard output, nothing created and nothing overwritten.
+"""Input that cannot be used is refused at once: exit status 2, one line that names it and says what is allowed, nothing on standard
+output, nothing created and nothing overwritten.
 
-Once for each kind of input and each command that reads it, and what only the command line can tell: what a reader refuses, and
-in which words, its own test says (ladder_test.cpp, plan_test.cpp, modes_test.cpp, recipe_test.cpp, data_test.cpp, ...). Every
-case says which words its line must have, so that it is refused for the reason it is here for.
+There is a case for each kind of input and each command that reads it, and for what only the command line refuses. The tests of the
+readers have the details (ladder_test.cpp, plan_test.cpp, modes_test.cpp, recipe_test.cpp, data_test.cpp, ...). Every case names words
+that its line must have, so that the reason of the refusal is tested, too.
 """
 
 import contextlib
@@ -82,7 +82,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory, environment) -> pathlib.Path:
-    """The folder in which every case runs, with everything that it may name."""
+    """The folder in which all cases run, with all files that they name."""
     folder = tmp_path_factory.mktemp("files")
     ranks = (pathlib.Path(environment["XDG_CACHE_HOME"]) / "gpt2-ladder" / "data" / "gpt2.tiktoken").read_bytes()
     for name, content in {**FILES, "truncated.tiktoken": ranks[: len(ranks) // 2]}.items():
@@ -114,12 +114,12 @@ def assert_refused(ladder, files, environment):
 
 
 def named(cases: list) -> list:
-    """Each under its command and its last two words."""
+    """Cases by their command and last two words."""
     return [pytest.param(words, says, id=ascii(" ".join([*words[:1], *words[-2:]]))[1:50]) for words, says in cases]
 
 
 REFUSED = [
-    # Ladders: what is no ladder, and one that cannot be had.
+    # Ladders.
     (["ablate", "--ladder", "garbage.json", "--out", "study"], "garbage.json: not valid JSON"),
     (["gate", "--calibrate", "--ladder", "garbage.json", "--out", "gate"], "garbage.json: not valid JSON"),
     ([*PROFILE, "--ladder", "garbage.json", "--rung", "start"], "garbage.json: not valid JSON"),
@@ -136,7 +136,7 @@ REFUSED = [
     ([*TRAIN, "--recipe", "array.json"], "array.json: a recipe must be a JSON object"),
     ([*TRAIN, "--recipe", '{"attention": "efficient"}'], "attention efficient needs device cuda"),
     ([*PROFILE, "--recipe", "good.json"], "good.json: unknown recipe field"),
-    # Plans, and what they ask for.
+    # Plans.
     (["ablate", "--resume", "--out", "plans/garbage"], "plans/garbage/plan.json: not valid JSON"),
     (["ablate", "--resume", "--out", "plans/context"], "--context must be between 1 and 64, got 65; tiny has 64 positions"),
     (["ablate", "--resume", "--out", "plans/data"], "gone.bin: No such file"),
@@ -190,7 +190,7 @@ REFUSED = [
     (["train", "--model", "gpt3", "--save", "x"], 'unknown model "gpt3"'),
     (["ablate", "--ladder", "gpt9", "--out", "study"], f"--ladder gpt9: no such ladder; did you mean gpt2[?] There are {LADDERS}"),
     ([*ABLATE, "--mode", "both"], "--mode must be one of cumulative, leave-one-out, one-at-a-time, factorial, sweep, got both"),
-    # Flags beside each other.
+    # Flags that exclude each other.
     ([*ABLATE, "--sweep", "batch=1,2", "--batch", "3"], "--batch cannot be combined with --sweep batch=..."),
     ([*ABLATE, "--explain", "--mode", "leave-one-out"], "--explain: needs --mode cumulative"),
     (["ablate", "--resume"], "--resume needs --out"),
@@ -208,7 +208,7 @@ REFUSED = [
     ([*PROFILE, "--ladder", "tiny"], "--ladder: needs --rung or --diff"),
     (["profile", "--diff", "a.trace.json", "b.trace.json", "--out", "x"], "--out: cannot be combined with two files of --diff"),
     (["profile", "--diff", "a.trace.json", "b.trace.json", "-B", "2"], "--batch: cannot be combined with two files of --diff"),
-    # Numbers that do not go with each other, the model or the text.
+    # Numbers that do not fit each other, the model or the text.
     ([*ABLATE, "-B", "65537"], "--batch must be a whole number between 1 and 65536, got 65537"),
     ([*ABLATE, "-B", "65536", "-T", "64"], "tokens; a batch of 65536 x 64"),
     ([*ABLATE, "--sweep", "batch=1,60000", "-T", "64"], "tokens; a batch of 60000 x 64 needs"),
@@ -228,7 +228,7 @@ def test_what_cannot_be_used(assert_refused, arguments, says) -> None:
     ([*RUN, "--ladder", "tiny", "--rung", "gpu"], "--rung gpu: not applicable here: no CUDA device"),
     ([*RUN, "--recipe", '{"device": "cuda"}'], "device cuda is not available here: no CUDA device"),
     ([*TRAIN, "--recipe", '{"device": "cuda"}'], "device cuda is not available here"),
-    # Another machine's ladder: it would take hours, and more memory than most have.
+    # A ladder for another machine. It would take hours, and more memory than most machines have.
     (["ablate", "--ladder", "gpt2", "--limit", "1", "--out", "study"],
      "ladder gpt2 .about .* GiB in all, estimated.: a run of .*; this machine's ladder is gpt2-cpu: ladder ablate --ladder gpt2-cpu; "
      "--force starts anyway"),
@@ -245,7 +245,7 @@ def test_numbers(assert_refused, flag, value, least) -> None:
     assert_refused([*ABLATE, flag, value], f"{flag} must be a whole number between {least} and .*, got {re.escape(value or 'nothing')}$")
 
 
-# So many steps that the test runs into its limit unless the refusal comes before the work.
+# With so many steps the test would run into its limit, unless the refusal comes before the work.
 WRITERS = {
     "ablate": ["ablate", "--ladder", "tiny", "--out"],
     "run": ["run", "--model", "tiny", "-T", "16", "--steps", "100000", "--record"],
@@ -275,7 +275,7 @@ def test_a_device_is_not_replaced_and_a_link_is_followed(assert_refused, ladder,
     assert_refused(["tokenize", "--data", "good.txt", "--out", tmp_path / "pipe"], "must be a file, got a device or a pipe")
     assert (tmp_path / "pipe").is_fifo()
     (tmp_path / "link").symlink_to("target")
-    for _ in range(2):  # once there is no target, once there is one
+    for _ in range(2):  # first without the link's target, then with it
         done = ladder("tokenize", "--data", files / "good.txt", "--out", tmp_path / "link")
         assert done.returncode == 0 and (tmp_path / "link").is_symlink() and (tmp_path / "target").stat().st_size > 1000, done.stderr
 

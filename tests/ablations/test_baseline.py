@@ -1,5 +1,5 @@
-"""What `ladder gate` keeps of earlier measurements: baselines, their sessions, noise floors. The programs remember what they have
-measured, and most say that it took another time (gates.py)."""
+"""What `ladder gate` keeps of earlier measurements: baselines, their sessions, noise floors. The programs repeat records of earlier
+runs, most with another time in them (gates.py)."""
 
 import itertools
 import json
@@ -31,15 +31,15 @@ def test_a_stored_baseline(ladder, remembered, tmp_path) -> None:
     assert "a baseline has only 6 runs" in slow.stderr
     assert verdict_of(tmp_path / "slow")["pairs"] == 6 and len(records(tmp_path / "slow")) == 6
     after = json.loads(pathlib.Path(file).read_text())
-    assert after["records"] == before["records"]  # a regression is no new baseline
+    assert after["records"] == before["records"]  # a regression does not become the baseline
     assert any("not interleaved" in warning for warning in verdict_of(tmp_path / "slow")["warnings"])
-    # Other steps take other times, and losses of another seed cannot be compared.
+    # Runs with other steps or another seed cannot be compared.
     for changed, words in ((("--warmup", 2), "warm-up steps: 3 against 2"), (("--steps", 8), "timed steps: 9 against 8"),
                            (("--seed", 7), "seed: 1 against 7")):
         flags = [word for word in zip(common[::2], common[1::2]) if word[0] != changed[0]]
         other = ladder("gate", "--head", usual, *itertools.chain(*flags), *changed, "--out", tmp_path / "other")
         assert other.returncode == 3 and words in other.stderr and not (tmp_path / "other").exists(), other.stderr
-    # A file that was tampered with, or belongs elsewhere, is refused.
+    # A file that was edited, or that belongs elsewhere, is refused.
     before["records"][0]["environment"]["threads"] = 64
     pathlib.Path(file).write_text(json.dumps(before))
     bad = ladder("gate", "--head", usual, *common, "--out", tmp_path / "bad")
@@ -47,7 +47,7 @@ def test_a_stored_baseline(ladder, remembered, tmp_path) -> None:
 
 
 def test_what_becomes_a_baseline(ladder, remembered, tmp_path) -> None:
-    """What had none, and what is faster: else slowdowns that are each too small to matter would add up unseen."""
+    """A rung without a baseline gets one, and a faster run replaces it. A slower run does not: small slowdowns would add up unseen."""
     baselines = tmp_path / "baselines"
 
     def of_exactly(ms: float) -> pathlib.Path:
@@ -72,17 +72,17 @@ def test_what_becomes_a_baseline(ladder, remembered, tmp_path) -> None:
     assert done.returncode == 0 and len(saved) == 2 and file.read_bytes() != before
     refused = ladder("compare", tmp_path / "first", tmp_path / "same")
     assert refused.returncode == 2 and "is a gate" in refused.stderr
-    # What it saved is not what it is compared with when it is looked at again.
+    # A gate that is shown again is not compared with the baseline that it saved.
     shown = ladder("gate", "--resume", "--out", tmp_path / "fast")
     assert shown.returncode == 0 and "\nIMPROVEMENT" in shown.stdout, shown.stdout + shown.stderr
-    # Baselines of other circumstances are refused before anything is measured; --save puts new ones in their place.
+    # Baselines of other circumstances are refused before anything is measured. --save replaces them.
     for stored in baselines.glob("*/*.json"):
         stored.write_text(stored.read_text().replace('"torch": "', '"torch": "1.'))
     refused = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "old")
     assert refused.returncode == 3 and "was made under other circumstances" in refused.stderr and not (tmp_path / "old").exists()
     done, saved = gate("renewed", 10, "start")
     assert done.returncode == 0 and len(saved) == 1 and '"torch": "1.' not in file.read_text()
-    # A gate without --save that is gone on with where its baselines are gone says so before it measures.
+    # A gate without --save is resumed, but its baselines are gone: it says so before it measures.
     done = ladder("gate", "--head", of_exactly(9), *common[:-1], "--rung", "start", "--out", tmp_path / "gone")
     next((tmp_path / "gone" / "records").glob("*.json")).unlink()
     for stored in baselines.glob("*/*.json"):
@@ -92,7 +92,7 @@ def test_what_becomes_a_baseline(ladder, remembered, tmp_path) -> None:
 
 
 def test_nothing_is_saved_before_its_verdict_stands(ladder, remembered, tmp_path) -> None:
-    """A gate that ends between the two would be gone on with against its own baseline."""
+    """Otherwise a gate that is interrupted between the two would be compared with its own baseline when it is resumed."""
     out, baselines = tmp_path / "gate", tmp_path / "b"
     in_the_way = script(tmp_path / "in-the-way", f'mkdir -p {shlex.quote(str(out))}/gate.json\nexec {shlex.quote(remembered)} "$@"\n')
     done = ladder("gate", "--head", in_the_way, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save", "--out", out)
@@ -103,7 +103,7 @@ def test_nothing_is_saved_before_its_verdict_stands(ladder, remembered, tmp_path
     (file,) = verdict_of(out)["saved"]
 
 
-def test_what_a_verdict_could_not_save_is_saved_by_going_on(ladder, remembered, tmp_path) -> None:
+def test_what_a_verdict_could_not_save_is_saved_by_resume(ladder, remembered, tmp_path) -> None:
     out, baselines = tmp_path / "gate", tmp_path / "b"
     in_the_way = script(tmp_path / "in-the-way", f'touch {shlex.quote(str(baselines))}\nexec {shlex.quote(remembered)} "$@"\n')
     done = ladder("gate", "--head", in_the_way, *SMALL, "--rung", "start", "--rung", "memory", "--pairs", 6, "--top-up", 0,
@@ -111,16 +111,16 @@ def test_what_a_verdict_could_not_save_is_saved_by_going_on(ladder, remembered, 
     assert done.returncode == 2 and verdict_of(out)["verdict"] == "SAVED" and (out / "unsaved.json").exists(), done.stderr
     baselines.unlink()
     unsaved = (out / "unsaved.json").read_text()
-    assert ladder("gate", "--resume", "--out", out).returncode == 2 and not baselines.exists()  # a folder does not say where to write
+    assert ladder("gate", "--resume", "--out", out).returncode == 2 and not baselines.exists()  # the folder does not say where to write
     document = json.loads(unsaved)
-    for file in document["files"]:  # nor does this file
+    for file in document["files"]:  # nor does unsaved.json
         file["path"] = str(tmp_path / "victim")
     (out / "unsaved.json").write_text(json.dumps(document))
     resume = ("gate", "--resume", "--baselines", baselines, "--out", out)
     assert ladder(*resume).returncode == 0 and not (tmp_path / "victim").exists()
     assert len(verdict_of(out)["saved"]) == 2 and all(pathlib.Path(file).exists() for file in verdict_of(out)["saved"])
     assert not (out / "unsaved.json").exists()
-    # Of another verdict, which never came to stand.
+    # The file is of another verdict, which was never written.
     for file in verdict_of(out)["saved"]:
         pathlib.Path(file).unlink()
     (out / "unsaved.json").write_text(unsaved.replace(verdict_of(out)["created"], "2026-01-01T00:00:00Z"))
@@ -148,7 +148,7 @@ def test_a_disturbed_baseline_says_so(ladder, remembered, tmp_path) -> None:
     assert "6 of 6 runs were disturbed: head " in warning and "throttled: heat" in warning
 
 
-def test_without_a_word_it_compares_with_the_stored_baseline(ladder, tmp_path) -> None:
+def test_without_flags_it_compares_with_the_stored_baseline(ladder, tmp_path) -> None:
     done = ladder("gate", *SMALL, "--out", tmp_path / "gate")
     assert done.returncode == 3 and not (tmp_path / "gate").exists()
     assert "there is no baseline" in done.stderr and "/results/baselines" in done.stderr and "--save makes one" in done.stderr
@@ -156,7 +156,7 @@ def test_without_a_word_it_compares_with_the_stored_baseline(ladder, tmp_path) -
 
 def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, remembered, tmp_path) -> None:
     baselines = tmp_path / "baselines"
-    # Half a percent up and down: twelve runs of a real clock differ from themselves in one of a hundred calibrations.
+    # Times half a percent up and down. With a real clock, one of a hundred calibrations finds a difference.
     noisy = taking(tmp_path / "noisy", remembered, '10 + int(sys.argv[1].split("/r")[-1][0]) * (2 if "-head-" in sys.argv[1] else 1) % 3 / 20')
     done = ladder("gate", "--calibrate", "--head", noisy, *SMALL, "--pairs", 6, "--baselines", baselines, "--save", "--out", tmp_path / "c")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -165,7 +165,7 @@ def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, remembe
     assert len(noise["differences"]) == 6
     floors = [entry["floor"] for entry in noise["floors"]]
     assert floors == sorted(floors, reverse=True)  # more pairs show less
-    # A machine that shows no less than a half: the gate says that it is asked for more than it can see.
+    # A machine that can show only half and more: the gate says that the least effect is too small for it.
     noise["floors"] = [entry | {"floor": 0.5} for entry in noise["floors"]]
     pathlib.Path(file).write_text(json.dumps(noise))
     gate = ladder("gate", "--base", remembered, "--head", remembered, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines,
@@ -177,7 +177,7 @@ def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, remembe
 
 
 def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path) -> None:
-    """From three on, an interval holds one more session of its program in 95 % of cases; nothing else is learned from."""
+    """From three sessions on, the interval contains one more session of the same program in 95 % of cases."""
     baselines = tmp_path / "baselines"
     common = (*SMALL, "--rung", "start", "--pairs", 6, "--top-up", 2, "--baselines", baselines)
 
@@ -191,15 +191,15 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path)
         return [session["median_ms"] for session in json.loads(file.read_text())["sessions"]]
 
     assert gate("first", 10, 1)[1]["verdict"] == "SAVED" and medians() == [10]
-    # Its own program is 4 % slower and faster another day, which is taken for changes of the program.
+    # On other days its own program is 4 % slower or faster. At first that counts as a change.
     done, verdict = gate("slower", 10.4, 2)
     assert done.returncode == 1 and verdict["verdict"] == "REGRESSION" and len(verdict["added_to"]) == 1
     assert medians() == [10, 10.4] and "one more session of the baseline's program" in done.stdout
     warnings = " ".join(verdict["warnings"])
     assert "the baseline has only 1 session, so" in warnings and "not interleaved" in warnings
     assert "base and head are the same program" in warnings
-    assert verdict["noise"] == [None]  # pairs with one session do not show how far two are apart
-    # What comes soon after, was disturbed, or takes other steps, shows less, or something else.
+    assert verdict["noise"] == [None]  # one session does not show how far two are apart
+    # A session soon after the last one, a disturbed one, or one with other steps is not added.
     done, verdict = gate("disturbed", 12, 4, disturbed=("throttled: heat",))
     assert any("baseline's program: some of its runs were disturbed" in warning for warning in verdict["warnings"])
     done, verdict = gate("again", 10.1, 2)
@@ -209,9 +209,9 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path)
     assert medians() == [10, 10.4]
     done, verdict = gate("faster", 9.6, 3)
     assert verdict["verdict"] == "IMPROVEMENT" and not verdict["saved"] and medians() == [10, 10.4, 9.6]
-    (file,) = baselines.glob("*/*.json")  # as from a ladder in which another rung is the last of this recipe
+    (file,) = baselines.glob("*/*.json")  # as if it came from a ladder in which another rung has this recipe
     file.write_text(json.dumps(json.loads(file.read_text()) | {"label": "+ another name"}))
-    # What is learned is what others are judged by: 4 % more is no more than its sessions differ by.
+    # Now others are judged by its sessions: 4 % is not more than they differ by.
     done, verdict = gate("same", 10.4, 4, "b")
     (entry,) = verdict["comparison"]["entries"]
     assert done.returncode == 3 and entry["sessions"] == 3 and medians() == [10, 10.4, 9.6]
@@ -224,11 +224,11 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path)
     assert not any("not interleaved" in warning for warning in verdict["warnings"])
     assert "base: the mean of 3 sessions of one program" in " ".join(done.stdout.split())
     (file,) = baselines.glob("*/*.json")
-    # A single record is no session to judge by.
+    # A single record is not a session.
     record = next((tmp_path / "same" / "records").iterdir())
     compared = json.loads(ladder("compare", file, record, "--json").stdout)
     assert compared["entries"][0]["sessions"] is None and compared["entries"][0]["verdict"] == "INCONCLUSIVE"
-    # Another program that is faster takes its place, and begins anew.
+    # A faster program replaces it, and begins with one session.
     done, verdict = gate("improved", 5, 4, "b")
     assert done.returncode == 0 and len(verdict["saved"]) == 1 and medians() == [5]
     document = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""`ladder compare` on records that were measured, and made slower, heavier or different by a known amount."""
+"""`ladder compare` on measured records that were made slower, larger or different by a known amount."""
 
 import copy
 import json
@@ -9,7 +9,7 @@ import pytest
 
 from conftest import EVIDENCE
 
-NOISE = (0.002, -0.004, 0.001, 0.003, -0.002, -0.001, 0.004, 0.0)  # of eight runs, either side another half of it
+NOISE = (0.002, -0.004, 0.001, 0.003, -0.002, -0.001, 0.004, 0.0)  # of eight runs; each side has another half
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def scaled(record: dict, factor: float) -> dict:
 
 
 def write(folder: pathlib.Path, record: dict, factor: float, runs: int = 8, **changes) -> pathlib.Path:
-    """`runs` records, each `factor` slower than the measured one but for a little noise."""
+    """`runs` records, each `factor` times as slow as the measured one, with a little noise."""
     folder.mkdir()
     for run in range(runs):
         made = scaled(record, factor * (1 + NOISE[(run * (3 if factor != 1 else 1)) % 8]))
@@ -71,7 +71,7 @@ def test_a_record_that_is_there_twice_counts_once(ladder, measured, tmp_path) ->
     assert entry["head_runs"] == 8
 
 
-def test_what_was_not_measured_in_turn_says_so(ladder) -> None:
+def test_runs_that_were_not_interleaved_are_warned_of(ladder) -> None:
     done = ladder("compare", EVIDENCE, EVIDENCE)
     assert done.returncode == 0 and "not interleaved: a change of the machine" in " ".join(done.stdout.split())
     (warning,) = compared(ladder, EVIDENCE, EVIDENCE)["warnings"]
@@ -138,7 +138,7 @@ def test_every_record_must_have_been_made_under_the_same_circumstances(ladder, m
     assert compared(ladder, base, head)["entries"][0]["loss"]["message"] == "losses are not compared: another seed"
 
 
-def test_what_is_no_number_is_left_out_and_told(ladder, measured, tmp_path) -> None:
+def test_records_without_a_number_are_left_out_and_named(ladder, measured, tmp_path) -> None:
     base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 0.5)
     for run in range(8):
         record = json.loads((head / f"{run}.json").read_text())
@@ -147,7 +147,7 @@ def test_what_is_no_number_is_left_out_and_told(ladder, measured, tmp_path) -> N
         elif run == 1:
             record["timing"]["loss"][2] = None
         elif run == 2:
-            record["observations"]["peer"] = {"name": "pytorch"}  # nobody asked for PyTorch's
+            record["observations"]["peer"] = {"name": "pytorch"}  # a peer's record is not compared unless it is asked for
         (head / f"{run}.json").write_text(json.dumps(record))
     result = compared(ladder, base, head)
     assert result["entries"][0]["head_runs"] == 5 and len(result["head"]["left_out"]) == 2
@@ -189,11 +189,11 @@ def test_a_rung_without_a_number_in_its_study_has_no_verdict(ladder, tmp_path) -
     assert not {"+ bf16 autocast", "+ flash attention"} & {entry["label"] for entry in result["entries"]} and len(result["entries"]) == 5
     left_out = result["head"]["left_out"]
     assert len(left_out) == 12 and not result["base"]["left_out"]
-    assert sum("its rung is unproven: " in line for line in left_out) == 5  # the sixth says by itself what is not proven
+    assert sum("its rung is unproven: " in line for line in left_out) == 5  # the sixth record itself says what is not proven
     assert sum("its rung is void: the loss of step 4 is " in line for line in left_out) == 6
 
 
-def test_peak_memory_is_the_one_that_the_study_tells(ladder) -> None:
+def test_peak_memory_is_the_studys(ladder) -> None:
     told = {rung["label"]: rung["peak_memory_bytes"] for rung in json.loads((EVIDENCE / "study.json").read_text())["rungs"]}
     memories = {entry["label"]: entry["memory"] for entry in compared(ladder, EVIDENCE, EVIDENCE)["entries"]}
     for label in ("float32", "+ bf16 autocast", "+ fused AdamW"):

@@ -1,5 +1,5 @@
-"""`ladder profile --counters` and `--list-metrics` where there is no GPU: plans are made for any chip, and what cannot be
-counted ends with the reason and the right exit status.
+"""`ladder profile --counters` and `--list-metrics` without a GPU. Plans can be made for every chip. What cannot be counted ends with
+the reason and the right exit status.
 """
 
 import json
@@ -38,7 +38,7 @@ def test_a_chip_lists_what_it_counts(ladder):
 
 
 @pytest.mark.parametrize(("metrics", "passes"), [(ONE_PASS, "1 pass"), ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "8 passes")])
-def test_passes_are_told_beforehand(ladder, metrics, passes):
+def test_the_number_of_passes_is_known_beforehand(ladder, metrics, passes):
     done = ladder("profile", "--list-metrics", "--chip", "GH100", "--metrics", metrics)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"{passes} on GH100"

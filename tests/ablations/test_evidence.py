@@ -1,4 +1,4 @@
-"""The recorded evidence is what this program makes of the records, and the pages that show it lead to what is there."""
+"""The recorded evidence is what this program makes of its records, and links in pages lead to files and headings that exist."""
 
 import json
 import re
@@ -20,7 +20,7 @@ def test_study_follows_from_the_records(ladder, folder):
 
 @pytest.mark.parametrize("folder", REPORTED, ids=lambda folder: folder.name)
 def test_report_and_pictures_are_this_programs(ladder, folder, tmp_path):
-    """They are stale otherwise: `ladder report FOLDER` draws them again."""
+    """If not, they are stale: `ladder report FOLDER` draws them again."""
     copy, out = tmp_path / folder.name, tmp_path / "out"
     shutil.copytree(folder, copy)
     done = ladder("report", copy, "--out", out, variables=DRAWN)
@@ -41,7 +41,7 @@ def test_no_change_is_explained_that_the_interval_refuses(folder):
 
 
 def test_rungs_on_different_devices_are_not_explained_by_each_other(ladder, tmp_path):
-    """A ladder that begins on the CPU and goes on on a GPU, say."""
+    """For example in a ladder that begins on the CPU and continues on a GPU."""
     copy = tmp_path / "copy"
     shutil.copytree(EVIDENCE, copy)
     explained = []
@@ -53,7 +53,7 @@ def test_rungs_on_different_devices_are_not_explained_by_each_other(ladder, tmp_
         assert done.returncode == 0, done.stderr
         rungs = json.loads((tmp_path / device / "report.json").read_text())["studies"][0]["study"]["rungs"]
         explained.append({rung["title"] for rung in rungs if rung.get("explanation")})
-    assert explained[0] - explained[1] == {"keep host memory"}  # which follows the start
+    assert explained[0] - explained[1] == {"keep host memory"}  # it comes right after the start
 
 
 def headings(page):

@@ -1,5 +1,5 @@
-"""What lies in a folder before it is written into: records of another plan, the user's own files, links that somebody has put
-there, and plans that name programs. Nothing of it is adopted, lost, written through or run.
+"""Folders that already contain something: records of another plan, files of the user, links that somebody else made, and plans that
+name programs. None of these is taken over, lost, written through or run.
 """
 
 import json
@@ -33,7 +33,7 @@ def made(ladder, small, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture
 def study(made, tmp_path) -> pathlib.Path:
-    """A copy, to be changed."""
+    """A copy that a test may change."""
     return pathlib.Path(shutil.copytree(made, tmp_path / "study"))
 
 
@@ -94,7 +94,7 @@ def test_verify_names_records_of_another_plan(ladder, study) -> None:
 
 
 def test_records_that_name_no_plan_are_read_and_not_gone_on_with(refused, ladder, study, tmp_path) -> None:
-    """As all did once, such as those of the recorded evidence."""
+    """Older programs wrote such records; the recorded evidence has some."""
     for run, record in records(study).items():
         del record["plan"]
         write_json(study / "records" / f"{run}.json", record)
@@ -131,7 +131,7 @@ def test_a_report_stands_beside_other_files_and_is_drawn_again(ladder, study, tm
         assert done.returncode == 0 and (out / "report.html").exists(), done.stderr
         (out / "charts" / "mine.svg").write_text(MINE)
     assert (out / "notes.txt").read_text() == (out / "charts" / "mine.svg").read_text() == MINE
-    # A copy of a study is drawn in its own folder, whose files are known by its plan.
+    # A copy of a study can be drawn in its own folder, which is known by its plan.
     assert ladder("report", study).returncode == 0
 
 
@@ -166,7 +166,7 @@ def test_what_is_read_is_not_written_over(refused, small, study, tmp_path, argum
 
 
 def test_the_text_of_all_runs_is_not_written_over(refused, environment, tmp_path) -> None:
-    """Which no flag names."""
+    """No flag names it."""
     text = pathlib.Path(environment["XDG_CACHE_HOME"]) / "gpt2-ladder" / "data" / "shakespeare.txt"
     (tmp_path / "link").symlink_to(text)
     size = text.stat().st_size
@@ -216,7 +216,7 @@ def test_a_folder_that_is_named_may_be_a_link(ladder, small, study, tmp_path) ->
 
 @pytest.fixture
 def trap(tmp_path) -> pathlib.Path:
-    """A program that leaves a trace of having run."""
+    """A program that leaves a file when it runs."""
     return script(tmp_path / "trap", f"touch {tmp_path}/ran\nexit 7\n")
 
 
@@ -259,7 +259,7 @@ def test_baselines_go_where_the_command_line_says(refused, ladder, trap, tmp_pat
     refused(f"name it with --baselines {tmp_path}/b", "gate", "--resume", "--head", trap, "--out", out)
 
 
-# ---- what is no document, and no place to be in
+# ---- broken documents and folders
 
 def test_a_gate_whose_comparison_is_none(refused, ladder, program, trap, tmp_path) -> None:
     out = tmp_path / "gate"
@@ -278,7 +278,7 @@ def test_a_working_directory_that_is_gone(program, environment, tmp_path) -> Non
 
 
 def test_a_history_of_a_folder_with_more_than_studies(ladder, study, tmp_path) -> None:
-    """Links in circles, pipes, and processes, whose folders come and go and cannot all be read."""
+    """Circles of links, pipes, and folders of processes, which come and go and cannot all be read."""
     (tmp_path / "circle").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "study.json")
     done = ladder("history", tmp_path)

@@ -1,5 +1,5 @@
-"""`ladder gate` with real processes: programs that fail, meddle or learn something else, and what GitHub is told. The programs
-remember what they have measured (gates.py): their clock is the subject of test_gate_clock.py."""
+"""`ladder gate` with real processes: programs that fail, change foreign files or learn something else, and the output for GitHub. The
+programs repeat records of earlier runs (gates.py). test_gate_clock.py has the tests with a real clock."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ def test_what_is_done_with_a_gate_that_has_ended(ladder, remembered, tmp_path) -
     done = ladder(*begin)
     verdict = verdict_of(out)
     assert done.returncode == 0 and verdict["verdict"] == "SAME", done.stdout + done.stderr
-    # A second time into the folder, or as a study, is refused; there is nothing left to resume.
+    # A second gate in the folder is refused, and so is a study. Nothing is left to resume.
     assert ladder(*begin).returncode == 2
     assert "is a gate" in ladder("ablate", "--resume", "--out", out).stderr
     drawn = ladder("report", out, "--out", tmp_path / "drawn")
@@ -27,7 +27,7 @@ def test_what_is_done_with_a_gate_that_has_ended(ladder, remembered, tmp_path) -
         (tmp_path / "edited.json").write_text(json.dumps(verdict | part))
         edited = ladder("report", tmp_path / "edited.json", "--out", tmp_path / "drawn")
         assert edited.returncode == 2 and f"field [{next(iter(part))}]" in edited.stderr, edited.stderr
-    # A page that cannot be drawn takes nothing from the verdict.
+    # The verdict stands even if its page cannot be drawn.
     (out / "gate.html").write_text("an earlier verdict's")
     (out / "charts").mkdir()
     (out / "charts" / "mine.svg").write_text("mine")
@@ -41,7 +41,7 @@ def test_what_is_done_with_a_gate_that_has_ended(ladder, remembered, tmp_path) -
     again = ladder("gate", "--resume", "--out", out)
     assert snapshot(out / "records") == before
     assert again.returncode == done.returncode
-    # Nor does another verdict remove what is not of the one before it.
+    # A new verdict removes only files of the one before it.
     drawn = {file for file in (out / "charts").iterdir() if file.name != "mine.svg"}
     assert len(drawn) == 6
     (out / "gate.json").unlink()
@@ -51,7 +51,7 @@ def test_what_is_done_with_a_gate_that_has_ended(ladder, remembered, tmp_path) -
 
 @pytest.mark.parametrize("blocked", [False, True])
 def test_several_recipes_in_balanced_order(ladder, program, tmp_path, blocked) -> None:
-    failing = script(tmp_path / "fails", "exit 7\n")  # the plan is what is looked at
+    failing = script(tmp_path / "fails", "exit 7\n")  # only the plan is of interest
     out = tmp_path / "gate"
     ladder("gate", "--base", failing, "--head", failing, *SMALL, "--rung", "memory", "--rung", "start", "--pairs", 6, "--top-up",
            0, "--out", out, *(["--blocked"] if blocked else []))
@@ -65,7 +65,7 @@ def test_several_recipes_in_balanced_order(ladder, program, tmp_path, blocked) -
 
 
 def test_a_head_that_dies_after_its_record_fails(ladder, remembered, tmp_path) -> None:
-    """How its process ends is part of a run."""
+    """A run includes the end of its process."""
     dying = script(tmp_path / "dies", f'{shlex.quote(remembered)} "$@"\nkill -SEGV $$\n')
     out = tmp_path / "gate"
     done = ladder("gate", "--base", remembered, "--head", dying, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
@@ -94,7 +94,7 @@ def test_a_head_that_fails_is_blamed_and_a_base_that_fails_is_not(ladder, rememb
     assert head.returncode == 1
     assert verdict_of(tmp_path / "h")["verdict"] == "FAILED"
     assert "cannot open shop" in " ".join(head.stdout.split())
-    # The first pair has decided it.
+    # The first pair decides.
     assert "runs that are not made: 10\n" in head.stderr and len(records(tmp_path / "h")) == 2
     base = ladder("gate", "--base", failing, "--head", remembered, *common, "--out", tmp_path / "b")
     assert base.returncode == 3
@@ -102,7 +102,7 @@ def test_a_head_that_fails_is_blamed_and_a_base_that_fails_is_not(ladder, rememb
 
 
 def test_a_head_that_proves_less_fails(ladder, remembered, tmp_path) -> None:
-    """The proofs are the head's own: one that it no longer makes must not pass for one that passed."""
+    """A proof that the head no longer makes must not count as passed."""
     proves_less = editing(tmp_path / "proves-less", remembered, 'record["proofs"].pop()')
     done = ladder("gate", "--base", remembered, "--head", proves_less, *SMALL, "--pairs", 6, "--top-up", 0, "--out", tmp_path / "gate")
     assert done.returncode == 1 and verdict_of(tmp_path / "gate")["verdict"] == "FAILED"
@@ -110,7 +110,7 @@ def test_a_head_that_proves_less_fails(ladder, remembered, tmp_path) -> None:
 
 
 def test_losses_of_one_recipe_are_held_to_its_rounding(ladder, remembered, tmp_path) -> None:
-    """Of the ladder's last rung, in bfloat16 where this CPU has it and else in float32: both allow 0.0005 nats and not 0.04."""
+    """The ladder's last rung is in bfloat16, or in float32 if this CPU has no bfloat16. Both allow 0.0005 nats and not 0.04."""
     for shift, status in ((0.04, 1), (5e-4, None)):
         moved = editing(tmp_path / f"by-{shift}", remembered, f"""
 record["timing"]["loss"] = [loss + {shift} for loss in record["timing"]["loss"]]
@@ -158,7 +158,7 @@ def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, remembered,
     out = tmp_path / "gate"
     rebuilt = tmp_path / "rebuilt"
     editing(rebuilt, remembered, "")
-    head = script(tmp_path / "head", f'exec {shlex.quote(str(rebuilt))} "$@"\n')  # a launcher, as a bundle's, stays as it is
+    head = script(tmp_path / "head", f'exec {shlex.quote(str(rebuilt))} "$@"\n')  # the launcher itself is not changed
     command = ("gate", "--base", remembered, "--head", head, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
     first = ladder(*command)
     assert verdict_of(out)["comparison"]["entries"][0]["pairs"] == 6, first.stderr
@@ -167,10 +167,10 @@ def test_a_head_that_is_rebuilt_meanwhile_is_another_program(ladder, remembered,
     editing(rebuilt, remembered, 'record["environment"]["git_commit"] = "1" * 40')
     again = ladder("gate", "--resume", "--base", remembered, "--head", head, "--out", out)
     assert again.returncode == 3 and "does not belong to run" in again.stderr and "git_commit" in again.stderr
-    assert not lost.exists()  # what the other program measured is not kept
+    assert not lost.exists()  # the other program's record is not kept
 
 
-def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, remembered, tmp_path) -> None:
+def test_a_loss_that_is_not_finite_is_blamed_on_its_side(ladder, remembered, tmp_path) -> None:
     diverges = editing(tmp_path / "diverges", remembered, 'record["timing"]["loss"][0] = None')
     common = (*SMALL, "--pairs", 6, "--top-up", 0)
     for side, other, verdict, status in (("--base", "--head", "UNFIT", 3), ("--head", "--base", "FAILED", 1)):
@@ -181,7 +181,7 @@ def test_a_loss_that_is_not_finite_is_blamed_on_whose_it_is(ladder, remembered, 
 
 
 def test_only_what_is_measured_is_asked(ladder, tmp_path) -> None:
-    """A rung that could not run refuses the gates of itself, and not those of others."""
+    """A rung that cannot run here refuses only gates of that rung."""
     file = write_json(tmp_path / "small.json", ladder_document(start={"vocabulary_rows": 50200}, rungs=["vocab"]))
     common = ("gate", "--ladder", file, "--baselines", tmp_path / "none", "--out", tmp_path / "gate")
     refused = ladder(*common, "--rung", "start")

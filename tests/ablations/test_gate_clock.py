@@ -1,5 +1,5 @@
-"""`ladder gate` by a real clock: programs that run fast or slow by a known factor, and two that are equal. No test asserts a
-time: a planted change is 30 % and more, and equal programs are never blamed for 10 %."""
+"""`ladder gate` with a real clock: programs that are faster or slower by a known factor, and two equal ones. No test asserts a time. A
+planted change is 30 % or more, and equal programs are never blamed for 10 %."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def test_a_checkout_may_have_spaces_in_its_path(program, at_pace, environment, t
 
 def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
     out = tmp_path / "gate"
-    # By a real clock: what a busy machine adds must not hide 30 %, with twice as many pairs where it first does.
+    # A busy machine must not hide 30 %. If it does at first, there are twice as many pairs.
     done = ladder("gate", "--base", at_pace(1), "--head", at_pace(1.3), *SMALL, "--min-effect", 5, "--pairs", 8, "--top-up", 12,
                   "--out", out)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -35,11 +35,11 @@ def test_a_slowdown_ends_with_exit_status_1(ladder, at_pace, tmp_path) -> None:
     assert verdict["verdict"] == "REGRESSION" and verdict["exit_status"] == 1
     (entry,) = verdict["comparison"]["entries"]
     assert entry["lo"] > 1.05 and entry["setting"]["batch"] == 1
-    for side in ("base", "head"):  # each pair's times, in the order in which they were made
+    for side in ("base", "head"):  # each pair's times, in the order of the runs
         ran = [json.loads(file.read_text()) for file in sorted((out / "records").glob(f"*-{side}-*.json"), key=lambda f: int(f.name.split("-")[0][1:]))
                if ".flagged." not in file.name]
         assert entry[f"{side}_runs_ms"] == [record["summary"]["median_ms"] for record in ran] and len(ran) == entry["pairs"]
-    assert entry["loss"]["identical"]  # slower, and otherwise the same
+    assert entry["loss"]["identical"]  # it is slower and otherwise the same
     assert "REGRESSION" in done.stdout and "REGRESSION" in (out / "summary.md").read_text()
     assert max(map(len, done.stdout.splitlines())) <= 80 or str(out) in done.stdout
     # The order is base head, head base, ...

@@ -1,4 +1,4 @@
-"""`ladder history` over stored studies: small edits of a real one, with changes planted in them."""
+"""`ladder history` over stored studies: copies of a real one with planted changes."""
 
 import copy
 import hashlib
@@ -19,7 +19,7 @@ LAST = len(REAL["rungs"]) - 1
 
 
 def stored(folder, day, factor=1.0, **environment):
-    """The real study, made on another day: its last rung takes `factor` times as long."""
+    """The real study on another day, with a last rung that takes `factor` times as long."""
     study = copy.deepcopy(REAL)
     when = f"2026-{1 + day // 28:02}-{1 + day % 28:02}T01:00:00Z"
     study |= {"id": f"nightly-{day:03}", "created": when, "finished": when}
@@ -170,7 +170,7 @@ def test_few_studies_and_copies(ladder, tmp_path) -> None:
 
 def test_shards_and_their_study_are_counted_once(ladder, tmp_path) -> None:
     hashes = {f"records/r{i}.json": f"{i:064}" for i in (1, 2)}
-    for day, part in enumerate((["records/r1.json"], ["records/r2.json"], list(hashes))):  # begun at three moments
+    for day, part in enumerate((["records/r1.json"], ["records/r2.json"], list(hashes))):  # started at three times
         file = stored(tmp_path, day)
         study = read_json(file) | {"id": "fleet", "hashes": {name: hashes[name] for name in ("plan.json", *part) if name in hashes}}
         study["plan"]["runs_ok"] = len(part)
@@ -188,7 +188,7 @@ def test_two_machines_that_begin_in_the_same_second_are_two(ladder, tmp_path) ->
         write_json(file, study | {"hashes": {name: hashlib.sha256((machine + name).encode()).hexdigest() for name in records}})
     document = history(ladder, tmp_path)
     assert document["studies"] == 2 and document["notes"] == []
-    for file in tmp_path.rglob("study.json"):  # without records, what else the machine is decides
+    for file in tmp_path.rglob("study.json"):  # without records the rest of the environment decides
         write_json(file, read_json(file) | {"hashes": {}})
     assert history(ladder, tmp_path)["studies"] == 2
     shutil.copytree(tmp_path / "AMD EPYC", tmp_path / "copy")
@@ -208,7 +208,7 @@ def test_what_cannot_be_read_is_named_and_skipped(ladder, tmp_path) -> None:
         (tmp_path / name / "study.json").write_text(content)
     os.mkfifo(tmp_path / "cut" / "other.json")
     (tmp_path / "pipe").mkdir()
-    os.mkfifo(tmp_path / "pipe" / "study.json")  # reading it would wait for ever
+    os.mkfifo(tmp_path / "pipe" / "study.json")  # reading it would never end
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "folder" / "study.json").mkdir(parents=True)
     done = ladder("history", tmp_path)
@@ -262,7 +262,7 @@ def test_hostile_names_reach_neither_terminal_nor_picture(ladder, tmp_path) -> N
         for rung in study["rungs"]:
             rung["title"] = rung["label"] = evil
         if day == 5:
-            study["environment"] |= {"git_commit": "\u20ac" * 40, "git_dirty": "yes"}  # nine bytes of it are no UTF-8
+            study["environment"] |= {"git_commit": "\u20ac" * 40, "git_dirty": "yes"}  # its first nine bytes are not UTF-8
         if day == 7:
             study["environment"] |= {"git_commit": [7], "git_dirty": 7}
         write_json(place, study)

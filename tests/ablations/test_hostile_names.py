@@ -1,7 +1,7 @@
-"""Names of strangers on their way out: whatever a ladder, a plan, a record, a trace or a path holds, a terminal shows it as
-text on its line, Markdown and SVG show it as text, and nothing is written outside the folder that was named.
+"""Hostile names in ladders, plans, records, traces and paths. A terminal shows them as text on one line, Markdown and SVG show them as
+text, and nothing is written outside the named folder.
 
-What the reports make of such texts one by one stands in tests/plots; here whole commands are looked at.
+These tests run whole commands. tests/plots has the tests of such texts in reports.
 """
 
 import csv
@@ -27,14 +27,14 @@ FILE_NAME = HOSTILE.replace("/", "_").replace("\r", "")[:60]
 
 
 def assert_plain(text: str) -> None:
-    """Every line is what a terminal shows: no control, no mark of direction, no character of no width."""
+    """No line has control characters, marks of direction or characters of no width."""
     for line in text.splitlines():
         assert line.isprintable(), ascii(line)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text), ascii(text)
 
 
 def hostile(value):
-    """Every text in a document that is for people to read, made hostile."""
+    """The document with every text that people read made hostile."""
     keep = {"kind", "id", "status", "mode", "name", "peer", "optimization", "field", "device", "model", "data", "vocabulary", "swept",
             "created", "started", "sha256"}
     if isinstance(value, dict):
@@ -47,7 +47,7 @@ def hostile(value):
 
 @pytest.fixture
 def study(tmp_path) -> pathlib.Path:
-    """A study that was made, its plan and records hostile in every text, one of them a failure."""
+    """A study with hostile texts in its plan and in all its records. One of the runs failed."""
     folder = tmp_path / FILE_NAME
     (folder / "records").mkdir(parents=True)
     plan = hostile(read_json(SEEDS / "plan" / "valid.json"))
@@ -91,7 +91,7 @@ def test_a_study_is_shown_as_text(ladder, study, tmp_path) -> None:
         for cell in (cell for row in table for cell in row):
             assert_plain(cell)
             assert not cell.startswith(tuple("=+-@"))
-    # Nothing of a study becomes an expression: what it calls things stands in none.
+    # No name from a study is in an expression of Vega.
     for file in (study / "charts").glob("*.vl.json"):
         for e in re.findall(r'"(?:filter|test|expr|calculate|signal|labelExpr|href|url)": ("(?:[^"\\]|\\.)*")', file.read_text()):
             assert "script" not in e and "javascript" not in e and "rtl" not in e, (file.name, e)
@@ -101,11 +101,11 @@ def test_a_study_as_json_is_ascii(ladder, study) -> None:
     (study / "tokens.bin").write_bytes(struct.pack("<256i", 20240520, 1, 100, *[0] * 253) + bytes(200))
     plan = read_json(study / "plan.json")
     plan["workload"]["data"] = str(study / "tokens.bin")
-    plan["runs"] = []  # nothing to make: the plan is shown
+    plan["runs"] = []  # without runs to make the plan is shown
     for rung in plan["rungs"]:
         rung["status"] = "not_applicable"
     write_json(study / "plan.json", plan)
-    shutil.rmtree(study / "records")  # which name no plan
+    shutil.rmtree(study / "records")  # they name no plan
     done = ladder("ablate", "--resume", "--json", "--out", study)
     assert done.stdout.isascii() and "alert" in done.stdout, done.stderr
     assert json.loads(done.stdout)["ladder"]["title"] == HOSTILE
@@ -140,7 +140,7 @@ def test_errors_are_one_line_of_text(ladder, arguments) -> None:
 
 
 def test_what_a_child_says_is_shown_as_text(program, environment, tmp_path) -> None:
-    """A Python that prints hostile lines and fails: in the progress, in the record, and where the report should be."""
+    """A Python that prints hostile lines and fails. They are in the progress, in the record, and in place of the report."""
     python = tmp_path / "python"
     python.write_text(f"#!{sys.executable}\nimport sys\nsys.stderr.buffer.write({HOSTILE.encode()!r} + b'\\xff\\n')\nsys.exit(3)\n")
     python.chmod(0o755)
@@ -150,14 +150,14 @@ def test_what_a_child_says_is_shown_as_text(program, environment, tmp_path) -> N
                           cwd=tmp_path, env={**environment, "LADDER_PYTHON": str(python)}, stdin=subprocess.DEVNULL, text=True,
                           capture_output=True, check=False, timeout=120)
     assert done.returncode in (1, 3), done.stderr
-    assert done.stderr.count(r"\x1b[31mred") >= 2, done.stderr  # the run that failed, the report that was not drawn
+    assert done.stderr.count(r"\x1b[31mred") >= 2, done.stderr  # of the failed run, and of the report
     assert_plain(done.stderr)
     assert_plain(done.stdout)
     assert_plain(read_json(next((tmp_path / "study" / "records").glob("*pytorch*")))["failure"]["message"])
 
 
 def test_a_job_on_github_obeys_no_name(ladder, study, tmp_path) -> None:
-    """GitHub's runner takes lines of a job's output that begin with "::", after blanks, and "##[" anywhere, for commands."""
+    """GitHub's runner takes lines that begin with "::" (after blanks), and "##[" anywhere, for commands."""
     told = "::stop-commands::x ##[error]x"
     plan = read_json(study / "plan.json")
     plan["ladder"]["title"] = plan["rungs"][0]["title"] = told

@@ -1,6 +1,6 @@
-"""The micro benchmarks as a user starts them: nothing of the model is missing, and what is counted is what the shapes say.
+"""The micro benchmarks as a user starts them: all operations of the model are there, and the counts follow from the shapes.
 
-MICRO names the program. Times are looked at only for what they must be whatever the machine: there, and above zero.
+MICRO names the program. Of times the tests only ask that they are there and above zero, on every machine.
 """
 
 import fcntl
@@ -43,7 +43,7 @@ def listed(micro):
 
 @pytest.fixture(scope="module")
 def measured(micro, tmp_path_factory):
-    """measured(filter): what the JSON holds, by name."""
+    """measured(filter): the JSON's entries by name."""
     folder = tmp_path_factory.mktemp("json")
 
     def run(pattern: str) -> dict[str, dict]:
@@ -130,7 +130,7 @@ def test_bytes_are_counted_but_where_a_gradient_is_only_handed_on(operations):
 def test_flops_are_those_of_the_matrix_products(operations, precision):
     products = {name: 2 * B * T * rows * columns for name, (rows, columns) in LINEAR.items()}
     products["head"] = 2 * B * T * C * V
-    # The causal half of q k^T and of the product with v.
+    # The causal halves of q k^T and of the product with v.
     products |= {f"attention_{kind}": 2 * B * T * T * C for kind in ("manual", "math", "flash")}
     for name, flops in products.items():
         assert operations[f"{name}/forward/{precision}/cpu"]["flops"] == flops
@@ -153,11 +153,11 @@ def test_flops_are_those_of_the_matrix_products(operations, precision):
 
 
 def test_bytes_are_those_of_the_types_a_step_has(operations):
-    """Autocast: LayerNorm's output and the weights are float32, what a linear layer makes has 16 bits."""
+    """Under autocast LayerNorm's output and the weights are float32; the output of a linear layer has 16 bits."""
     x, weight, bias, y = B * T * C, 4 * C * C, 4 * C, B * T * 4 * C
     assert operations["linear_c_fc/forward/float32/cpu"]["bytes"] == 4 * (x + weight + bias + y)
     assert operations["linear_c_fc/forward/bf16/cpu"]["bytes"] == 4 * (x + weight + bias) + 2 * y
-    # Gradient of y, x and the weight read; gradients of x, weight and bias written.
+    # It reads y's gradient, x and the weight, and writes the gradients of x, weight and bias.
     assert operations["linear_c_fc/backward/bf16/cpu"]["bytes"] == 2 * y + 4 * (x + weight) + 4 * (x + weight + bias)
     assert operations["gelu/forward/bf16/cpu"]["bytes"] == 2 * (y + y)
     assert operations["residual/backward/bf16/cpu"]["bytes"] == 4 * x + 2 * x
@@ -225,7 +225,7 @@ def test_the_first_on_a_device_waits_for_whoever_measures_there(tmp_path):
 
 
 def test_one_that_fails_costs_its_own_number_only(micro, tmp_path):
-    """Of a gigabyte of memory the logits of 64 x 64 tokens want 0.8, and the model has taken the rest."""
+    """The logits of 64 x 64 tokens need 0.8 of one gigabyte of memory, and the model has the rest."""
     out = tmp_path / "micro.json"
     done = micro("--benchmark_min_time=0.0001", "-B", 64, "-T", 64, "--out", out,
                  "--benchmark_filter=^(head/forward/float32|batch_loader/next)/cpu",

@@ -1,6 +1,6 @@
-"""What a tool that listens to NVTX sees of a run: nvtx_tool.cpp is attached as Nsight Systems would be, and writes down every
-range. On a CPU the backward pass runs on the trainer's thread, so that its ranges lie within the phase; on a GPU (a fake one,
-tests/fake_cuda) on a thread of its own."""
+"""What a tool that listens to NVTX sees of a run. nvtx_tool.cpp is attached as Nsight Systems would be, and writes down all ranges. On a
+CPU the backward pass runs on the trainer's thread, so its ranges lie within the phase. On a GPU (a fake one, tests/fake_cuda) it has
+its own thread."""
 
 import dataclasses
 import itertools
@@ -12,7 +12,7 @@ import pytest
 from conftest import read_json
 
 WARMUP, STEPS = 1, 2
-OBSERVED = 1  # after the timed ones, for the proofs
+OBSERVED = 1  # steps after the timed ones, for the proofs
 RUN = ["run", "--model", "tiny", "-B", "2", "-T", "16", "--steps", STEPS, "--threads", "1"]
 BLOCK = ["ln_1", "c_attn", "attention", "attn_proj", "residual", "ln_2", "c_fc", "gelu", "mlp_proj", "residual"]
 
@@ -35,7 +35,7 @@ class Seen:
         return [line.split("\t") for line in self.file.read_text().splitlines()]
 
     def steps(self) -> list[Range]:
-        """The outermost ranges of all threads; each must have ended, and none may end that has not begun."""
+        """The outermost ranges of all threads. Every range must have begun and ended."""
         outermost, begun = [], {}
         for thread, domain, what, name in self.events():
             stack = begun.setdefault((thread, domain), [])
@@ -113,9 +113,9 @@ def test_on_a_gpu_the_phases_cover_the_step(run, preloadable, rung, replays) -> 
     steps = [one for one in outermost if one.name == "step"]
     phases = ["data", "forward", "backward", "clip", "update"]
     assert [one.names() for one in steps[:3]] == [phases] * 3
-    assert steps[3].names() == phases + ["replay"] * replays  # it is captured, where there is a graph
+    assert steps[3].names() == phases + ["replay"] * replays  # with a graph, this step is captured
     assert [one.names() for one in steps[4:6]] == [["data", "replay"] if replays else phases] * 2
-    assert all(not one.inner[2].inner for one in steps[:4])  # told by autograd's own thread
+    assert all(not one.inner[2].inner for one in steps[:4])  # autograd's thread has these ranges
     backward = {one.name for one in outermost} - {"step"}
     parts = {part for part in BLOCK for layer in (0, 1) if f"{part} of layer {layer}" in backward}
     assert parts == set(BLOCK) and {"cross_entropy", "head", "ln_f", "embed", "accumulate_grad"} <= backward

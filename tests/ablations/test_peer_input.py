@@ -1,4 +1,4 @@
-"""What the PyTorch peer refuses, in one line that names it: plans, token files, places."""
+"""Plans, token files and paths that the PyTorch peer refuses. It names them in one line."""
 
 import pytest
 from conftest import write_json

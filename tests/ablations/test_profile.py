@@ -1,5 +1,5 @@
-"""`ladder profile` from outside: the summary follows its schema and adds up, the timeline is one that Perfetto reads, the
-difference of two rungs names what changed."""
+"""`ladder profile` as a command: the summary follows its schema and adds up, Perfetto can read the timeline, and the difference of two
+rungs names what changed."""
 
 import collections
 import json
@@ -13,7 +13,7 @@ from conftest import DRAWN, ROOT, assert_perfetto_reads, ladder_document, read_j
 
 @pytest.fixture(scope="module", name="flags")
 def fixture_flags(tmp_path_factory) -> list[str]:
-    """Of a trace of few short steps, of a ladder whose rungs every machine has."""
+    """Flags for a trace of few short steps, of a ladder that every machine can run."""
     document = ladder_document(rungs=["memory", "flash"], workload={"model": "tiny", "batch": 2, "context": 32})
     small = write_json(tmp_path_factory.mktemp("ladder") / "small.json", document)
     return ["--ladder", str(small), "--steps", "2", "--warmup", "1", "--threads", "1"]
@@ -58,7 +58,7 @@ def test_every_part_of_the_model_is_there_forward_and_backward(traced) -> None:
     model = {"embed", "ln_1", "c_attn", "attention", "attn_proj", "residual", "ln_2", "c_fc", "gelu", "mlp_proj", "ln_f",
              "head", "cross_entropy"}
     assert model <= parts["forward"].keys()
-    assert model - {"residual"} <= parts["backward"].keys()  # a sum's gradient is the sum's own: nothing is computed
+    assert model - {"residual"} <= parts["backward"].keys()  # the gradient of a sum needs no computation
     assert "accumulate_grad" in parts["backward"]
     assert {row["layer"] for row in traced["flash"][0]["summary"]["by_layer"]} == {0, 1}
 
@@ -87,7 +87,7 @@ def test_a_rung_against_the_one_before_it(ladder, flags, tmp_path) -> None:
     assert "+ flash attention: step" in done.stdout
     assert sorted(path.name for path in (tmp_path / "traces").iterdir()) == sorted(
         f"{rung}.{kind}.json" for rung in ("memory", "flash") for kind in ("timeline", "trace"))
-    # A second time it traces again, into the same folder.
+    # A second call traces again, into the same folder.
     assert ladder("profile", "--diff", "flash", *flags, "--out", tmp_path).returncode == 0
 
 
@@ -99,8 +99,8 @@ def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
     assert max(map(len, done.stdout.split("Files:")[0].splitlines())) <= 80
     study = read_json(tmp_path / "study" / "study.json")
     words = {rung["optimization"]: rung.get("explanation") for rung in study["rungs"]}
-    assert words[None] is None and words["gpu"] is None  # nothing before it; not applicable
-    # One repeat has no interval, so no step that clearly changed.
+    assert words[None] is None and words["gpu"] is None  # the first has no rung before it, the second is not applicable
+    # One repeat has no interval, so no step changed clearly.
     assert words["flash"].startswith("+ flash attention: no clear change of the step; ") and "operations became" in words["flash"]
     assert words["fused_adamw"].startswith("+ fused AdamW: no clear change of the step; ")
     assert not any(said in words["flash"] for said in (" -> ", "shrank", "grew", "work", "forward", "backward"))
@@ -108,7 +108,7 @@ def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
     report = (tmp_path / "study" / "report.md").read_text()
     assert report.count("**Why:**") == 2
     assert " ".join(words["fused_adamw"].split()[:4]) in " ".join(done.stdout.split())
-    # A study that is resumed makes no trace twice.
+    # A resumed study makes no trace twice.
     before = snapshot(tmp_path / "study" / "traces")
     assert before and ladder("ablate", "--resume", "--explain", "--out", tmp_path / "study").returncode == 0
     assert snapshot(tmp_path / "study" / "traces") == before

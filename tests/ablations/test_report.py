@@ -1,6 +1,6 @@
-"""`ladder report` from outside: what it takes and refuses, what it writes and where, and exports that others' programs read.
+"""`ladder report` as a command: what it takes and refuses, what it writes and where, and its exports for other programs.
 
-Nothing is drawn here: /bin/true stands for the Python that draws, which tests/plots look at. The study is the recorded one.
+The study is the recorded one. Nothing is drawn: /bin/true is in place of the Python that draws. tests/plots test the drawing.
 """
 
 import copy
@@ -18,13 +18,13 @@ import jsonschema
 import pytest
 from conftest import EVIDENCE, ROOT, ladder_document, read_json, snapshot, write_json
 
-FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}  # what is drawn of them, tests/plots looks at
+FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}  # tests/plots test what is drawn of them
 SEEDS = ROOT / "tests" / "fuzz" / "seeds"
 
 
 @pytest.fixture
 def unpacked(tmp_path) -> pathlib.Path:
-    """Where `report` puts what it unpacks."""
+    """The folder into which `report` unpacks."""
     (tmp_path / "unpacked").mkdir()
     return tmp_path / "unpacked"
 
@@ -54,7 +54,7 @@ def recorded(ladder, tmp_path_factory) -> dict:
 
 @pytest.fixture
 def stored(recorded, tmp_path):
-    """stored(study): a report.json of that study, with the recorded one's runs where it has any."""
+    """stored(study): a report.json of that study, with the recorded runs if the study has runs."""
     def make(study, name="stored") -> pathlib.Path:
         (tmp_path / name).mkdir()
         entry = recorded["studies"][0] | {"study": study, "losses": []} | ({} if study["runs"] else {"runs": []})
@@ -74,7 +74,7 @@ def measured(ladder, tmp_path_factory) -> pathlib.Path:
 
 
 def check(document: dict) -> dict:
-    """A report and everything in it follows its schema."""
+    """A report and all documents in it follow their schemas."""
     def follows(part, kind):
         jsonschema.Draft7Validator(read_json(ROOT / "results" / "schemas" / f"{kind}.v1.json")).validate(part)
 
@@ -128,11 +128,11 @@ def test_the_recorded_study(report, tmp_path, study) -> None:
     steps, plan = rows(tmp_path / "drawn" / "steps.csv"), study["plan"]
     assert len(steps) == runs * (plan["warmup_steps"] + plan["timed_steps"])
     assert sum(row["warmup"] == "1" for row in steps) == runs * plan["warmup_steps"]
-    assert not any(re.match(r"[=+@]|-(?![0-9])", value) for row in table + steps for value in row.values())  # a number may be negative
+    assert not any(re.match(r"[=+@]|-(?![0-9])", value) for row in table + steps for value in row.values())  # a number may begin with a minus
 
 
 def test_a_study_with_its_plan(measured, report, tmp_path) -> None:
-    assert {path.name for path in measured.iterdir()} >= FILES  # ablate made it
+    assert {path.name for path in measured.iterdir()} >= FILES  # `ablate` wrote them
     before = read_json(measured / "report.json")
     (measured / "study.json").unlink()
     done = report(measured)
@@ -252,7 +252,7 @@ def test_a_folder_that_is_read_only(report, measured, small_disk, tmp_path) -> N
     disk = small_disk("8m")
     shutil.copytree(measured, disk / "study")
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    done = report(disk / "study", "--out", "drawn")  # study.json is not made anew, everything else is
+    done = report(disk / "study", "--out", "drawn")  # study.json is left as it is; all else is written
     assert done.returncode == 0 and "Read-only" in done.stderr, done.stderr
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == FILES
     refused(report(disk / "study"), "Read-only", "--out names another folder")
@@ -372,7 +372,7 @@ def test_failed_rungs_still_make_a_report(report, stored, study) -> None:
     study["rungs"][3] = without_numbers(study["rungs"][3]) | {"status": "failed", "reason": "run r1: killed by signal 9"}
     file = stored(study)
     folder, done = file.parent, report(file)
-    assert done.returncode == 1, done.stderr  # as where it was measured
+    assert done.returncode == 1, done.stderr  # as on the machine that measured it
     assert rows(folder / "rungs.csv")[3]["status"] == "failed" and rows(folder / "rungs.csv")[3]["ms_per_step_median"] == ""
     assert "gpt2-cpu/bf16: failed" in read_json(folder / "benchmark.json")["context"]["left_out"]
 
@@ -394,7 +394,7 @@ def test_two_hundred_rungs_with_names_of_any_length(report, stored, study) -> No
 
 
 def test_in_google_benchmarks_form(measured, tmp_path) -> None:
-    """What the installed library writes, key by key and type by type."""
+    """The same keys and types as the installed library writes."""
     program = os.environ.get("MICRO") or pytest.skip("MICRO is not set")
     done = subprocess.run([program, "-B", "1", "-T", "16", "--benchmark_filter=gelu.*cpu", "--benchmark_min_time=0.0001",
                            "--benchmark_repetitions=3", "--out", tmp_path / "micro.json"], capture_output=True, text=True, check=False)

@@ -1,5 +1,5 @@
-"""Runs made again from their records, and studies that were tampered with, as a user meets them: what is said, and the exit
-status. That every single value of a study is looked at stands in verify_test.cpp.
+"""Runs that are made again from their records, and studies that were edited: output and exit status. verify_test.cpp tests that every
+single value of a study is checked.
 """
 
 import html
@@ -60,7 +60,7 @@ def test_a_record_is_enough_to_run_it_again(ladder, record, tmp_path) -> None:
     assert again["environment"]["threads"] == before["environment"]["threads"] == 1
     assert again["reproduction"] == {"identical": True, "steps": 3, "largest_deviation": 0.0, "excuses": []}
     assert f"losses of 3 steps: identical to the bit to those of {record}" in done.stderr
-    # What was run again can be run again.
+    # The new record can be run again, too.
     third = ladder("run", "--from", tmp_path / "again.json")
     assert third.returncode == 0 and "identical to the bit" in third.stdout
 
@@ -165,19 +165,19 @@ def test_the_commands_of_its_report_measure_it_again(ladder, study, tmp_path) ->
     commands = re.findall(r"\bladder ((?:run|profile) [^<\n]*--rung flash\b[^<\n]*)", page)
     assert [command.split()[0] for command in commands] == ["run", "profile"]
     for command in commands:
-        done = ladder(*shlex.split(command), "--json", cwd=study.parent)  # where its ladder lies
+        done = ladder(*shlex.split(command), "--json", cwd=study.parent)  # the folder with its ladder
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["recipe"]["deterministic"] is True
 
 
 @pytest.fixture
 def copy(study, tmp_path) -> pathlib.Path:
-    """The study somewhere else, to be tampered with."""
+    """A copy of the study that a test may edit."""
     return shutil.copytree(study, tmp_path / "moved")
 
 
 def verify(ladder, folder: pathlib.Path) -> list[tuple[str, str]]:
-    """File and field of every finding; the exit status agrees."""
+    """File and field of every finding. The exit status agrees with them."""
     done = ladder("verify", folder, "--json")
     findings = [(finding["file"], finding["field"]) for finding in json.loads(done.stdout)["findings"]]
     assert done.returncode == (1 if findings else 0), done.stderr
@@ -212,12 +212,12 @@ def test_a_table_that_says_something_else_is_found(ladder, copy) -> None:
     run["step_ms"][1] = more(run["step_ms"][1])
     write_json(copy / "report.json", report)
     assert ("report.json", "/studies/0/runs/2/step_ms/1") in verify(ladder, copy)
-    report["studies"][0]["study"]["sha256"] = "0" * 64  # of another state of the study
+    report["studies"][0]["study"]["sha256"] = "0" * 64  # as of another state of the study
     write_json(copy / "report.json", report)
     assert ("report.json", "/studies/0/study/sha256") in verify(ladder, copy)
     (copy / "report.json").write_text("{")
     assert verify(ladder, copy) == [("report.json", "")]
-    (copy / "report.json").unlink()  # the tables follow from it: nobody can tell any more
+    (copy / "report.json").unlink()  # without it the tables cannot be checked
     assert verify(ladder, copy) == []
     assert "rungs.csv" in ladder("verify", copy).stdout.splitlines()[-1]
 
@@ -230,17 +230,17 @@ def test_the_first_record_of_a_disturbed_run_is_of_that_run(ladder, copy) -> Non
                             (first | {"workload": first["workload"] | {"seed": 9}}, "its seed is not the planned one")):
         write_json(flagged, document)
         (copy / "study.json").unlink()
-        assert ladder("report", copy).returncode == 0  # sealed anew
+        assert ladder("report", copy).returncode == 0  # this seals it again
         done = ladder("verify", copy)
         assert (done.returncode == 1) == bool(fault) and fault in done.stdout, done.stdout
 
 
 def last_digit(text: str, field: str) -> str:
-    """The document with the last digit of the first number of `field` another one."""
+    """The document with another last digit in the first number of `field`."""
     return re.sub(rf'("{field}": \[?\s*[\d.]*)(\d)', lambda found: found[1] + str((int(found[2]) + 1) % 10), text, count=1)
 
 
-# That every single value is looked at, verify_test.cpp shows.
+# verify_test.cpp tests every single value.
 @pytest.mark.parametrize("field", ["step_ms", "median_ms", *(pytest.param(name, marks=pytest.mark.thorough) for name in (
     "loss", "window_ms", "seed", "relative_error"))])
 def test_a_digit_of_a_record_is_found(ladder, copy, field) -> None:
@@ -250,7 +250,7 @@ def test_a_digit_of_a_record_is_found(ladder, copy, field) -> None:
     file.write_text(edited)
     findings = verify(ladder, copy)
     assert ("records/r1-03-flash.json", "") in findings
-    if field == "step_ms":  # a step of warm-up: nothing follows from it, and only the hash tells
+    if field == "step_ms":  # a warm-up step: nothing follows from it, and only the hash shows the edit
         assert findings == [("records/r1-03-flash.json", "")]
     if field == "median_ms":
         assert ("records/r1-03-flash.json", "/summary/median_ms") in findings
@@ -265,14 +265,14 @@ def test_what_was_edited_is_not_sealed_anew(ladder, copy, tmp_path) -> None:
         done = ladder(*command)
         assert done.returncode == 2 and "r1-03-flash.json: has changed since study.json was made" in done.stderr, done.stderr
     assert (copy / "study.json").read_bytes() == before and not (tmp_path / "merged").exists()
-    # What --resume makes again is no edit.
+    # A run that --resume makes again is not an edit.
     file.write_text("{")
     assert ladder("ablate", "--resume", "--out", copy).returncode == 0
     assert verify(ladder, copy) == []
 
 
 def test_times_that_do_not_fill_their_window_are_found(ladder, copy) -> None:
-    """Whoever edits a record and makes the study anew has to think of everything."""
+    """An edited record is found even if the study was made again from it."""
     file = copy / "records" / "r1-03-flash.json"
     record = json.loads(file.read_text())
     record["timing"]["step_ms"] = [ms / 4 for ms in record["timing"]["step_ms"]]
@@ -289,7 +289,7 @@ def test_other_edits_are_found(ladder, copy) -> None:
     (copy / "plan.json").write_text(plan.replace('"repeat": 0', '"repeat":  0', 1))
     assert verify(ladder, copy) == [("plan.json", "")]
     (copy / "plan.json").write_text(plan.replace('"Small"', '"Smart"', 1))
-    found = verify(ladder, copy)  # the plan is not the one that the records name
+    found = verify(ladder, copy)  # the records name another plan
     assert [place for place in found if place[1] != "/plan"] == [("plan.json", ""), ("study.json", "/ladder/title")]
     assert {file for file, field in found if field == "/plan"} == {f"records/{file.name}" for file in (copy / "records").iterdir()}
     (copy / "plan.json").write_text(plan)
@@ -298,7 +298,7 @@ def test_other_edits_are_found(ladder, copy) -> None:
     record = copy / "records" / "r1-00-start.json"
     text = record.read_text()
     shutil.copy(record, copy / "records" / "r9-00-start.json")
-    assert verify(ladder, copy) == [("records/r9-00-start.json", "")] * 2  # it has no hash, and no run is planned for it
+    assert verify(ladder, copy) == [("records/r9-00-start.json", "")] * 2  # it has no hash, and it belongs to no planned run
     (copy / "records" / "r9-00-start.json").rename(record)
     assert verify(ladder, copy) == []
     record.unlink()
@@ -339,7 +339,7 @@ def test_a_study_whose_seal_was_taken_off_is_none(ladder, copy, field) -> None:
 def test_a_report_of_edited_records_says_so_and_leaves_the_study_as_witness(ladder, copy, tmp_path) -> None:
     file = copy / "records" / "r1-03-flash.json"
     record = read_json(file)
-    record["timing"]["step_ms"][0] = more(record["timing"]["step_ms"][0])  # of warm-up: nothing else follows from it
+    record["timing"]["step_ms"][0] = more(record["timing"]["step_ms"][0])  # a warm-up step: nothing follows from it
     write_json(file, record)
     before = (copy / "study.json").read_bytes()
     done = ladder("report", copy, "--out", tmp_path / "drawn")
@@ -353,7 +353,7 @@ def test_a_report_of_edited_records_says_so_and_leaves_the_study_as_witness(ladd
 
 
 def test_what_going_on_with_a_study_replaces_is_no_edit(ladder, copy, tmp_path) -> None:
-    """A disturbed record, whose first is kept, and a failed one; not a good one that was copied beside itself."""
+    """First records are kept beside disturbed and failed ones. A copy of a good record is not a first record."""
     file, failed = copy / "records" / "r1-03-flash.json", copy / "records" / "r1-02-memory.json"
     good, other = read_json(file), failed.read_text()
     write_json(failed, {name: json.loads(other)[name] for name in ("kind", "schema_version", "id", "started", "duration_s")}
@@ -369,7 +369,7 @@ def test_what_going_on_with_a_study_replaces_is_no_edit(ladder, copy, tmp_path) 
         done = ladder("report", copy, "--out", tmp_path / "again")
         assert ("study.json is left as it is" in done.stderr) == edited, done.stderr
     assert "records/r1-03-flash.json" in done.stderr
-    write_json(file, good | {"flags": []})  # as it was sealed
+    write_json(file, good | {"flags": []})  # the sealed state
     failed.write_text(other)
     assert "note:" not in ladder("report", copy, "--out", tmp_path / "whole").stderr
 
@@ -385,7 +385,7 @@ def test_a_folder_without_a_study_is_refused(ladder, copy) -> None:
 def test_a_study_without_any_record_is_no_false_alarm(ladder, copy) -> None:
     runs = len(list((copy / "records").glob("*.json")))
     shutil.rmtree(copy / "records")
-    said = ladder("report", copy).stderr  # and makes it anew
+    said = ladder("report", copy).stderr  # this also makes it again
     assert said.count("has changed since the study was made: no such file") == runs
     assert read_json(copy / "study.json")["plan"]["runs_ok"] == 0
     document = read_json(copy / "study.json")

@@ -1,4 +1,4 @@
-"""One run at a time: `ladder run`, `tokenize`, `train` and `doctor`, as a user calls them."""
+"""`ladder run`, `tokenize`, `train` and `doctor`, as a user calls them."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def test_a_run_without_enough_memory(program, environment, start) -> None:
     shown = b""
     while b"step 5/" not in shown:
         shown += os.read(reader, 4096)
-    limit = (kibibytes(enough.pid, "VmSize") << 10) + (16 << 20)  # the proof of host memory wants 64 MiB
+    limit = (kibibytes(enough.pid, "VmSize") << 10) + (16 << 20)  # the proof of host memory needs 64 MiB
     enough.kill()
     enough.wait()
     os.close(reader)
@@ -58,7 +58,7 @@ def test_libraries_that_are_told_to_log_do_not_among_the_results(ladder, environ
     done = ladder(*RUN, "--json")
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
-    assert '"kernel": null' not in json.dumps(record["observations"]["fingerprint"])  # which the program reads in such logs
+    assert '"kernel": null' not in json.dumps(record["observations"]["fingerprint"])  # the program reads it from such logs
     assert not [name for name in record["environment"]["kernel_switches"] if "VERBOSE" in name]
     assert sorted(re.findall(r"^note: (\w+) is ignored: ", done.stderr, re.M)) == ["DNNL_VERBOSE", "MKL_VERBOSE", "ONEDNN_VERBOSE"]
 
@@ -70,7 +70,7 @@ def test_what_chooses_kernels_is_told_and_keeps_two_runs_apart(ladder, environme
     assert ladder(*RUN, "--record", tmp_path / "default.json").returncode == 0
     told = read_json(tmp_path / "default.json")["environment"]
     assert told["torch_cpu_capability"] == "DEFAULT"
-    switches = {name: value for name, value in told["kernel_switches"].items() if name != "OMP_WAIT_POLICY"}  # ctest's own
+    switches = {name: value for name, value in told["kernel_switches"].items() if name != "OMP_WAIT_POLICY"}  # ctest sets it
     assert switches == {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE"}  # `threads` says the number
     done = ladder("compare", tmp_path / "as-it-is.json", tmp_path / "default.json")
     assert done.returncode == 3 and "against ATEN_CPU_CAPABILITY=default, MKL_CBWR=COMPATIBLE" in done.stderr, done.stderr
@@ -96,12 +96,12 @@ def test_what_is_not_finite_is_not_saved(ladder, tmp_path) -> None:
     assert ladder(*TRAIN, "--steps", "1", "--save", good).returncode == 0
     kept = good.read_bytes()
     header = 8 + int.from_bytes(kept[:8], "little")
-    bad.write_bytes(kept[:header] + b"\xff" * (len(kept) - header))  # every float32 of it is no number
+    bad.write_bytes(kept[:header] + b"\xff" * (len(kept) - header))  # every float32 is NaN
     done = ladder(*TRAIN, "--steps", "5", "--weights", bad, "--save", good)
     assert done.returncode == 1 and good.read_bytes() == kept
     assert done.stderr == f"ladder: the loss of step 1 is not finite: training stops, and {good} is not written\n"
     assert json.loads(done.stdout) == {"losses": [None]}
-    # Weights in no use by the text: the loss is finite, and the file would not be.
+    # Weights that the text does not use: the loss is finite, but the file would not be.
     names = json.loads(kept[8:header])
     first, last = names["transformer.wpe.weight"]["data_offsets"]
     bad.write_bytes(kept[: header + last - 4] + b"\xff" * 4 + kept[header + last :])  # of the last position
@@ -111,7 +111,7 @@ def test_what_is_not_finite_is_not_saved(ladder, tmp_path) -> None:
 
 
 def test_peak_memory_is_the_runs_own(ladder, tmp_path) -> None:
-    """Linux hands the high-water mark of whoever starts a program on to it."""
+    """Linux hands a parent's high-water mark of memory on to its child."""
     small, large = (f"{i}.json" for i in range(2))
     ladder(*RUN, "--record", tmp_path / small)
     held = bytearray(b"x") * (1500 * 2**20)

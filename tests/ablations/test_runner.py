@@ -1,7 +1,7 @@
-"""What is left of a study when something goes wrong: runners that are interrupted, children that are killed, starved, disturbed or
-never end, records that are spoilt.
+"""What is left of a study after a fault: interrupted runners, children that are killed, starved, disturbed or never end, and broken
+records.
 
-Processes are killed for real; a limit on waiting is there only so that a broken program does not hang the tests.
+Processes are really killed. Waiting has a limit only so that a broken program does not hang the tests.
 """
 
 import json
@@ -19,7 +19,7 @@ from conftest import (HANGS_AFTER_S, assert_complete, assert_goes_on, assert_kep
                       ladder_document, losses, needs_waiting_times, read_json, records, run_ids, snapshot, validator, wait_for,
                       write_json)
 
-START_FIRST = "3"  # an order seed for which the start is the first run of three rungs
+START_FIRST = "3"  # an order seed with which, of three rungs, the start runs first
 
 
 def spoil(record: dict, **changes) -> str:
@@ -75,11 +75,11 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
     folder = tmp_path / "study"
 
     def measured() -> dict[str, tuple]:
-        files = snapshot(folder / "records", "*.json")  # the child's own file comes and goes
+        files = snapshot(folder / "records", "*.json")  # the child's own file is there only for a while
         return {name: status for name, status in files.items() if not is_first_of_two(name)}
 
     def stop(runner: subprocess.Popen, signal_number: int, runs: int) -> tuple[int, str]:
-        """Ends the runner when that many records are there and a child works. Its exit status, and its words."""
+        """Ends the runner as soon as there are that many records and a child works. Returns its exit status and its output."""
         wait_for(lambda: (folder / "records").exists() and len(measured()) >= runs, f"{runs} records")
         child = wait_for(lambda: child_of(runner.pid), "a child")
         runner.send_signal(signal_number)
@@ -89,7 +89,7 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
 
     first = start("ablate", "--ladder", small, "--steps", "20", "--threads", "1", "--order-seed", START_FIRST, "--out", folder)
     wait_for(lambda: child_of(first.pid), "a child")
-    with monkeypatch.context() as patch:  # as on another machine that sees the folder
+    with monkeypatch.context() as patch:  # as on another machine with the same folder
         patch.setitem(environment, "LADDER_LOCK_DIR", str(tmp_path))
         second = ladder("ablate", "--resume", "--out", folder)
     assert second.returncode == 2 and "another runner is at work in this folder" in second.stderr
@@ -121,11 +121,11 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
 
 
 def test_a_child_without_its_runner_dies_while_it_loads(small, start, tmp_path) -> None:
-    """Nor does it live on where SIGPIPE is ignored, as under systemd."""
+    """Also if SIGPIPE is ignored, as under systemd."""
     runner = start("ablate", "--ladder", small, "--steps", "100000", "--force", "--out", tmp_path / "study", restore_signals=False,
                    preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN))
     child = wait_for(lambda: child_of(runner.pid), "a child")
-    runner.kill()  # the child's libraries are being loaded: it has not asked to die with its parent yet
+    runner.kill()  # the child still loads its libraries: it has not yet asked to die with its parent
     runner.wait()
     try:
         wait_for(lambda: not is_alive(child), "the end of the child", 30)
@@ -135,7 +135,7 @@ def test_a_child_without_its_runner_dies_while_it_loads(small, start, tmp_path) 
 
 
 def test_the_program_may_be_built_anew_meanwhile(small, program, environment, tmp_path) -> None:
-    """Every run of a study is made with the program that began it."""
+    """All runs of a study are made with the program that began it."""
     copy = shutil.copy(program, tmp_path / "ladder")
     runner = subprocess.Popen([copy, "ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--json", "--out",
                                tmp_path / "study"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -153,7 +153,7 @@ def test_children_that_are_killed_or_starved(small, start, ladder, tmp_path) -> 
     order = run_ids(folder)
     os.kill(wait_for(lambda: child_of(runner.pid, order[0]), order[0]), signal.SIGKILL)
     starved = wait_for(lambda: child_of(runner.pid, order[1]), order[1])
-    # Once the model is there it gets a little more, but not the 64 MiB of the proof of its host memory.
+    # With the model loaded it gets a little more, but not the 64 MiB for the proof of host memory.
     wait_for(lambda: kibibytes(starved, "VmRSS") > 300000, "memory")
     limit = (kibibytes(starved, "VmSize") << 10) + (16 << 20)
     resource.prlimit(starved, resource.RLIMIT_AS, (limit, limit))
@@ -164,7 +164,7 @@ def test_children_that_are_killed_or_starved(small, start, ladder, tmp_path) -> 
     assert {run: result[run]["status"] for run in order} == {order[0]: "failed", order[1]: "failed", order[2]: "ok"}
     assert result[order[0]]["failure"]["kind"] == "signal"
     assert result[order[0]]["failure"]["message"].startswith("killed by signal 9 (Killed)")
-    # Some libraries do not look whether they got memory: a crash is as good as an error here.
+    # Some libraries do not check that they got memory, so a crash is allowed, too.
     assert re.search(r"^ended with exit status 1: ladder: |^killed by signal \d+ \(", result[order[1]]["failure"]["message"])
     study = read_json(folder / "study.json")
     assert not list(validator("study").iter_errors(study))
@@ -196,7 +196,7 @@ def test_children_that_never_end(small, ladder, tmp_path) -> None:
                   "--out", folder)
     assert done.returncode == 1
 
-    def ended(record: dict) -> str:  # less how long it took, and a second for the fractions that are cut off
+    def ended(record: dict) -> str:  # without the time it took; a second is added for fractions that are cut off
         return utc((folder / "records" / f"{record['id']}.json").stat().st_mtime - record["duration_s"] + 1)
 
     for record in records(folder).values():
@@ -229,7 +229,7 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path) -> No
     runs = ("r1-00-start", "r1-01-flash")
     last_first, first_second = (which(read_json(folder / "records" / f"{run}{kind}.json")["started"] for run in runs)
                                 for which, kind in ((max, ".flagged"), (min, "")))
-    assert last_first <= first_second  # every run comes first once
+    assert last_first <= first_second  # all first runs come before the second ones
     for rung, run in zip(study["rungs"], runs, strict=True):
         first, second = (read_json(folder / "records" / f"{run}{kind}.json") for kind in (".flagged", ""))
         for record in (first, second):
@@ -247,7 +247,7 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path) -> No
     again = ladder("ablate", "--resume", "--json", "--out", folder, preexec_fn=stay)
     assert again.returncode == 0 and "is made again" not in again.stderr and "[1/" not in again.stderr
 
-    # Second runs that were not made: the budget was spent, or the runner was killed between its two writes.
+    # Second runs are missing: the budget was spent, or the runner was killed between its two writes.
     kept = [folder / "records" / f"{run}.json" for run in runs]
     disturbed = [file.read_text() for file in kept]
     kept[0].with_suffix(".flagged.json").unlink()
@@ -258,13 +258,13 @@ def test_disturbed_runs_are_made_again_and_say_so(small, ladder, tmp_path) -> No
     assert all(file.read_text() != text for file, text in zip(kept, disturbed, strict=True))
     assert "[1/" not in ladder("ablate", "--resume", "--json", "--out", folder, preexec_fn=stay).stderr
 
-    # A second run that was not made beside a run that was not made at all: the latter is first.
+    # A second run is missing, and another run is missing entirely. The latter comes first.
     waiting, missing = (folder / "records" / f"{run}.json" for run in run_ids(folder))
     shutil.copy(waiting.with_suffix(".flagged.json"), waiting)
     for file in (waiting.with_suffix(".flagged.json"), missing, missing.with_suffix(".flagged.json"), folder / "study.json"):
         file.unlink()
     assert ladder("ablate", "--resume", "--json", "--out", folder, preexec_fn=stay).returncode == 0
-    first_of_missing = missing.with_suffix(".flagged.json")  # where something else disturbed that, too
+    first_of_missing = missing.with_suffix(".flagged.json")  # there if other work disturbed that run, too
     started = [read_json(file)["started"] for file in (first_of_missing if first_of_missing.exists() else missing, waiting)]
     assert started[0] <= started[1]
 
@@ -288,7 +288,7 @@ def test_one_study_is_one_programs_and_of_one_text(small, ladder, tmp_path) -> N
     assert ladder("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--json", "--out", folder).returncode == 0
     lost = folder / "records" / f"{run_ids(folder)[0]}.json"
     lost.unlink()
-    (folder / "study.json").unlink()  # which would bear witness to what is edited here
+    (folder / "study.json").unlink()  # it would show the edit
     for part, name, value, says in (
             ("workload", "data", {"source": "text.txt", "sha256": "0" * 64, "tokens": 9},
              rf"run {lost.stem} does not belong to run \S+, and is not kept: text: 0+ against \w+\n"),

@@ -1,6 +1,6 @@
 """What a terminal shows: the ladder's bars and colours, the help of every command, and completion in a real bash.
 
-The program decides by the stream it writes to, so everything here is run on a pseudo-terminal or through a pipe.
+The program decides by the stream that it writes to, so all tests use a pseudo-terminal or a pipe.
 """
 
 import os
@@ -14,7 +14,7 @@ from conftest import ladder_document, read_json, run_ids, write_json
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 BLOCKS = " ▏▎▍▌▋▊▉█"
-FAILED = {"LADDER_PYTHON": "/bin/false"}  # no report is drawn: only the table counts here
+FAILED = {"LADDER_PYTHON": "/bin/false"}  # no report is drawn: the tests look at the table
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def helps(ladder) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def study(ladder, tmp_path_factory):
-    """A small study of three measured rungs, one of them not possible here."""
+    """A small study of three rungs. One of them is not possible here."""
     folder = tmp_path_factory.mktemp("terminal")
     ladder_file = write_json(folder / "small.json", ladder_document())
     done = ladder("ablate", "--ladder", ladder_file, "--threads", "1", "--out", folder / "study", variables=FAILED)
@@ -37,17 +37,17 @@ def study(ladder, tmp_path_factory):
 
 
 def show(study) -> list[str]:
-    """What prints the study's table again, without a run."""
+    """The command that prints the study's table again, without a run."""
     return ["ablate", "--resume", "--out", str(study)]
 
 
 def table(text: str) -> str:
-    """Between what standard error says of the drawing, where that is there, too, and the files."""
+    """The table: without what standard error says of the drawing, and without the files."""
     return text.replace("\r\n", "\n").split("Files:")[0].split("vl-convert)\n")[-1]
 
 
 def bars(text: str, letters: str) -> list[str]:
-    """The bar of each row with a number."""
+    """The bars of rows with a number."""
     return re.findall(rf"^.{{25}}[ !] *[\d.,]+ ([{letters}]{{8}}) ", ESCAPE.sub("", table(text)), re.M)
 
 
@@ -107,7 +107,7 @@ def test_no_command_has_colour_where_there_is_to_be_none(study, on_a_terminal) -
 
 def test_what_failed_is_red(study, ladder, on_a_terminal, tmp_path) -> None:
     folder = tmp_path / "study"
-    shutil.copytree(study, folder, ignore=shutil.ignore_patterns("study.json"))  # which would bear witness to what is edited
+    shutil.copytree(study, folder, ignore=shutil.ignore_patterns("study.json"))  # it would show the edit
     record_file = folder / "records" / next(f"{run}.json" for run in run_ids(folder) if run.startswith("r1-03"))
     record = read_json(record_file)
     record["proofs"][0] |= {"passed": False}
@@ -123,7 +123,7 @@ def test_comparisons_and_histories_are_painted_last(study, ladder, on_a_terminal
         _, text = on_a_terminal(*command)
         piped = ladder(*command).stdout
         assert ESCAPE.search(text) and "\x1b" not in piped
-        if command != ["doctor"]:  # whose machine does not stand still
+        if command != ["doctor"]:  # its output changes with the machine's load
             assert ESCAPE.sub("", text).replace("\r\n", "\n") == piped
 
 
@@ -175,7 +175,7 @@ def test_help_of_every_command(helps) -> None:
         assert not re.search(r"\[OPTIONS\]|SUBCOMMAND|Positionals|Options:", text)
         examples = re.findall(r"^  (\S.*)\n((?:      .*\n)+)", text.split("\nExamples\n")[1], re.M)
         assert examples, command
-        for line, shows in examples:  # that they parse is tested in command_line_test.cpp
+        for line, shows in examples:  # command_line_test.cpp tests that they parse
             assert f"ladder {command}" in line and shows.strip(), line
             for flag in re.findall(r"(?<= )(--?[a-zA-Z][\w-]*)", line):
                 assert re.search(rf"^  (-\w, )?{flag}\b", text, re.M), f"{line}: {flag}"
@@ -257,7 +257,7 @@ def complete(script, tmp_path):
 ])
 def test_completion(complete, words, offered) -> None:
     if offered is None:
-        complete(*words)  # whatever it offers, it is no error
+        complete(*words)  # it must not fail
     else:
         assert complete(*words) == sorted(offered)
 
@@ -269,7 +269,7 @@ def test_completion_knows_every_flag(complete, helps) -> None:
 
 
 def test_a_name_is_never_executed(ladder, environment, script, tmp_path) -> None:
-    """compgen expands what it is given, and a ladder's name is a file's."""
+    """compgen expands its argument, and a ladder's name may be a file's name."""
     home = tmp_path / "home"
     (home / "ladders").mkdir(parents=True)
     root = pathlib.Path(__file__).resolve().parents[2]

@@ -1,4 +1,4 @@
-"""Made-up documents for the tests of plots/, checked against their schemas so that the tests cannot drift away from them."""
+"""Made-up documents for the tests of plots/. They are checked against their schemas."""
 
 import contextlib
 import copy
@@ -16,6 +16,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import charts
 import markdown
 import study as of
 import render
@@ -25,7 +26,6 @@ from words import clean
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "plots" / "render.py"
 NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
-
 
 
 def schema(kind):
@@ -98,7 +98,7 @@ def make(ladder=LADDER, runs=5, device="cpu"):
 
 
 def mixed():
-    """Every status; rung 7 is slower than the one before it."""
+    """A study with every status. Rung 7 is slower than the one before it."""
     names = ["plain fp32", "TF32", "bf16 autocast", "SDPA attention", "graph capture", "fused AdamW", "padded vocab",
              "zero copy data", "channels last"]
     times = [1512.0, 1512.0, 1013.0, 760.0, 760.0, 760.0, 760.0, 811.0, 811.0]
@@ -124,7 +124,7 @@ def valid(document):
 
 
 def runs_of(study):
-    """The steps and losses of every good run, as a report carries them: 5 of warm-up, slow at first, and 20 with some noise."""
+    """The steps and losses of every good run, as in a report: 5 warm-up steps, slow at first, and 20 with some noise."""
     random.seed(7)
     plan, out = study["plan"], []
     for run in study["runs"]:
@@ -141,7 +141,7 @@ def runs_of(study):
 
 
 def losses_of(study, runs):
-    """Each guarded rung against the first, with the guard's band."""
+    """The losses of each guarded rung and of the first, with the guard's band."""
     first = {run["rung"]: run for run in reversed(runs)}
     out = []
     for r in study["rungs"][1:]:
@@ -155,7 +155,7 @@ def losses_of(study, runs):
 
 
 def rung_words(study, r):
-    """What the program says of a rung, made up but for what is to be found again."""
+    """The program's words on a rung: made up, with the parts that tests look for."""
     status = r["status"].replace("_", " ")
     name, own = r["optimization"] or "start", study["mode"] == "cumulative" and "peer" not in r
     return {"status": status, "reason": "" if of.has_number(r) else f"{status}: {r['reason']}" if r["reason"] else status,
@@ -163,10 +163,18 @@ def rung_words(study, r):
             "commands": [f"ladder run --ladder {shlex.quote(clean(study['ladder']['name']))} --rung {shlex.quote(clean(name))}"] if own else []}
 
 
+def findings(*names):
+    """The titles of charts."""
+    return {name: f"What {name} shows" for name in names}
+
+
 def words_of(study, runs=()):
-    """What the program says of a study."""
-    ratio, head = of.headline(study).speedup, "No valid speedup: there is one rung"
-    return {"headline": f"{ratio['ratio']:.2f}× faster" if ratio else head, "rungs": [rung_words(study, r) for r in study["rungs"]],
+    """The program's words on a study."""
+    ratio = of.headline(study).speedup
+    head = f"{ratio['ratio']:.2f}× faster" if ratio else "No valid speedup: there is one rung"
+    ladder = f"{head}, from the first to the last rung" if ratio else head
+    return {"headline": head, "rungs": [rung_words(study, r) for r in study["rungs"]],
+            "findings": findings(*charts.OF_STUDY) | {"ladder": ladder},
             "remarks": ["These are `CPU` figures."] if study["device"]["kind"] == "cpu" else [],
             "worth": "What each is worth.", "memory": "weights: what is trained",
             "trust": [{"what": "Proofs", "value": "7 of 7 passed", "mood": "good", "words": "what the runs were `seen` to do"},
@@ -177,7 +185,7 @@ def words_of(study, runs=()):
 
 
 def told(argument):
-    """What a chart takes, a report or a part of one, with the words of its studies."""
+    """A report, or a part of one, as charts take it: with the words of its studies."""
     if "studies" in argument:
         return argument | {"studies": [told(part) for part in argument["studies"]]}
     return of.told(argument | {"words": words_of(argument["study"], argument.get("runs", ()))})
@@ -195,7 +203,7 @@ def report_of(*studies, **more):
         parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": [],
                       "words": words_of(study, runs)})
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
-            "traces": [], "micro": [], "published": [], "notes": [], **more}
+            "traces": [], "micro": [], "published": [], "notes": [], "findings": findings("side_by_side", "roofline"), **more}
 
 
 def predicted(report):
@@ -209,7 +217,7 @@ def predicted(report):
 
 
 def with_peers(*ratios, runs=5):
-    """The last rung's twins, one for each (title, ratio)."""
+    """A study whose last rung has peers, one for each (title, ratio)."""
     study = make(runs=runs)
     own = study["rungs"][-1]
     own["peers"] = []
@@ -266,14 +274,14 @@ def comparison_of(*entries):
 
 
 def other_losses(entry):
-    """The entry with losses that leave those of base."""
+    """The entry with losses that differ from base's."""
     message = "step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
     return entry | {"loss": {"compared": True, "identical": False, "passed": False, "max_deviation": 0.31, "tolerance": 0.02,
                              "message": message}}
 
 
 def disturbed(entry):
-    """The entry with two runs that were disturbed, one of them twice."""
+    """The entry with two disturbed runs. One of them was disturbed in two ways."""
     return entry | {"flags": ["base r1-02-flash throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process",
                               "head r3-02-flash shared: 1 other process"]}
 
@@ -281,7 +289,9 @@ def disturbed(entry):
 def gate_of(verdict, comparison, noise, reasons=()):
     return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "verdict": verdict, "exit_status": 1, "against": "program",
                   "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
-                  "calibration": [], "saved": [], "added_to": [], "comparison": comparison})
+                  "calibration": [], "saved": [], "added_to": [], "comparison": comparison,
+                  "words": {"mood": "bad", "meaning": "What the verdict means.", "findings": findings("gate", "pairs"),
+                            "trust": [{"what": "Losses", "value": "differ", "mood": "bad", "words": "seen `here`"}]}})
 
 
 ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REGRESSION"), entry("+ flash", 0.95, "IMPROVEMENT"),
@@ -332,7 +342,7 @@ def recorded(folder, to):
 # ---- plots/render.py
 
 def run(source, folder, **kwargs):
-    """In this process, which has loaded vl-convert already; as a process of its own where it is to have another environment."""
+    """render.py in this process, which has loaded vl-convert already. With arguments in a process of its own."""
     if not kwargs:
         with contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
             status = render.main([str(source), str(folder)])

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "plots"))
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_drawn_twice():
-    """vl-convert takes most of the time here, and the same drawing is asked for again and again."""
+    """vl-convert takes most of the time of these tests, and they ask for the same drawings again and again."""
     try:
         import vl_convert
     except ImportError:

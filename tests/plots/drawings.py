@@ -1,4 +1,4 @@
-"""What holds for every chart, whatever it shows: sizes, colours, texts that neither overlap nor leave the picture."""
+"""What holds for every chart: sizes, colours, and texts that neither overlap nor leave the picture."""
 
 import json
 import re
@@ -17,7 +17,7 @@ COLORS = set(theme.DARK) - {"black", "#000", "#888", "#ddd"}  # these are Vega's
 
 
 def values(node, key):
-    """Every value of this key, however deep."""
+    """All values of this key, at every depth."""
     if isinstance(node, dict):
         yield from (inner for name, inner in node.items() if name == key)
         node = list(node.values())
@@ -27,26 +27,26 @@ def values(node, key):
 
 
 def data(drawing):
-    """Every row that a drawing is made of."""
+    """All rows of data that a drawing is made of."""
     return [row for rows in values(drawing, "values") if isinstance(rows, list) for row in rows if isinstance(row, dict)]
 
 
 def draw(name, argument):
-    """A chart by its name, of what its module takes: a report, or a part of one."""
+    """The chart of that name, of a report or of a part of one."""
     return charts.module(name).draw(told(argument))
 
 
 def texts(svg):
-    """[(text, left, right, y)] on the picture; a width is the least that its letters may take."""
+    """[(text, left, right, y)] on the picture. The width is the least that the letters may take."""
     out = []
 
     def walk(node, x, y):
         for dx, dy in re.findall(r"translate\(([-\d.e]+),\s*([-\d.e]+)\)", node.get("transform", "")):
             x, y = x + float(dx), y + float(dy)
-        if node.tag.endswith("}text") and node.text and node.get("opacity") != "0":  # 0: an axis label that found no room
+        if node.tag.endswith("}text") and node.text and node.get("opacity") != "0":  # 0: an axis label without room
             x, y = x + float(node.get("x", 0)), y + float(node.get("y", 0))
             width = 0.42 * float(node.get("font-size", "10px").removesuffix("px")) * len(node.text)
-            if "rotate(" in node.get("transform", ""):  # an axis' title, upwards: as wide as its letters are high
+            if "rotate(" in node.get("transform", ""):  # an axis' title, which is turned: as wide as its letters are high
                 width /= len(node.text)
             left = x - {"end": width, "middle": width / 2}.get(node.get("text-anchor"), 0)
             out.append((node.text, left, left + width, y))
@@ -58,14 +58,14 @@ def texts(svg):
 
 
 def drawn(chart):
-    """Checks a chart; returns its two pictures as SVG, wide and narrow."""
+    """Checks a chart, and returns its two pictures as SVG, wide and narrow."""
     assert isinstance(chart, charts.Chart), chart
     about = chart.about
     for line in [chart.finding, *chart.lines, *chart.notes, about.subject, about.source, about.warnings]:
         assert line.isprintable() and len(line) <= 700, line
     assert len(chart.finding) <= 170 and len(chart.lines) <= 2
     assert all(text_width(line, 13) <= theme.WIDE for line in chart.lines if len(line) < 150), chart.lines
-    assert not re.search("see the|top of the", " ".join([*chart.lines, *chart.notes, about.warnings]))  # a picture stands alone
+    assert not re.search("see the|top of the", " ".join([*chart.lines, *chart.notes, about.warnings]))  # a picture is shown by itself, too
     convert = pytest.importorskip("vl_convert").vegalite_to_svg
     svgs = []
     for drawing, most in ((chart.wide, theme.WIDE), (chart.narrow, theme.NARROW)):
@@ -90,10 +90,10 @@ def drawn(chart):
 
 
 def said(svg):
-    """What a screen reader says of the marks."""
+    """What a screen reader reads out for the marks."""
     return re.findall(r'aria-label="([^"]*)"', svg)
 
 
 def spoken(svg):
-    """All of it, as one text."""
+    """The same as one text."""
     return " ".join(said(svg))

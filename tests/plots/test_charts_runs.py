@@ -1,4 +1,4 @@
-"""The charts of runs, losses, worths and limits: what they hold and say, not their pixels."""
+"""The charts of runs, losses, worths and limits: their data and texts, not their pixels."""
 
 import json
 
@@ -7,7 +7,7 @@ from builders import LADDER, NASTY, PARTS, make, mixed, part_row, report_of, tra
 from drawings import data, draw, drawn, spoken, texts, values
 
 import theme
-from charts import attribution, losses
+from charts import losses
 
 
 def part_of(study):
@@ -32,12 +32,11 @@ def test_steps_stand_on_one_axis_each_run_on_a_line_of_its_own():
     inside = sorted(p["x"] for p in points if not p["beyond"])
     assert inside == pytest.approx(sorted(x for *_, x in timed if x < 50)) and len(points) == len(timed) == 700
     assert len({round(p["y"], 3) for p in points}) == len(part["runs"])  # no two runs on one line
-    assert chart.finding == "1 of 700 timed steps is an outlier; no run was disturbed"
     axes = {json.dumps(layer["encoding"]["x"]["scale"]["domain"]) for layer in chart.wide["layer"] if "scale" in layer["encoding"].get("x", {})}
     assert len(axes) == 1 and json.loads(axes.pop())[1] < 2
     beyond, = (p for p in points if p["beyond"])
     assert beyond["beyond"] == "right" and beyond["aria"].startswith(f"+ bf16 autocast, run {slow['id']}, step 11: ") or slow["rung"] != 1
-    assert "beyond the edge" in spoken(wide) and "triangles at the edge: steps beyond it" in chart.lines
+    assert "beyond the edge" in spoken(wide) and "triangles at the edge: 1 step beyond it" in chart.lines
     assert f"run {slow['id']}, number 4 of the study: median" in spoken(narrow)
     assert [row["text"] for row in chart.wide["data"]["values"]][:2] == ["1,512 ms", "1,013 ms"]
 
@@ -47,7 +46,7 @@ def test_steps_show_disturbed_runs_by_colour_and_shape():
     part["runs"][3]["flags"] = ["throttled: the clock fell"]
     chart = draw("steps", part)
     drawn(chart)
-    assert chart.finding == "runs were disturbed" and "throttled: the clock fell" in " ".join(chart.notes)
+    assert "throttled: the clock fell" in " ".join(chart.notes)
     assert chart.lines[-1] == "purple triangles: disturbed runs"
     assert {p["kind"] for p in step_points(chart) if part["runs"][3]["id"] in p["aria"]} == {"disturbed"}
     color, shape = (next(v for v in values(chart.wide, channel) if isinstance(v, dict) and "scale" in v)["scale"]["range"] for channel in ("color", "shape"))
@@ -99,7 +98,7 @@ def with_void(part, position=2):
 
 
 def lines_of(chart, name):
-    """[the steps that are joined], of each line of that name; of one step alone there is a point."""
+    """[the steps that are joined] of each line of that name. A single step has a point."""
     layers = next(layer for layer in values(chart.wide, "layer") if any(one["mark"]["type"] == "line" for one in layer))
     joining = next(layer for layer in layers if layer["mark"]["type"] == "line")["encoding"]["detail"]["field"]
     rows = [row for row in data(chart.wide) if row.get("name") == name and "step" in row]
@@ -111,7 +110,7 @@ def lines_of(chart, name):
 
 
 def names_of(drawing):
-    """The labels at the lines' ends, from above to below."""
+    """The labels at the lines' ends, from top to bottom."""
     return sorted((row for row in data(drawing) if "last" in row), key=lambda row: row["to"])
 
 
@@ -121,7 +120,6 @@ def test_losses_are_deviations_within_what_is_allowed_each_named_at_its_end():
     part["study"]["rungs"][5]["guard"]["tolerance"] = 0.005
     chart = draw("losses", part)
     wide, _ = drawn(chart)
-    assert chart.finding == "All 6 rungs learn what the reference learns, typically within 0.0119 nats (0.02 allowed)"
     points = [row for row in data(chart.wide) if "deviation" in row]
     assert [row["deviation"] for row in points] == [x for entry in part["losses"] for x in entry["deviation"]]
     assert {"lo": -0.02, "hi": 0.02} in data(chart.wide) and {"lo": -0.005, "hi": 0.005} in data(chart.wide)
@@ -146,7 +144,6 @@ def test_labels_are_spread_as_little_as_needed():
 def test_losses_name_void_rungs():
     chart = draw("losses", with_void(part_of(make())))
     drawn(chart)
-    assert chart.finding == "1 of 6 rungs is void, “vocab 50304”: 2.17 nats off the reference, 0.02 allowed"
     assert "losses leave the reference by 0.31 at step 12" in " ".join(chart.notes) and "a line leaves" in chart.lines[-1]
     void, = (row for row in names_of(chart.narrow) if row["name"] == "void: + vocab 50304")
     assert void["ink"] == theme.BAD_INK and void["text"].startswith("void: ")
@@ -158,7 +155,6 @@ def test_losses_that_are_not_finite():
     part["study"]["rungs"][3]["guard"].update(deviation=None, max_deviation=None)
     chart = draw("losses", part)
     drawn(chart)
-    assert chart.finding == "1 of 6 rungs is void, “vocab 50304”: its loss is not finite"
     assert "a line breaks where a loss is not finite: + vocab 50304, 24 of 25 steps" in chart.notes
     assert not any("finite" in line for line in draw("losses", part_of(make())).notes)
     part["losses"][2].update(loss=[None] * 25, deviation=[None] * 25)
@@ -193,9 +189,7 @@ def test_losses_of_nothing_are_missing():
     for entry in two["losses"]:
         for name in ("loss", "reference", "lo", "hi", "deviation"):
             entry[name] = entry[name][:1]
-    chart = draw("losses", two)
-    drawn(chart)
-    assert chart.finding.startswith("“bf16 autocast” learns what the reference learns, ")
+    drawn(draw("losses", two))
 
 
 # ---- attribution
@@ -225,7 +219,6 @@ def test_attribution_of_one_method_has_bars_the_largest_first():
     lines = [row for row in data(chart.wide) if "ratio" in row]
     assert [row["text"] for row in lines] == ["1.82×", "0.99×", ""] and lines[0]["interval"] == "1.77× – 1.87×"
     assert lines[2]["reason"].startswith("no number: no subset <script>") and len(lines[2]["reason"]) <= 120
-    assert chart.finding == "“bf16” is worth most, 1.82×; “flash” least, 0.99×, no clear difference"
     assert "bf16, on top of all others (leave-one-out): 1.82×, 1.77× – 1.87×" in spoken(wide) and "legend" not in json.dumps(chart.wide)
 
 
@@ -237,13 +230,6 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
     assert [len(set(shape["scale"]["range"])) for shape in values(chart.wide, "shape") if "scale" in shape] == [4]
     tops = [row["y"] for row in lines]
     assert tops == sorted(tops) and len(set(tops)) == 8
-    unclear = draw("attribution", {"study": study_of("factorial", worth("a", 1.001, "shapley"))})
-    assert unclear.finding == "No optimization makes a clear difference"
-    # What may be nothing is neither worth most nor hides what is clear.
-    clear = draw("attribution", {"study": study_of("factorial", worth("a", 1.40, "shapley", half=0.5), worth("b", 1.30, "shapley"))})
-    assert clear.finding == "“b” is worth 1.30×"
-    costs = draw("attribution", {"study": study_of("factorial", worth("a", 1.01, "shapley"), worth("b", 0.60, "shapley"))})
-    assert costs.finding == "No optimization clearly helps; “b” clearly costs time, 0.60×"
 
 
 def test_attribution_marks_where_an_interval_is_cut():
@@ -258,29 +244,11 @@ def test_attribution_marks_where_an_interval_is_cut():
 def test_attribution_without_intervals_says_so_and_a_ladder_has_none():
     chart = draw("attribution", {"study": study_of("one-at-a-time", worth("bf16", 1.5, "one_at_a_time", half=None, repeats=1))})
     drawn(chart)
-    assert "bars: a single run, no interval" in chart.lines and chart.finding == "“bf16” 1.50×, one run each, no interval"
+    assert "bars: a single run, no interval" in chart.lines
     assert "`ladder ablate --mode leave-one-out`" in draw("attribution", part_of(make())).run
     drawn(draw("attribution", {"study": study_of("factorial", *[worth(f"{i}{NASTY}", 1.1, "shapley") for i in range(40)])}))
     nothing = drawn(draw("attribution", {"study": study_of("factorial", worth("a", None, "shapley"))}))
-    assert not any(text == "speedup" for svg in nothing for text, *_ in texts(svg))  # no axis of nothing
-
-
-def test_attribution_ranks_only_what_its_intervals_tell_apart():
-    def title(*worths):
-        return attribution.finding([worth(name, ratio, "shapley", **more) for name, ratio, more in worths], "shapley")
-
-    once, wide = {"half": None, "repeats": 1}, {"half": 0.5}
-    assert title(("a", 1.3, {}), ("b", 1.2, {"half": 0.01}), ("c", 1.1, {})) == "“a” is worth most, 1.30×; “c” least, 1.10×"
-    assert title(("a", 1.20, {}), ("b", 1.18, {}), ("c", 1.01, {})) == "“a” 1.20× or “b” 1.18× is worth most; “c” least, 1.01×, no clear difference"
-    assert title(("a", 1.20, {}), ("b", 1.19, {}), ("c", 1.18, {})) == "“a” 1.20× or one of 2 others is worth most"
-    assert title(("a", 1.50, {}), ("b", 1.01, {}), ("c", 1.00, {})) == "“a” is worth most, 1.50×"
-    # Of what may be nothing, or has no interval, the title does not speak; nor is the other one worth most beside it.
-    assert title(("a", 1.40, {}), ("b", 1.20, wide)) == "“a” is worth 1.40×"
-    assert title(("a", 1.40, once), ("b", 1.20, {}), ("c", 1.01, {})) == "“b” is worth 1.20×"
-    assert title(("a", 0.81, wide), ("b", 0.31, {"half": 3})) == title(("a", 1.40, once), ("b", 1.00, {})) == "No optimization makes a clear difference"
-    assert title(("a", 0.80, {}), ("b", 0.30, {})) == "No optimization clearly helps; “b” clearly costs time, 0.30×"
-    assert title(("a", 1.40, once), ("b", 1.20, once)) == "From “a” 1.40× to “b” 1.20×, one run each, no interval"
-    assert title(("a", 1.40, {"half": None, "repeats": 2}), ("b", 1.20, once)) == "From “a” 1.40× to “b” 1.20×, no interval"
+    assert not any(text == "speedup" for svg in nothing for text, *_ in texts(svg))  # without a number no axis
 
 
 def test_orders_put_two_studies_of_one_setting_together():
@@ -289,6 +257,7 @@ def test_orders_put_two_studies_of_one_setting_together():
     drawn(chart)
     lines = [row for row in data(chart.wide) if "ratio" in row]
     assert [row["method"] for row in lines[:2]] == ["in the ladder's order", "on top of all others (leave-one-out)"] and len(lines) == 12
+    assert chart.finding == "What attribution shows"
     other["device"]["name"] = "another"
     assert "these two differ" in draw("orders", report_of(ladder, other)).run
     for report in (report_of(ladder), report_of(ladder, make())):
@@ -311,13 +280,13 @@ def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limit
     bars = [row for row in data(chart.wide) if "text" in row and "part" in row]
     assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [
         ("backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("forward c_fc", 3.0, 2.0), ("data copy", 0.5, None)]
-    assert chart.finding == "Backward head has most to gain, 12.0 ms per step against 5.00 ms ideal"
+    assert chart.finding == "What roofline shows"
     assert "NVIDIA Example · 2026-01-02" in chart.about.source and "500 FLOP per byte, 41.7 TFLOP/s" in spoken(wide)
     assert "bound by memory" in spoken(wide)
 
 
 def test_roofline_names_what_lies_together_without_overlap():
-    """drawn() looks for texts that overlap; a label that stands away from its point has a line to it."""
+    """drawn() finds texts that overlap. A label that is far from its point has a line to it."""
     parts = [part_row("forward" if i % 2 else "backward", f"part_{i}", 2e11 * (1 + 0.01 * i), 2e9, 3.0 + 0.02 * i) for i in range(10)]
     chart = draw("roofline", report_of(make(), traces=[trace_of(*parts)]))
     drawn(chart)

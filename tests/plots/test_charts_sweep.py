@@ -1,4 +1,4 @@
-"""The chart of sweeps: what it holds and says, not its pixels."""
+"""The chart of sweeps: its data and texts, not its pixels."""
 
 from builders import NASTY, make, report_of, without_number
 from builders import rung as one_rung

@@ -1,4 +1,4 @@
-"""plots/remarks.py: what page and Markdown say of two studies beside each other, where something stands in a comparison's way."""
+"""plots/remarks.py: the remarks of page and Markdown on a comparison of two studies: losses that differ, disturbed runs, runs left out."""
 
 import re
 

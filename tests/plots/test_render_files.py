@@ -1,4 +1,4 @@
-"""plots/render.py and files: what it refuses, what it leaves when it fails, and what it does without its libraries."""
+"""plots/render.py and files: what it refuses, what it leaves after a failure, and what it does without its libraries."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from builders import SCRIPT, files_in, make, report_of, run
+from builders import SCRIPT, files_in, gate_of, make, report_of, run
 
 import documents
 
@@ -27,13 +27,20 @@ def refused(done):
 @pytest.mark.parametrize("change, said", [
     ({"schema_version": 2}, "schema_version is 2"), ({"schema_version": True}, "schema_version is true"),
     ({"kind": "record"}, 'kind is "record"'), ({"kind": "study"}, 'kind is "study"'), ({"kind": []}, "kind is []"), ({"studies": None}, "does not follow"),
-    ({"studies": [{}]}, "older program's"),
+    ({"studies": [{}]}, "older program's"), ({"studies": [{"words": {"headline": "2× faster"}}]}, "older program's"),
 ])
 def test_wrong_input_is_refused(tmp_path, change, said):
     source, folder = tmp_path / "report.json", tmp_path / "out"
     source.write_text(json.dumps(report_of(make()) | change))
     assert said in refused(run(source, folder))
     assert not folder.exists()
+
+
+def test_an_older_programs_gate_is_refused(tmp_path):
+    source, gate = tmp_path / "gate.json", gate_of("SAVED", None, [])
+    del gate["words"]
+    source.write_text(json.dumps(gate))
+    assert "`ladder report GATE.json` draws it" in refused(run(source, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000,

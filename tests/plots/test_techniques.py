@@ -1,4 +1,4 @@
-"""What there is to tell of an optimization, in the sections of rungs."""
+"""The text about an optimization, in the sections of rungs."""
 
 import re
 

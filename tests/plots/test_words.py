@@ -1,7 +1,7 @@
-"""What things are called, on the page and in Markdown alike, and how figures are written."""
+"""Names and figures, which are the same on the page and in Markdown."""
 
 import pytest
-from builders import comparison_of, entry, gate_of, make, markdown_of, mixed, report_of, run, table, valid, with_peers, without_number
+from builders import comparison_of, entry, gate_of, make, markdown_of, mixed, report_of, table, valid, with_peers, without_number
 
 import markdown
 import page

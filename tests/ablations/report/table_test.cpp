@@ -25,7 +25,7 @@ StudyRung rung(const std::string& label, double ms) {
   shown.label = shown.title = label;
   shown.ms_per_step = RungTimes{};
   shown.ms_per_step->median = ms;
-  shown.speedup_first = shown.speedup_previous = speedup(100 / ms);
+  shown.speedup_first = shown.speedup_against = speedup(100 / ms);
   shown.tokens_per_s = Median{{}, 1.64e6 / ms};
   shown.peak_memory_bytes = 1 << 30;
   return shown;
@@ -102,9 +102,9 @@ TEST(Table, BarsAreAsLongAsTheTimes) {
 
 TEST(Table, AStepThatMayBeNoneIsMarked) {
   Study study = study_of({rung("start", 10), rung("+ faster", 5), rung("+ perhaps", 4.9)});
-  study.rungs[1].speedup_previous = ratio(2.0, 1.9, 2.1);
+  study.rungs[1].speedup_against = ratio(2.0, 1.9, 2.1);
   EXPECT_EQ(study_table(study).find('~'), std::string::npos);
-  study.rungs[2].speedup_previous = ratio(1.02, 0.98, 1.06);
+  study.rungs[2].speedup_against = ratio(1.02, 0.98, 1.06);
   const std::string table = study_table(study);
   EXPECT_NE(table.find("   2.00x "), std::string::npos) << table;
   EXPECT_NE(table.find("  ~1.02x "), std::string::npos) << table;
@@ -115,7 +115,7 @@ TEST(Table, ARatioWithoutAnIntervalIsMarked) {
   Study study = study_of({rung("start", 10), rung("+ faster", 5)});
   EXPECT_EQ(study_table(study).find('?'), std::string::npos);
   study.rungs[0].speedup_first = ratio(1.0, {}, {});
-  study.rungs[1].speedup_first = study.rungs[1].speedup_previous = ratio(1.5, {}, {});
+  study.rungs[1].speedup_first = study.rungs[1].speedup_against = ratio(1.5, {}, {});
   const std::string table = study_table(study);
   EXPECT_NE(table.find("  ?1.50x            ?1.50x "), std::string::npos) << table;
   EXPECT_NE(table.find("             1.00x "), std::string::npos) << "the first beside itself" << table;
@@ -127,7 +127,7 @@ TEST(Table, ARatioWithoutAnIntervalIsMarked) {
 TEST(Table, ABoundThatIsNotOneIsNotShownAsOne) {
   Study study = study_of({rung("start", 10), rung("+ faster", 5)});
   study.rungs[1].speedup_first = ratio(1.01, 1.003, 1.018);
-  study.rungs[1].speedup_previous = ratio(0.997, 0.99, 1.003);
+  study.rungs[1].speedup_against = ratio(0.997, 0.99, 1.003);
   const std::string table = study_table(study);
   EXPECT_NE(table.find(" [1.003-1.02]\n"), std::string::npos) << table;
   EXPECT_NE(table.find(" ~0.997x "), std::string::npos) << table;
@@ -176,7 +176,7 @@ TEST(Table, NothingMeasuredIsATable) {
 TEST(Table, ColourRepeatsTheWords) {
   Study study = study_of({rung("start", 10), no_number("+ graph", RungStatus::not_applicable, "no CUDA device"),
                           no_number("+ bf16", RungStatus::failed, "run r1 was killed"), rung("+ slower", 20)});
-  study.rungs[3].speedup_previous = speedup(0.5);
+  study.rungs[3].speedup_against = speedup(0.5);
   const std::string table = study_table(study, {.colour = true});
   EXPECT_NE(table.find("\x1b[31mfailed\x1b[0m: run r1"), std::string::npos);
   EXPECT_NE(table.find("\x1b[33mwarning:\x1b[0m a warning"), std::string::npos);
@@ -198,7 +198,7 @@ TEST(Table, FitsEightyColumnsWhateverTheContent) {
         i % 9 == 8 ? no_number(labels[i % labels.size()], RungStatus::failed, std::string(200, 'y') + " and words")
                    : rung(labels[i % labels.size()], wild());
     if (i % 9 != 8) {
-      for (auto* speedup : {&shown.speedup_first, &shown.speedup_previous}) {
+      for (auto* speedup : {&shown.speedup_first, &shown.speedup_against}) {
         *speedup = ratio(wild(), wild(), wild());
         if (i % 5 == 0) *speedup = ratio(wild(), {}, {});
       }

@@ -15,6 +15,19 @@ TEST(Figures, RatiosKeepWhatTwoDecimalsWouldHide) {
   EXPECT_EQ(times(0.004), "0.004\u00d7");
 }
 
+TEST(Figures, TimesAndRatesHaveThreeDigits) {
+  EXPECT_EQ(in_ms(1512.4), "1,512 ms");
+  EXPECT_EQ(in_ms(99.96), "100 ms");
+  EXPECT_EQ(in_ms(0.579), "0.579 ms");
+  EXPECT_EQ(in_ms(0.0579), "0.0579 ms");
+  EXPECT_EQ(in_ms(0), "0 ms");
+  EXPECT_EQ(count(16384), "16.4K");
+  EXPECT_EQ(count(999.6), "1.00K");
+  EXPECT_EQ(count(999'600), "1.00M");
+  EXPECT_EQ(count(5.123), "5.12");
+  EXPECT_EQ(count(2e15), "2,000T");
+}
+
 TEST(Figures, SharesAndCounts) {
   EXPECT_EQ(percent(0.031), "3.1 %");
   EXPECT_EQ(percent(0.97), "97 %");
