@@ -61,7 +61,8 @@ void load_weights(GPT2& model, const std::filesystem::path& file) {
     }
     Tensor source = found->second;
     if (is_conv1d(parameter.name) && source.dim() == 2) source = source.t();
-    Tensor target = parameter.tensor;
+    const Tensor weight = whole_weight(parameter);
+    Tensor target = weight;
     if (parameter.name == "wte.weight") target = target.narrow(0, 0, model.config().vocabulary);
     if (source.sizes() != target.sizes()) {
       throw std::invalid_argument(fmt::format("{}: tensor \"{}\" has shape ({}); {} needs ({})", file.string(),
@@ -69,6 +70,7 @@ void load_weights(GPT2& model, const std::filesystem::path& file) {
                                               fmt::join(target.sizes(), ", ")));
     }
     target.copy_(source);
+    if (parameter.remainder.defined()) split_weight(parameter, weight);
     tensors.erase(found);
   }
   for (const auto& [name, tensor] : tensors) {
@@ -82,7 +84,7 @@ void load_weights(GPT2& model, const std::filesystem::path& file) {
 std::map<std::string, Tensor> hugging_face_layout(const GPT2& model, bool gradients) {
   std::map<std::string, Tensor> tensors;
   for (const Parameter& parameter : model.parameters()) {
-    Tensor tensor = (gradients ? parameter.tensor.grad() : parameter.tensor).detach();
+    Tensor tensor = (gradients ? parameter.tensor.grad() : whole_weight(parameter)).detach();
     if (parameter.name == "wte.weight") tensor = tensor.narrow(0, 0, model.config().vocabulary);
     tensors[prefix + parameter.name] = is_conv1d(parameter.name) ? tensor.t() : tensor;
   }

@@ -28,6 +28,11 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   const int64_t L = config.n_layer;
   const double low = recipe.autocast == Autocast::off ? f32 : 2;
   const double stream = recipe.residual == Residual::autocast ? low : f32;  // bytes of one of its numbers
+  // Bytes of a weight as products and the embedding read it. This is all that master weights change here, because the
+  // rest is counted at its least in any case: no copies to 16 bits, no dense gradient of the embedding, no gradient
+  // written back by the update. The norm of all gradients must be known before the first weight changes, so clip and
+  // update both read them. A split weight has 2 + 2 bytes for the update, as many as a float32 one.
+  const double held = recipe.weights == Weights::master ? low : f32;
   const double BT = B * T, BTC = BT * C;
 
   // x (BT, in) in x_type, weight (out, in), bias (out) or none -> y (BT, out).
@@ -35,7 +40,7 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   const auto product = [&](const char* op, const char* part, int64_t times, double in, double out, double x_type,
                            double bias) -> Call {
     const double x = BT * in * x_type, y = BT * out * low, weight = in * out, flops = product_flops(BT, out, in);
-    return {op, part, times, flops, x + f32 * (weight + bias) + y, y + x + f32 * weight + x, weight + bias};
+    return {op, part, times, flops, x + held * weight + f32 * bias + y, y + x + held * weight + x, weight + bias};
   };
   const auto linear = [&](const char* part, double in, double out, double x_type) {
     return product("linear", part, L, in, out, x_type, /*bias=*/out);
@@ -70,7 +75,7 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   std::vector<Call> calls{
       // Reads tokens, a row of wte for each and T rows of wpe. Backward adds to the gradient of wte, which is the
       // head's, row by row, and writes that of wpe whole.
-      {"embed", "embed", 1, 0, i64 * BT + f32 * (gathered + T * C) + stream * BTC,
+      {"embed", "embed", 1, 0, i64 * BT + held * gathered + f32 * T * C + stream * BTC,
        i64 * BT + stream * BTC + f32 * 2 * gathered, P * C},
       one_norm ? add_norm("ln_1", L, /*first=*/1) : layer_norm("ln_1", L),
       product("qkv", "c_attn", L, C, 3 * C, normed, /*bias=*/3 * C),
@@ -96,7 +101,7 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   if (recipe.cross_entropy == CrossEntropy::fused) {
     // Reads x, wte and targets, writes the loss and, in the same pass, the gradients of x and wte.
     calls.push_back({"head_loss", "head_loss", 1, head.flops + backward_flops(head.flops),
-                     2 * BTC * normed + f32 * rows * C + i64 * BT + f32, 0, rows * C, /*is_backward_too=*/true});
+                     2 * BTC * normed + held * rows * C + i64 * BT + f32, 0, rows * C, /*is_backward_too=*/true});
   } else {
     calls.push_back(head);
     // Reads logits and targets, writes the loss; backward reads them again and writes dlogits.
@@ -147,7 +152,7 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t batch
       static_cast<double>(config.parameters()) + (rows - static_cast<double>(config.vocabulary)) * C;
 
   StepMemory memory{.weights = f32 * parameters, .gradients = f32 * parameters, .moments = 2 * f32 * parameters};
-  if (casts) memory.weight_copies = low * (L * (12 * C * C + 9 * C) + rows * C);
+  if (casts && recipe.weights == Weights::separate) memory.weight_copies = low * (L * (12 * C * C + 9 * C) + rows * C);
   // Of a layer: what both LayerNorms read (the stream), what the four products read (C, C, C and 4 C numbers a token),
   // q, k and v, and what GELU reads (4 C). Then the same of ln_f and head, and the log-probabilities.
   const double hidden = recipe.mlp == Mlp::fused ? 4 * low : 0;  // is made once more

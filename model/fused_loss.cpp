@@ -3,6 +3,7 @@
 // whole, and what is kept for the backward pass is its result: the gradients of x and of the embedding.
 #include "model/cpu/kernels.h"
 #include "model/fused.h"
+#include "model/gradients.h"
 #include "model/ops.h"
 #include "model/products.h"
 
@@ -21,14 +22,20 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct FusedHeadLoss : torch::autograd::Function<FusedHeadLoss> {
-  // x (N, C) of the products' type, wte (V, C) float32, targets (N) int64 -> 0-dim float32
+  // x (N, C) of the products' type, wte (V, C) of it or float32, targets (N) int64 -> 0-dim float32
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& wte, const Tensor& targets,
-                        int64_t vocabulary, Products products, bool differentiated) {
+                        int64_t vocabulary, Products products, bool differentiated, Gradients* gradients) {
     const int64_t N = x.size(0), V = wte.size(0);
     const Tensor weight = wte.to(x.scalar_type());
     const Tensor losses = at::empty({N}, x.options().dtype(at::kFloat));
     const Tensor dx = differentiated ? at::empty_like(x) : Tensor();
-    Tensor d_wte;
+    // A gradient that is added to others cannot be multiplied later, so the loss's factor is in it from the start.
+    const auto factor = static_cast<float>(gradients != nullptr ? gradients->loss_factor() : 1.0);
+    Gradients::Place d_wte;
+    if (differentiated) {
+      d_wte = gradients != nullptr ? gradients->place_of(wte)
+                                   : Gradients::Place{.buffer = at::empty(wte.sizes(), losses.options())};
+    }
     const int64_t rows = std::clamp<int64_t>(head_loss_chunk_bytes / (V * x.element_size()), 1, N);
     for (int64_t begin = 0; begin < N; begin += rows) {
       const int64_t n = std::min(rows, N - begin);
@@ -40,20 +47,15 @@ struct FusedHeadLoss : torch::autograd::Function<FusedHeadLoss> {
                            .loss = losses.mutable_data_ptr<float>() + begin,
                            .columns = vocabulary,
                            .stride = V,
-                           .scale = 1.0F / static_cast<float>(N),
+                           .scale = factor / static_cast<float>(N),
                            .write_gradient = differentiated};
       at::parallel_for(0, n, 1, [&](int64_t first, int64_t last) { cpu::kernels().loss(call, first, last); });
       if (!differentiated) continue;
       product_into(products, dx.narrow(0, begin, n), logits, weight, /*accumulate=*/false);
-      if (!d_wte.defined()) {
-        d_wte = product(products, logits.t(), x_rows).to(at::kFloat);
-      } else if (x.scalar_type() == at::kFloat) {
-        product_into(products, d_wte, logits.t(), x_rows, /*accumulate=*/true);
-      } else {
-        d_wte.add_(product(products, logits.t(), x_rows));
-      }
+      product_into(products, d_wte.buffer, logits.t(), x_rows, d_wte.accumulate || begin > 0);
     }
-    if (differentiated) context->save_for_backward({dx, d_wte});
+    if (differentiated) context->save_for_backward({dx, gradients != nullptr ? Tensor() : d_wte.buffer});
+    context->saved_data["factor"] = static_cast<double>(factor);
     return losses.mean();
   }
 
@@ -61,22 +63,28 @@ struct FusedHeadLoss : torch::autograd::Function<FusedHeadLoss> {
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const variable_list saved = context->get_saved_variables();
     const auto scale = upstream[0].item<double>();
-    if (scale != 1) {
-      saved[0].mul_(scale);
-      saved[1].mul_(scale);
+    const Tensor &dx = saved[0], &d_wte = saved[1];
+    if (d_wte.defined() && scale != 1) {
+      dx.mul_(scale);
+      d_wte.mul_(scale);
     }
-    return {saved[0], saved[1], Tensor(), Tensor(), Tensor(), Tensor()};
+    const double factor = context->saved_data["factor"].toDouble();
+    TORCH_CHECK(d_wte.defined() || scale == factor, "FusedHeadLoss: the loss was multiplied by ", scale,
+                ", but its gradient was made for ", factor);
+    return {dx, d_wte, Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
-decltype(Ops::head_loss) fused_head_loss(Products products) {
-  return [products](const Ops& ops, const Tensor& x, const Tensor& wte, const Tensor& targets, int64_t vocabulary) {
+decltype(Ops::head_loss) fused_head_loss(Products products, Gradients* gradients) {
+  return [products, gradients](const Ops& ops, const Tensor& x, const Tensor& wte, const Tensor& targets,
+                               int64_t vocabulary) {
     ops.on_part(-1, "head_loss");
     const Tensor input = x.reshape({-1, x.size(-1)}).to(product_type(x));
     const Node node("model::fused_head_loss");
-    return FusedHeadLoss::apply(input, wte, targets.flatten(), vocabulary, products, at::GradMode::is_enabled());
+    return FusedHeadLoss::apply(input, wte, targets.flatten(), vocabulary, products, at::GradMode::is_enabled(),
+                                gradients);
   };
 }
 

@@ -3,6 +3,7 @@
 // the second product reads live in the forward pass only until it has read them.
 #include "model/cpu/kernels.h"
 #include "model/fused.h"
+#include "model/gradients.h"
 #include "model/ops.h"
 #include "model/products.h"
 
@@ -20,8 +21,7 @@ using torch::autograd::variable_list;
 struct FusedMlp : torch::autograd::Function<FusedMlp> {
   // x (rows, C), w_fc (4C, C), w_proj (C, 4C) of one type; b_fc (4C), b_proj (C) float32 -> (rows, C)
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& w_fc, const Tensor& b_fc,
-                        const Tensor& w_proj, const Tensor& b_proj, int64_t kind) {
-    const auto products = static_cast<Products>(kind);
+                        const Tensor& w_proj, const Tensor& b_proj, Products products, Gradients* gradients) {
     const Tensor fc = product(products, x, w_fc.t());  // (rows, 4C), without bias
     const Tensor hidden = at::empty_like(fc);
     const cpu::Gelu call{.type = number_of(fc),
@@ -31,14 +31,16 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
                          .columns = fc.size(1)};
     at::parallel_for(0, fc.size(0), rows_at_once,
                      [&](int64_t begin, int64_t end) { cpu::kernels().gelu(call, begin, end); });
-    context->save_for_backward({x, fc, w_fc, b_fc, w_proj});
-    context->saved_data["products"] = kind;
+    context->save_for_backward({x, fc, w_fc, b_fc, w_proj, b_proj});
+    context->saved_data["products"] = static_cast<int64_t>(products);
+    context->saved_data["gradients"] = handle_of(gradients);
     return product(products, hidden, w_proj.t(), b_proj);
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const variable_list saved = context->get_saved_variables();
-    const Tensor &x = saved[0], &fc = saved[1], &w_fc = saved[2], &b_fc = saved[3], &w_proj = saved[4];
+    const Tensor &x = saved[0], &fc = saved[1], &w_fc = saved[2], &b_fc = saved[3], &w_proj = saved[4],
+                 &b_proj = saved[5];
     const auto products = static_cast<Products>(context->saved_data["products"].toInt());
     const Tensor dy = upstream[0].contiguous();
     const Tensor d_fc =
@@ -55,22 +57,29 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     at::parallel_for(0, fc.size(0), rows_at_once, [&](int64_t begin, int64_t end) {
       cpu::kernels().gelu_backward(call, begin, end, d_b_fc.of_this_thread());
     });
-    return {product(products, d_fc, w_fc),     product(products, d_fc.t(), x), d_b_fc.total(),
-            product(products, dy.t(), hidden), dy.sum(0, false, at::kFloat),   Tensor()};
+    Gradients* gradients = gradients_of(context->saved_data["gradients"].toInt());
+    return {product(products, d_fc, w_fc),
+            deliver_product(products, gradients, w_fc, d_fc.t(), x),
+            deliver(gradients, b_fc, d_b_fc.total()),
+            deliver_product(products, gradients, w_proj, dy.t(), hidden),
+            deliver(gradients, b_proj, dy.sum(0, false, at::kFloat)),
+            Tensor(),
+            Tensor()};
   }
 };
 
 }  // namespace
 
-decltype(Ops::mlp) fused_mlp(Products products) {
-  return [products](const Ops& ops, int64_t layer, const Tensor& x, const Affine& c_fc, const Affine& c_proj) {
-    ops.on_part(layer, "mlp");
-    const at::ScalarType type = product_type(x);
-    const Tensor input = x.reshape({-1, x.size(-1)}).to(type);
-    const Tensor w_fc = product_copy(c_fc.weight, type), w_proj = product_copy(c_proj.weight, type);
-    const Node node("model::fused_mlp");
-    return FusedMlp::apply(input, w_fc, c_fc.bias, w_proj, c_proj.bias, static_cast<int64_t>(products)).view(x.sizes());
-  };
+decltype(Ops::mlp) fused_mlp(Products products, Gradients* gradients) {
+  return
+      [products, gradients](const Ops& ops, int64_t layer, const Tensor& x, const Affine& c_fc, const Affine& c_proj) {
+        ops.on_part(layer, "mlp");
+        const at::ScalarType type = product_type(x);
+        const Tensor input = x.reshape({-1, x.size(-1)}).to(type);
+        const Tensor w_fc = product_copy(c_fc.weight, type), w_proj = product_copy(c_proj.weight, type);
+        const Node node("model::fused_mlp");
+        return FusedMlp::apply(input, w_fc, c_fc.bias, w_proj, c_proj.bias, products, gradients).view(x.sizes());
+      };
 }
 
 }  // namespace model

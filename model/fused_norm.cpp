@@ -6,6 +6,7 @@
 // stream is added where LayerNorm's is made.
 #include "model/cpu/kernels.h"
 #include "model/fused.h"
+#include "model/gradients.h"
 #include "model/ops.h"
 
 #include <ATen/Parallel.h>
@@ -26,7 +27,8 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
   // x (rows, C), y (rows, C) or nothing; weight, bias (C) float32
   // -> {x + y, LayerNorm(x + y)}, without y {LayerNorm(x)}
   static variable_list forward(AutogradContext* context, const Tensor& x, const std::optional<Tensor>& added,
-                               const Tensor& weight, const Tensor& bias, double eps, at::ScalarType out) {
+                               const Tensor& weight, const Tensor& bias, double eps, at::ScalarType out,
+                               Gradients* gradients) {
     const Tensor y = added.value_or(Tensor());
     const int64_t rows = x.size(0), C = x.size(1);
     TORCH_CHECK(
@@ -51,14 +53,15 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
     at::parallel_for(0, rows, rows_at_once,
                      [&](int64_t begin, int64_t end) { cpu::kernels().add_norm(call, begin, end); });
     context->set_materialize_grads(false);
-    context->save_for_backward({sum, mean, rstd, weight});
+    context->save_for_backward({sum, mean, rstd, weight, bias});
+    context->saved_data["gradients"] = handle_of(gradients);
     context->saved_data["branch"] = static_cast<int64_t>(y.defined() ? y.scalar_type() : at::ScalarType::Undefined);
     return y.defined() ? variable_list{sum, normalized} : variable_list{normalized};
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const variable_list saved = context->get_saved_variables();
-    const Tensor &sum = saved[0], &mean = saved[1], &rstd = saved[2], &weight = saved[3];
+    const Tensor &sum = saved[0], &mean = saved[1], &rstd = saved[2], &weight = saved[3], &bias = saved[4];
     const auto branch = static_cast<at::ScalarType>(context->saved_data["branch"].toInt());
     const bool has_branch = branch != at::ScalarType::Undefined;
     const Tensor d_sum = has_branch && upstream[0].defined() ? upstream[0].contiguous() : Tensor();
@@ -88,22 +91,30 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
       cpu::kernels().add_norm_backward(call, begin, end, own, own + C);
     });
     const Tensor of_weight_and_bias = sums.total().view({2, C});
-    return {dx,      !has_branch ? Tensor() : own_dy ? dy : dx, of_weight_and_bias[0], of_weight_and_bias[1], Tensor(),
+    Gradients* gradients = gradients_of(context->saved_data["gradients"].toInt());
+    const Tensor d_branch = own_dy ? dy : has_branch ? dx : Tensor();
+    return {dx,
+            d_branch,
+            deliver(gradients, weight, of_weight_and_bias[0]),
+            deliver(gradients, bias, of_weight_and_bias[1]),
+            Tensor(),
+            Tensor(),
             Tensor()};
   }
 };
 
 }  // namespace
 
-decltype(Ops::add_norm) fused_add_norm() {
-  return [](const Ops& ops, const Ops::Place& place, const Tensor& x, const Tensor& y, const Affine& norm,
-            double eps) -> Ops::Normed {
+decltype(Ops::add_norm) fused_add_norm(Gradients* gradients) {
+  return [gradients](const Ops& ops, const Ops::Place& place, const Tensor& x, const Tensor& y, const Affine& norm,
+                     double eps) -> Ops::Normed {
     ops.on_part(place.layer, place.part);
     const at::ScalarType out = product_type(x);
     const int64_t C = x.size(-1);
     const std::optional<Tensor> added = y.defined() ? std::optional(y.reshape({-1, C})) : std::nullopt;
     const Node node("model::fused_add_norm");
-    const variable_list results = FusedAddNorm::apply(x.reshape({-1, C}), added, norm.weight, norm.bias, eps, out);
+    const variable_list results =
+        FusedAddNorm::apply(x.reshape({-1, C}), added, norm.weight, norm.bias, eps, out, gradients);
     return {y.defined() ? results[0].view(x.sizes()) : x, results.back().view(x.sizes())};
   };
 }

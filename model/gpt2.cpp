@@ -55,6 +55,17 @@ Tensor GPT2::add(const std::string& name, const Tensor& initial, at::Device devi
   return parameter;
 }
 
+void GPT2::split_weights() {
+  for (Parameter& parameter : parameters_) {
+    const bool is_read_by_products = parameter.tensor.dim() == 2 && parameter.name != "wpe.weight";
+    if (!is_read_by_products) continue;
+    const Tensor weight = parameter.tensor.detach();
+    parameter.tensor.set_data(at::empty(weight.sizes(), weight.options().dtype(at::kBFloat16)));
+    parameter.remainder = at::empty(weight.sizes(), weight.options().dtype(at::kShort));
+    split_weight(parameter, weight);
+  }
+}
+
 Tensor GPT2::features(const Ops& ops, const Tensor& tokens) const {
   constexpr int64_t outside = -1;
   const auto add_norm = [&](const Ops::Place& place, const Tensor& x, const Tensor& y, const Affine& ln) {

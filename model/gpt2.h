@@ -17,7 +17,13 @@ namespace model {
 struct Parameter {
   std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"
   at::Tensor tensor;
+  at::Tensor remainder = {};  // int16, of a bf16 tensor: the bits that it lacks (kernels/split_weight.h)
 };
+
+// The float32 weight: the tensor itself, or joined with its remainder into a new one.
+at::Tensor whole_weight(const Parameter& parameter);
+// Splits a float32 weight of the same shape into the parameter's tensor and its remainder.
+void split_weight(const Parameter& parameter, const at::Tensor& weight);
 
 class GPT2 {
  public:
@@ -35,8 +41,11 @@ class GPT2 {
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] int64_t vocabulary_rows() const { return wte_.size(0); }
   // The order is fixed: embeddings, then block by block, then the last LayerNorm. float32 leaves that require
-  // gradients.
+  // gradients; see split_weights() and gradients.h for others.
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+
+  // From now on what products read is bf16, and a remainder beside it keeps the rest.
+  void split_weights();
 
  private:
   struct Block {

@@ -115,12 +115,12 @@ void keep_residual_in(at::ScalarType type, Ops& ops) {
 
 }  // namespace
 
-Ops ops_for(const Recipe& recipe) {
+Ops ops_for(const Recipe& recipe, Gradients* gradients) {
   Ops ops = reference_ops();
-  if (recipe.products == Products::packed) {
-    ops.linear = packed_linear();
-    ops.head = packed_head();
-  }
+  const bool packed = recipe.products == Products::packed;
+  if (packed || gradients != nullptr) ops.linear = own_linear(recipe.products, gradients);
+  if (packed) ops.head = packed_head();
+  if (gradients != nullptr) ops.embed = embed_into(*gradients, ops.embed);
   const bool three = recipe.qkv_products == QkvProducts::three;
   ops.qkv = three ? qkv_in_three_products(ops.linear) : qkv_in_one_product(ops.linear);
   if (recipe.attention == Attention::packed) {
@@ -129,9 +129,9 @@ Ops ops_for(const Recipe& recipe) {
     ops.attention = sdpa_attention();
   }
   if (recipe.cross_entropy == CrossEntropy::in_place) ops.cross_entropy = in_place_cross_entropy();
-  if (recipe.norm == Norm::fused) ops.add_norm = fused_add_norm();
-  if (recipe.mlp == Mlp::fused) ops.mlp = fused_mlp(recipe.products);
-  if (recipe.cross_entropy == CrossEntropy::fused) ops.head_loss = fused_head_loss(recipe.products);
+  if (recipe.norm == Norm::fused) ops.add_norm = fused_add_norm(gradients);
+  if (recipe.mlp == Mlp::fused) ops.mlp = fused_mlp(recipe.products, gradients);
+  if (recipe.cross_entropy == CrossEntropy::fused) ops.head_loss = fused_head_loss(recipe.products, gradients);
   if (recipe.residual == Residual::autocast) keep_residual_in(scalar_type(recipe.autocast), ops);
   return ops;
 }

@@ -21,6 +21,8 @@ struct Affine {
   at::Tensor weight, bias;
 };
 
+class Gradients;
+
 struct Ops {
   using Tensor = at::Tensor;
 
@@ -78,8 +80,12 @@ struct Ops {
 // Plain ATen operations only. Query, key and value are one product; attention has its T x T matrix in memory.
 Ops reference_ops();
 
-// The reference table with the operations that the recipe replaces.
-Ops ops_for(const Recipe& recipe);
+// The reference table with the operations that the recipe replaces. With `gradients`, which must outlive the table,
+// those of a training step write the weights' gradients there (gradients.h).
+Ops ops_for(const Recipe& recipe, Gradients* gradients = nullptr);
+
+// embedding.cpp: `embed`, with a backward pass that writes the weights' gradients there.
+decltype(Ops::embed) embed_into(Gradients& gradients, const decltype(Ops::embed)& embed);
 
 // attention.cpp. The first keeps its (T, T) mask from call to call.
 decltype(Ops::attention) manual_attention();
@@ -89,17 +95,17 @@ decltype(Ops::attention) sdpa_attention();
 // matrix (B * T, V) from the forward pass to the end of the backward pass. Its backward pass can be made only once.
 decltype(Ops::cross_entropy) in_place_cross_entropy();
 
-// products.cpp: in float32 on a CPU.
-decltype(Ops::linear) packed_linear();
+// products.cpp. Packed products are for float32 on a CPU.
+decltype(Ops::linear) own_linear(Products products, Gradients* gradients);
 decltype(Ops::head) packed_head();
 
 // packed_attention.cpp: on a CPU, in float32 and bfloat16.
 decltype(Ops::self_attention) packed_self_attention();
 
 // fused_norm.cpp, fused_mlp.cpp, fused_loss.cpp: on a CPU, in float32 and bfloat16.
-decltype(Ops::add_norm) fused_add_norm();
-decltype(Ops::mlp) fused_mlp(Products products);
+decltype(Ops::add_norm) fused_add_norm(Gradients* gradients);
+decltype(Ops::mlp) fused_mlp(Products products, Gradients* gradients);
 // Its backward pass can be made only once.
-decltype(Ops::head_loss) fused_head_loss(Products products);
+decltype(Ops::head_loss) fused_head_loss(Products products, Gradients* gradients);
 
 }  // namespace model

@@ -11,8 +11,9 @@ namespace model {
 
 using at::Tensor;
 
-AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind) : kind_(kind) {
-  const at::TensorOptions on_device = parameters.front().tensor.options().requires_grad(false);
+AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights)
+    : kind_(kind), weights_(weights) {
+  const at::TensorOptions on_device = parameters.front().tensor.options().requires_grad(false).dtype(at::kFloat);
   step_tensor_ = at::zeros({}, on_device);
   groups_.resize(2);
   groups_[0].weight_decay = weight_decay;
@@ -20,6 +21,7 @@ AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind) : kind_(k
   for (const Parameter& parameter : parameters) {
     Group& group = groups_[parameter.tensor.dim() >= 2 ? 0 : 1];
     group.parameters.push_back(parameter.tensor);
+    group.remainders.push_back(parameter.remainder);
     group.first_moments.push_back(at::zeros_like(parameter.tensor, on_device));
     group.second_moments.push_back(at::zeros_like(parameter.tensor, on_device));
     group.steps.push_back(step_tensor_);
@@ -48,7 +50,9 @@ void AdamW::unscale(const Tensor& inverse_scale, Tensor& found_inf) {
 }
 
 Tensor AdamW::clip_coefficient() const {
-  const Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(), 2)), 2);
+  const Tensor norm = weights_ == Weights::master
+                          ? master_norm()
+                          : at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(), 2)), 2);
   return (norm + 1e-6).reciprocal_().mul_(max_norm).clamp_max_(1.0);
 }
 
@@ -60,8 +64,12 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
     throw std::logic_error(
         "AdamW::step: the learning rate was a number of the host's in one step and a tensor of the device's in "
         "another");
+  if (weights_ == Weights::master && !from_host)
+    throw std::logic_error(
+        "AdamW::step: master weights take the learning rate as a number of the host's and skip no step");
   from_host_ = from_host;
   ++step_count_;
+  if (weights_ == Weights::master) return step_master(clip_coefficient);
   if (kind_ == Optimizer::fused || !from_host) step_tensor_.add_(1);
   if (kind_ == Optimizer::fused) {
     step_fused(clip_coefficient.reciprocal(), found_inf);
@@ -73,7 +81,7 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
       for (const Tensor& gradient : clipped) gradient.masked_fill_(overflowed, 0);
     }
     if (from_host) {
-      const HostFactors factors = host_factors();
+      const HostFactors factors = host_factors(std::get<double>(learning_rate_));
       for (const Group& group : groups_) {
         kind_ == Optimizer::loop ? step_loop(group, factors) : step_foreach(group, factors);
       }
@@ -88,10 +96,9 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
   if (std::holds_alternative<Tensor>(learning_rate_)) learning_rate_ = {};  // do not keep the graph's memory any longer
 }
 
-AdamW::HostFactors AdamW::host_factors() const {
+AdamW::HostFactors AdamW::host_factors(double learning_rate) const {
   // 1-based step count, so that the first correction is 1 - beta.
   const auto count = static_cast<double>(step_count_);
-  const double learning_rate = std::get<double>(learning_rate_);
   return {.learning_rate = learning_rate,
           .step_size = learning_rate / (1.0 - std::pow(beta1, count)),
           .root_correction = std::sqrt(1.0 - std::pow(beta2, count))};
@@ -210,6 +217,7 @@ int64_t AdamW::state_bytes() const {
 }
 
 void AdamW::drop_gradients() {
+  if (weights_ == Weights::master) return;
   for (Group& group : groups_) {
     for (Tensor& parameter : group.parameters) parameter.mutable_grad() = Tensor();
   }

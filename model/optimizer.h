@@ -1,5 +1,5 @@
-// AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) in three forms, and the clipping of the
-// gradient's norm.
+// AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) in three forms and, for master weights, a
+// fourth, and the clipping of the gradient's norm.
 //
 // Nothing here waits for the device. When the step is captured in a graph, learning rate and step count live on the
 // device, because numbers from the host would be frozen into the graph.
@@ -22,7 +22,8 @@ class AdamW {
   static constexpr double weight_decay = 0.1;  // on tensors with two or more dimensions only
   static constexpr double max_norm = 1.0;
 
-  AdamW(const std::vector<Parameter>& parameters, Optimizer kind);
+  // Master weights need the fused kind, and have gradients before the first step (gradients.h).
+  AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights = Weights::separate);
 
   // A captured step takes it from a tensor of one element on the device, which is valid for one step. An optimizer must
   // take it always from the host or always from the device.
@@ -38,9 +39,11 @@ class AdamW {
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
   // clipped gradients first. A found_inf of 1 (one element on the device) skips the update there: the host does not
-  // learn of it, and weights, moments and step count stay unchanged.
+  // learn of it, and weights, moments and step count stay unchanged. Master weights skip no step and take the learning
+  // rate from the host.
   void step(const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf = {});
 
+  // Those of master weights stay.
   void drop_gradients();
 
   // Of the moments.
@@ -48,7 +51,7 @@ class AdamW {
 
  private:
   struct Group {
-    std::vector<at::Tensor> parameters, first_moments, second_moments, steps;
+    std::vector<at::Tensor> parameters, remainders, first_moments, second_moments, steps;
     double weight_decay;
     [[nodiscard]] std::vector<at::Tensor> gradients() const;
   };
@@ -65,7 +68,7 @@ class AdamW {
     at::Tensor beta1, beta2;  // 1 in a step that is skipped; undefined where none can be
     [[nodiscard]] bool may_be_skipped() const { return beta1.defined(); }
   };
-  [[nodiscard]] HostFactors host_factors() const;
+  [[nodiscard]] HostFactors host_factors(double learning_rate) const;
   [[nodiscard]] DeviceFactors device_factors(const std::optional<at::Tensor>& found_inf) const;
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
@@ -74,8 +77,12 @@ class AdamW {
   void step_foreach(const Group& group, const HostFactors& factors) const;
   void step_foreach(const Group& group, const DeviceFactors& factors) const;
   void step_fused(const at::Tensor& inverse_clip, const std::optional<at::Tensor>& found_inf);
+  // Of master weights (master_adamw.cpp): a pass over all gradients, and a pass over everything.
+  [[nodiscard]] at::Tensor master_norm() const;
+  void step_master(const at::Tensor& clip_coefficient) const;
 
   Optimizer kind_;
+  Weights weights_;
   std::vector<Group> groups_;                                       // decayed, not decayed
   std::variant<std::monostate, double, at::Tensor> learning_rate_;  // a tensor: 0-dim float32 on the device
   std::optional<bool> from_host_;                                   // what factors are made of, from the first step on

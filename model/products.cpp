@@ -2,6 +2,7 @@
 
 #include "model/cpu/kernels.h"
 #include "model/fused.h"
+#include "model/gradients.h"
 #include "model/ops.h"
 
 #include <ATen/Parallel.h>
@@ -41,32 +42,40 @@ void packed_product(const Tensor& c, const Tensor& a, const Tensor& b, const Ten
 }
 
 // y = x w^T + b, its gradients dy w, dy^T x and the sum of dy's rows.
-struct PackedLinear : torch::autograd::Function<PackedLinear> {
-  // x (rows, in), weight (out, in), bias (out) or undefined -> (rows, out)
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    context->save_for_backward({x, weight});
-    context->saved_data["bias"] = bias.defined();
-    return product(Products::packed, x, weight.t(), bias);
+struct Linear {
+  // x (rows, in), weight (out, in) of one type, bias (out) or undefined -> (rows, out)
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        Products products, Gradients* gradients) {
+    context->save_for_backward({x, weight, bias});
+    context->saved_data["products"] = static_cast<int64_t>(products);
+    context->saved_data["gradients"] = handle_of(gradients);
+    return product(products, x, weight.t(), bias);
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const variable_list saved = context->get_saved_variables();
-    const Tensor &x = saved[0], &weight = saved[1], &dy = upstream[0];
-    return {product(Products::packed, dy, weight), product(Products::packed, dy.t(), x),
-            context->saved_data["bias"].toBool() ? dy.sum(0) : Tensor()};
+    const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], &dy = upstream[0];
+    const auto products = static_cast<Products>(context->saved_data["products"].toInt());
+    Gradients* gradients = gradients_of(context->saved_data["gradients"].toInt());
+    return {product(products, dy, weight), deliver_product(products, gradients, weight, dy.t(), x),
+            bias.defined() ? deliver(gradients, bias, dy.sum(0, false, at::kFloat)) : Tensor(), Tensor(), Tensor()};
   }
 };
+
+// By names of their own in autograd's graph.
+struct PackedLinear : Linear, torch::autograd::Function<PackedLinear> {};
+struct AtenLinear : Linear, torch::autograd::Function<AtenLinear> {};
 
 // Without a bias, and by another name in autograd's graph.
 struct PackedHead : torch::autograd::Function<PackedHead> {
   // x (rows, C), wte (V, C) -> (rows, V)
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& wte) {
-    return PackedLinear::forward(context, x, wte, {});
+    return Linear::forward(context, x, wte, /*bias=*/{}, Products::packed, /*gradients=*/nullptr);
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
-    variable_list gradients = PackedLinear::backward(context, std::move(upstream));
-    gradients.pop_back();
+    variable_list gradients = Linear::backward(context, std::move(upstream));
+    gradients.resize(2);
     return gradients;
   }
 };
@@ -90,13 +99,22 @@ Tensor product(Products kind, const Tensor& a, const Tensor& b, const Tensor& bi
 void product_into(Products kind, const Tensor& c, const Tensor& a, const Tensor& b, bool accumulate) {
   if (kind == Products::packed) return packed_product(c, a, b, {}, accumulate);
   Tensor out = c;
-  accumulate ? out.addmm_(a, b) : at::mm_out(out, a, b);
+  if (c.scalar_type() != a.scalar_type()) {
+    accumulate ? out.add_(at::mm(a, b)) : out.copy_(at::mm(a, b));
+  } else {
+    accumulate ? out.addmm_(a, b) : at::mm_out(out, a, b);
+  }
 }
 
-decltype(Ops::linear) packed_linear() {
-  return [](const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    const Node node("model::packed_linear");
-    return shaped(PackedLinear::apply(x.reshape({-1, x.size(-1)}), weight, bias), x);
+decltype(Ops::linear) own_linear(Products products, Gradients* gradients) {
+  return [products, gradients](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const at::ScalarType type = product_type(x);
+    const Tensor rows = x.reshape({-1, x.size(-1)}).to(type), w = product_copy(weight, type);
+    const bool packed = products == Products::packed;
+    const Node node(packed ? "model::packed_linear" : "model::linear");
+    return shaped(packed ? PackedLinear::apply(rows, w, bias, products, gradients)
+                         : AtenLinear::apply(rows, w, bias, products, gradients),
+                  x);
   };
 }
 

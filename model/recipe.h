@@ -65,6 +65,12 @@ constexpr auto names_of(Execution) { return std::to_array<std::string_view>({"ea
 enum class Optimizer { loop, foreach, fused };
 constexpr auto names_of(Optimizer) { return std::to_array<std::string_view>({"loop", "foreach", "fused"}); }
 
+// What is trained. `separate`: float32 weights, which autocast copies to 16 bits in each step, and gradients that
+// autograd makes anew. `master`: the tensors that products read, under bf16 autocast each with the 16 bits that it
+// lacks beside it, gradients that stay in place (gradients.h), and one pass for clipping and AdamW.
+enum class Weights { separate, master };
+constexpr auto names_of(Weights) { return std::to_array<std::string_view>({"separate", "master"}); }
+
 struct Recipe {
   Device device = Device::cpu;
   HostMemory host_memory = HostMemory::release;
@@ -80,6 +86,7 @@ struct Recipe {
   Execution execution = Execution::eager;
   int64_t vocabulary_rows = 50257;  // rows of the embedding; those beyond the vocabulary are padding
   Optimizer optimizer = Optimizer::loop;
+  Weights weights = Weights::separate;
   bool deterministic = false;  // PyTorch's deterministic algorithms: the same losses to the bit in every run
 
   bool operator==(const Recipe&) const = default;
@@ -102,6 +109,7 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("execution", recipe.execution);
   visit("vocabulary_rows", recipe.vocabulary_rows);
   visit("optimizer", recipe.optimizer);
+  visit("weights", recipe.weights);
   visit("deterministic", recipe.deterministic);
 }
 

@@ -28,6 +28,10 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
   require(options.max_steps >= 1, fmt::format("steps must be at least 1, got {}", options.max_steps));
   require(recipe.execution == Execution::eager || recipe.device == Device::cuda,
           "recipe: execution graph needs device cuda");
+  if (recipe.weights == Weights::master) {
+    const std::string obstacle = master_weights_obstacle(recipe);
+    require(obstacle.empty(), "recipe: " + obstacle);
+  }
   return options;
 }
 
@@ -40,6 +44,12 @@ std::optional<c10::cuda::CUDAStreamGuard> stream_of(const Recipe& recipe) {
   return std::optional<c10::cuda::CUDAStreamGuard>(std::in_place, c10::cuda::getStreamFromPool());
 }
 
+GPT2 model_of(const Config& config, const Recipe& recipe, uint64_t seed, at::Device device) {
+  GPT2 gpt2(config, recipe.vocabulary_rows, seed, device);
+  if (recipe.weights == Weights::master && recipe.autocast == Autocast::bf16) gpt2.split_weights();
+  return gpt2;
+}
+
 }  // namespace
 
 Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens)
@@ -50,9 +60,10 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       matmul_precision_(recipe.matmul_precision),
       sdpa_(recipe.attention),
       determinism_(recipe.deterministic),
-      model_(config, recipe.vocabulary_rows, options.seed, device_),
-      ops_(ops_for(recipe)),
-      optimizer_(model_.parameters(), recipe.optimizer),
+      model_(model_of(config, recipe, options.seed, device_)),
+      gradients_(recipe.weights == Weights::master ? std::make_unique<Gradients>(model_.parameters()) : nullptr),
+      ops_(ops_for(recipe, gradients_.get())),
+      optimizer_(model_.parameters(), recipe.optimizer, recipe.weights),
       inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps, options.seed, device_),
       executor_(make_executor(
           recipe.execution, [this] { optimizer_.drop_gradients(); }, [this] { on_phase("replay"); })) {
@@ -89,6 +100,7 @@ void Trainer::run_step() {
   if (recipe_.execution == Execution::graph) optimizer_.set_learning_rate(learning_rates_.index_select(0, step_index_));
   if (scaler_) scaler_->found_inf.zero_();
   const double share = 1.0 / static_cast<double>(options_.accumulation);
+  if (gradients_) gradients_->begin_step(share);
   Tensor step_loss;
   for (size_t i = 0; i < static_cast<size_t>(options_.accumulation); ++i) {
     on_phase("forward");
@@ -157,7 +169,10 @@ double Trainer::loss_scale() const { return scaler_ ? scaler_->scale.item<float>
 
 int64_t Trainer::weight_bytes() const {
   int64_t bytes = 0;
-  for (const Parameter& parameter : model_.parameters()) bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+  for (const Parameter& parameter : model_.parameters()) {
+    bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+    if (parameter.remainder.defined()) bytes += static_cast<int64_t>(parameter.remainder.nbytes());
+  }
   return bytes;
 }
 

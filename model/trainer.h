@@ -8,6 +8,7 @@
 
 #include "model/execution.h"
 #include "model/gpt2.h"
+#include "model/gradients.h"
 #include "model/inputs.h"
 #include "model/optimizer.h"
 #include "model/precision.h"
@@ -97,6 +98,7 @@ class Trainer {
   SdpaScope sdpa_;
   DeterminismScope determinism_;
   GPT2 model_;
+  std::unique_ptr<Gradients> gradients_;  // of master weights; else null
   Ops ops_;
   AdamW optimizer_;
   Inputs inputs_;

@@ -85,6 +85,17 @@ struct Observations {
       field("faults", &Refault::faults, None::defaulted);
     }
   };
+  // Of the model's parameters: how many have which type, and how many have their gradient, written anew by a step, in
+  // the same memory as before that step.
+  struct Weights {
+    Counts types;  // "Float"
+    int64_t gradients_in_place = 0;
+
+    static void fields(auto&& field) {
+      field("types", &Weights::types, None::defaulted);
+      field("gradients_in_place", &Weights::gradients_in_place, None::defaulted);
+    }
+  };
   struct Determinism {
     bool algorithms = false;  // ATen's deterministic ones are on
     bool refuses = false;     // an operation that has no deterministic way
@@ -108,6 +119,7 @@ struct Observations {
   Counts operations;                      // dispatched in a step: by phase, and "total"
   Counts update_operations;               // of the optimizer, by name
   Counts backward_nodes;                  // of the autograd graph, by name
+  std::optional<Weights> weights;         // none in older records
   std::optional<Counts> matrix_products;  // library calls of a step; none on a GPU
   std::optional<StepCalls> cuda_calls;    // none on a CPU
   Refault refault;
@@ -123,6 +135,7 @@ struct Observations {
     field("operations", &Observations::operations, None::defaulted);
     field("update_operations", &Observations::update_operations, None::defaulted);
     field("backward_nodes", &Observations::backward_nodes, None::defaulted);
+    field("weights", &Observations::weights, None::absent);
     field("matrix_products", &Observations::matrix_products);
     field("cuda_calls", &Observations::cuda_calls);
     field("refault", &Observations::refault, None::defaulted);

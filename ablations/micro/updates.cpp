@@ -1,4 +1,4 @@
-// AdamW in its three kinds and the clipping coefficient, over all parameters of GPT-2 124M.
+// AdamW in its three kinds and of master weights, and the clipping coefficient, over all parameters of GPT-2 124M.
 #include "ablations/micro/suite.h"
 #include "model/gpt2.h"
 #include "model/optimizer.h"
@@ -53,12 +53,19 @@ void add_updates(Suite& suite) {
       time_calls(state, device, nothing, [&] { coefficient = optimizer.clip_coefficient(); });
       set_rates(state, 0, 4 * numbers_in(weights->on(device)));  // gradients read
     });
-    for (const auto& [name, kind] :
-         {std::pair{"adamw_loop/float32", Optimizer::loop}, std::pair{"adamw_foreach/float32", Optimizer::foreach},
-          std::pair{"adamw_fused/float32", Optimizer::fused}}) {
-      suite.add(name, device, [weights, device, kind = kind](benchmark::State& state) {
+    struct Kind {
+      const char* name;
+      Optimizer optimizer;
+      model::Weights weights = model::Weights::separate;
+    };
+    for (const Kind& kind :
+         {Kind{"adamw_loop/float32", Optimizer::loop}, Kind{"adamw_foreach/float32", Optimizer::foreach},
+          Kind{"adamw_fused/float32", Optimizer::fused},
+          Kind{"adamw_master/float32", Optimizer::fused, model::Weights::master}}) {
+      if (kind.weights == model::Weights::master && device != Device::cpu) continue;
+      suite.add(kind.name, device, [weights, device, kind](benchmark::State& state) {
         const std::vector<Parameter>& parameters = weights->on(device);
-        AdamW optimizer(parameters, kind);
+        AdamW optimizer(parameters, kind.optimizer, kind.weights);
         optimizer.set_learning_rate(1e-4);
         const at::Tensor coefficient = at::ones({}, parameters.front().tensor.options().requires_grad(false));
         time_calls(state, device, nothing, [&] { optimizer.step(coefficient); });

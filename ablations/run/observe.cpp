@@ -9,8 +9,11 @@
 #include "model/precision.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <c10/core/StorageImpl.h>
 
 #include <optional>
+#include <vector>
 
 namespace ablations {
 namespace {
@@ -38,6 +41,35 @@ int64_t gradient_bytes(const model::GPT2& gpt2) {
   return bytes;
 }
 
+// Where a parameter's gradient is, without keeping it there, and a number that tells it from another one.
+struct Gradient {
+  c10::weak_intrusive_ptr<c10::StorageImpl> memory;
+  double sum;
+};
+
+std::vector<std::optional<Gradient>> gradients_of(const model::GPT2& gpt2) {
+  std::vector<std::optional<Gradient>> gradients;
+  for (const model::Parameter& parameter : gpt2.parameters()) {
+    const Tensor& gradient = parameter.tensor.grad();
+    gradients.push_back(gradient.defined() ? std::optional(Gradient{gradient.storage().getWeakStorageImpl(),
+                                                                    gradient.sum().item<double>()})
+                                           : std::nullopt);
+  }
+  return gradients;
+}
+
+// `before`: a step ago.
+Observations::Weights weights_of(const model::GPT2& gpt2, const std::vector<std::optional<Gradient>>& before) {
+  Observations::Weights seen;
+  const std::vector<std::optional<Gradient>> now = gradients_of(gpt2);
+  for (size_t i = 0; i < now.size(); ++i) {
+    ++seen.types[at::toString(gpt2.parameters()[i].tensor.scalar_type())];
+    if (!before[i] || !now[i]) continue;
+    if (before[i]->memory == now[i]->memory && before[i]->sum != now[i]->sum) ++seen.gradients_in_place;
+  }
+  return seen;
+}
+
 // Puts back what looking at a step replaces in the trainer, however the step ends: it refers to what is gone then.
 class Callbacks {
  public:
@@ -58,6 +90,7 @@ class Callbacks {
 
 // One step, watched from within: what it is made of, where it dispatches its operations.
 Observed watch_step(model::Trainer& trainer) {
+  const std::vector<std::optional<Gradient>> gradients_before = gradients_of(trainer.model());
   const model::Recipe& recipe = trainer.recipe();
   Observed result;
   Observations& seen = result.observations;
@@ -106,6 +139,10 @@ Observed watch_step(model::Trainer& trainer) {
   seen.operations["total"] = log.total();
   seen.update_operations = log.operations("update");
   seen.backward_nodes = log.backward_nodes();
+  {
+    const at::DisableRecordFunctionGuard unwatched;
+    seen.weights = weights_of(trainer.model(), gradients_before);
+  }
   if (before_forward && after_forward) {
     result.memory.activations = *after_forward - *before_forward - result.memory.weight_copies;
   }

@@ -19,8 +19,13 @@ Proof prove_optimizer(const Recipe& recipe, const RunFacts& facts) {
   const int64_t fused = count(operations, "aten::_fused_adamw_");
   const int64_t foreach = count(operations, "aten::_foreach_addcdiv_");
   const int64_t single = count(operations, "aten::addcdiv_");
+  const int64_t own = count(operations, "model::adamw");
   const std::string observed =
       fmt::format("{} _fused_adamw_, {} _foreach_addcdiv_, {} addcdiv_ in an update", fused, foreach, single);
+  if (recipe.weights == Weights::master) {
+    return {"optimizer", own == 1 && fused == 0 && foreach == 0 && single == 0,
+            "one operation for all master weights, none of ATen's", fmt::format("{} of our own, {}", own, observed)};
+  }
   switch (recipe.optimizer) {
     case Optimizer::loop:
       return {"optimizer", fused == 0 && foreach == 0 && single > 2, "one addcdiv_ per tensor, nothing fused",
@@ -29,7 +34,7 @@ Proof prove_optimizer(const Recipe& recipe, const RunFacts& facts) {
       return {"optimizer", fused == 0 && foreach == 2, "one _foreach_addcdiv_ per parameter group, nothing fused",
               observed};
     case Optimizer::fused:
-      return {"optimizer", fused == 2 && foreach == 0 && single == 0,
+      return {"optimizer", fused == 2 && foreach == 0 && single == 0 && own == 0,
               "one _fused_adamw_ per parameter group, nothing else", observed};
   }
   return {"optimizer", false, "", observed};

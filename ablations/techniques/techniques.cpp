@@ -25,12 +25,14 @@ Technique mlp();
 Technique execution();
 Technique vocabulary_rows();
 Technique optimizer();
+Technique weights();
 Technique determinism();
 
 const std::vector<Technique>& techniques() {
-  static const std::vector<Technique> all{device(),    host_memory(),   matmul_precision(), autocast(),  qkv_products(),
-                                          attention(), cross_entropy(), residual(),         products(),  norm(),
-                                          mlp(),       execution(),     vocabulary_rows(),  optimizer(), determinism()};
+  static const std::vector<Technique> all{
+      device(),          host_memory(), matmul_precision(), autocast(),   qkv_products(), attention(),
+      cross_entropy(),   residual(),    products(),         norm(),       mlp(),          execution(),
+      vocabulary_rows(), optimizer(),   weights(),          determinism()};
   return all;
 }
 

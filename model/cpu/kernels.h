@@ -105,6 +105,30 @@ struct AttentionBackward {
   int64_t T, NH, HS;
 };
 
+// sum[tokens[i]] += row i of `rows`, one row after the other: a token may be there more than once.
+struct AddRows {
+  const float* rows;      // (count, C)
+  const int64_t* tokens;  // (count)
+  float* sum;             // (V, C)
+  int64_t count, C;
+};
+
+// AdamW (Loshchilov and Hutter 2019, algorithm 2) of one tensor, in the order of ATen's fused kernel
+// (FusedAdamKernel.cpp). With g = gradient coefficient, in the step t:
+//   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2
+//   weight = weight kept - step_size m / (sqrt(v) / root_correction + eps)
+//   kept = 1 - lr decay;  step_size = lr / (1 - beta1^t);  root_correction = sqrt(1 - beta2^t)
+// A bf16 weight is joined with its remainder first, and split again afterwards (kernels/split_weight.h).
+struct AdamW {
+  Number type;  // of the weight
+  void* weight;
+  int16_t* remainder;  // of a bf16 weight; else null
+  const float* gradient;
+  float *first_moment, *second_moment;
+  float coefficient, one_minus_beta1, beta2, one_minus_beta2, eps;
+  float kept, step_size, root_correction;
+};
+
 struct Kernels {
   void (*add_norm)(const AddNorm&, int64_t begin, int64_t end);
   void (*add_norm_backward)(const AddNormBackward&, int64_t begin, int64_t end, float* d_weight, float* d_bias);
@@ -116,6 +140,12 @@ struct Kernels {
   // The heads [begin, end) of B NH.
   void (*attention)(const Attention&, int64_t begin, int64_t end);
   void (*attention_backward)(const AttentionBackward&, int64_t begin, int64_t end);
+  // The columns [begin, end) of all rows.
+  void (*add_rows)(const AddRows&, int64_t begin, int64_t end);
+  // The sum of n numbers' squares.
+  double (*squares)(const float* x, int64_t n);
+  // The numbers [begin, end).
+  void (*adamw)(const AdamW&, int64_t begin, int64_t end);
 };
 
 extern const Kernels plain_kernels, avx2_kernels, avx512_kernels;

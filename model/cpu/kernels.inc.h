@@ -7,9 +7,11 @@
 #include "model/cpu/kernels.h"
 #include "model/cpu/product.inc.h"
 #include "model/cpu/rows.inc.h"
+#include "model/cpu/update.inc.h"
 
 namespace model::cpu {
 
-const Kernels KERNELS{add_norm, add_norm_backward, gelu, gelu_backward, loss, product, attention, attention_backward};
+const Kernels KERNELS{add_norm,  add_norm_backward,  gelu,     gelu_backward, loss, product,
+                      attention, attention_backward, add_rows, squares,       adamw};
 
 }  // namespace model::cpu

@@ -179,7 +179,7 @@ def test_bytes_of_large_operations_are_those_that_a_step_counts(operations):
 def test_optimizer_batches_and_overheads_are_measured_too(listed, measured):
     results = measured("^(clip|adamw_.*|batch_loader|inputs|harness|nvtx)/.*cpu")
     assert set(results) == {"clip/float32/cpu", "adamw_loop/float32/cpu", "adamw_foreach/float32/cpu",
-                            "adamw_fused/float32/cpu", "batch_loader/next/cpu", "inputs/advance/cpu",
+                            "adamw_fused/float32/cpu", "adamw_master/float32/cpu", "batch_loader/next/cpu", "inputs/advance/cpu",
                             "harness/measured_step/cpu", "nvtx/range/cpu"}
     assert all(result["real_time"] > 0 for result in results.values())
     parameters = 124439808

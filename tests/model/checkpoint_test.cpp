@@ -47,6 +47,23 @@ TEST_F(Checkpoint, RoundTripsAndLeavesPaddingOut) {
   EXPECT_TRUE(at::equal(parameter(target, "wte.weight").narrow(0, 50257, 47), padding));
 }
 
+// The file has all of each weight, and a model with split weights takes all of it.
+TEST_F(Checkpoint, SplitWeightsRoundTrip) {
+  const GPT2 source(preset("tiny"), 50304, 1, at::kCPU);
+  save_weights(source, file_);
+  GPT2 target(preset("tiny"), 50304, 2, at::kCPU);
+  target.split_weights();
+  load_weights(target, file_);
+  const auto whole = hugging_face_layout(target);
+  for (const auto& [name, tensor] : hugging_face_layout(source)) EXPECT_TRUE(at::equal(whole.at(name), tensor)) << name;
+  EXPECT_EQ(parameter(target, "wte.weight").scalar_type(), at::kBFloat16);
+  EXPECT_EQ(parameter(target, "wpe.weight").scalar_type(), at::kFloat);
+  EXPECT_TRUE(at::allclose(parameter(target, "wte.weight").narrow(0, 0, 50257).to(at::kFloat),
+                           parameter(source, "wte.weight").narrow(0, 0, 50257), 1.0 / 256, 0));
+  save_weights(target, file_);
+  for (const auto& [name, tensor] : read_safetensors(file_)) EXPECT_TRUE(at::equal(whole.at(name), tensor)) << name;
+}
+
 TEST_F(Checkpoint, NamesWhatDoesNotFit) {
   GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
   auto tensors = hugging_face_layout(gpt2);

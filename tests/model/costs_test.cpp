@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <string>
 
 namespace {
 
@@ -105,6 +106,36 @@ TEST(Costs, AStreamOf16BitsByHand) {
   expect(find(costs, "forward", "c_attn"), 2, 2 * 147456, 2 * (2 * 768 + 4 * (32 * 96 + 96) + 2 * 24 * 96));
   expect(find(costs, "forward", "residual"), 4, 0, 4 * 3 * 2 * 768);
   expect(find(costs, "backward", "residual"), 4, 0, 4 * 3 * 2 * 768);
+}
+
+// Products and the embedding read two bytes of a master weight; the update moves as many as of a float32 one.
+TEST(Costs, MasterWeightsByHand) {
+  Recipe fused = recipe(Autocast::bf16, 50304);
+  fused.norm = Norm::fused;
+  fused.mlp = Mlp::fused;
+  fused.cross_entropy = CrossEntropy::fused;
+  fused.optimizer = Optimizer::fused;
+  Recipe master = fused;
+  master.weights = Weights::master;
+  const auto costs = step_costs(preset("tiny"), master, 3, 8, 1), before = step_costs(preset("tiny"), fused, 3, 8, 1);
+  const double V = 50304;
+  expect(find(costs, "forward", "embed"), 1, 0, 24 * 8 + 2 * 768 + 4 * (8 * 32 + 768));
+  expect(find(costs, "forward", "c_attn"), 2, 2 * 147456, 2 * (2 * 768 + 2 * 32 * 96 + 4 * 96 + 2 * 24 * 96));
+  expect(find(costs, "backward", "c_attn"), 2, 4 * 147456,
+         2 * (2 * 24 * 96 + 2 * 768 + 2 * 32 * 96 + 2 * 768 + 4 * (32 * 96 + 96)));
+  expect(find(costs, "forward", "head_loss"), 1, 6 * 24 * 32 * V, 2 * 2 * 768 + 2 * V * 32 + 24 * 8 + 4);
+  for (const char* phase : {"clip", "update"}) {
+    const char* name = std::string(phase) == "clip" ? "clip" : "adamw";
+    EXPECT_DOUBLE_EQ(find(costs, phase, name).bytes, find(before, phase, name).bytes);
+  }
+  // Two bytes of each of the products' weights, forward and, but for the head, backward; and of the gathered rows.
+  const double layers = 2 * (32 * 96 + 32 * 32 + 2 * 32 * 128);
+  const auto all = [](const Cost&) { return true; };
+  EXPECT_DOUBLE_EQ(sum(before, all, &Cost::bytes) - sum(costs, all, &Cost::bytes), 2 * (2 * layers + V * 32 + 768));
+  const StepMemory memory = step_memory(preset("tiny"), master, 3, 8),
+                   copied = step_memory(preset("tiny"), fused, 3, 8);
+  EXPECT_EQ(memory.weight_copies, 0);
+  EXPECT_EQ(copied.total() - memory.total(), copied.weight_copies);
 }
 
 TEST(Costs, AccumulationRepeatsTheMicroStepAndAddsToGradients) {

@@ -1,10 +1,19 @@
-// AdamW against its formula, one kind against another, clipping, and skipped steps.
+// AdamW against its formula, one kind against another, clipping, and skipped steps; master weights, with the loops of
+// every instruction set that this machine has.
 #include "model/optimizer.h"
+
+#include "model/cpu/kernels.h"
+#include "model/gradients.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -152,6 +161,136 @@ TEST(AdamW, SkipsAStepWhoseGradientsOverflowed) {
     EXPECT_NEAR(moved, 0.1, 1e-3) << static_cast<int>(kind);  // a first step moves by the learning rate
   }
 }
+
+// A matrix of more than one part, sizes that are no multiples of a vector's.
+std::vector<Parameter> odd_parameters(bool split) {
+  at::manual_seed(3);
+  std::vector<Parameter> parameters{
+      {"matrix", at::randn({37, 1031})}, {"bias", at::randn({7})}, {"one", at::randn({1})}};
+  if (split) {
+    const Tensor weight = parameters[0].tensor;
+    parameters[0].tensor = at::empty(weight.sizes(), at::kBFloat16);
+    parameters[0].remainder = at::empty(weight.sizes(), at::kShort);
+    split_weight(parameters[0], weight);
+  }
+  return parameters;
+}
+
+TEST(MasterAdamW, FollowsTheFusedKind) {
+  const std::vector<Parameter> fused = odd_parameters(false), whole = odd_parameters(false),
+                               split = odd_parameters(true);
+  const Gradients of_whole(whole), of_split(split);
+  AdamW reference(fused, Optimizer::fused), one(whole, Optimizer::fused, Weights::master),
+      two(split, Optimizer::fused, Weights::master);
+  EXPECT_EQ(two.state_bytes(), reference.state_bytes());
+  for (int step = 1; step <= 5; ++step) {
+    for (size_t i = 0; i < fused.size(); ++i) {
+      const Tensor gradient =
+          at::randn(fused[i].tensor.sizes()) * (step % 2 == 0 ? 10.0 : 1e-3);  // clipped, not clipped
+      fused[i].tensor.mutable_grad() = gradient.clone();
+      whole[i].tensor.grad().copy_(gradient);
+      split[i].tensor.grad().copy_(gradient);
+    }
+    const Tensor clip = reference.clip_coefficient();
+    EXPECT_EQ(clip.item<double>() < 1, step % 2 == 0);
+    EXPECT_NEAR(one.clip_coefficient().item<double>() / clip.item<double>(), 1, 1e-6);
+    for (AdamW* optimizer : {&reference, &one, &two}) {
+      optimizer->set_learning_rate(0.01 * step);
+      optimizer->step(optimizer->clip_coefficient());
+    }
+    for (size_t i = 0; i < fused.size(); ++i) {
+      // 5 units in the last place; of weights near 0, of what was added to them.
+      EXPECT_TRUE(at::allclose(whole[i].tensor, fused[i].tensor, 6e-7, 1e-7)) << fused[i].name << " in step " << step;
+      EXPECT_TRUE(at::equal(whole_weight(split[i]), whole[i].tensor)) << fused[i].name << " in step " << step;
+    }
+    EXPECT_TRUE(at::allclose(split[0].tensor.to(at::kFloat), whole[0].tensor, 1.0 / 256, 0)) << step;
+    one.drop_gradients();
+    EXPECT_TRUE(whole[0].tensor.grad().defined());
+  }
+}
+
+TEST(MasterAdamW, NoNumberStaysNone) {
+  const std::vector<Parameter> parameters = odd_parameters(true);
+  const Gradients gradients(parameters);
+  AdamW optimizer(parameters, Optimizer::fused, Weights::master);
+  parameters[1].tensor.grad()[3] = NAN;
+  EXPECT_TRUE(std::isnan(optimizer.clip_coefficient().item<float>()));
+  optimizer.set_learning_rate(0.1);
+  optimizer.step(optimizer.clip_coefficient());
+  for (const Parameter& parameter : parameters) EXPECT_TRUE(whole_weight(parameter).isnan().all().item<bool>());
+}
+
+TEST(MasterAdamW, TakesItsLearningRateFromTheHost) {
+  const std::vector<Parameter> parameters = odd_parameters(false);
+  const Gradients gradients(parameters);
+  AdamW optimizer(parameters, Optimizer::fused, Weights::master);
+  set_learning_rate(optimizer, 0.1, /*on_device=*/true);
+  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient()), std::logic_error);
+  set_learning_rate(optimizer, 0.1, /*on_device=*/false);
+  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient(), at::zeros({1})), std::logic_error);
+}
+
+// The loops of each instruction set, called as they are.
+class UpdateLoops : public testing::TestWithParam<std::pair<const char*, const cpu::Kernels*>> {};
+TEST_P(UpdateLoops, FollowFloat64) {
+  const auto [name, kernels] = GetParam();
+  const std::array sets{&cpu::plain_kernels, &cpu::avx2_kernels, &cpu::avx512_kernels};  // each includes those before
+  if (std::ranges::find(sets, kernels) > std::ranges::find(sets, &cpu::kernels())) {
+    GTEST_SKIP() << "this machine has no " << name;
+  }
+  at::manual_seed(7);
+  const int64_t n = 2500, begin = 3, end = n - 5;
+  const Tensor w = at::randn({n}), g = at::randn({n}), m = at::randn({n}), v = at::rand({n});
+  EXPECT_NEAR(kernels->squares(g.const_data_ptr<float>(), n), g.to(at::kDouble).square().sum().item<double>(), 1e-3);
+
+  const Tensor g64 = g.to(at::kDouble) * 0.5, m64 = 0.9 * m.to(at::kDouble) + 0.1 * g64,
+               v64 = 0.95 * v.to(at::kDouble) + 0.05 * g64 * g64;
+  const Tensor w64 = w.to(at::kDouble) * 0.99 - 0.02 * m64 / (v64.sqrt() / 0.25 + 1e-8);
+  const Parameter parts{"split", at::empty({n}, at::kBFloat16), at::empty({n}, at::kShort)};
+  split_weight(parts, w);
+  for (const bool split : {false, true}) {
+    const Tensor weight = split ? parts.tensor : w.clone(), first = m.clone(), second = v.clone();
+    kernels->adamw({.type = split ? cpu::Number::bf16 : cpu::Number::f32,
+                    .weight = weight.mutable_data_ptr(),
+                    .remainder = split ? parts.remainder.mutable_data_ptr<int16_t>() : nullptr,
+                    .gradient = g.const_data_ptr<float>(),
+                    .first_moment = first.mutable_data_ptr<float>(),
+                    .second_moment = second.mutable_data_ptr<float>(),
+                    .coefficient = 0.5F,
+                    .one_minus_beta1 = 0.1F,
+                    .beta2 = 0.95F,
+                    .one_minus_beta2 = 0.05F,
+                    .eps = 1e-8F,
+                    .kept = 0.99F,
+                    .step_size = 0.02F,
+                    .root_correction = 0.25F},
+                   begin, end);
+    const auto expect = [&](const Tensor& seen, const Tensor& before, const Tensor& after) {
+      EXPECT_TRUE(at::allclose(seen.slice(0, begin, end).to(at::kDouble), after.slice(0, begin, end), 1e-5, 1e-5));
+      EXPECT_TRUE(at::equal(seen.slice(0, 0, begin), before.slice(0, 0, begin)));  // others' share
+      EXPECT_TRUE(at::equal(seen.slice(0, end, n), before.slice(0, end, n)));
+    };
+    expect(split ? whole_weight(parts) : weight, w, w64);
+    expect(first, m, m64);
+    expect(second, v, v64);
+  }
+
+  const Tensor rows = at::randn({6, 19}), sums = at::randn({5, 19}), expected = sums.clone();
+  const Tensor tokens = at::tensor({4, 0, 4, 4, 1, 0}, at::kLong);
+  expected.slice(1, 2, 17).index_add_(0, tokens, rows.slice(1, 2, 17));
+  kernels->add_rows({.rows = rows.const_data_ptr<float>(),
+                     .tokens = tokens.const_data_ptr<int64_t>(),
+                     .sum = sums.mutable_data_ptr<float>(),
+                     .count = 6,
+                     .C = 19},
+                    2, 17);
+  EXPECT_TRUE(at::allclose(sums, expected, 1e-6, 1e-6));
+  EXPECT_TRUE(at::equal(sums.select(1, 17), expected.select(1, 17)));
+}
+INSTANTIATE_TEST_SUITE_P(Sets, UpdateLoops,
+                         testing::Values(std::pair{"plain", &cpu::plain_kernels}, std::pair{"avx2", &cpu::avx2_kernels},
+                                         std::pair{"avx512", &cpu::avx512_kernels}),
+                         [](const auto& info) { return info.param.first; });
 
 TEST(AdamW, ASkippedStepInTheMiddleLeavesNoTrace) {
   for (const auto& [kind, on_device] : every_kind_and_form()) {

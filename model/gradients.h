@@ -1,0 +1,54 @@
+// Gradients in buffers that stay where they are. The operations' backward passes write the gradients of weights there
+// and autograd gets none to accumulate, as with Megatron's and TransformerEngine's main_grad. Nothing is set to zero:
+// the first gradient of a step takes the place of what is there, and what follows is added.
+#pragma once
+
+#include "model/gpt2.h"
+#include "model/recipe.h"
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace model {
+
+class Gradients {
+ public:
+  // Gives each parameter a float32 buffer as its grad(). From then on no parameter requires gradients of autograd.
+  explicit Gradients(const std::vector<Parameter>& parameters);
+
+  // Called before each step. `loss_factor`: what the step multiplies its losses by before their backward passes. The
+  // fused head makes its gradients in the forward pass and must know it then.
+  void begin_step(double loss_factor = 1);
+  [[nodiscard]] double loss_factor() const { return loss_factor_; }
+
+  struct Place {
+    at::Tensor buffer;        // of the weight's shape
+    bool accumulate = false;  // add to what is there; else take its place
+  };
+  // Where the next gradient of the weight goes. Decided on the host alone: each step asks in the same order and gets
+  // the same answers, so a captured step may be replayed. Throws std::logic_error for what is no parameter.
+  Place place_of(const at::Tensor& weight);
+
+ private:
+  std::unordered_map<const at::TensorImpl*, bool> written_;  // of each parameter: in this step
+  double loss_factor_ = 1;
+};
+
+// What a backward pass returns for a weight whose gradient it has made. That is the gradient itself where `gradients`
+// is null. Else it is written or added to the weight's buffer, and undefined is returned.
+at::Tensor deliver(Gradients* gradients, const at::Tensor& weight, const at::Tensor& gradient);
+// The same of a gradient that is a product, a b. It is made in its place where the types allow it.
+at::Tensor deliver_product(Products kind, Gradients* gradients, const at::Tensor& weight, const at::Tensor& a,
+                           const at::Tensor& b);
+
+// For an autograd context's saved_data, which holds numbers and no pointers.
+int64_t handle_of(Gradients* gradients);
+Gradients* gradients_of(int64_t handle);
+
+// Why no step under the recipe can have master weights; empty: it can.
+std::string master_weights_obstacle(const Recipe& recipe);
+
+}  // namespace model

@@ -1,0 +1,207 @@
+// Gradients that stay in place: what is written and what is added, and the gradients of a whole model in them, in steps
+// of one and of two micro-steps.
+#include "model/gradients.h"
+
+#include "model/gpt2.h"
+#include "model/ops.h"
+#include "model/precision.h"
+#include "model/trainer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using at::Tensor;
+using namespace model;
+
+Recipe recipe_of(Weights weights, Autocast autocast = Autocast::off, Products products = Products::aten) {
+  return {.autocast = autocast,
+          .cross_entropy = CrossEntropy::fused,
+          .products = products,
+          .norm = Norm::fused,
+          .mlp = Mlp::fused,
+          .optimizer = Optimizer::fused,
+          .weights = weights};
+}
+
+double relative_error(const Tensor& found, const Tensor& expected) {
+  return ((found.to(at::kDouble) - expected.to(at::kDouble)).norm() / expected.to(at::kDouble).norm()).item<double>();
+}
+
+TEST(Gradients, TheFirstOfAStepIsWrittenAndOthersAreAdded) {
+  const std::vector<Parameter> parameters{{"a", at::randn({2, 3}).requires_grad_(true)},
+                                          {"b", at::randn({4}, at::kBFloat16).requires_grad_(true)}};
+  Gradients gradients(parameters);
+  const Tensor &a = parameters[0].tensor, &b = parameters[1].tensor;
+  EXPECT_FALSE(a.requires_grad() || b.requires_grad());
+  EXPECT_EQ(b.grad().scalar_type(), at::kFloat);
+  const void* const where = a.grad().const_data_ptr();
+  const Tensor ones = at::ones({2, 3});
+  for (const int step : {1, 2}) {
+    gradients.begin_step();
+    EXPECT_FALSE(deliver(&gradients, a, ones * step).defined());
+    EXPECT_TRUE(at::equal(a.grad(), ones * step)) << step;  // nothing of the step before
+    (void)deliver(&gradients, a, ones);
+    (void)deliver(&gradients, b, at::ones({4}));  // each has its own first
+    EXPECT_TRUE(at::equal(a.grad(), ones * (step + 1))) << step;
+    EXPECT_TRUE(at::equal(b.grad(), at::ones({4}))) << step;
+  }
+  EXPECT_EQ(a.grad().const_data_ptr(), where);
+  EXPECT_THROW((void)gradients.place_of(at::ones({2, 3})), std::logic_error);
+  EXPECT_TRUE(at::equal(deliver(nullptr, a, ones), ones));  // autograd's
+}
+
+TEST(Gradients, ProductsAreMadeInTheirPlace) {
+  at::manual_seed(5);
+  const std::vector<Parameter> parameters{{"w", at::randn({7, 5})}};
+  Gradients gradients(parameters);
+  const Tensor &w = parameters[0].tensor, a = at::randn({7, 33}), b = at::randn({33, 5});
+  const Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+  for (const Products kind : {Products::aten, Products::packed}) {
+    gradients.begin_step();
+    w.grad().fill_(NAN);  // what is there does not matter
+    EXPECT_FALSE(deliver_product(kind, &gradients, w, a, b).defined());
+    EXPECT_LT(relative_error(w.grad(), exact), 1e-6);
+    (void)deliver_product(kind, &gradients, w, a, b);
+    EXPECT_LT(relative_error(w.grad(), 2 * exact), 1e-6);
+    EXPECT_LT(relative_error(deliver_product(kind, nullptr, w, a, b), exact), 1e-6);
+  }
+  // Of 16-bit factors, in float32.
+  gradients.begin_step();
+  for (const int times : {1, 2}) {
+    (void)deliver_product(Products::aten, &gradients, w, a.to(at::kBFloat16), b.to(at::kBFloat16));
+    EXPECT_LT(relative_error(w.grad(), times * exact), 1e-2);
+  }
+}
+
+// Every parameter's gradient after the second of two steps, which leave the weights alone. Weights are bf16 numbers, so
+// that those which are split differ in nothing. Tokens come more than once.
+std::vector<Parameter> gradients_of_steps(const Recipe& recipe, int64_t micro_steps) {
+  GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
+  for (const Parameter& parameter : gpt2.parameters()) {
+    const at::NoGradGuard no_grad;
+    parameter.tensor.copy_(parameter.tensor.to(at::kBFloat16));
+  }
+  std::optional<Gradients> gradients;
+  if (recipe.weights == Weights::master) {
+    if (recipe.autocast == Autocast::bf16) gpt2.split_weights();
+    gradients.emplace(gpt2.parameters());
+  }
+  const Ops ops = ops_for(recipe, gradients ? &*gradients : nullptr);
+  const double share = 1.0 / static_cast<double>(micro_steps);
+  for (const int64_t step : {0, 1}) {
+    if (gradients) {
+      gradients->begin_step(share);
+    } else {
+      for (const Parameter& parameter : gpt2.parameters()) parameter.tensor.mutable_grad() = Tensor();
+    }
+    for (int64_t i = 0; i < micro_steps; ++i) {
+      const Tensor numbers = at::arange(2 * 33, at::kLong) + 100 * (2 * i + step);
+      const Tensor tokens = (numbers * numbers).remainder(47).mul(1009).view({2, 33});
+      Tensor loss;
+      {
+        const AutocastScope scope(at::kCPU, recipe.autocast);
+        loss = gpt2.loss(ops, tokens.narrow(1, 0, 32), tokens.narrow(1, 1, 32)) * share;
+      }
+      loss.backward();
+    }
+  }
+  return gpt2.parameters();
+}
+
+void expect_same_gradients(const Recipe& tried, const Recipe& reference, double tolerance) {
+  for (const int64_t micro_steps : {1, 2}) {
+    const std::vector<Parameter> seen = gradients_of_steps(tried, micro_steps),
+                                 expected = gradients_of_steps(reference, micro_steps);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_LT(relative_error(seen[i].tensor.grad(), expected[i].tensor.grad()), tolerance)
+          << expected[i].name << ", " << micro_steps << " micro-steps, " << to_json(tried).dump();
+    }
+  }
+}
+
+TEST(Gradients, OfAModelAreTheReferencesInFloat32) {
+  for (const Products products : {Products::aten, Products::packed}) {
+    expect_same_gradients(recipe_of(Weights::master, Autocast::off, products), Recipe{}, 2e-5);
+  }
+}
+
+TEST(Gradients, OfAModelWithSplitWeightsAreThoseOfAutocast) {
+  // Biases' gradients are sums in float32 here, in bfloat16 there.
+  expect_same_gradients(recipe_of(Weights::master, Autocast::bf16), recipe_of(Weights::separate, Autocast::bf16), 1e-2);
+}
+
+TEST(Gradients, ALossWithAnotherFactorIsRefused) {
+  const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
+  Gradients gradients(gpt2.parameters());
+  const Ops ops = ops_for(recipe_of(Weights::master), &gradients);
+  const Tensor tokens = at::arange(2 * 8, at::kLong).view({2, 8});
+  gradients.begin_step(0.5);
+  EXPECT_THROW(gpt2.loss(ops, tokens, tokens).backward(), std::exception);
+  gradients.begin_step(0.5);
+  EXPECT_NO_THROW((gpt2.loss(ops, tokens, tokens) * 0.5).backward());
+}
+
+// ---- A training step with them
+
+std::vector<double> losses(const Recipe& recipe, int64_t accumulation) {
+  TokenStream text;
+  for (int i = 0; i < 5000; ++i) text.tokens.push_back(static_cast<uint16_t>(i * i % 97 * 500));
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 5}, text);
+  for (int i = 0; i < 5; ++i) trainer.step();
+  return trainer.losses();
+}
+
+TEST(MasterWeights, LearnWhatSeparateOnesLearn) {
+  for (const int64_t accumulation : {1, 3}) {
+    const auto compare = [&](Autocast autocast, Products products, double tolerance) {
+      const Recipe recipe = recipe_of(Weights::master, autocast, products);
+      const std::vector<double> seen = losses(recipe, accumulation),
+                                expected = losses(recipe_of(Weights::separate, autocast, products), accumulation);
+      for (size_t i = 0; i < seen.size(); ++i) EXPECT_NEAR(seen[i], expected[i], tolerance) << "step " << i;
+      EXPECT_EQ(losses(recipe, accumulation), seen);
+    };
+    compare(Autocast::off, Products::aten, 1e-5);
+    compare(Autocast::off, Products::packed, 1e-5);
+    compare(Autocast::bf16, Products::aten, 1e-2);
+  }
+}
+
+TEST(MasterWeights, AreRefusedWhereTheyCannotBe) {
+  const TokenStream text{std::vector<uint16_t>(100)};
+  const auto refused = [&](const Recipe& recipe) {
+    EXPECT_FALSE(master_weights_obstacle(recipe).empty());
+    EXPECT_THROW(Trainer(preset("tiny"), recipe, {.B = 1, .T = 8}, text), std::invalid_argument);
+  };
+  refused({.weights = Weights::master});
+  Recipe recipe = recipe_of(Weights::master);
+  EXPECT_EQ(master_weights_obstacle(recipe), "");
+  recipe.norm = Norm::aten;
+  refused(recipe);
+  recipe = recipe_of(Weights::master);
+  recipe.optimizer = Optimizer::foreach;
+  refused(recipe);
+  recipe = recipe_of(Weights::master);
+  recipe.qkv_products = QkvProducts::three;
+  refused(recipe);
+  refused(recipe_of(Weights::master, Autocast::fp16));
+}
+
+TEST(MasterWeights, TakeTheMemoryOfFloat32Ones) {
+  TokenStream text;
+  text.tokens.resize(1000);
+  const Recipe recipe = recipe_of(Weights::master, Autocast::bf16);
+  const Trainer trainer(preset("tiny"), recipe, {.B = 1, .T = 8, .max_steps = 1}, text);
+  EXPECT_EQ(trainer.weight_bytes(), 4 * preset("tiny").parameters());
+  EXPECT_EQ(trainer.optimizer_bytes(), 8 * preset("tiny").parameters());
+}
+
+}  // namespace
