@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT, assert_perfetto_reads, needs_waiting_times, read_json, write_json
 
 GPT2, FP16 = (read_json(ROOT / "ladders" / f"{name}.json")["rungs"] for name in ("gpt2", "gpt2-fp16"))
+FUSED = read_json(ROOT / "ladders" / "gpt2-fused.json")
 TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3"]
 BUSY = "shared: the processor was busy with something else"  # as it may well be where tests run
 
@@ -39,6 +40,32 @@ def fixture_run(ladder, device, tmp_path_factory):
 @pytest.fixture(scope="module", name="ladders")
 def fixture_ladders(run):
     return {"gpt2": {rung: run(rung) for rung in GPT2}, "gpt2-fp16": {rung: run(rung, name="gpt2-fp16") for rung in FP16}}
+
+
+@pytest.fixture(scope="module", name="own_kernels")
+def fixture_own_kernels(ladder, device) -> None:
+    if "built without its CUDA kernels" in ladder("doctor", "--json", variables=device).stdout:
+        pytest.skip("the program was built without its CUDA kernels")
+
+
+def test_fused_operations_wait_for_nothing_and_are_captured(own_kernels, run) -> None:
+    """The first steps time matrix products, and wait; none of the later ones does."""
+    for rung in ("fused_norm", "fused_mlp", "fused_loss"):
+        record = run(rung, name="gpt2-fused")
+        calls, passed = record["observations"]["cuda_calls"], proofs(record)
+        assert (calls["host_waits"], calls["graph_launches"], calls["kernel_launches"]) == (0, 1, 0), (rung, calls)
+        assert record["timing"]["allocator"] == {"allocations": 0, "frees": 0, "retries": 0}, rung
+        assert all(passed[field] for field in passed.keys() - {"matmul_precision", "autocast"}), (rung, record["proofs"])
+
+
+def test_each_fused_rung_launches_fewer_kernels(own_kernels, run, tmp_path) -> None:
+    """In eager steps, where a launch is a call. `pytest -s` shows the table."""
+    rungs = [rung for rung in FUSED["rungs"] if rung != "graph"]
+    eager = write_json(tmp_path / "eager.json", {**FUSED, "name": "eager", "rungs": rungs})
+    launches = {rung: run(rung, name=eager)["observations"]["cuda_calls"]["kernel_launches"] for rung in rungs}
+    print("\nlaunches in a step of two layers:", *(f"{rung:12} {count:5}" for rung, count in launches.items()), sep="\n  ")
+    fused = [launches[rung] for rung in rungs[rungs.index("residual16"):]]
+    assert len(fused) == 4 and fused == sorted(set(fused), reverse=True), launches
 
 
 def proofs(record) -> dict[str, bool]:
