@@ -479,7 +479,7 @@ def test_smoke_stops_at_the_first_rung_with_its_cause(environment, device, tmp_p
 @pytest.mark.thorough
 def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
     """The tests that a GPU passes would be worth nothing if a device passed them that only says that it worked."""
-    suites = ["Graph", "Deterministic", "DeviceTrace", "Memory", "Ops", "Scaler", "Clock"]
+    suites = ["Graph", "Deterministic", "DeviceTrace", "Memory", "Ops", "Scaler", "Clock", "Kernels"]
     command = [os.environ["DEVICE_TESTS"], "--gtest_filter=" + ":".join(f"{suite}.*" for suite in suites) + ":Parity.Small*"]
     done = subprocess.run(command, env=os.environ | device, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 1 and "SKIPPED" not in done.stdout, done.stdout[-4000:]
@@ -487,7 +487,7 @@ def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
     assert {name for name, verdict in verdicts.items() if verdict == "OK"} == {
         "Clock.EventsFitIntoTheHostsWindow", "Clock.LeavesOutNothingBetweenTwoSteps", "Deterministic.IsProvenWithoutAWait",
         "DeviceTrace.LabelsEagerKernelsAndGraphNodes", "Memory.ThatIsNotThereIsReported", "Ops.NoAttentionFallsBackToAnother"}
-    assert {name for name, verdict in verdicts.items() if verdict == "FAILED"} == {
+    assert {name for name, verdict in verdicts.items() if verdict == "FAILED" and not name.startswith("Kernels.")} == {
         "Deterministic.ReplayedStepsAreTheEagerOnesToTheBit", "Deterministic.RunsRepeatToTheBit", "Graph.FollowsTheSchedule",
         "Graph.HoldsAllMicroSteps", "Graph.IsCapturedAgainWithoutATrace", "Graph.RepeatsWhatEagerStepsDo", "Ops.EveryAttentionFollowsFloat64",
         "Ops.ForwardAndBackwardFollowFloat64", "Ops.TheLossInPlaceFollowsFloat64", "Ops.TheStreamOf16BitsFollowsFloat64", "Parity.SmallInFloat32", "Parity.SmallInFloat64",
