@@ -58,10 +58,10 @@ Backward there are separate passes for GELU's gradient and for the bias's, a sum
 numbers, between the products:
 
                      separate    on a CPU    on a GPU
-    forward             2           2           1      a GPU's product writes GELU's argument and its result
-    backward            3           4           1      a CPU makes GELU's result once more
-    bias gradient       1           -           -      summed in the same pass
-    kept for backward   2           1           2      GELU's argument, and its result
+    forward             2           2           1       GELU's argument is kept
+    backward            3           4           1       a CPU makes GELU again
+    bias gradient       1           -           -       summed in the same pass
+    kept for backward   2           1           2       GELU's argument, result
 
 On a GPU cuBLASLt does this at the end of the product that comes before, its epilogue. In the first step the program times
 it, and a plain product with kernels of its own after it, and takes what is faster for these sizes.)",
