@@ -88,9 +88,10 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   const Call fc = linear("c_fc", C, 4 * C, normed), proj = linear("mlp_proj", 4 * C, C, low);
   const Call gelu{"gelu", "gelu", L, 0, 2 * 4 * BTC * low, 3 * 4 * BTC * low, 0};
   if (recipe.mlp == Mlp::fused) {
-    // GELU's result is written once more in backward.
+    // On a CPU GELU's result is written once more in backward.
+    const double once_more = recipe.device == Device::cpu ? 4 * BTC * low : 0;
     calls.push_back({"mlp", "mlp", L, fc.flops + proj.flops, fc.forward_bytes + gelu.forward_bytes + proj.forward_bytes,
-                     fc.backward_bytes + gelu.backward_bytes + proj.backward_bytes + 4 * BTC * low,
+                     fc.backward_bytes + gelu.backward_bytes + proj.backward_bytes + once_more,
                      fc.gradients + proj.gradients});
   } else {
     calls.insert(calls.end(), {fc, gelu, proj});
@@ -155,7 +156,8 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t batch
   if (casts && recipe.weights == Weights::separate) memory.weight_copies = low * (L * (12 * C * C + 9 * C) + rows * C);
   // Of a layer: what both LayerNorms read (the stream), what the four products read (C, C, C and 4 C numbers a token),
   // q, k and v, and what GELU reads (4 C). Then the same of ln_f and head, and the log-probabilities.
-  const double hidden = recipe.mlp == Mlp::fused ? 4 * low : 0;  // is made once more
+  // What GELU makes is made once more by the fused MLP of a CPU.
+  const double hidden = recipe.mlp == Mlp::fused && recipe.device == Device::cpu ? 4 * low : 0;
   memory.activations = L * BTC * (2 * stream + 14 * low - hidden) + BTC * (stream + low);
   const bool chunked = recipe.cross_entropy == CrossEntropy::fused;
   if (!chunked) memory.activations += f32 * logits;
@@ -166,8 +168,9 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t batch
     memory.activations += L * scores * softmax;
     memory.working = 3 * scores * low;
   }
+  const int64_t chunk_bytes = recipe.device == Device::cuda ? cuda_head_loss_chunk_bytes : head_loss_chunk_bytes;
   // The logits, and unless it takes their place their gradient, on its way through the softmax.
-  const double at_loss = chunked ? std::min(logits * low, static_cast<double>(head_loss_chunk_bytes))
+  const double at_loss = chunked ? std::min(logits * low, static_cast<double>(chunk_bytes))
                                  : logits * (low + (recipe.cross_entropy == CrossEntropy::in_place ? 0 : 2 * f32));
   memory.working = std::max(memory.working, at_loss);
   return memory;

@@ -1,5 +1,6 @@
 #include "model/ops.h"
 
+#include "model/fused.h"
 #include "model/precision.h"
 
 #include <ATen/autocast_mode.h>
@@ -113,7 +114,29 @@ void keep_residual_in(at::ScalarType type, Ops& ops) {
   };
 }
 
+constexpr bool built_with_cuda_kernels = LADDER_CUDA_KERNELS;  // 0 or 1
+
+void fuse_on_cpu(const Recipe& recipe, Gradients* gradients, Ops& ops) {
+  if (recipe.norm == Norm::fused) ops.add_norm = fused_add_norm(gradients);
+  if (recipe.mlp == Mlp::fused) ops.mlp = fused_mlp(recipe.products, gradients);
+  if (recipe.cross_entropy == CrossEntropy::fused) ops.head_loss = fused_head_loss(recipe.products, gradients);
+}
+
+void fuse_on_cuda(const Recipe& recipe, Ops& ops) {
+  if constexpr (built_with_cuda_kernels) {
+    if (recipe.norm == Norm::fused) ops.add_norm = cuda_add_norm();
+    if (recipe.mlp == Mlp::fused) ops.mlp = cuda_mlp();
+    if (recipe.cross_entropy == CrossEntropy::fused) ops.head_loss = cuda_head_loss(cuda_head_loss_chunk_bytes);
+  } else {
+    TORCH_CHECK(recipe.norm != Norm::fused && recipe.mlp != Mlp::fused && recipe.cross_entropy != CrossEntropy::fused,
+                "recipe: device cuda with norm, mlp or cross_entropy fused needs a program that was built with its "
+                "CUDA kernels");
+  }
+}
+
 }  // namespace
+
+bool has_cuda_kernels() { return built_with_cuda_kernels; }
 
 Ops ops_for(const Recipe& recipe, Gradients* gradients) {
   Ops ops = reference_ops();
@@ -129,9 +152,7 @@ Ops ops_for(const Recipe& recipe, Gradients* gradients) {
     ops.attention = sdpa_attention();
   }
   if (recipe.cross_entropy == CrossEntropy::in_place) ops.cross_entropy = in_place_cross_entropy();
-  if (recipe.norm == Norm::fused) ops.add_norm = fused_add_norm(gradients);
-  if (recipe.mlp == Mlp::fused) ops.mlp = fused_mlp(recipe.products, gradients);
-  if (recipe.cross_entropy == CrossEntropy::fused) ops.head_loss = fused_head_loss(recipe.products, gradients);
+  recipe.device == Device::cuda ? fuse_on_cuda(recipe, ops) : fuse_on_cpu(recipe, gradients, ops);
   if (recipe.residual == Residual::autocast) keep_residual_in(scalar_type(recipe.autocast), ops);
   return ops;
 }

@@ -40,7 +40,7 @@ constexpr auto names_of(Attention) {
 }
 
 // PyTorch's own operations; the gradient of the logits written over the log-probabilities (cross_entropy.cpp); or head
-// and loss as one operation that never holds all logits (fused_loss.cpp).
+// and loss as one operation that never holds all logits (fused_loss.cpp, cuda/head_loss.cpp).
 enum class CrossEntropy { aten, in_place, fused };
 constexpr auto names_of(CrossEntropy) { return std::to_array<std::string_view>({"aten", "in_place", "fused"}); }
 
@@ -48,7 +48,8 @@ constexpr auto names_of(CrossEntropy) { return std::to_array<std::string_view>({
 enum class Products { aten, packed };
 constexpr auto names_of(Products) { return std::to_array<std::string_view>({"aten", "packed"}); }
 
-// PyTorch's own operations, or the operation that fused_norm.cpp or fused_mlp.cpp makes of several.
+// PyTorch's own operations, or the operation that fused_norm.cpp or fused_mlp.cpp makes of several; on a GPU
+// cuda/add_norm.cpp or cuda/mlp.cpp.
 enum class Norm { aten, fused };
 constexpr auto names_of(Norm) { return std::to_array<std::string_view>({"aten", "fused"}); }
 enum class Mlp { aten, fused };

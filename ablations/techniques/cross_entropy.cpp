@@ -57,8 +57,8 @@ Technique cross_entropy() {
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::fused; },
             .text = fused_text(),
             .claims = fused_claims()}},
-      .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
-        return recipe.cross_entropy == CrossEntropy::fused ? fused_obstacle(recipe) : "";
+      .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
+        return recipe.cross_entropy == CrossEntropy::fused ? fused_obstacle(recipe, machine) : "";
       },
       .prove = prove_loss,
   };
@@ -107,10 +107,11 @@ products that need it are made before the next rows:
 
 Padding columns of the embedding are left out of the sum and get the gradient 0.)",
       .faster = R"(PyTorch reads and writes the matrix of logits several times, under autocast on a CPU in float32. Here
-each row is read once for its maximum, once for its sum, and is written once.)",
+each row is read two or three times while it is in the cache, for its maximum, its sum and its gradient, and written
+once.)",
       .costs = R"(The backward pass is made in the forward pass, which therefore cannot be had alone for less. It can be
 made only once. Memory falls: at B=4, T=256 and V=50,304 the float32 logits and their gradient are 412 MB, and a chunk of
-them in bfloat16 is 103 MB.)",
+them in bfloat16 is 103 MB. A chunk has 128 MiB at most, on a GPU 1 GiB.)",
       .no_help = R"(Where B x T x V is small beside the model. Where the logits are wanted: to sample, or to look at
 them.)",
       .pytorch =
@@ -131,7 +132,7 @@ std::vector<Claim> fused_claims() {
   return {{.claim = "60 % less memory for training, and 20 % more tokens per second",
            .source = "the README of Liger Kernel; LLaMA 3-8B, B=8, bf16, 8 A100s",
            .note = "With all of its kernels, of which the fused head and loss is one.",
-           .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
+           .command = "ladder ablate --ladder gpt2-fused --mode leave-one-out"}};
 }
 
 }  // namespace

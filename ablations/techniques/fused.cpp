@@ -1,11 +1,24 @@
 #include "ablations/techniques/fused.h"
 
+#include "model/ops.h"
+
+#include <fmt/format.h>
+
 namespace ablations {
 
 using namespace model;
 
-std::string fused_obstacle(const Recipe& recipe) {
-  if (recipe.device == Device::cuda) return "the fused operations have no CUDA kernels yet";
+std::string fused_obstacle(const Recipe& recipe, const harness::Machine& machine) {
+  if (recipe.device == Device::cuda) {
+    constexpr int least = 80;  // what cmake/CudaKernels.cmake compiles for
+    if (!has_cuda_kernels()) {
+      return "this program was built without its CUDA kernels; configure with -DLADDER_CUDA_KERNELS=ON";
+    }
+    if (machine.gpu && machine.gpu->compute_capability < least) {
+      return fmt::format("the CUDA kernels need compute capability 8.0, {} has {:.1f}", machine.gpu->name,
+                         machine.gpu->compute_capability / 10.0);
+    }
+  }
   if (recipe.autocast == Autocast::fp16) return "the fused operations know float32 and bfloat16, not float16";
   return "";
 }

@@ -37,8 +37,8 @@ Technique norm() {
             .edit = [](Recipe& r, const harness::Machine&) { r.norm = Norm::fused; },
             .text = text(),
             .claims = claims()}},
-      .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
-        return recipe.norm == Norm::fused ? fused_obstacle(recipe) : "";
+      .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
+        return recipe.norm == Norm::fused ? fused_obstacle(recipe, machine) : "";
       },
       .prove = prove_norm,
   };
@@ -63,7 +63,7 @@ bits, and one more step converts. Bytes for each number, forward, with a float32
     conversion                   4 + 2       2
     together                      24        12
 
-Here a row stays in the cache from the addition to the normalized result. Backward works alike: the gradient that comes
+Here a row stays in the cache, on a GPU in registers, from the addition to the normalized result. Backward works alike: the gradient that comes
 along the stream is added where LayerNorm's is made.)",
       .faster =
           R"(These steps compute little. Their time is the time of their memory traffic, and half of it is gone.)",
@@ -81,7 +81,7 @@ std::vector<Claim> claims() {
   return {{.claim = "residual addition and LayerNorm in one kernel, across blocks: about 1 % of a step",
            .source = sources::llm_c,
            .note = "There LayerNorm and its backward pass were kernels of their own before.",
-           .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
+           .command = "ladder ablate --ladder gpt2-fused --mode leave-one-out"}};
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 //     ds = upstream(s) + r (g - mean of g - h * mean of (g h)),  g = upstream(n) w
 //     dw = sum over rows of upstream(n) h;  db = sum over rows of upstream(n)
 //
-// Moves 4 N C elements forward (x, y, s, n) and 4 N C backward (upstream(s), upstream(n), s, ds).
+// Moves 4 N C elements forward (x, y, s, n) and 4 N C backward (upstream(s), upstream(n), s, ds). Where branches have
+// another type than the stream, 5 N C backward: ds is written in both.
 //
 // A warp has a row. Where the row is no longer than `Columns` * 32, each lane keeps its part in registers: a row is
 // read once, all of it at once, and the variance is that of the differences. Longer rows, and rows that are no multiple
@@ -55,18 +56,19 @@ __device__ void for_lanes_part(int vectors, Read read, Use use) {
   }
 }
 
-template <class T, class W, int Width, int Columns>
-__global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNormForward<T, W> a) {
+template <class T, class B, class W, int Width, int Columns>
+__global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNormForward<T, B, W> a) {
   constexpr int held = Columns / Width, slots = held > 0 ? held : 1;
   const int64_t row = int64_t{blockIdx.x} * warps + warp();
   if (row >= a.N) return;
   const int C = static_cast<int>(a.C), vectors = C / Width;
   const T* x = a.x + row * C;
-  const T* y = a.y + row * C;
+  const B* y = a.y + row * C;
   T* sums = a.sum + row * C;
   const bool adds = a.y != nullptr;
 
-  Vector<T, Width> s[slots], added[slots];
+  Vector<T, Width> s[slots];
+  Vector<B, Width> added[slots];
   float total = 0;
   for_lanes_part<held>(
       vectors,
@@ -98,7 +100,7 @@ __global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNorm
   });
   const float rstd = inverse_sqrt(warp_sum(squares) / static_cast<float>(C) + a.eps);
 
-  T* normalized = a.normalized + row * C;
+  B* normalized = a.normalized + row * C;
   Vector<W, Width> weight[slots], bias[slots];
   for_lanes_part<held>(
       vectors,
@@ -108,12 +110,13 @@ __global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNorm
         bias[k] = load<Width>(a.bias + i * Width);
       },
       [&](int i, int k) {
+        Vector<B, Width> out;
 #pragma unroll
         for (int e = 0; e < Width; ++e) {
           const float h = (to_float(s[k].values[e]) - mean) * rstd;
-          s[k].values[e] = from_float<T>(h * to_float(weight[k].values[e]) + to_float(bias[k].values[e]));
+          out.values[e] = from_float<B>(h * to_float(weight[k].values[e]) + to_float(bias[k].values[e]));
         }
-        store(normalized + i * Width, s[k]);
+        store(normalized + i * Width, out);
       });
   if (lane() == 0) {
     a.mean[row] = mean;
@@ -124,9 +127,9 @@ __global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNorm
 // Of a multiprocessor: what the registers allow.
 constexpr int backward_blocks(int columns) { return columns > 24 ? 2 : 3; }
 
-template <class T, class W, int Width, int Columns>
+template <class T, class B, class W, int Width, int Columns>
 __global__ __launch_bounds__(threads,
-                             backward_blocks(Columns)) void add_norm_backward_kernel(const AddNormBackward<T, W> a) {
+                             backward_blocks(Columns)) void add_norm_backward_kernel(const AddNormBackward<T, B, W> a) {
   constexpr int held = Columns / Width, slots = held > 0 ? held : 1;
   const int C = static_cast<int>(a.C), vectors = C / Width;
   const bool adds = a.of_sum != nullptr;
@@ -138,9 +141,10 @@ __global__ __launch_bounds__(threads,
   for (int64_t row = int64_t{blockIdx.x} * warps + warp(); row < a.N; row += int64_t{gridDim.x} * warps) {
     const T* s = a.sum + row * C;
     const T* of_sum = a.of_sum + row * C;
-    const T* of_normalized = a.of_normalized + row * C;
+    const B* of_normalized = a.of_normalized + row * C;
     const float mean = a.mean[row], rstd = a.rstd[row];
-    Vector<T, Width> sum[slots], upstream[slots], passing[slots];
+    Vector<T, Width> sum[slots], passing[slots];
+    Vector<B, Width> upstream[slots];
     const auto h = [&](T value) { return (to_float(value) - mean) * rstd; };
     const auto read = [&](int i, int k) {
       sum[k] = load<Width>(s + i * Width);
@@ -169,15 +173,22 @@ __global__ __launch_bounds__(threads,
     const float gh_mean = warp_sum(gh_total) / static_cast<float>(C);
 
     T* gradient = a.gradient + row * C;
+    B* branch_gradient = a.branch_gradient + row * C;
     for_lanes_part<held>(vectors, read_again, [&](int i, int k) {
       Vector<T, Width> out;
+      Vector<B, Width> of_branch;
 #pragma unroll
       for (int e = 0; e < Width; ++e) {
         const float g = to_float(upstream[k].values[e]) * to_float(weight[k].values[e]);
         const float own = rstd * (g - g_mean - h(sum[k].values[e]) * gh_mean);
-        out.values[e] = from_float<T>(adds ? to_float(passing[k].values[e]) + own : own);
+        const float total = adds ? to_float(passing[k].values[e]) + own : own;
+        out.values[e] = from_float<T>(total);
+        if constexpr (!std::is_same_v<T, B>) of_branch.values[e] = from_float<B>(total);
       }
       store(gradient + i * Width, out);
+      if constexpr (!std::is_same_v<T, B>) {
+        if (a.branch_gradient != nullptr) store(branch_gradient + i * Width, of_branch);
+      }
     });
   }
 
@@ -206,8 +217,8 @@ __global__ __launch_bounds__(threads,
 }
 
 // dw and db where the kernel above has no registers for them: a thread has a column of a strip.
-template <class T, class W>
-__global__ __launch_bounds__(threads) void add_norm_weight_gradient_kernel(const AddNormBackward<T, W> a) {
+template <class T, class B, class W>
+__global__ __launch_bounds__(threads) void add_norm_weight_gradient_kernel(const AddNormBackward<T, B, W> a) {
   const int64_t column = int64_t{blockIdx.x} * threads + threadIdx.x, strips = gridDim.y;
   if (column >= a.C) return;
   float weight_sum = 0, bias_sum = 0;
@@ -227,10 +238,9 @@ int64_t strips_for(int64_t N, int columns) {
 }
 
 // The `Columns` a lane needs where it may have them, else 0.
-template <class T>
-int columns_for(int64_t C, std::initializer_list<int> compiled) {
-  if (C % full_width<T> != 0) return 0;
-  const int64_t needed = ceil_div(C / full_width<T>, warp_size) * full_width<T>;
+int columns_for(int64_t C, int width, std::initializer_list<int> compiled) {
+  if (C % width != 0) return 0;
+  const int64_t needed = ceil_div(C / width, warp_size) * width;
   for (const int columns : compiled) {
     if (needed <= columns) return columns;
   }
@@ -242,17 +252,17 @@ using Int = std::integral_constant<int, N>;
 
 }  // namespace
 
-template <class T, class W>
-void add_norm_forward(const AddNormForward<T, W>& a, cudaStream_t stream) {
+template <class T, class B, class W>
+void add_norm_forward(const AddNormForward<T, B, W>& a, cudaStream_t stream) {
   if (a.N == 0 || a.C == 0) return;
-  constexpr int width = full_width<T>;
+  constexpr int width = full_width<B>;  // of the narrower type
   const bool whole = a.C % width == 0 && aligned(a.x, a.y, a.sum, a.normalized, a.weight, a.bias);
   const auto run = [&](auto w, auto columns) {
-    launch("add_norm_forward", add_norm_forward_kernel<T, W, decltype(w)::value, decltype(columns)::value>,
+    launch("add_norm_forward", add_norm_forward_kernel<T, B, W, decltype(w)::value, decltype(columns)::value>,
            grid_of(ceil_div(a.N, warps)), threads, stream, a);
   };
   if (!whole) return run(Int<1>(), Int<0>());
-  switch (columns_for<T>(a.C, {24, 32, 64})) {
+  switch (columns_for(a.C, width, {24, 32, 64})) {
     case 24:
       return run(Int<width>(), Int<24>());  // C to 768
     case 32:
@@ -266,21 +276,22 @@ void add_norm_forward(const AddNormForward<T, W>& a, cudaStream_t stream) {
 
 int64_t add_norm_backward_workspace(int64_t N, int64_t C) { return 2 * strips_for(N, 0) * C; }
 
-template <class T, class W>
-void add_norm_backward(const AddNormBackward<T, W>& a, cudaStream_t stream) {
+template <class T, class B, class W>
+void add_norm_backward(const AddNormBackward<T, B, W>& a, cudaStream_t stream) {
   if (a.C == 0) return;
-  constexpr int width = full_width<T>;
-  const bool whole = a.C % width == 0 && aligned(a.of_sum, a.of_normalized, a.sum, a.gradient, a.weight);
-  const int columns = whole ? columns_for<T>(a.C, {24, 32}) : 0;
+  constexpr int width = full_width<B>;  // of the narrower type
+  const bool whole =
+      a.C % width == 0 && aligned(a.of_sum, a.of_normalized, a.sum, a.gradient, a.branch_gradient, a.weight);
+  const int columns = whole ? columns_for(a.C, width, {24, 32}) : 0;
   const int64_t strips = strips_for(a.N, columns);
   const auto run = [&](auto w, auto c) {
     const int64_t blocks = columns > 0 ? strips : ceil_div(a.N, warps);  // without column sums a warp has one row
-    launch("add_norm_backward", add_norm_backward_kernel<T, W, decltype(w)::value, decltype(c)::value>, grid_of(blocks),
-           threads, stream, a);
+    launch("add_norm_backward", add_norm_backward_kernel<T, B, W, decltype(w)::value, decltype(c)::value>,
+           grid_of(blocks), threads, stream, a);
   };
   if (a.N > 0 && columns == 0) {  // first: `gradient` may be `of_normalized`
-    launch("add_norm_weight_gradient", add_norm_weight_gradient_kernel<T, W>, grid_of(ceil_div(a.C, threads), strips),
-           threads, stream, a);
+    launch("add_norm_weight_gradient", add_norm_weight_gradient_kernel<T, B, W>,
+           grid_of(ceil_div(a.C, threads), strips), threads, stream, a);
   }
   if (a.N > 0) {
     if (columns == 24) {
@@ -296,11 +307,13 @@ void add_norm_backward(const AddNormBackward<T, W>& a, cudaStream_t stream) {
   finish_columns({a.workspace, strips, a.C, {a.weight_gradient, a.bias_gradient}, a.accumulate}, stream);
 }
 
-template void add_norm_forward<float, float>(const AddNormForward<float, float>&, cudaStream_t);
-template void add_norm_forward<bf16, float>(const AddNormForward<bf16, float>&, cudaStream_t);
-template void add_norm_forward<bf16, bf16>(const AddNormForward<bf16, bf16>&, cudaStream_t);
-template void add_norm_backward<float, float>(const AddNormBackward<float, float>&, cudaStream_t);
-template void add_norm_backward<bf16, float>(const AddNormBackward<bf16, float>&, cudaStream_t);
-template void add_norm_backward<bf16, bf16>(const AddNormBackward<bf16, bf16>&, cudaStream_t);
+template void add_norm_forward<float, float, float>(const AddNormForward<float, float, float>&, cudaStream_t);
+template void add_norm_forward<float, bf16, float>(const AddNormForward<float, bf16, float>&, cudaStream_t);
+template void add_norm_forward<bf16, bf16, float>(const AddNormForward<bf16, bf16, float>&, cudaStream_t);
+template void add_norm_forward<bf16, bf16, bf16>(const AddNormForward<bf16, bf16, bf16>&, cudaStream_t);
+template void add_norm_backward<float, float, float>(const AddNormBackward<float, float, float>&, cudaStream_t);
+template void add_norm_backward<float, bf16, float>(const AddNormBackward<float, bf16, float>&, cudaStream_t);
+template void add_norm_backward<bf16, bf16, float>(const AddNormBackward<bf16, bf16, float>&, cudaStream_t);
+template void add_norm_backward<bf16, bf16, bf16>(const AddNormBackward<bf16, bf16, bf16>&, cudaStream_t);
 
 }  // namespace kernels

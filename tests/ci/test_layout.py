@@ -14,6 +14,7 @@ BELOW = {
     "files": set(),
     "model": {"files", "model/cpu", "model/kernels"},
     "model/cpu": set(),
+    "model/cuda": {"model", "model/kernels"},
     "model/kernels": set(),
     "harness/stats": {"files"},
     "harness/measure": {"files", "harness/stats"},

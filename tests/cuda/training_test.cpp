@@ -33,13 +33,18 @@ Recipe on_device(Recipe recipe) {
   return recipe;
 }
 
-// A ladder's recipes on this machine, and fp16 in place of bf16.
+// A ladder's recipes on this machine, fp16 in place of bf16, and the fused operations after them.
 std::vector<Rung> rungs() {
   Ladder ladder = load_ladder(rehearsal() ? "gpt2-cpu" : "gpt2");
   std::vector<Rung> all = climb(ladder, harness::this_machine());
   std::replace(ladder.rungs.begin(), ladder.rungs.end(), std::string("bf16"), std::string("fp16"));
   for (const Rung& rung : climb(ladder, harness::this_machine())) {
     if (rung.recipe.autocast == Autocast::fp16) all.push_back(rung);
+  }
+  if (!rehearsal()) {
+    for (const Rung& rung : climb(load_ladder("gpt2-fused"), harness::this_machine())) {
+      if (rung.recipe.norm == Norm::fused) all.push_back(rung);
+    }
   }
   std::erase_if(all, [](const Rung& rung) { return rung.status != Rung::Status::planned; });
   return all;

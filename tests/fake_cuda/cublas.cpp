@@ -5,6 +5,8 @@
 #include <cublas_v2.h>
 #include <cupti_driver_cbid.h>
 
+#include <cstring>
+
 namespace fake_cuda {
 namespace {
 
@@ -123,6 +125,27 @@ cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t, int, int
 cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t, int, int, const double*, const double*, int,
                               const double*, int, const double*, double*, int) {
   return multiply(handle, CUDA_R_64F, CUBLAS_COMPUTE_64F);
+}
+
+// In memory of the caller's: what the header's cublasLt...Init call.
+cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t description, size_t, cublasComputeType_t compute,
+                                               cudaDataType_t) {
+  *reinterpret_cast<Description*>(description) = {compute};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t, cudaDataType type, uint64_t,
+                                                 uint64_t, int64_t) {
+  *reinterpret_cast<Layout*>(layout) = {type};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t, size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t*, cublasLtMatmulAlgoConfigAttributes_t,
+                                                    void* value, size_t size, size_t* written) {
+  std::memset(value, 0, size);
+  *written = size;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t compute,

@@ -1,8 +1,11 @@
 // The fused operations and the packed products: each is seen to be what it is, and its plain counterpart, too. One
 // layer of two that does the other thing is neither.
+#include "ablations/techniques/fused.h"
+
 #include "ablations/run/observe.h"
 #include "ablations/techniques/techniques.h"
 #include "model/trainer.h"
+#include "tests/ablations/machines.h"
 #include "tests/ablations/numbers.h"
 
 #include <gtest/gtest.h>
@@ -88,6 +91,16 @@ TEST(FusedTechniques, SayWhereTheyCannotBe) {
             "the fused operations know float32 and bfloat16, not float16");
   EXPECT_EQ(recipe_obstacle({.cross_entropy = CrossEntropy::fused, .norm = Norm::fused, .mlp = Mlp::fused}, machine),
             "");
+
+  const Recipe on_gpu{.device = Device::cuda, .autocast = Autocast::bf16, .norm = Norm::fused};
+  const std::string not_built =
+      "this program was built without its CUDA kernels; configure with -DLADDER_CUDA_KERNELS=ON";
+  EXPECT_EQ(fused_obstacle(on_gpu, machines::hopper), has_cuda_kernels() ? "" : not_built);
+  harness::Machine turing = machines::hopper;
+  turing.gpu->name = "T4";
+  turing.gpu->compute_capability = 75;
+  EXPECT_EQ(fused_obstacle(on_gpu, turing),
+            has_cuda_kernels() ? "the CUDA kernels need compute capability 8.0, T4 has 7.5" : not_built);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ FAULTS = {
     ],
     ("add_norm.cu", "AddNorm/*Backward*"): [
         ("the gradient that comes down the stream is left out", "adds ? to_float(passing[k].values[e]) + own : own", "own"),
+        ("the branches get no gradient", "if (a.branch_gradient != nullptr)", "if (false)"),
         ("rows counted by several blocks", "row += int64_t{gridDim.x} * warps", "row += warps"),
         ("a warp's column sums are left out", "for (int w = 0; w < warps; ++w)", "for (int w = 1; w < warps; ++w)"),
     ],
@@ -47,6 +48,10 @@ FAULTS = {
         ("no elements after the last vector", "if (i < count % Width)", "if (false)"),
         ("a vector past the last", "if (i < vectors)", "if (i <= vectors)"),
         ("huge values are not cut off", "= x > 10.0F ? 10.0F : x < -10.0F ? -10.0F : x;", "= x;"),
+    ],
+    ("scale.cu", "Scale/*"): [
+        ("no elements after the last vector", "if (i < count % Width)", "if (false)"),
+        ("a vector past the last", "if (i < vectors)", "if (i <= vectors)"),
     ],
     ("adamw.cu", "AdamWKernel*"): [
         ("no elements after the last vector", "i < count; i += threads) update<T, 1>", "i < 0; i += threads) update<T, 1>"),

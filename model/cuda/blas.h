@@ -1,0 +1,46 @@
+// Matrix products with something done to the result where it is written, by cuBLASLt. All matrices are contiguous, row
+// by row, and of one type, float32 or bfloat16, but for gradients of weights and biases, which are float32.
+//
+// The first time that a shape is seen, each algorithm that cuBLASLt proposes is timed, and so is the other way of doing
+// the same; later calls take the fastest. While a graph is captured nothing is timed. With deterministic algorithms
+// nothing is timed either: cuBLASLt's first proposal is taken, so that every run adds in the same order.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace model::blas {
+
+// Does the same as the call that it is given to: a plain product and kernels after it.
+using Otherwise = std::function<void()>;
+
+// fc (M, N) <- x (M, K) weight^T (N, K) + bias (N);  hidden (M, N) <- GELU(fc), tanh form
+struct Gelu {
+  const at::Tensor &fc, &hidden, &x, &weight, &bias;
+};
+void gelu(const Gelu& call, const Otherwise& otherwise);
+
+// d_fc (M, N) <- dy (M, K) weight (K, N) * GELU'(fc);  d_bias (N) float32 <- sums of d_fc's columns
+struct GeluBackward {
+  const at::Tensor &d_fc, &d_bias, &dy, &weight, &fc;
+};
+void gelu_backward(const GeluBackward& call, const Otherwise& otherwise);
+
+// gradient (N, K) float32 <- a^T (M, N) b (M, K), or gradient + that
+void weight_gradient(const at::Tensor& gradient, const at::Tensor& a, const at::Tensor& b, bool accumulate);
+
+// What was timed, and what is taken. In the order of timing.
+struct Timing {
+  std::string product;  // "gelu", "gelu_backward", "weight_gradient", "weight_gradient +="
+  std::string type;     // of the matrices: "Float", "BFloat16"
+  int64_t m, n, k;      // as cuBLAS counts: the result has m columns and n rows here
+  int algorithm;        // cuBLASLt's number of it; -1: the other way
+  double microseconds;
+  bool chosen;
+};
+std::vector<Timing> timings();
+
+}  // namespace model::blas
