@@ -19,7 +19,7 @@ import pytest
 from conftest import HANGS_AFTER_S, child_of, ladder_document, read_json, write_json
 
 KILLS = 50
-RUNS = 4  # of a study here
+RUNS = 2  # of a study here
 ARGUMENTS = ["--threads", "1", "-B", "1", "-T", "8", "--order-seed", "3", "--json"]
 
 
@@ -59,7 +59,7 @@ def assert_same(folder: pathlib.Path, calm: pathlib.Path) -> None:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    document = ladder_document(rungs=["flash"], plan={"repeats": 2, "warmup_steps": 1, "timed_steps": 3})
+    document = ladder_document(rungs=["flash"], plan={"repeats": 1, "warmup_steps": 1, "timed_steps": 3})
     return write_json(tmp_path_factory.mktemp("ladder") / "small.json", document)
 
 
@@ -89,12 +89,15 @@ def test_what_a_caller_leaves_to_the_program(ladder, small, calm, tmp_path, call
 
 
 @pytest.fixture(scope="module")
-def begun(ladder, small, tmp_path_factory):
-    """begun(FOLDER): a study there with its first run made and no more."""
+def begun(calm, tmp_path_factory):
+    """begun(FOLDER): a study there with its first run made and no more, as where the runner was killed then."""
     first = tmp_path_factory.mktemp("begun") / "study"
-    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--budget-s", "1", "--out", first)
-    assert done.returncode == 0 and "not made: the budget" in done.stderr, done.stderr
-    assert 1 <= len(records(first)) < RUNS
+    for folder in ("records", "logs"):
+        (first / folder).mkdir(parents=True)
+    shutil.copy(calm / "plan.json", first)
+    run = read_json(first / "plan.json")["runs"][0]["id"]
+    for file in (*calm.glob(f"records/{run}.json"), *calm.glob(f"records/{run}.flagged.json"), calm / "logs" / f"{run}.log"):
+        shutil.copy(file, first / file.relative_to(calm))
     return lambda folder: pathlib.Path(shutil.copytree(first, folder))
 
 
@@ -105,16 +108,18 @@ def resumed(ladder, folder: pathlib.Path, calm: pathlib.Path) -> None:
 
 
 @pytest.mark.thorough
-def test_killed_at_random_times(program, environment, ladder, small, calm, tmp_path) -> None:
+def test_killed_at_random_times(program, environment, ladder, small, tmp_path) -> None:
     seed = int(os.environ.get("FAULT_SEED", "20261121"))
     print(f"FAULT_SEED={seed}")
     chance = random.Random(seed)
     kills = {"runner": 0, "child": 0}
     folders = [tmp_path / "study-0"]
+    two_repeats, calm = ["--ladder", small, *ARGUMENTS, "--repeats", "2"], tmp_path / "calm"
+    assert ladder("ablate", *two_repeats, "--out", calm).returncode == 0
 
     def begin() -> subprocess.Popen:
         folder = folders[-1]
-        command = ["--resume", "--json"] if (folder / "plan.json").exists() else ["--ladder", small, *ARGUMENTS]
+        command = ["--resume", "--json"] if (folder / "plan.json").exists() else two_repeats
         return subprocess.Popen([program, "ablate", *command, "--out", folder], env=environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
@@ -139,7 +144,7 @@ def test_killed_at_random_times(program, environment, ladder, small, calm, tmp_p
         if runner.returncode == 0:
             assert_same(folders[-1], calm)
             folders.append(tmp_path / f"study-{len(folders)}")
-    assert ladder("ablate", *(["--resume", "--json"] if (folders[-1] / "plan.json").exists() else ["--ladder", small, *ARGUMENTS]),
+    assert ladder("ablate", *(["--resume", "--json"] if (folders[-1] / "plan.json").exists() else two_repeats),
                   "--out", folders[-1]).returncode == 0
     assert_same(folders[-1], calm)
     print(f"{kills} over {len(folders)} studies")
@@ -254,7 +259,7 @@ def test_a_clock_that_runs_backwards(ladder, preload, small, calm, tmp_path) -> 
 
 def test_a_limit_holds_though_the_clock_runs_backwards(ladder, preload, small, tmp_path) -> None:
     preload(FAULT_CLOCK="1")
-    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--repeats", "1", "--steps", "100000", "--limit", "1", "--force", "--out", tmp_path / "study")
+    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--steps", "100000", "--limit", "1", "--force", "--out", tmp_path / "study")
     assert done.returncode == 1, done.stderr
     for record in records(tmp_path / "study").values():
         assert record["failure"]["kind"] == "timeout" and record["duration_s"] > 0
@@ -300,8 +305,7 @@ def test_a_log_of_many_megabytes_is_read_at_its_end(ladder, environment, monkeyp
     talker.write_text("#!/bin/sh\nhead -c 20000000 /dev/zero\nprintf '\\nthe reason\\n'\nexit 5\n")
     talker.chmod(0o755)
     monkeypatch.setitem(environment, "LADDER_PYTHON", str(talker))
-    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--with-peer", "pytorch", "--peer-modes", "eager", "--repeats", "1",
-                  "--out", tmp_path / "study")
+    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--with-peer", "pytorch", "--peer-modes", "eager", "--out", tmp_path / "study")
     assert done.returncode == 1
     failed = [record["failure"]["message"] for record in records(tmp_path / "study").values() if record["status"] == "failed"]
     assert failed and set(failed) == {"ended with exit status 5: the reason"}

@@ -1,4 +1,4 @@
-"""Whole studies as a user makes them: what stands in their files and on the terminal.
+"""Whole studies as a user makes them: what stands in their files and on the terminal, and what is made again of them.
 
 Times are never asserted, only that numbers follow from the records: every derived number of study.json is computed again
 here, from the records alone.
@@ -8,15 +8,17 @@ import collections
 import itertools
 import json
 import math
+import os
 import pathlib
 import re
 import shlex
+import shutil
 import statistics
 
 import numpy as np
 import pytest
-from conftest import (DRAWN, assert_complete, assert_goes_on, assert_kept, ladder_document, losses, read_json, records, run_ids,
-                      snapshot, validator, write_json)
+from conftest import (DRAWN, assert_complete, assert_goes_on, assert_kept, is_first_of_two, ladder_document, losses, read_json, records,
+                      run_ids, snapshot, validator, write_json)
 
 
 def test_a_study_is_complete(study) -> None:
@@ -154,6 +156,69 @@ def test_the_same_seed_gives_the_same_losses(study, ladder, tmp_path) -> None:
         assert (losses(again)["r1-00-start"] == by_rung[0][0]) == same
 
 
+def test_a_rung_and_a_planned_run(study, ladder) -> None:
+    folder, _ = study
+    plan = read_json(folder / "plan.json")
+    run = next(run for run in plan["runs"] if plan["rungs"][run["rung"]]["optimization"] == "flash")
+    planned = ladder("run", "--plan", folder / "plan.json", "--run", run["id"], "--json")
+    rung = ladder("run", "--ladder", "tiny", "--rung", "flash", "--threads", "1", "--json")
+    for done in (planned, rung):
+        assert done.returncode == 0, done.stderr
+        record = json.loads(done.stdout)
+        assert record["recipe"] == plan["rungs"][run["rung"]]["recipe"]
+        assert record["timing"]["loss"] == losses(folder)[run["id"]]
+    assert json.loads(planned.stdout)["id"] == run["id"]
+
+
+def spoil(record: dict, **changes) -> str:
+    return json.dumps({**record, **changes})
+
+
+def test_spoilt_records_are_made_again(study, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(study[0], folder)
+    good = records(folder)
+    ids = run_ids(folder)
+    timing = good[ids[5]]["timing"]
+    for run, content in zip(ids, [
+        json.dumps(good[ids[0]])[:-50],
+        "",
+        json.dumps(good[ids[3]]),
+        spoil(good[ids[3]], recipe={**good[ids[3]]["recipe"], "device": "cuda"}),
+        spoil(good[ids[4]], timing={**good[ids[4]]["timing"], "loss": good[ids[4]]["timing"]["loss"][:-1]}),
+        spoil(good[ids[5]], timing={**timing, "warmup_steps": 10**12}),
+        spoil(good[ids[6]], status="failed", failure={"kind": "exit", "message": "said so"}),
+    ], strict=False):
+        (folder / "records" / f"{run}.json").write_text(content)
+    (folder / "records" / f"{ids[7]}.json").unlink()
+    before = snapshot(folder / "records")
+    shutil.rmtree(folder / "logs")
+
+    refused = ladder("report", folder)
+    assert refused.returncode == 2 and refused.stderr.startswith("ladder: ") and refused.stdout == ""
+    done = ladder("ablate", "--resume", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert_goes_on(done.stderr, len(ids), 8)
+    assert_complete(folder)
+    spoilt = {f"{run}.json" for run in ids[:8]}
+    assert_kept({name: status for name, status in before.items() if name not in spoilt and not is_first_of_two(name)}, folder)
+    assert all(before.get(name) != status for name, status in snapshot(folder / "records").items() if name in spoilt)
+    assert losses(folder) == losses(study[0])
+
+
+def test_a_study_goes_on_with_the_same_kernels_only(study, ladder, environment, monkeypatch, tmp_path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(study[0], folder)
+    (folder / "records" / f"{run_ids(folder)[3]}.json").unlink()
+    with monkeypatch.context() as patch:
+        patch.setitem(environment, "ATEN_CPU_CAPABILITY", "default")
+        done = ladder("ablate", "--resume", "--out", folder)
+    assert done.returncode == 3 and "other circumstances" in done.stderr, done.stderr
+    assert re.search(r"kernel_switches: .* against ATEN_CPU_CAPABILITY=default", done.stderr), done.stderr
+    assert f"{run_ids(folder)[3]}.json" not in os.listdir(folder / "records")
+    assert all(record["since_boot"]["seconds"] > 0 for record in records(folder).values())
+
+
 def test_a_quick_look_goes_on_as_the_whole_ladder(ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     document = ladder_document(rungs=["flash", "fused_adamw"], quick=["fused_adamw"], plan={"repeats": 2, "warmup_steps": 1, "timed_steps": 3})
@@ -220,9 +285,10 @@ def test_the_report_says_when_it_cannot_be_drawn(study, ladder, environment, mon
     assert "ms/step" in done.stdout  # the table is there all the same
 
 
-def test_a_study_counts_though_its_report_cannot_be_drawn(small, ladder, environment, monkeypatch, tmp_path) -> None:
+def test_a_study_counts_though_its_report_cannot_be_drawn(ladder, environment, monkeypatch, tmp_path) -> None:
     monkeypatch.setitem(environment, "LADDER_PYTHON", "/nowhere/python")
-    done = ladder("ablate", "--ladder", small, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
+    one_rung = write_json(tmp_path / "one.json", ladder_document(rungs=[]))
+    done = ladder("ablate", "--ladder", one_rung, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
     assert done.returncode == 0
     assert done.stderr.endswith(f"ladder report {tmp_path / 'study'}\n") and "the report was not drawn" in done.stderr
     assert_complete(tmp_path / "study")
