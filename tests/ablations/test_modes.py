@@ -68,6 +68,12 @@ def study_of(folder) -> dict:
     return study
 
 
+def again(folder) -> str:
+    """The command that measures the study again, as its report shows it."""
+    (study,) = read_json(folder / "report.json")["studies"]
+    return study["words"]["command"]
+
+
 def narrow(text: str) -> bool:
     return all(len(line) <= 80 for line in text.split("Files:")[0].splitlines())
 
@@ -97,16 +103,17 @@ def test_factorial(small, ladder, tmp_path) -> None:
 
 
 def test_a_budget_is_spent_first_on_what_others_are_compared_with(small, ladder, tmp_path) -> None:
-    began_elsewhere = False
-    for seed in range(5):
+    began_elsewhere, seed = False, 0
+    while not began_elsewhere:  # a plan that begins with them proves nothing
+        seed += 1
+        assert seed < 10, "no plan begins with another rung"
         folder = tmp_path / str(seed)
         done = ladder("ablate", "--ladder", small, *SMALL[:-1], seed, "--mode", "leave-one-out", "--budget-s", "1", "--out", folder)
         assert done.returncode == 0, done.stderr
         runs = {run["id"]: run["rung"] for run in read_json(folder / "plan.json")["runs"]}
         first = re.search(r"^\[1/4\] (\S+)", done.stderr, re.M)[1]
         assert runs[first] in (0, 1), "neither the baseline nor everything on"
-        began_elsewhere |= next(iter(runs.values())) > 1
-    assert began_elsewhere, "no plan begins with another rung"
+        began_elsewhere = next(iter(runs.values())) > 1
 
 
 def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) -> None:
@@ -135,7 +142,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     refused = ladder("ablate", "--resume", "--out", changed)
     assert refused.returncode == 2 and f"{tokens}: the study's token file is missing" in refused.stderr
 
-    done = ladder("ablate", "--resume", "--budget-s", "600", "--out", folder, variables=DRAWN)
+    done = ladder("ablate", "--resume", "--budget-s", "600", "--out", folder)
     assert done.returncode == 0, done.stderr
     study = study_of(folder)
     assert [rung["title"] for rung in study["rungs"]] == ["baseline", "everything on",
@@ -143,8 +150,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     assert study["finished"] and [w["method"] for w in study["attribution"]] == ["leave_one_out"] * 2
     compared = ladder("compare", folder, folder).stdout
     assert "without flash attention" in compared and "+ " not in compared, compared
-    report = (folder / "report.md").read_text()
-    assert study["ladder"]["file"] == small.name and f"--ladder {small.name} " in report, "by which the command finds it"
+    assert study["ladder"]["file"] == small.name and f"--ladder {small.name} " in again(folder), "by which the command finds it"
     flash = study["attribution"][0]
     median = {run["rung"]: run["median_ms"] for run in study["runs"]}
     assert flash["optimization"] == "flash" and math.isclose(flash["ratio"], median[2] / median[1], rel_tol=1e-9)
@@ -221,10 +227,10 @@ def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
 def test_pytorch_compiles_beside_the_rungs_that_are_named(small, home, ladder, tmp_path) -> None:
     document = write_json(small, ladder_document(rungs=["memory", "flash"]))
     peers = ["ablate", "--ladder", document, *SMALL, "--with-peer", "pytorch", "--peer-modes", "compile"]
-    done = ladder(*peers, "--peer-rung", "memory", "--out", tmp_path / "study", variables=DRAWN)
+    done = ladder(*peers, "--peer-rung", "memory", "--out", tmp_path / "study")
     study = study_of(tmp_path / "study")
     assert [(rung["peer"], rung["against"]) for rung in study["rungs"] if "peer" in rung] == [("pytorch-compile", 1)], done.stderr
-    assert "--peer-modes compile --peer-rung memory " in (tmp_path / "study" / "report.md").read_text()
+    assert "--peer-modes compile --peer-rung memory " in again(tmp_path / "study")
     for flags, says in ((["--peer-rung", "warp"], "--peer-rung warp: no such rung; ladder small has start, memory, flash"), (["--peer-rung", "flash", "--peer-rung", "flash"], "--peer-rung flash: given twice"),
                         (["--peer-rung", "flash", "--mode", "factorial"], "")):
         done = ladder(*peers, *flags, "--out", tmp_path / "no")
