@@ -29,7 +29,7 @@ def tokens(tmp_path_factory) -> pathlib.Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plan(tokens):
     """plan({"attention": "flash"}, peer="pytorch-compile", batch=4): a plan with the one run r1-00-start."""
 

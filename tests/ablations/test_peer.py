@@ -6,6 +6,7 @@ import PyTorch takes longer than a run.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -33,15 +34,39 @@ def part(name: str):
     return sys.modules[f"pytorch_{name}"]
 
 
+def command_of(plan: dict, folder: pathlib.Path) -> list[str]:
+    return list(map(str, [sys.executable, SCRIPT, "--plan", write_json(folder / "plan.json", plan), "--run", "r1-00-start",
+                          "--record", folder / "peer.json"]))
+
+
 def run_peer(plan: dict, folder: pathlib.Path, **environment) -> dict:
     """The record, of a process of its own."""
-    command = [sys.executable, SCRIPT, "--plan", write_json(folder / "plan.json", plan), "--run", "r1-00-start",
-               "--record", folder / "peer.json"]
-    done = subprocess.run(list(map(str, command)), env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment},
+    done = subprocess.run(command_of(plan, folder), env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment},
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "" and not (folder / "peer.json.part").exists()
     return valid_record(folder / "peer.json")
+
+
+@dataclasses.dataclass
+class Alone:
+    pid: int
+    reported: str
+    record: dict
+
+
+@pytest.fixture(scope="module")
+def alone(plan, tmp_path_factory) -> Alone:
+    """The plain run in a process of its own, which reports its steps to its parent, as the runner starts it."""
+    folder = tmp_path_factory.mktemp("alone")
+    reader, writer = os.pipe()
+    with subprocess.Popen([*command_of(plan(), folder), "--report-steps-to-parent"], env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+                          preexec_fn=lambda: os.dup2(writer, 3), pass_fds=[3], stderr=subprocess.PIPE, text=True) as peer:
+        os.close(writer)
+        with os.fdopen(reader) as lines:
+            reported = lines.read()
+        assert peer.wait() == 0, peer.stderr.read()
+    return Alone(peer.pid, reported, valid_record(folder / "peer.json"))
 
 
 def valid_record(file: pathlib.Path) -> dict:
@@ -97,16 +122,18 @@ def needs_bfloat16_products() -> None:
         pytest.skip("this CPU has no bfloat16 products")
 
 
-# Beside the one of fp16 with the loss in place, the plain one tells little more, and takes as long.
-@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.thorough if case == "fp16" else ()) for case in CASES])
-def test_same_losses_as_ours(case, module, plan, ladder, tokens, monkeypatch, tmp_path) -> None:
+# Beside the one of fp16 with the loss in place, and the one of accumulation with the fused optimizer, the plain ones tell little
+# more, and take as long.
+@pytest.mark.parametrize("case", [
+    pytest.param(case, marks=pytest.mark.thorough if case in ("accumulation", "fp16") else ()) for case in CASES])
+def test_same_losses_as_ours(case, module, plan, alone, ladder, tokens, monkeypatch, tmp_path) -> None:
     if case.endswith("bf16"):
         needs_bfloat16_products()
     recipe, seed, accumulation = CASES[case]
     document = plan(recipe, seed=seed, accumulation=accumulation)
     its_own_process = case in ("loop", "keep")  # what the C library does with freed memory is a process's
     if its_own_process:
-        theirs = run_peer(document, tmp_path, **(KEEP if case == "keep" else {}))
+        theirs = run_peer(document, tmp_path, **KEEP) if case == "keep" else alone.record
     else:
         assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", document), tmp_path / "peer.json") == 0
         theirs = valid_record(tmp_path / "peer.json")
@@ -330,17 +357,9 @@ def test_a_proof_looks_at_what_was_observed(module, plan, tmp_path) -> None:
     assert not proved()["attention"]
 
 
-def test_steps_are_reported_to_the_parent(plan, tmp_path) -> None:
-    reader, writer = os.pipe()
-    command = [sys.executable, SCRIPT, "--plan", write_json(tmp_path / "plan.json", plan()), "--run", "r1-00-start",
-               "--record", tmp_path / "record.json", "--report-steps-to-parent"]
-    with subprocess.Popen(list(map(str, command)), preexec_fn=lambda: os.dup2(writer, 3), pass_fds=[3], stderr=subprocess.PIPE) as peer:
-        os.close(writer)
-        with os.fdopen(reader) as lines:
-            reported = lines.read()
-        assert peer.wait() == 0, peer.stderr.read()
+def test_steps_are_reported_to_the_parent(alone) -> None:
     steps = [f"{step + 1} {WARMUP + TIMED}\n" for step in range(WARMUP + TIMED)]
-    assert reported == "".join([*steps[:WARMUP], f"window begins {peer.pid}\n", *steps[WARMUP:], "window ends\n"])
+    assert alone.reported == "".join([*steps[:WARMUP], f"window begins {alone.pid}\n", *steps[WARMUP:], "window ends\n"])
 
 
 def test_out_of_memory(module, plan, monkeypatch, tmp_path) -> None:
