@@ -25,7 +25,8 @@ namespace {
 
 constexpr const char* about =
     "GPT-2 124M's operations one by one, forward and backward, the optimizer, and what the harness itself costs.\n"
-    "What can take the place of an operation stands after it: add_norm_fused after add_norm. head_loss_fused makes its\n"
+    "What can take the place of an operation stands after it: add_norm_fused after add_norm. head_loss_fused makes "
+    "its\n"
     "gradients in forward: compare the sums of both directions.\n"
     "Google Benchmark's own flags work as well:\n"
     "  --benchmark_filter=linear.*/bf16/cpu   which, by regular expression; --benchmark_list_tests for their names\n"

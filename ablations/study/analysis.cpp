@@ -221,10 +221,9 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
     if (const auto [low, high] = sm_clocks(data); low < 0.95 * high) {
       warn(fmt::format("the GPU ran its runs at different clocks, the median from {:.0f} to {:.0f} MHz", low, high));
     }
-    if (const auto below = rung_below(plan, i); plan.mode == Mode::cumulative && !rung.peer && below &&
-                                                   rung.is_measured() && !rungs[*below].is_measured()) {
-      warn(fmt::format("what it alone brings is not known: \"{}\" before it has no number",
-                       plan.rungs[*below].title));
+    if (const auto below = rung_below(plan, i);
+        plan.mode == Mode::cumulative && !rung.peer && below && rung.is_measured() && !rungs[*below].is_measured()) {
+      warn(fmt::format("what it alone brings is not known: \"{}\" before it has no number", plan.rungs[*below].title));
     }
     if (planned.recipe.device == model::Device::cpu && !rung.peer && losses_differ(data)) {
       warn("repeats of the same recipe and seed have different losses");

@@ -96,7 +96,8 @@ struct Attention {
 };
 
 // With d_p[i][j] = d_out_i v_j and d_score = p (d_p - d_out_i out_i) (Dao et al. 2022, FlashAttention, algorithm 4):
-//   d_q_i = sum_j d_score[i][j] k_j / sqrt(HS);  d_k_j = sum_i d_score[i][j] q_i / sqrt(HS);  d_v_j = sum_i p[i][j] d_out_i
+//   d_q_i = sum_j d_score[i][j] k_j / sqrt(HS);  d_k_j = sum_i d_score[i][j] q_i / sqrt(HS);  d_v_j = sum_i p[i][j]
+//   d_out_i
 struct AttentionBackward {
   Number type;
   const void *qkv, *out, *d_out;

@@ -31,8 +31,8 @@ using Unaligned [[gnu::vector_size(width * 4), gnu::aligned(4), gnu::may_alias]]
 // are constants of the caller, so it is compiled for each.
 template <int64_t... I>
 [[gnu::always_inline]] inline void tile(Rows<I...>, int64_t k, const float* __restrict a, int64_t a_row,
-                                        int64_t a_column, const float* __restrict b, int64_t b_row,
-                                        float* __restrict c, int64_t c_row, const float* __restrict first) {
+                                        int64_t a_column, const float* __restrict b, int64_t b_row, float* __restrict c,
+                                        int64_t c_row, const float* __restrict first) {
   const auto at = [](const float* from) -> Register { return *reinterpret_cast<const Unaligned*>(from); };
   const auto put = [](const Register& value, float* to) { *reinterpret_cast<Unaligned*>(to) = value; };
   Register left[MR], right[MR];

@@ -25,7 +25,8 @@ namespace {
 using at::Tensor;
 using namespace model;
 
-const Recipe fused{.attention = Attention::packed, .cross_entropy = CrossEntropy::fused, .norm = Norm::fused, .mlp = Mlp::fused};
+const Recipe fused{
+    .attention = Attention::packed, .cross_entropy = CrossEntropy::fused, .norm = Norm::fused, .mlp = Mlp::fused};
 
 struct Case {
   std::string name;
