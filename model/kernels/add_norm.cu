@@ -17,7 +17,7 @@
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/model/kernels/test_static.py. A line stands for the most
 // registers and the fewest warps of a template's instances: those with <Width, Columns>, else all others.
-//     add_norm_forward_kernel<8, 24>   80 registers, 128 threads, 24 warps of 64, 16-byte loads and stores
+//     add_norm_forward_kernel<8, 24>   94 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
 //     add_norm_forward_kernel<4, 24>   96 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
 //     add_norm_forward_kernel          250 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
 //     add_norm_backward_kernel<8, 24>  168 registers, 128 threads, 12 warps of 64, 16-byte loads and stores
@@ -133,6 +133,8 @@ __global__ __launch_bounds__(threads,
   constexpr int held = Columns / Width, slots = held > 0 ? held : 1;
   const int C = static_cast<int>(a.C), vectors = C / Width;
   const bool adds = a.of_sum != nullptr;
+  // A float32 stream beside 16-bit branches takes too many registers if its gradient is read with the rest.
+  constexpr bool late = held > 0 && !std::is_same_v<T, B>;
   float weight_sums[slots][Width] = {}, bias_sums[slots][Width] = {};
   Vector<W, Width> weight[slots];  // the same for every row
   const auto read_weight = [&](int i, int k) { weight[k] = load<Width>(a.weight + i * Width); };
@@ -149,7 +151,7 @@ __global__ __launch_bounds__(threads,
     const auto read = [&](int i, int k) {
       sum[k] = load<Width>(s + i * Width);
       upstream[k] = load<Width>(of_normalized + i * Width);
-      if (adds) passing[k] = load<Width>(of_sum + i * Width);
+      if (adds && !late) passing[k] = load<Width>(of_sum + i * Width);
       if constexpr (held == 0) read_weight(i, k);
     };
     const auto read_again = [&](int i, int k) {
@@ -177,6 +179,7 @@ __global__ __launch_bounds__(threads,
     for_lanes_part<held>(vectors, read_again, [&](int i, int k) {
       Vector<T, Width> out;
       Vector<B, Width> of_branch;
+      if (adds && late) passing[k] = load<Width>(of_sum + i * Width);
 #pragma unroll
       for (int e = 0; e < Width; ++e) {
         const float g = to_float(upstream[k].values[e]) * to_float(weight[k].values[e]);

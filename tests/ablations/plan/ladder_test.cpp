@@ -89,8 +89,8 @@ TEST_F(LadderFile, TellsWhatIsWrongWithItsFields) {
   says({{"start", Json::array()}}, "start");
   says({{"start", {{"attn", "flash"}}}}, "field [start]: unknown recipe field \"attn\"; the known fields are device");
   says({{"start", {{"attention", "flashy"}}}},
-       "\"attention\" must be one of manual, math, efficient, flash, cudnn, got \"flashy\"");
-  says({{"start", {{"attention", 3}}}}, "cudnn, got 3");
+       "\"attention\" must be one of manual, math, efficient, flash, cudnn, packed, got \"flashy\"");
+  says({{"start", {{"attention", 3}}}}, "packed, got 3");
   says({{"start", {{"vocabulary_rows", 0}}}},
        "\"vocabulary_rows\" must be a whole number between 1 and 1048576, got 0");
   says({{"start", {{"vocabulary_rows", 1e30}}}}, "got 1e+30");
