@@ -44,6 +44,15 @@ def in_words(environment):
             f"{environment['git_commit']}{changed}, {environment['compiler_flags'].strip()}, GCC {environment['compiler']}.")
 
 
+def not_measured(ladder):
+    """Why rungs do not apply here: a line for each reason."""
+    rungs_of = {}
+    for rung in ladder:
+        if rung["status"] == "not applicable here":
+            rungs_of.setdefault(rung["reason"], []).append(rung["rung"])
+    return [f"not measured here: {', '.join(rungs)}: {reason}" for reason, rungs in rungs_of.items()]
+
+
 def how_long(name):
     return "under 3 min" if name == "smoke" else "under 10 min"
 
@@ -107,7 +116,11 @@ def main():
     is_smoke = options.call == "smoke"
     seconds = plan.smoke_seconds if is_smoke else plan.seconds
     passed = 0.0 if is_smoke else time.monotonic() - start
-    check = Check(folder.resolve(), seconds, title, f"`{options.call}`: {CALLS[options.call]}.\n\n{in_words(environment)}", passed)
+    missing = not_measured(ladders[plan.ladder])
+    about = "\n\n".join([f"`{options.call}`: {CALLS[options.call]}.", in_words(environment), *missing])
+    check = Check(folder.resolve(), seconds, title, about, passed)
+    for line in missing:
+        check.say(line)
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as cwd:
         advice = carry_out(options.call, check, here, Path(cwd))
     check.finish(advice or after(options.call))

@@ -166,6 +166,13 @@ def fixture_gpu_calls(monkeypatch):
     return gpu_calls
 
 
+@pytest.fixture(name="setting")
+def fixture_setting(gpu_calls, ladder, device):
+    """gpu-check's plan for a GPU, and those of its rungs that the fake device has: the fused ones need the CUDA kernels."""
+    listed = json.loads(ladder("doctor", "--json", variables=device).stdout)["ladders"][gpu_calls.ON_GPU.ladder]
+    return gpu_calls.Setting(gpu_calls.ON_GPU, [rung["rung"] for rung in listed if rung["status"] == "can be measured"], None)
+
+
 def test_memory_at_full_size(run, gpu_calls) -> None:
     """PyTorch's allocator counts its bytes whatever the kernels do. Workspaces of cuDNN and the context come on top of an H200's."""
     records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1") for rung in ("gpu", "graph", "fused_adamw", "in_place_loss", "residual16")}
@@ -437,21 +444,19 @@ def test_a_study_of_the_fake_device_has_no_number(ladder, device, tmp_path) -> N
     assert len(planned) > 5 and all(rung["status"] == "unproven" and rung["ms_per_step"] is None for rung in planned), planned
 
 
-def test_gpu_checks_studies_are_ones_that_the_program_plans(ladder, device, gpu_calls, tmp_path) -> None:
-    setting = gpu_calls.Setting(gpu_calls.ON_GPU, GPT2, None)
-    for name, one in gpu_calls.ON_GPU.studies.items():
+def test_gpu_checks_studies_are_ones_that_the_program_plans(ladder, device, setting, tmp_path) -> None:
+    for name, one in setting.plan.studies.items():
         # One run of a small model, and no traces, after which the budget is spent.
         arguments = [word for word in setting.filled_in(one.arguments, one.most_B).split() if word != "--explain"]
-        done = ladder("ablate", "--ladder", gpu_calls.ON_GPU.ladder, *arguments, "--model", "tiny", "-T", "16", "--budget-s", "1",
+        done = ladder("ablate", "--ladder", setting.plan.ladder, *arguments, "--model", "tiny", "-T", "16", "--budget-s", "1",
                       "--out", tmp_path / name, variables=device)
         assert done.returncode == 1 and "the budget of 1 s is spent" in done.stderr, (name, done.stderr)
         peers = {rung["peer"] for rung in read_json(tmp_path / name / "plan.json")["rungs"] if "peer" in rung}
         assert bool(peers) == (name == "peers"), name
 
 
-def test_gpu_checks_profiles_are_ones_that_the_program_makes(ladder, device, gpu_calls, tmp_path) -> None:
-    plan = gpu_calls.ON_GPU
-    setting = gpu_calls.Setting(plan, GPT2, None)
+def test_gpu_checks_profiles_are_ones_that_the_program_makes(ladder, device, gpu_calls, setting, tmp_path) -> None:
+    plan = setting.plan
     singles = [setting.profile(kind, "graph") for kind in gpu_calls.PROFILED]
     for arguments in [f"--ladder {plan.ladder} {setting.filled_in(plan.studies['b16'].profiles[0])}", *singles]:
         counters = "--counters" in arguments

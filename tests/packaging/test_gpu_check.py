@@ -8,7 +8,7 @@ import shutil
 import pytest
 from conftest import FEW_RUNGS, ROOT, call, script
 
-CALLS = ["smoke", "tests", "b16", "b64", "leave-one-out", "sweep", "peers", "micro"]
+CALLS = ["smoke", "tests", "micro", "b16", "b64", "peers", "leave-one-out", "sweep"]
 
 
 def names_in(folder):
@@ -103,7 +103,7 @@ def test_tests_without_a_gpu_are_skipped_with_the_reason(bundle, elsewhere) -> N
 
 def test_micro_leaves_what_a_report_shows(bundle, elsewhere) -> None:
     done = call(bundle / "gpu-check", "micro", "--cpu", "evidence", **elsewhere)
-    assert done.returncode == 0 and done.stdout.endswith("\nnext: nothing: this was the last call\n"), done.stdout
+    assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("next: gpu-check b16: the ladder at B=16"), done.stdout
     folder = elsewhere["cwd"] / "evidence"
     assert names_in(folder) == ["README.md", "check.log", "micro.json"] and list(steps_of(folder)) == ["micro"]
     benchmarks = json.loads((folder / "micro.json").read_text())["benchmarks"]
@@ -127,6 +127,18 @@ def test_a_call_that_fails_says_why_and_what_to_do(bundle, elsewhere, tmp_path) 
 
 
 # ---- its parts, with made-up programs
+
+
+def test_nothing_follows_the_last_call(gpu_check) -> None:
+    assert gpu_check.after(CALLS[-1]) == "nothing: this was the last call"
+
+
+def test_micro_measures_all_on_the_gpu_but_fp16(gpu_calls) -> None:
+    (pattern,) = re.findall(r"--benchmark_filter='(.+?)'", gpu_calls.ON_GPU.micro)
+    for name in ("mlp_fused/forward/bf16", "gelu/backward/tf32", "clip/float32", "harness/measured_step"):
+        assert re.search(pattern, f"{name}/cuda/manual_time") and not re.search(pattern, f"{name}/cpu/manual_time")
+    assert not re.search(pattern, "mlp/forward/fp16/cuda/manual_time")
+
 
 H100, H200 = ({"name": name, "memory_bytes": int(gib * 2**30)} for name, gib in (("NVIDIA H100", 79.1), ("NVIDIA H200", 139.8)))
 
@@ -170,7 +182,8 @@ def test_each_study_ends_within_ten_minutes(gpu_calls, evidence, tmp_path, monke
         check = evidence.Check(out, gpu_calls.ON_GPU.seconds, "A check", "a machine")
         gpu_calls.carry_out(name, check, setting, tmp_path)
         command = check.outcomes[0].command
-        assert command.startswith("ladder ablate --ladder gpt2 ") and "{" not in command
+        assert command.startswith("ladder ablate --ladder gpt2-fused ") and "{" not in command
+        assert ("--rung fused_loss " in command) == (name == "peers")
         assert command.endswith("--out b32" if name == "b64" else f"--out {name}")
         budget = int(re.search(r"--budget-s (\d+)", command)[1])
         profiles = gpu_calls.ON_GPU.profile_s * len(one.profiles)

@@ -19,7 +19,10 @@ from conftest import ROOT, script
 DOCTOR = json.dumps({"environment": {
     "gpu": None, "no_gpu_reason": "no GPU", "cpu": {"model": "c", "logical_cores": 1}, "git_dirty": False, "git_commit": "g", "torch": "t",
     "cuda": "c", "driver_cuda": None, "cudnn": None, "kernel": "k", "compiler_flags": "", "compiler": "1"},
-    "ladders": {"tiny": [{"rung": "start", "status": "can be measured"}]}})
+    "ladders": {"tiny": [{"rung": "start", "status": "can be measured"},
+                         {"rung": "graph", "status": "not applicable here", "reason": "no GPU"},
+                         {"rung": "fused_norm", "status": "not applicable here", "reason": "no CUDA kernels"},
+                         {"rung": "fused_mlp", "status": "not applicable here", "reason": "no CUDA kernels"}]}})
 
 
 @contextlib.contextmanager
@@ -114,6 +117,14 @@ def test_a_reader_that_leaves_changes_no_exit_status(started, tmp_path) -> None:
     assert done.communicate(timeout=600)[1] == "" and done.returncode == 0
     assert "\n30000\n" in (tmp_path / "out" / "check.log").read_text()
     assert "| standard output | ok: not all could be written" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_rungs_that_cannot_be_measured_are_named_with_the_reason(started, tmp_path) -> None:
+    done = started("exit 0")
+    lines = ["not measured here: graph: no GPU", "not measured here: fused_norm, fused_mlp: no CUDA kernels"]
+    assert done.communicate(timeout=600)[0].splitlines()[:2] == lines and done.returncode == 0
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert all(f"\n\n{line}\n\n" in readme for line in lines)
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
