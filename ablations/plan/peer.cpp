@@ -12,10 +12,20 @@ namespace ablations {
 
 using files::Json;
 
-std::string peer_obstacle(const model::Recipe& recipe) {
+namespace {
+
+const Json& declaration() {
   static const Json can_do = files::read_any_json(files::resource_root() / "ablations" / "peers" / "pytorch.json");
-  const Json& declared = can_do.at("fields");
-  const auto own_way = can_do.at("own_way").get<std::vector<std::string>>();
+  return can_do;
+}
+
+std::vector<std::string> fields_of_own_way() { return declaration().at("own_way").get<std::vector<std::string>>(); }
+
+}  // namespace
+
+std::string peer_obstacle(const model::Recipe& recipe) {
+  const Json& declared = declaration().at("fields");
+  const std::vector<std::string> own_way = fields_of_own_way();
   const Json plain = model::to_json(model::Recipe());
   const Json wanted = model::to_json(recipe);
   for (const auto& [field, value] : wanted.items()) {
@@ -27,6 +37,12 @@ std::string peer_obstacle(const model::Recipe& recipe) {
     if (!can) return fmt::format("PyTorch cannot do {} {}", field, value.dump());
   }
   return "";
+}
+
+model::Recipe peer_recipe(const model::Recipe& recipe) {
+  Json fields = model::to_json(recipe);
+  for (const std::string& field : fields_of_own_way()) fields.erase(field);
+  return model::recipe_from_json(fields, "recipe");
 }
 
 }  // namespace ablations

@@ -1,5 +1,6 @@
 #include "ablations/run/study_folder.h"
 
+#include "ablations/plan/peer.h"
 #include "ablations/plan/shard.h"
 #include "files/files.h"
 #include "harness/measure/locks.h"
@@ -86,7 +87,9 @@ std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& r
   if (!record.is_ok()) return "its run failed";
   if (record.id != run.id) return fmt::format("it is of run {}", files::in_quotes(record.id));
   // Read, so that a field which the record's program did not have yet counts as its default.
-  if (record.known_recipe("its recipe") != plan.rungs[run.rung].recipe) return "its recipe is not the planned one";
+  const Rung& rung = plan.rungs[run.rung];
+  const model::Recipe planned = rung.peer.empty() ? rung.recipe : peer_recipe(rung.recipe);
+  if (record.known_recipe("its recipe") != planned) return "its recipe is not the planned one";
   const RunTiming& timing = record.timing;
   if (timing.warmup_steps != plan.warmup_steps) return "its steps of warm-up are not the planned ones";
   const Shape shape = shape_of(plan, run.rung);

@@ -18,7 +18,7 @@ import sysconfig
 
 import jsonschema
 import pytest
-from conftest import ROOT, read_json, write_json
+from conftest import ROOT, ladder_document, read_json, write_json
 from peers import RECIPE, SCRIPT, TIMED, WARMUP, call_main, module, plan, tokens  # noqa: F401  (fixtures among them)
 
 torch = pytest.importorskip("torch")
@@ -400,3 +400,16 @@ def test_a_product_that_is_no_number_is_a_failed_proof_and_not_the_end(module, p
     assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", plan()), tmp_path / "record.json") == 0
     proof = next(proof for proof in read_json(tmp_path / "record.json")["proofs"] if proof["field"] == "matmul_precision")
     assert not proof["passed"] and "error not finite, wrong" in proof["observed"]
+
+
+def test_a_study_takes_pytorchs_runs_beside_operations_of_our_own(ladder, tmp_path) -> None:
+    """They do the work of the rung in PyTorch's own way, and their records do not name our operations."""
+    rungs = ["packed_products", "packed_attention", "fused_norm", "fused_mlp", "fused_loss", "master_weights"]
+    own = write_json(tmp_path / "own.json", ladder_document(start={"optimizer": "fused"}, rungs=rungs))
+    done = ladder("ablate", "--ladder", own, "--repeats", "1", "--with-peer", "pytorch", "--peer-modes", "eager", "--json",
+                  "--out", tmp_path / "study")
+    assert done.returncode == 0, done.stderr
+    last, peer = json.loads(done.stdout)["rungs"][-2:]
+    assert (last["status"], peer["status"]) == ("measured", "measured") and peer["guard"]["passed"], done.stderr
+    recipe = read_json(next((tmp_path / "study" / "records").glob("*pytorch-eager*.json")))["recipe"]
+    assert not {"products", "norm", "mlp", "weights"} & set(recipe)
