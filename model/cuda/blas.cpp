@@ -97,7 +97,8 @@ class Matmul {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(at::cuda::getCurrentCUDABlasLtHandle(), &description_, &a_, &b_, &d_, &d_,
                                        &preference, static_cast<int>(results.size()), results.data(), &count);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+    // INVALID_VALUE, too, says that it has none (a comment in aten/src/ATen/native/cuda/Blas.cpp).
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return {};
     check(status, "cublasLtMatmulAlgoGetHeuristic");
     std::vector<cublasLtMatmulAlgo_t> algorithms;
     for (int i = 0; i < count; ++i) {
@@ -235,6 +236,11 @@ Choice choose(const Product& product, Matmul& matmul, const OtherWay& other_way)
 
 // Whether cuBLASLt did it.
 bool run(const Product& product, const OtherWay& other_way) {
+  // cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: GELU's "must be divisible by 8".
+  if (product.auxiliary.defined() && product.auxiliary.size(1) % 8 != 0) {
+    other_way(product.d);
+    return false;
+  }
   Matmul matmul(product);
   const Choice choice = choose(product, matmul, other_way);
   if (choice) {
