@@ -38,6 +38,11 @@ std::vector<Recipe> recipes() {
         recipe.cross_entropy = CrossEntropy::in_place;
         if (autocast != Autocast::off) recipe.residual = Residual::autocast;
         all.push_back(recipe);
+        if (rehearsal()) continue;
+        recipe.cross_entropy = CrossEntropy::fused;
+        recipe.norm = Norm::fused;
+        recipe.mlp = Mlp::fused;
+        if (recipe_obstacle(recipe, harness::this_machine()).empty()) all.push_back(recipe);
       }
     }
   }
