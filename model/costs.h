@@ -6,12 +6,14 @@
 // count.
 //
 // Bytes: each input is read once and each output written once, as if an operation were one kernel with enough
-// registers. Each tensor has the type in which the model hands it from one operation to the next: weights (but of
-// master weights products read 16 bits under autocast), their gradients, AdamW's moments, the residual stream,
-// LayerNorm's output and the loss float32 (a fused LayerNorm's output has the autocast type); what linear, attention,
-// gelu and head make the autocast type; tokens int64; a gradient the type of what it is the gradient of. Gradients of
-// weights are written once by the first micro-step, read and written by each later one. Internal data of an
-// implementation is not counted (LayerNorm's statistics, attention's logsumexp, low-precision copies of weights).
+// registers. Each tensor has the type in which the model hands it from one operation to the next:
+//   float32            weights, their gradients, AdamW's moments, the residual stream, LayerNorm's output, the loss
+//   the autocast type  what linear, attention, gelu and head make, and a fused LayerNorm's output; if the recipe says
+//                      so, the residual stream; of master weights what products and the embedding read
+//   int64              tokens
+// A gradient has the type of what it is the gradient of. Gradients of weights are written once by the first micro-step,
+// read and written by each later one. Internal data of an implementation is not counted (LayerNorm's statistics,
+// attention's logsumexp, low-precision copies of weights).
 #pragma once
 
 #include "model/config.h"

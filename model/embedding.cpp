@@ -27,6 +27,7 @@ struct EmbedBackward : torch::autograd::Node {
       : gradients(to), tokens(std::move(t)), wte(std::move(of_tokens)), wpe(std::move(of_positions)) {}
 
   variable_list apply(variable_list&& upstream) override {
+    const model::Node node("model::embed_backward");
     const Tensor dx = upstream[0].to(at::kFloat).contiguous();  // (B, T, C)
     const int64_t T = dx.size(1), C = dx.size(2);
     const Gradients::Place d_wte = gradients.place_of(wte);

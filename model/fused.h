@@ -56,7 +56,8 @@ class ThreadSums {
 };
 
 // While it lives, observers see an operation of this name. A dispatched operation would tell them the sequence number
-// by which its backward node is found; this does.
+// by which its backward node is found; this does. A loop of our own needs one in a backward pass, too: on a CPU a trace
+// takes for idle time what observers do not see.
 class Node {
  public:
   explicit Node(const char* name) : guard_(at::RecordScope::FUNCTION) {

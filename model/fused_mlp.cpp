@@ -38,6 +38,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const Node node("model::fused_mlp_backward");
     const variable_list saved = context->get_saved_variables();
     const Tensor &x = saved[0], &fc = saved[1], &w_fc = saved[2], &b_fc = saved[3], &w_proj = saved[4],
                  &b_proj = saved[5];

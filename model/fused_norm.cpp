@@ -60,6 +60,7 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const Node node("model::fused_add_norm_backward");
     const variable_list saved = context->get_saved_variables();
     const Tensor &sum = saved[0], &mean = saved[1], &rstd = saved[2], &weight = saved[3], &bias = saved[4];
     const auto branch = static_cast<at::ScalarType>(context->saved_data["branch"].toInt());

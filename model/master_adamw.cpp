@@ -36,6 +36,7 @@ std::vector<Part> parts_of(const std::vector<Tensor>& tensors) {
 
 // A sum for each part, then the sum of these in their order: the number of threads does not matter.
 Tensor AdamW::master_norm() const {
+  const Node node("model::gradient_norm");
   const std::vector<Tensor> all = gradients();
   const std::vector<Part> parts = parts_of(all);
   std::vector<double> sums(parts.size());

@@ -18,6 +18,7 @@ using torch::autograd::variable_list;
 struct PackedAttention : torch::autograd::Function<PackedAttention> {
   // qkv (B, T, 3C) -> (B, T, C)
   static Tensor forward(AutogradContext* context, const Tensor& qkv, int64_t NH) {
+    TORCH_CHECK(qkv.is_cpu(), "packed attention is for a CPU, not ", qkv.device());
     const int64_t B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3;
     const Tensor out = at::empty({B, T, C}, qkv.options());
     const Tensor logsumexp = at::empty({B, NH, T}, qkv.options().dtype(at::kFloat));
@@ -35,6 +36,7 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const Node node("model::packed_attention_backward");
     const variable_list saved = context->get_saved_variables();
     const Tensor &qkv = saved[0], &out = saved[1], &logsumexp = saved[2];
     const int64_t NH = context->saved_data["NH"].toInt();

@@ -53,6 +53,7 @@ struct Linear {
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const Node node("model::linear_backward");
     const variable_list saved = context->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], &dy = upstream[0];
     const auto products = static_cast<Products>(context->saved_data["products"].toInt());

@@ -8,6 +8,7 @@
 #include "harness/stats/stats.h"
 #include "model/costs.h"
 #include "model/precision.h"
+#include "model/products.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -28,6 +29,7 @@ using files::Json;
 using model::Autocast;
 using model::Device;
 using model::MatmulPrecision;
+using model::Products;
 
 namespace {
 
@@ -92,12 +94,11 @@ Rate update_rate(at::Device device) {
   return {"update", fmt::format("{} MiB", bytes >> 20), update_bytes_per_s(bytes, seconds), std::nullopt};
 }
 
-// A product of two n x n matrices: of float32, unless the recipe says otherwise.
+// A product of two n x n matrices, by whom the recipe says: of float32, unless it says otherwise.
 std::function<void()> product_of(const model::Recipe& recipe, int64_t n, at::Device device) {
   const auto options = at::TensorOptions(device).dtype(model::scalar_type(recipe.autocast));
-  return [a = at::randn({n, n}, options), b = at::randn({n, n}, options), c = at::empty({n, n}, options)]() mutable {
-    at::mm_out(c, a, b);
-  };
+  return [by = recipe.products, a = at::randn({n, n}, options), b = at::randn({n, n}, options),
+          c = at::empty({n, n}, options)] { model::product_into(by, c, a, b, /*accumulate=*/false); };
 }
 
 constexpr int64_t small_side = 512;  // of a product that takes milliseconds
@@ -128,8 +129,11 @@ std::string rate_text(const std::string& what, double rate) {
 }  // namespace
 
 std::string rate_of(const model::Recipe& recipe) {
-  const bool onednn = recipe.device == Device::cpu && recipe.matmul_precision == MatmulPrecision::medium;
-  return onednn && recipe.autocast == Autocast::off ? "oneDNN" : std::string(name_of(multiplied_in(recipe)));
+  if (recipe.device == Device::cpu && recipe.autocast == Autocast::off) {
+    if (recipe.products == Products::packed) return "packed";
+    if (recipe.matmul_precision == MatmulPrecision::medium) return "oneDNN";
+  }
+  return std::string(name_of(multiplied_in(recipe)));
 }
 
 Rates measure_rates() {
@@ -141,10 +145,10 @@ Rates measure_rates() {
                  .source = "",
                  .reason = "there is no table of peaks for CPUs",
                  .rates = {copy_rate(at::kCPU), update_rate(at::kCPU)}};
-    for (const auto& [precision, autocast] :
-         {std::pair(MatmulPrecision::highest, Autocast::off), std::pair(MatmulPrecision::medium, Autocast::off),
-          std::pair(MatmulPrecision::highest, Autocast::bf16)}) {
-      result.rates.push_back(matrix_rate({.matmul_precision = precision, .autocast = autocast}, at::kCPU));
+    for (const model::Recipe& recipe :
+         {model::Recipe{}, model::Recipe{.matmul_precision = MatmulPrecision::medium},
+          model::Recipe{.products = Products::packed}, model::Recipe{.autocast = Autocast::bf16}}) {
+      result.rates.push_back(matrix_rate(recipe, at::kCPU));
     }
     return result;
   }

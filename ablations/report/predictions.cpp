@@ -104,7 +104,8 @@ std::string prediction_words(const std::vector<Prediction>& predictions) {
                       "an operation is the longer of two: its bytes at this machine's memory rate, and its FLOPs at "
                       "its rate of matrix products. Traces measured both rates; the times of a step are added up."
                     : "A ratio is predicted where the counts differ and this machine's rates are known: `ladder "
-                      "profile --trace --roofline --rung RUNG` measures them for the rung's number type, and `--with` "
+                      "profile --trace --roofline --rung RUNG` measures them for products as the rung makes them, and "
+                      "`--with` "
                       "adds the trace to the report.");
 }
 

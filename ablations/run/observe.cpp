@@ -41,10 +41,11 @@ int64_t gradient_bytes(const model::GPT2& gpt2) {
   return bytes;
 }
 
-// Where a parameter's gradient is, without keeping it there, and a number that tells it from another one.
+// Where a parameter's gradient is, without keeping it there, and a number that tells it from another one. A sum would
+// not: behind LayerNorm that of a bias's gradient is 0 but for rounding.
 struct Gradient {
   c10::weak_intrusive_ptr<c10::StorageImpl> memory;
-  double sum;
+  double norm;
 };
 
 std::vector<std::optional<Gradient>> gradients_of(const model::GPT2& gpt2) {
@@ -52,7 +53,7 @@ std::vector<std::optional<Gradient>> gradients_of(const model::GPT2& gpt2) {
   for (const model::Parameter& parameter : gpt2.parameters()) {
     const Tensor& gradient = parameter.tensor.grad();
     gradients.push_back(gradient.defined() ? std::optional(Gradient{gradient.storage().getWeakStorageImpl(),
-                                                                    gradient.sum().item<double>()})
+                                                                    gradient.norm().item<double>()})
                                            : std::nullopt);
   }
   return gradients;
@@ -65,7 +66,7 @@ Observations::Weights weights_of(const model::GPT2& gpt2, const std::vector<std:
   for (size_t i = 0; i < now.size(); ++i) {
     ++seen.types[at::toString(gpt2.parameters()[i].tensor.scalar_type())];
     if (!before[i] || !now[i]) continue;
-    if (before[i]->memory == now[i]->memory && before[i]->sum != now[i]->sum) ++seen.gradients_in_place;
+    if (before[i]->memory == now[i]->memory && before[i]->norm != now[i]->norm) ++seen.gradients_in_place;
   }
   return seen;
 }

@@ -203,9 +203,9 @@ std::vector<Claim> claims() {
 Text packed_text() {
   return {
       .mechanism = R"(One product makes query, key and value of all heads: for each token a row of 3 C numbers. A head's
-share of it is 64 numbers here, 64 there and 64 there. PyTorch's attention takes three tensors and gives the result of
-each head by itself. Written out, its matrix products copy the heads' shares first. In the backward pass the gradients
-of the three tensors are copied into one again.
+share of it is three times 64 numbers, which are C numbers apart. PyTorch's attention takes three tensors and gives the
+result of each head by itself. Written out, its matrix products copy the heads' shares first. In the backward pass the
+gradients of the three tensors are copied into one again.
 
 Here each head reads its shares from the packed rows and writes its share of the result into the rows that the next
 product reads. Nothing is rearranged in between. Scores are made for 32 queries at a time, with all keys up to them:
@@ -233,7 +233,7 @@ std::vector<Claim> packed_claims() {
            .source = sources::trials,
            .device = Device::cpu,
            .note = "The reason for one of our own.",
-           .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
+           .command = "ladder ablate --ladder gpt2-cpu -T 256 --mode leave-one-out"}};
 }
 
 }  // namespace

@@ -63,16 +63,16 @@ numbers, between the products:
     bias gradient       1           -           -       summed in the same pass
     kept for backward   2           1           2       GELU's argument, result
 
-On a GPU cuBLASLt does this at the end of the product that comes before, its epilogue. In the first step the program times
-it, and a plain product with kernels of its own after it, and takes what is faster for these sizes.)",
+On a GPU cuBLASLt does this at the end of the product that comes before, its epilogue. In the first step the program
+times it, and a plain product with kernels of its own after it, and takes what is faster for these sizes.)",
       .faster = R"(The bias and its gradient cost no pass of their own. What is not kept need not be fetched from memory
 again. On a GPU the numbers are still in registers when GELU is computed of them.)",
       .costs = R"(On a CPU GELU is computed twice, and the memory for activations falls by 4C numbers for each token and
 layer: for GPT-2 124M at B=4, T=256 in bfloat16 by 75 MB. On a GPU the first step takes longer, because it times the
 products; which algorithm wins may differ from run to run, and the last digits of the losses with it.)",
       .no_help =
-          R"(Where the products take nearly all of the time. On a GPU where GELU in the epilogue slows the product
-down by as much as the separate pass takes.)",
+          R"(Where the products take nearly all of the time. On a GPU it does not help either where GELU in the
+epilogue slows the product down by as much as the separate pass takes.)",
       .pytorch =
           R"(x = F.linear(F.gelu(F.linear(x, w1, b1), approximate="tanh"), w2, b2)    # what it takes the place of
 model = torch.compile(model)    # what fuses bias and GELU in PyTorch)",

@@ -63,7 +63,7 @@ namespace {
 Text text() {
   return {
       .mechanism = R"(Mixed precision trains float32 weights and multiplies bf16 ones. Autocast makes the bf16 copies
-anew in each step. But a float32 number is a bf16 number and 16 bits more. Here the two halves are stored apart.
+anew in each micro-step. But a float32 number is a bf16 number and 16 bits more. Here the two halves are stored apart.
 Products read the first half as it is. The optimizer joins both, updates the weight, and splits it again; nothing is
 lost:
 
@@ -81,18 +81,18 @@ embedding adds the rows of the step's tokens. PyTorch makes a matrix of all rows
     gradients' norm          4          4
     clipping and AdamW      32         28      PyTorch's writes the clipped gradient back)",
       .faster = R"(None of this computes much; its time is that of its memory traffic. For GPT-2 124M the copies read
-494 MB and write 247 MB in each step, the embedding's matrix is about 600 MB of traffic, and the clipped gradients are
-498 MB.)",
+494 MB and write 247 MB in each micro-step, and the embedding's matrix is about 600 MB of traffic in each. The clipped
+gradients are 498 MB in each step.)",
       .costs = R"(Under bf16 autocast the copies' 247 MB are saved; otherwise it takes as much memory. The embedding's
 rows are read in bf16, which autocast leaves in float32. All weights must belong to operations of our own, because
 autograd sees no gradient of theirs.)",
       .no_help =
-          R"(In float32 there is no copy to save. The update takes as long at any batch, so the gain's share falls
-with B, T and the number of micro-steps. There are no CUDA kernels for it yet.)",
+          R"(In float32 there is no copy to save. What is saved does not grow with B and T, so its share of a step
+falls with them. There are no CUDA kernels for it yet.)",
       .pytorch = R"(# PyTorch has no switch for it. TransformerEngine keeps such remainders (store_param_remainders),
 # and writes gradients into such buffers, as Megatron does (main_grad))",
-      .proven = R"(Autograd's graph of a step has no node that accumulates a gradient. Every parameter's gradient was
-written by a step into the memory where that of the step before was. Under bf16 autocast parameters are bf16.)",
+      .proven = R"(Autograd's graph of a step has no node that accumulates a gradient. A step wrote every parameter's
+gradient into the memory that held it in the step before. Under bf16 autocast some parameters are bf16, else none.)",
       .alone = R"(ladder run --ladder gpt2-cpu-fused --rung fused_loss
 ladder run --ladder gpt2-cpu-fused --rung master_weights)"};
 }
@@ -105,7 +105,7 @@ std::vector<Claim> claims() {
        .device = Device::cpu,
        .note = "A compiled step of PyTorch's at B=1, T=256, fitted to times at several sizes. It says what there is "
                "to save.",
-       .command = "ladder ablate --ladder gpt2-cpu-fused --mode leave-one-out"}};
+       .command = "ladder profile --diff master_weights --ladder gpt2-cpu-fused"}};
 }
 
 }  // namespace

@@ -189,6 +189,36 @@ TEST_P(FusedLoops, GiveWhatTheReferenceGives) {
   EXPECT_LT(relative_error(losses, expected.detach()), 1e-6);
   EXPECT_LT(relative_error(logits, before.grad()), 1e-6);
   EXPECT_TRUE(logits.narrow(1, C - 4, 4).eq(0).all().item<bool>());  // padding
+
+  const int64_t B = 2, T = 67, NH = 2, HS = 19, width = NH * HS;
+  const Tensor qkv = at::randn({B, T, 3 * width}), d_out = at::randn({B, T, width});
+  Tensor out = at::empty_like(d_out), logsumexp = at::empty({B, NH, T}), d_qkv = at::empty_like(qkv);
+  kernels->attention({.type = cpu::Number::f32,
+                      .qkv = qkv.const_data_ptr(),
+                      .out = out.mutable_data_ptr(),
+                      .logsumexp = logsumexp.mutable_data_ptr<float>(),
+                      .T = T,
+                      .NH = NH,
+                      .HS = HS},
+                     0, B * NH);
+  kernels->attention_backward({.type = cpu::Number::f32,
+                               .qkv = qkv.const_data_ptr(),
+                               .out = out.const_data_ptr(),
+                               .d_out = d_out.const_data_ptr(),
+                               .logsumexp = logsumexp.const_data_ptr<float>(),
+                               .d_qkv = d_qkv.mutable_data_ptr(),
+                               .T = T,
+                               .NH = NH,
+                               .HS = HS},
+                              0, B * NH);
+  const Tensor exact = qkv.to(at::kDouble).requires_grad_(true);
+  const auto heads = [&](int64_t third) {
+    return exact.narrow(2, third * width, width).reshape({B, T, NH, HS}).transpose(1, 2);
+  };
+  const Tensor attended = reference_ops().attention(heads(0), heads(1), heads(2)).transpose(1, 2).reshape_as(d_out);
+  attended.backward(d_out.to(at::kDouble));
+  EXPECT_LT(relative_error(out, attended.detach()), 2e-6);
+  EXPECT_LT(relative_error(d_qkv, exact.grad()), 2e-6);
 }
 INSTANTIATE_TEST_SUITE_P(Sets, FusedLoops,
                          testing::Values(std::pair{"plain", &cpu::plain_kernels}, std::pair{"avx2", &cpu::avx2_kernels},

@@ -1,6 +1,7 @@
 // Master weights: seen to be on and off, one layer that does otherwise is found, and what they hold in memory.
 #include "ablations/run/observe.h"
 #include "ablations/techniques/techniques.h"
+#include "harness/measure/operation_log.h"
 #include "model/gradients.h"
 #include "model/trainer.h"
 #include "tests/ablations/numbers.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 
 namespace {
 
@@ -101,6 +103,24 @@ TEST(WeightsTechnique, AGradientOfAutogradsOwnIsSeen) {
     };
   };
   EXPECT_FALSE(proof(recipe, seen(recipe, one_of_autograds)).passed);
+}
+
+// A trace of a CPU takes for idle time what observers do not see.
+TEST(WeightsTechnique, ObserversSeeTheLoopsOutsideForward) {
+  Recipe recipe = master(fused_recipe());
+  recipe.attention = Attention::packed;
+  const TokenStream stream = numbers::text();
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 1}, stream);
+  harness::OperationLog log;
+  trainer.on_phase = [&](std::string_view phase) { log.begin_phase(phase); };
+  trainer.step();
+  const harness::OperationLog::Counts backward = log.operations("backward");
+  for (const char* loop : {"model::embed_backward", "model::linear_backward", "model::packed_attention_backward",
+                           "model::fused_add_norm_backward", "model::fused_mlp_backward"}) {
+    EXPECT_TRUE(backward.contains(loop)) << loop;
+  }
+  EXPECT_TRUE(log.operations("clip").contains("model::gradient_norm"));
+  EXPECT_TRUE(log.operations("update").contains("model::adamw"));
 }
 
 TEST(WeightsTechnique, HoldsNoCopiesOfWeights) {
