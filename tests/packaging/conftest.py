@@ -13,7 +13,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAKE = ROOT / "packaging" / "bundle.py"
-FEW_RUNGS = ["flash", "fused_adamw"]
+FEW_RUNGS = ["memory", "flash", "fused_adamw"]
 
 
 def script(path, text):
