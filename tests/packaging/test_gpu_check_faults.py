@@ -127,17 +127,23 @@ def test_rungs_that_cannot_be_measured_are_named_with_the_reason(started, tmp_pa
     assert all(f"\n\n{line}\n\n" in readme for line in lines)
 
 
+def read_until(line, check):
+    while (read := check.stdout.readline()) != line:
+        assert read, check.communicate(timeout=600)[1]
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_what_ends_a_session_is_an_interrupt(started, tmp_path, number) -> None:
-    check = started("trap 'sleep 1; echo > $LADDER_HOME/ended; exit 130' TERM; echo begun; while :; do sleep 0.1; done")
-    while check.stdout.readline() != "begun\n":
-        assert check.poll() is None
+    check = started("trap 'echo ending; while [ ! -e $LADDER_HOME/may-end ]; do sleep 0.1; done; echo ended; exit 130' TERM; echo begun; "
+                    "while :; do sleep 0.1; done")
+    read_until("begun\n", check)
     check.send_signal(number)
+    read_until("ending\n", check)
     if number == signal.SIGHUP:
-        time.sleep(0.3)
         check.send_signal(number)  # a shell sends it, and then the kernel
-    check.communicate(timeout=600)
-    assert check.returncode == 130 and (tmp_path / "ended").exists()  # it waited for its program
+    (tmp_path / "may-end").touch()
+    output, errors = check.communicate(timeout=600)
+    assert check.returncode == 130 and "ended\n" in output, output + errors  # it waited for its program
     assert "| leave-one-out | **FAILED**: interrupted | " in (tmp_path / "out" / "README.md").read_text()
 
 
@@ -147,8 +153,7 @@ def test_nohup_is_heeded(tmp_path, started) -> None:
         check = started("echo begun; sleep 1")
     finally:
         signal.signal(signal.SIGHUP, before)
-    while check.stdout.readline() != "begun\n":
-        assert check.poll() is None
+    read_until("begun\n", check)
     check.send_signal(signal.SIGHUP)
     check.communicate(timeout=600)
     assert check.returncode == 0
