@@ -202,7 +202,7 @@ std::string peers_finding(const Study& study) {
   std::string name = shortened(peer->title, 30);
   const Rungs all = own_rungs(study, [](const StudyRung&) { return true; });
   if (study.mode != Mode::cumulative || own != all.back()) {
-    name += " at " + in_quotes(swept_words(study, *own) + own->title, 22);
+    name += " at " + in_quotes(swept_words(study, *own) + own->title, 30);
   }
   const std::string speedup = times(ratio.ratio) + " as fast", doubt = no_interval(ratio);
   std::string words = speedup + " as " + name;

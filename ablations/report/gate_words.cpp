@@ -28,67 +28,51 @@ const Entries& entries_of(const GateResult& result) {
   return result.comparison ? result.comparison->entries : none;
 }
 
-Mood mood_of(GateOutcome verdict) {
+// What is said of a verdict whatever was measured.
+struct Said {
+  Mood mood;
+  const char* meaning;
+  const char* reason;  // for a verdict that gives none
+};
+
+Said said_of(GateOutcome verdict) {
   switch (verdict) {
     case GateOutcome::regression:
-    case GateOutcome::failed:
-      return Mood::bad;
-    case GateOutcome::inconclusive:
-    case GateOutcome::unfit:
-      return Mood::warn;
+      return {
+          Mood::bad,
+          "A rung is slower: its whole interval lies beyond the least effect. Or its losses are no longer the same.",
+          ""};
     case GateOutcome::improvement:
+      return {Mood::good, "A rung is faster: its whole interval lies beyond the least effect. No rung is slower.", ""};
     case GateOutcome::same:
-      return Mood::good;
+      return {Mood::good, "Every interval lies within the least effect.", ""};
+    case GateOutcome::inconclusive:
+      return {Mood::warn, "An interval crosses the bound of what matters, so these runs cannot tell. More pairs may.",
+              ""};
+    case GateOutcome::failed:
+      return {Mood::bad,
+              "The head has no number: one of its runs failed, was not proven, or had a loss that is not finite.",
+              "head has no number"};
+    case GateOutcome::unfit:
+      return {
+          Mood::warn,
+          "There is nothing to judge by: the base has no number, the machine is not fit for measuring, or a program "
+          "differs from itself.",
+          "base has no number"};
     case GateOutcome::saved:
+      return {Mood::plain, "There was no baseline to compare with. These runs are now the baseline.",
+              "there was no baseline, now there is"};
     case GateOutcome::calibrated:
       break;
   }
-  return Mood::plain;
-}
-
-const char* meaning_of(GateOutcome verdict) {
-  switch (verdict) {
-    case GateOutcome::regression:
-      return "A rung is slower: its whole interval lies beyond the least effect. Or its losses are no longer the same.";
-    case GateOutcome::improvement:
-      return "A rung is faster: its whole interval lies beyond the least effect. No rung is slower.";
-    case GateOutcome::same:
-      return "Every interval lies within the least effect.";
-    case GateOutcome::inconclusive:
-      return "An interval crosses the bound of what matters, so these runs cannot tell. More pairs may.";
-    case GateOutcome::failed:
-      return "The head has no number: one of its runs failed, was not proven, or had a loss that is not finite.";
-    case GateOutcome::unfit:
-      return "There is nothing to judge by: the base has no number, the machine is not fit for measuring, or a program "
-             "differs from itself.";
-    case GateOutcome::saved:
-      return "There was no baseline to compare with. These runs are now the baseline.";
-    case GateOutcome::calibrated:
-      break;
-  }
-  return "The program was run against itself. The noise floor is how far its equal runs are apart.";
-}
-
-// For a verdict without reasons.
-const char* usual_reason(GateOutcome verdict) {
-  switch (verdict) {
-    case GateOutcome::failed:
-      return "head has no number";
-    case GateOutcome::unfit:
-      return "base has no number";
-    case GateOutcome::saved:
-      return "there was no baseline, now there is";
-    case GateOutcome::calibrated:
-      return "the noise floor was measured";
-    default:
-      return "";
-  }
+  return {Mood::plain, "The program was run against itself. The noise floor is how far its equal runs are apart.",
+          "the noise floor was measured"};
 }
 
 // The one of a gate's reasons that its verdict is about. There is one reason for each rung that is not the same.
 std::string deciding_reason(const GateResult& result) {
   const std::vector<std::string>& reasons = result.reasons;
-  if (reasons.empty()) return usual_reason(result.verdict);
+  if (reasons.empty()) return said_of(result.verdict).reason;
   if (result.verdict == GateOutcome::unfit) return reasons.back();
   if (result.verdict != GateOutcome::inconclusive) return reasons.front();
   const auto is_of_inconclusive = [&](const std::string& reason) {
@@ -255,8 +239,9 @@ std::vector<Card> cards_of(const GateResult& result) {
 }  // namespace
 
 GateWords words_of(const GateResult& result) {
-  GateWords words{.mood = mood_of(result.verdict),
-                  .meaning = meaning_of(result.verdict),
+  const Said said = said_of(result.verdict);
+  GateWords words{.mood = said.mood,
+                  .meaning = said.meaning,
                   .trust = cards_of(result),
                   .findings = {{"gate", verdict_finding(result)}}};
   if (const Entries& entries = entries_of(result); !entries.empty()) words.findings["pairs"] = pairs_finding(entries);

@@ -404,8 +404,8 @@ def test_a_product_that_is_no_number_is_a_failed_proof_and_not_the_end(module, p
 
 def test_a_study_takes_pytorchs_runs_beside_operations_of_our_own(ladder, tmp_path) -> None:
     """They do the work of the rung in PyTorch's own way, and their records do not name our operations."""
-    rungs = ["packed_products", "packed_attention", "fused_norm", "fused_mlp", "fused_loss", "master_weights"]
-    own = write_json(tmp_path / "own.json", ladder_document(start={"optimizer": "fused"}, rungs=rungs))
+    start = {"optimizer": "fused", "products": "packed", "norm": "fused", "mlp": "fused", "cross_entropy": "fused", "weights": "master"}
+    own = write_json(tmp_path / "own.json", ladder_document(start=start, rungs=["packed_attention"]))
     done = ladder("ablate", "--ladder", own, "--repeats", "1", "--with-peer", "pytorch", "--peer-modes", "eager", "--json",
                   "--out", tmp_path / "study")
     assert done.returncode == 0, done.stderr
