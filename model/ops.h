@@ -99,7 +99,7 @@ decltype(Ops::cross_entropy) in_place_cross_entropy();
 decltype(Ops::linear) own_linear(Products products, Gradients* gradients);
 decltype(Ops::head) packed_head();
 
-// packed_attention.cpp: on a CPU, in float32 and bfloat16.
+// packed_attention.cpp: on a CPU in float32 and bfloat16, on a GPU in bfloat16 and float16.
 decltype(Ops::self_attention) packed_self_attention();
 
 // fused_norm.cpp, fused_mlp.cpp, fused_loss.cpp: on a CPU, in float32 and bfloat16.
