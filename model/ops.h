@@ -108,12 +108,15 @@ decltype(Ops::mlp) fused_mlp(Products products, Gradients* gradients);
 // Its backward pass can be made only once.
 decltype(Ops::head_loss) fused_head_loss(Products products, Gradients* gradients);
 
-// The same by our own CUDA kernels: cuda/add_norm.cpp, cuda/mlp.cpp, cuda/head_loss.cpp. Only where the program has
-// them.
+// The same by our own CUDA kernels: cuda/add_norm.cpp, cuda/mlp.cpp, cuda/head_loss.cpp, cuda/linear.cpp,
+// cuda/embedding.cpp. Only where the program has them.
 bool has_cuda_kernels();
-decltype(Ops::add_norm) cuda_add_norm();
-decltype(Ops::mlp) cuda_mlp();
-// Logits of no more than `chunk_bytes` exist at once. Its backward pass can be made only once.
-decltype(Ops::head_loss) cuda_head_loss(int64_t chunk_bytes);
+decltype(Ops::add_norm) cuda_add_norm(Gradients* gradients = nullptr);
+decltype(Ops::mlp) cuda_mlp(Gradients* gradients = nullptr);
+// Logits of no more than `chunk_bytes` exist at once. Its backward pass can be made only once. With `gradients` the
+// loss must be multiplied by their loss_factor(), which is not checked: that would be a wait for the device.
+decltype(Ops::head_loss) cuda_head_loss(int64_t chunk_bytes, Gradients* gradients = nullptr);
+decltype(Ops::linear) cuda_linear(Gradients* gradients);
+decltype(Ops::embed) cuda_embed_into(Gradients& gradients, const decltype(Ops::embed)& embed);
 
 }  // namespace model

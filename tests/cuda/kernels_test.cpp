@@ -424,4 +424,29 @@ TEST_F(Kernels, FusedStepsLearnWhatPlainOnesDoAlsoCaptured) {
   }
 }
 
+// Gradients in place, split weights and the update by our own kernels, of micro-steps that add up.
+TEST_F(Kernels, MasterWeightsLearnWhatSeparateOnesDoAlsoCaptured) {
+  Recipe recipe = fused;
+  recipe.optimizer = Optimizer::fused;
+  recipe.vocabulary_rows = 50304;
+  const TrainerOptions options{.B = 2, .T = 64, .accumulation = 2, .max_steps = 8};
+  for (const Autocast autocast : {Autocast::off, Autocast::bf16}) {
+    recipe.autocast = autocast;
+    recipe.residual = autocast == Autocast::off ? Residual::float32 : Residual::autocast;
+    recipe.weights = Weights::separate;
+    recipe.execution = Execution::eager;
+    const std::vector<double> expected = losses(small(), recipe, options);
+    recipe.weights = Weights::master;
+    const std::vector<double> eager = losses(small(), recipe, options);
+    recipe.execution = Execution::graph;
+    const std::vector<double> captured = losses(small(), recipe, options);
+    expect_learns(eager);
+    const double near = autocast == Autocast::off ? 2e-3 : 2e-2;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(eager[i], expected[i], near) << "step " << i << ", autocast " << name_of(autocast);
+      EXPECT_NEAR(captured[i], eager[i], near) << "step " << i << ", autocast " << name_of(autocast);
+    }
+  }
+}
+
 }  // namespace
