@@ -1,5 +1,6 @@
 #include "model/ops.h"
 
+#include "model/cuda/blas.h"
 #include "model/fused.h"
 #include "model/precision.h"
 
@@ -149,6 +150,14 @@ void write_gradient_of_embedding(const Recipe& recipe, Gradients& gradients, Ops
 }  // namespace
 
 bool has_cuda_kernels() { return built_with_cuda_kernels; }
+
+std::vector<blas::Timing> cuda_product_timings() {
+  if constexpr (built_with_cuda_kernels) {
+    return blas::timings();
+  } else {
+    return {};
+  }
+}
 
 Ops ops_for(const Recipe& recipe, Gradients* gradients) {
   Ops ops = reference_ops();

@@ -237,7 +237,9 @@ Choice choose(const Product& product, Matmul& matmul, const OtherWay& other_way)
 // Whether cuBLASLt did it.
 bool run(const Product& product, const OtherWay& other_way) {
   // cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: GELU's "must be divisible by 8".
-  if (product.auxiliary.defined() && product.auxiliary.size(1) % 8 != 0) {
+  const bool has_epilogue =
+      product.a.scalar_type() != at::kFloat && product.auxiliary.defined() && product.auxiliary.size(1) % 8 == 0;
+  if (product.auxiliary.defined() && !has_epilogue) {
     other_way(product.d);
     return false;
   }
@@ -269,8 +271,7 @@ void gelu(const Gelu& call, const Otherwise& otherwise) {
 
 void gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
   // cuBLASLt writes the bias's gradient in the type of D.
-  const bool own_type = call.d_bias.scalar_type() == call.d_fc.scalar_type();
-  const Tensor d_bias = own_type ? call.d_bias : at::empty(call.d_bias.sizes(), call.d_fc.options());
+  const Tensor d_bias = at::empty(call.d_bias.sizes(), call.d_fc.options());
   const bool by_epilogue = run({.name = "gelu_backward",
                                 .a = call.weight,
                                 .b = call.dy,
@@ -282,7 +283,7 @@ void gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
                                 .auxiliary = call.fc,
                                 .accumulate = false},
                                [&](const Tensor&) { otherwise(); });
-  if (by_epilogue && !own_type) call.d_bias.copy_(d_bias);
+  if (by_epilogue) call.d_bias.copy_(d_bias);
 }
 
 void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, bool accumulate) {
