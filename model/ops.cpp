@@ -1,8 +1,8 @@
 #include "model/ops.h"
 
-#include "model/cuda/blas.h"
 #include "model/fused.h"
 #include "model/precision.h"
+#include "model/products.h"
 
 #include <ATen/autocast_mode.h>
 
@@ -151,9 +151,9 @@ void write_gradient_of_embedding(const Recipe& recipe, Gradients& gradients, Ops
 
 bool has_cuda_kernels() { return built_with_cuda_kernels; }
 
-std::vector<blas::Timing> cuda_product_timings() {
+std::vector<TimedProduct> timed_products() {
   if constexpr (built_with_cuda_kernels) {
-    return blas::timings();
+    return cuda_timed_products();
   } else {
     return {};
   }

@@ -23,9 +23,7 @@ struct Affine {
 };
 
 class Gradients;
-namespace blas {
-struct Timing;
-}
+struct TimedProduct;
 
 struct Ops {
   using Tensor = at::Tensor;
@@ -115,8 +113,7 @@ decltype(Ops::head_loss) fused_head_loss(Products products, Gradients* gradients
 // The same by our own CUDA kernels: cuda/add_norm.cpp, cuda/mlp.cpp, cuda/head_loss.cpp, cuda/linear.cpp,
 // cuda/embedding.cpp. Only where the program has them.
 bool has_cuda_kernels();
-// What cuda/blas.h has timed in this process.
-std::vector<blas::Timing> cuda_product_timings();
+std::vector<TimedProduct> cuda_timed_products();
 decltype(Ops::add_norm) cuda_add_norm(Gradients* gradients = nullptr);
 decltype(Ops::mlp) cuda_mlp(Gradients* gradients = nullptr);
 // Logits of no more than `chunk_bytes` exist at once. Its backward pass can be made only once. With `gradients` the

@@ -1,6 +1,6 @@
 #include "model/optimizer.h"
 
-#include "model/cuda/master_adamw.h"
+#include "model/master_adamw.h"
 
 #include <ATen/core/grad_mode.h>
 

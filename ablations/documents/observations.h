@@ -46,7 +46,7 @@ struct StepCalls {
   }
 };
 
-// A matrix product that was timed when its shape was first seen (model/cuda/blas.h).
+// A matrix product that was timed when its shape was first seen (model/products.h).
 struct ProductTiming {
   std::string product, type;      // "weight_gradient", "BFloat16"
   int64_t m = 0, n = 0, k = 0;    // the result has m columns and n rows

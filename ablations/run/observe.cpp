@@ -6,8 +6,8 @@
 #include "harness/measure/memory_log.h"
 #include "harness/measure/operation_log.h"
 #include "harness/measure/parameter_copies.h"
-#include "model/cuda/blas.h"
 #include "model/precision.h"
+#include "model/products.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
@@ -153,7 +153,7 @@ Observed watch_step(model::Trainer& trainer) {
 
 std::vector<ProductTiming> product_timings() {
   std::vector<ProductTiming> products;
-  for (const model::blas::Timing& one : model::cuda_product_timings()) {
+  for (const model::TimedProduct& one : model::timed_products()) {
     // The plain way is the first of each product that is timed.
     if (one.algorithm == -1) {
       products.push_back({.product = one.product,

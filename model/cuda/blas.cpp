@@ -10,6 +10,8 @@
 #include "model/cuda/blas.h"
 
 #include "model/cuda/call.h"
+#include "model/ops.h"
+#include "model/products.h"
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
@@ -149,7 +151,7 @@ using Key = std::tuple<std::string, at::ScalarType, bool, int64_t, int64_t, int6
 struct Known {
   std::mutex mutex;  // backward passes run on autograd's own thread
   std::map<Key, Choice> choices;
-  std::vector<Timing> timings;
+  std::vector<TimedProduct> timings;
 };
 
 Known& known() {
@@ -191,9 +193,9 @@ int number_of(const cublasLtMatmulAlgo_t& algorithm) {
 
 // Waits for the device. Adds what it has timed to `timings`.
 Choice fastest(const Product& product, Matmul& matmul, const std::vector<cublasLtMatmulAlgo_t>& proposals,
-               const OtherWay& other_way, std::vector<Timing>& timings) {
+               const OtherWay& other_way, std::vector<TimedProduct>& timings) {
   const Tensor scratch = product.accumulate ? at::zeros_like(product.d) : product.d;
-  const auto timing = [&](int algorithm, double time) -> Timing {
+  const auto timing = [&](int algorithm, double time) -> TimedProduct {
     return {.product = product.name,
             .type = at::toString(product.a.scalar_type()),
             .m = product.d.size(1),
@@ -305,9 +307,13 @@ void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, b
       });
 }
 
-std::vector<Timing> timings() {
-  const std::lock_guard lock(known().mutex);
-  return known().timings;
+}  // namespace model::blas
+
+namespace model {
+
+std::vector<TimedProduct> cuda_timed_products() {
+  const std::lock_guard lock(blas::known().mutex);
+  return blas::known().timings;
 }
 
-}  // namespace model::blas
+}  // namespace model

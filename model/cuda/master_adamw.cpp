@@ -1,4 +1,4 @@
-#include "model/cuda/master_adamw.h"
+#include "model/master_adamw.h"
 
 #include "model/cuda/call.h"
 #include "model/fused.h"

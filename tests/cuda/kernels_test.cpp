@@ -10,6 +10,7 @@
 #include "model/kernels/gradient_norm.h"
 #include "model/kernels/scale.h"
 #include "model/ops.h"
+#include "model/products.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -308,11 +309,11 @@ TEST_F(Kernels, EpiloguesFollowFloat64) {
     }
     expect_epilogues(epilogues(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4]), inputs, type);
   }
-  for (const blas::Timing& timing : blas::timings()) {
+  for (const TimedProduct& timing : timed_products()) {
     fmt::print("{} {} {} x {} x {}: algorithm {}, {:.1f} us{}\n", timing.product, timing.type, timing.m, timing.n,
                timing.k, timing.algorithm, timing.microseconds, timing.chosen ? ", taken" : "");
   }
-  EXPECT_FALSE(blas::timings().empty());
+  EXPECT_FALSE(timed_products().empty());
 }
 
 // ---- The operations of the model

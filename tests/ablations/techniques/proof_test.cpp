@@ -116,9 +116,10 @@ TEST(Proof, PackedAttentionByItsNodeWhichSaysWhoMakesIt) {
   EXPECT_FALSE(passes(on_gpu, run, "attention"));
   // As a GPU's step has them: by FlashAttention.
   Counts nodes;
-  for (auto [name, calls] : run.observations.backward_nodes) {
-    if (const size_t at = name.find("PackedAttention"); at != std::string::npos) name.insert(at, "Flash");
-    nodes[name] = calls;
+  for (const auto& [name, calls] : run.observations.backward_nodes) {
+    std::string renamed = name;
+    if (const size_t at = name.find("PackedAttention"); at != std::string::npos) renamed.insert(at, "Flash");
+    nodes[renamed] = calls;
   }
   run.observations.backward_nodes = nodes;
   EXPECT_TRUE(passes(on_gpu, run, "attention"));

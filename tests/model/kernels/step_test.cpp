@@ -1,9 +1,9 @@
 // Steps of a small GPT-2 by the operations of model/cuda, on a CPU: the kernels' own sources, their threads as fibers,
 // and matrix products by ATen (blas_on_cpu.cpp). The loss and every gradient are compared with float64 by norm.
-#include "model/cuda/master_adamw.h"
 #include "model/gpt2.h"
 #include "model/gradients.h"
 #include "model/kernels/cpu_device.h"
+#include "model/master_adamw.h"
 #include "model/ops.h"
 #include "model/optimizer.h"
 #include "model/precision.h"

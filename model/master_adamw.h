@@ -1,6 +1,6 @@
-// The gradients' norm, and clipping and AdamW in one pass over all master weights, by our own CUDA kernels
-// (kernels/gradient_norm.cu, kernels/adamw.cu). What changes from step to step is read from the device, so that a
-// captured step can be replayed.
+// The gradients' norm, and clipping and AdamW in one pass over all master weights, on a GPU (cuda/master_adamw.cpp), by
+// our own kernels (kernels/gradient_norm.cu, kernels/adamw.cu). A CPU's is a part of AdamW. What changes from step to
+// step is read from the device, so that a captured step can be replayed.
 #pragma once
 
 #include <ATen/ATen.h>
