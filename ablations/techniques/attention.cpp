@@ -237,7 +237,7 @@ scores once more, from one number kept for each query and head.
 
 On a GPU these are the kernels of PyTorch's FlashAttention, called on the packed rows. The three gradients are copied
 into one afterwards. FlashAttention's backward pass could write them side by side, but PyTorch's library does not export
-that function. The memory-efficient attention could, too, but its kernels are slower.)",
+that function.)",
       .faster = R"(On a CPU nearly half of the scores are never computed, none is written to memory, and no tensor is
 copied into another order. On a GPU the kernels of a step are those of `flash` where that takes FlashAttention: the host
 dispatches fewer operations, and autograd's graph has one node for each attention.)",
