@@ -88,11 +88,14 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   const Call fc = linear("c_fc", C, 4 * C, normed), proj = linear("mlp_proj", 4 * C, C, low);
   const Call gelu{"gelu", "gelu", L, 0, 2 * 4 * BTC * low, 3 * 4 * BTC * low, 0};
   if (recipe.mlp == Mlp::fused) {
-    // On a CPU GELU's result is written once more in backward.
-    const double once_more = recipe.device == Device::cpu ? 4 * BTC * low : 0;
-    calls.push_back({"mlp", "mlp", L, fc.flops + proj.flops, fc.forward_bytes + gelu.forward_bytes + proj.forward_bytes,
-                     fc.backward_bytes + gelu.backward_bytes + proj.backward_bytes + once_more,
-                     fc.gradients + proj.gradients});
+    // On a CPU GELU's result is written once more in backward. On a GPU the first product writes it beside GELU's
+    // argument, which is not read again, and the second product's backward writes GELU's gradient at once, where
+    // otherwise that of its result is written and read.
+    const bool on_cpu = recipe.device == Device::cpu;
+    const double pass = 4 * BTC * low, forward = on_cpu ? 0 : -pass, backward = on_cpu ? pass : -2 * pass;
+    calls.push_back(
+        {"mlp", "mlp", L, fc.flops + proj.flops, fc.forward_bytes + gelu.forward_bytes + proj.forward_bytes + forward,
+         fc.backward_bytes + gelu.backward_bytes + proj.backward_bytes + backward, fc.gradients + proj.gradients});
   } else {
     calls.insert(calls.end(), {fc, gelu, proj});
   }

@@ -29,6 +29,11 @@ Gradients::Place Gradients::place_of(const Tensor& weight) {
   return {.buffer = weight.grad(), .accumulate = std::exchange(found->second, true)};
 }
 
+Gradients::Place place_for(Gradients* gradients, const Tensor& weight) {
+  if (gradients != nullptr) return gradients->place_of(weight);
+  return {.buffer = at::empty(weight.sizes(), weight.options().requires_grad(false).dtype(at::kFloat))};
+}
+
 Tensor deliver(Gradients* gradients, const Tensor& weight, const Tensor& gradient) {
   if (gradients == nullptr) return gradient;
   const Gradients::Place place = gradients->place_of(weight);
@@ -50,7 +55,6 @@ Gradients* gradients_of(int64_t handle) {
 }
 
 std::string master_weights_obstacle(const Recipe& recipe) {
-  if (recipe.device == Device::cuda) return "master weights have no CUDA kernels yet";
   if (recipe.autocast == Autocast::fp16) return "master weights know float32 and bfloat16, not float16";
   if (recipe.qkv_products != QkvProducts::one) return "master weights need query, key and value as one product";
   const bool fused = recipe.norm == Norm::fused && recipe.mlp == Mlp::fused &&

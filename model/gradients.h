@@ -37,6 +37,10 @@ class Gradients {
   double loss_factor_ = 1;
 };
 
+// The same for a backward pass that may have no such buffers: a new float32 one, to be written, where `gradients` is
+// null.
+Gradients::Place place_for(Gradients* gradients, const at::Tensor& weight);
+
 // What a backward pass returns for a weight whose gradient it has made. That is the gradient itself where `gradients`
 // is null. Else it is written or added to the weight's buffer, and undefined is returned.
 at::Tensor deliver(Gradients* gradients, const at::Tensor& weight, const at::Tensor& gradient);

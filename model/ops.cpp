@@ -2,6 +2,7 @@
 
 #include "model/fused.h"
 #include "model/precision.h"
+#include "model/products.h"
 
 #include <ATen/autocast_mode.h>
 
@@ -122,11 +123,14 @@ void fuse_on_cpu(const Recipe& recipe, Gradients* gradients, Ops& ops) {
   if (recipe.cross_entropy == CrossEntropy::fused) ops.head_loss = fused_head_loss(recipe.products, gradients);
 }
 
-void fuse_on_cuda(const Recipe& recipe, Ops& ops) {
+void fuse_on_cuda(const Recipe& recipe, Gradients* gradients, Ops& ops) {
   if constexpr (built_with_cuda_kernels) {
-    if (recipe.norm == Norm::fused) ops.add_norm = cuda_add_norm();
-    if (recipe.mlp == Mlp::fused) ops.mlp = cuda_mlp();
-    if (recipe.cross_entropy == CrossEntropy::fused) ops.head_loss = cuda_head_loss(cuda_head_loss_chunk_bytes);
+    if (gradients != nullptr) ops.linear = cuda_linear(gradients);
+    if (recipe.norm == Norm::fused) ops.add_norm = cuda_add_norm(gradients);
+    if (recipe.mlp == Mlp::fused) ops.mlp = cuda_mlp(gradients);
+    if (recipe.cross_entropy == CrossEntropy::fused) {
+      ops.head_loss = cuda_head_loss(cuda_head_loss_chunk_bytes, gradients);
+    }
   } else {
     TORCH_CHECK(recipe.norm != Norm::fused && recipe.mlp != Mlp::fused && recipe.cross_entropy != CrossEntropy::fused,
                 "recipe: device cuda with norm, mlp or cross_entropy fused needs a program that was built with its "
@@ -134,16 +138,33 @@ void fuse_on_cuda(const Recipe& recipe, Ops& ops) {
   }
 }
 
+// After everything else that makes the embedding what it is: its backward pass then reads the stream's own type.
+void write_gradient_of_embedding(const Recipe& recipe, Gradients& gradients, Ops& ops) {
+  if (recipe.device == Device::cpu) {
+    ops.embed = embed_into(gradients, ops.embed);
+  } else if constexpr (built_with_cuda_kernels) {
+    ops.embed = cuda_embed_into(gradients, ops.embed);
+  }
+}
+
 }  // namespace
 
 bool has_cuda_kernels() { return built_with_cuda_kernels; }
+
+std::vector<TimedProduct> timed_products() {
+  if constexpr (built_with_cuda_kernels) {
+    return cuda_timed_products();
+  } else {
+    return {};
+  }
+}
 
 Ops ops_for(const Recipe& recipe, Gradients* gradients) {
   Ops ops = reference_ops();
   const bool packed = recipe.products == Products::packed;
   if (packed || gradients != nullptr) ops.linear = own_linear(recipe.products, gradients);
   if (packed) ops.head = packed_head();
-  if (gradients != nullptr) ops.embed = embed_into(*gradients, ops.embed);
+  recipe.device == Device::cuda ? fuse_on_cuda(recipe, gradients, ops) : fuse_on_cpu(recipe, gradients, ops);
   const bool three = recipe.qkv_products == QkvProducts::three;
   ops.qkv = three ? qkv_in_three_products(ops.linear) : qkv_in_one_product(ops.linear);
   if (recipe.attention == Attention::packed) {
@@ -152,8 +173,8 @@ Ops ops_for(const Recipe& recipe, Gradients* gradients) {
     ops.attention = sdpa_attention();
   }
   if (recipe.cross_entropy == CrossEntropy::in_place) ops.cross_entropy = in_place_cross_entropy();
-  recipe.device == Device::cuda ? fuse_on_cuda(recipe, ops) : fuse_on_cpu(recipe, gradients, ops);
   if (recipe.residual == Residual::autocast) keep_residual_in(scalar_type(recipe.autocast), ops);
+  if (gradients != nullptr) write_gradient_of_embedding(recipe, *gradients, ops);
   return ops;
 }
 

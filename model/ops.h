@@ -13,6 +13,7 @@
 #include <array>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 namespace model {
 
@@ -22,6 +23,7 @@ struct Affine {
 };
 
 class Gradients;
+struct TimedProduct;
 
 struct Ops {
   using Tensor = at::Tensor;
@@ -99,7 +101,7 @@ decltype(Ops::cross_entropy) in_place_cross_entropy();
 decltype(Ops::linear) own_linear(Products products, Gradients* gradients);
 decltype(Ops::head) packed_head();
 
-// packed_attention.cpp: on a CPU, in float32 and bfloat16.
+// packed_attention.cpp: on a CPU in float32 and bfloat16, on a GPU in bfloat16 and float16.
 decltype(Ops::self_attention) packed_self_attention();
 
 // fused_norm.cpp, fused_mlp.cpp, fused_loss.cpp: on a CPU, in float32 and bfloat16.
@@ -108,12 +110,16 @@ decltype(Ops::mlp) fused_mlp(Products products, Gradients* gradients);
 // Its backward pass can be made only once.
 decltype(Ops::head_loss) fused_head_loss(Products products, Gradients* gradients);
 
-// The same by our own CUDA kernels: cuda/add_norm.cpp, cuda/mlp.cpp, cuda/head_loss.cpp. Only where the program has
-// them.
+// The same by our own CUDA kernels: cuda/add_norm.cpp, cuda/mlp.cpp, cuda/head_loss.cpp, cuda/linear.cpp,
+// cuda/embedding.cpp. Only where the program has them.
 bool has_cuda_kernels();
-decltype(Ops::add_norm) cuda_add_norm();
-decltype(Ops::mlp) cuda_mlp();
-// Logits of no more than `chunk_bytes` exist at once. Its backward pass can be made only once.
-decltype(Ops::head_loss) cuda_head_loss(int64_t chunk_bytes);
+std::vector<TimedProduct> cuda_timed_products();
+decltype(Ops::add_norm) cuda_add_norm(Gradients* gradients = nullptr);
+decltype(Ops::mlp) cuda_mlp(Gradients* gradients = nullptr);
+// Logits of no more than `chunk_bytes` exist at once. Its backward pass can be made only once. With `gradients` the
+// loss must be multiplied by their loss_factor(), which is not checked: that would be a wait for the device.
+decltype(Ops::head_loss) cuda_head_loss(int64_t chunk_bytes, Gradients* gradients = nullptr);
+decltype(Ops::linear) cuda_linear(Gradients* gradients);
+decltype(Ops::embed) cuda_embed_into(Gradients& gradients, const decltype(Ops::embed)& embed);
 
 }  // namespace model

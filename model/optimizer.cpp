@@ -1,5 +1,7 @@
 #include "model/optimizer.h"
 
+#include "model/master_adamw.h"
+
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -10,6 +12,20 @@
 namespace model {
 
 using at::Tensor;
+
+namespace {
+
+constexpr bool built_with_cuda_kernels = LADDER_CUDA_KERNELS;  // 0 or 1
+
+std::shared_ptr<const CudaMasterAdamW> cuda_master_adamw([[maybe_unused]] const std::vector<MasterWeight>& weights) {
+  if constexpr (built_with_cuda_kernels) {
+    return std::make_shared<CudaMasterAdamW>(weights);
+  } else {
+    throw std::invalid_argument("master weights on a GPU need a program that was built with its CUDA kernels");
+  }
+}
+
+}  // namespace
 
 AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights)
     : kind_(kind), weights_(weights) {
@@ -26,6 +42,19 @@ AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights w
     group.second_moments.push_back(at::zeros_like(parameter.tensor, on_device));
     group.steps.push_back(step_tensor_);
   }
+  if (weights != Weights::master || !step_tensor_.is_cuda()) return;
+  std::vector<MasterWeight> all;
+  for (const Group& group : groups_) {
+    for (size_t i = 0; i < group.parameters.size(); ++i) {
+      all.push_back({.weight = group.parameters[i],
+                     .remainder = group.remainders[i],
+                     .gradient = group.parameters[i].grad(),
+                     .first_moment = group.first_moments[i],
+                     .second_moment = group.second_moments[i],
+                     .weight_decay = group.weight_decay});
+    }
+  }
+  on_cuda_ = cuda_master_adamw(all);
 }
 
 std::vector<Tensor> AdamW::Group::gradients() const {
@@ -49,7 +78,15 @@ void AdamW::unscale(const Tensor& inverse_scale, Tensor& found_inf) {
   at::_amp_foreach_non_finite_check_and_unscale_(gradients(), found_inf, inverse_scale);
 }
 
+Tensor AdamW::learning_rate_on_device() const {
+  const auto* on_device = std::get_if<Tensor>(&learning_rate_);
+  return on_device != nullptr ? *on_device : at::full_like(step_tensor_, std::get<double>(learning_rate_));
+}
+
 Tensor AdamW::clip_coefficient() const {
+  if constexpr (built_with_cuda_kernels) {
+    if (on_cuda_) return on_cuda_->clip_coefficient();
+  }
   const Tensor norm = weights_ == Weights::master
                           ? master_norm()
                           : at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(), 2)), 2);
@@ -64,14 +101,16 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
     throw std::logic_error(
         "AdamW::step: the learning rate was a number of the host's in one step and a tensor of the device's in "
         "another");
-  if (weights_ == Weights::master && !from_host)
+  if (weights_ == Weights::master && (found_inf || (!from_host && !on_cuda_)))
     throw std::logic_error(
-        "AdamW::step: master weights take the learning rate as a number of the host's and skip no step");
+        "AdamW::step: master weights skip no step, and on a CPU take the learning rate as a number of the host's");
   from_host_ = from_host;
   ++step_count_;
-  if (weights_ == Weights::master) return step_master(clip_coefficient);
+  if (weights_ == Weights::master && !on_cuda_) return step_master(clip_coefficient);
   if (kind_ == Optimizer::fused || !from_host) step_tensor_.add_(1);
-  if (kind_ == Optimizer::fused) {
+  if (on_cuda_) {
+    if constexpr (built_with_cuda_kernels) on_cuda_->step(learning_rate_on_device(), step_tensor_, clip_coefficient);
+  } else if (kind_ == Optimizer::fused) {
     step_fused(clip_coefficient.reciprocal(), found_inf);
   } else {
     const std::vector<Tensor> clipped = gradients();
@@ -105,10 +144,8 @@ AdamW::HostFactors AdamW::host_factors(double learning_rate) const {
 }
 
 AdamW::DeviceFactors AdamW::device_factors(const std::optional<Tensor>& found_inf) const {
-  const auto* on_device = std::get_if<Tensor>(&learning_rate_);
   DeviceFactors factors;
-  factors.learning_rate =
-      on_device != nullptr ? *on_device : at::full_like(step_tensor_, std::get<double>(learning_rate_));
+  factors.learning_rate = learning_rate_on_device();
   if (found_inf) {
     // 1, or 0 for a step to be skipped, which leaves moments and weights unchanged (its gradients are 0).
     const Tensor taken = at::rsub(found_inf->squeeze(), 1.0);

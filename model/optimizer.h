@@ -10,11 +10,14 @@
 
 #include <ATen/ATen.h>
 
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
 
 namespace model {
+
+class CudaMasterAdamW;
 
 class AdamW {
  public:
@@ -22,7 +25,7 @@ class AdamW {
   static constexpr double weight_decay = 0.1;  // on tensors with two or more dimensions only
   static constexpr double max_norm = 1.0;
 
-  // Master weights need the fused kind, and have gradients before the first step (gradients.h).
+  // Master weights need the fused kind, and have their gradients (gradients.h).
   AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights = Weights::separate);
 
   // A captured step takes it from a tensor of one element on the device, which is valid for one step. An optimizer must
@@ -39,8 +42,8 @@ class AdamW {
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
   // clipped gradients first. A found_inf of 1 (one element on the device) skips the update there: the host does not
-  // learn of it, and weights, moments and step count stay unchanged. Master weights skip no step and take the learning
-  // rate from the host.
+  // learn of it, and weights, moments and step count stay unchanged. Master weights skip no step, and on a CPU take the
+  // learning rate from the host.
   void step(const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf = {});
 
   // Those of master weights stay.
@@ -77,7 +80,8 @@ class AdamW {
   void step_foreach(const Group& group, const HostFactors& factors) const;
   void step_foreach(const Group& group, const DeviceFactors& factors) const;
   void step_fused(const at::Tensor& inverse_clip, const std::optional<at::Tensor>& found_inf);
-  // Of master weights (master_adamw.cpp): a pass over all gradients, and a pass over everything.
+  [[nodiscard]] at::Tensor learning_rate_on_device() const;
+  // Of master weights on a CPU (master_adamw.cpp): a pass over all gradients, and a pass over everything.
   [[nodiscard]] at::Tensor master_norm() const;
   void step_master(const at::Tensor& clip_coefficient) const;
 
@@ -87,7 +91,8 @@ class AdamW {
   std::variant<std::monostate, double, at::Tensor> learning_rate_;  // a tensor: 0-dim float32 on the device
   std::optional<bool> from_host_;                                   // what factors are made of, from the first step on
   int64_t step_count_ = 0;
-  at::Tensor step_tensor_;  // 0-dim float32 on the parameters' device
+  at::Tensor step_tensor_;                          // 0-dim float32 on the parameters' device
+  std::shared_ptr<const CudaMasterAdamW> on_cuda_;  // of master weights on a GPU; else null
 };
 
 }  // namespace model

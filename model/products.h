@@ -5,6 +5,10 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 namespace model {
 
 // a (M, K), b (K, N), bias (N) or undefined -> a b + bias (M, N), of a's type. `packed` is for float32 on a CPU; a and
@@ -14,5 +18,18 @@ at::Tensor product(Products kind, const at::Tensor& a, const at::Tensor& b, cons
 // c (M, N) <- a b, or c + a b. Numbers of a row of c stand side by side. Where c is float32 and a and b are not, each
 // number of a b is rounded to their type first.
 void product_into(Products kind, const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, bool accumulate);
+
+// A way to make a product on a GPU that was timed when its shape was first seen (cuda/blas.h).
+struct TimedProduct {
+  std::string product;  // "gelu", "gelu_backward", "weight_gradient", "weight_gradient +="
+  std::string type;     // of the matrices: "Float", "BFloat16"
+  int64_t m, n, k;      // as cuBLAS counts: the result has m columns and n rows here
+  int algorithm;        // cuBLASLt's number of it; -1: a plain product and kernels after it
+  double microseconds;
+  bool chosen;
+};
+// All of this process, in the order of timing: of each product the plain way first. None where the program has no CUDA
+// kernels.
+std::vector<TimedProduct> timed_products();
 
 }  // namespace model

@@ -70,7 +70,7 @@ class Plan(NamedTuple):
 # in fp16, so micro leaves it out.
 ON_GPU = Plan(seconds=520, smoke_seconds=170, run_limit_s=45, profile_s=30, ladder="gpt2-fused", size="--warmup 5", steps="--steps 5",
               studies={
-    "b16": Study("-B {B} --repeats 3 --warmup 6 --steps 30 --explain", trace_s=12.5,
+    "b16": Study("-B {B} --repeats 3 --warmup 6 --steps 30 --explain", trace_s=12,
                  profiles=("--trace --roofline --rung {last} -B {B} --warmup 5 --steps 3",)),
     "b64": Study("-B {B} --repeats 4 --warmup 4 --steps 16", most_B=64, run_s=35),
     "leave-one-out": Study("-B {B} --repeats 4 --warmup 6 --steps 30 --mode leave-one-out"),

@@ -46,6 +46,28 @@ struct StepCalls {
   }
 };
 
+// A matrix product that was timed when its shape was first seen (model/products.h).
+struct ProductTiming {
+  std::string product, type;      // "weight_gradient", "BFloat16"
+  int64_t m = 0, n = 0, k = 0;    // the result has m columns and n rows
+  int64_t algorithm = -1;         // what was taken: cuBLASLt's number of it; -1: a plain product and kernels after it
+  double microseconds = 0;        // of what was taken
+  double plain_microseconds = 0;  // of the plain product and the kernels after it
+  int64_t tried = 0;              // how many ways were timed
+
+  static void fields(auto&& field) {
+    field("product", &ProductTiming::product);
+    field("type", &ProductTiming::type);
+    field("m", &ProductTiming::m);
+    field("n", &ProductTiming::n);
+    field("k", &ProductTiming::k);
+    field("algorithm", &ProductTiming::algorithm);
+    field("microseconds", &ProductTiming::microseconds);
+    field("plain_microseconds", &ProductTiming::plain_microseconds);
+    field("tried", &ProductTiming::tried);
+  }
+};
+
 // Facts observed of a process, without what the recipe asked for. A fact that a record lacks has its default: older
 // records, and those of PyTorch, lack some.
 struct Observations {
@@ -125,6 +147,7 @@ struct Observations {
   Refault refault;
   double loss_scale = 1;  // of the gradient scaler
   Determinism determinism;
+  std::vector<ProductTiming> product_timings;  // of the whole process; none on a CPU
 
   static void fields(auto&& field) {
     field("parameters_device", &Observations::parameters_device, None::defaulted);
@@ -141,6 +164,7 @@ struct Observations {
     field("refault", &Observations::refault, None::defaulted);
     field("loss_scale", &Observations::loss_scale, None::defaulted);
     field("determinism", &Observations::determinism, None::defaulted);
+    field("product_timings", &Observations::product_timings, None::default_absent);
   }
 };
 

@@ -1,5 +1,7 @@
 // AdamW in its three kinds and of master weights, and the clipping coefficient, over all parameters of GPT-2 124M.
 #include "ablations/micro/suite.h"
+#include "ablations/techniques/fused.h"
+#include "harness/measure/environment.h"
 #include "model/gpt2.h"
 #include "model/optimizer.h"
 #include "model/precision.h"
@@ -62,7 +64,8 @@ void add_updates(Suite& suite) {
          {Kind{"adamw_loop/float32", Optimizer::loop}, Kind{"adamw_foreach/float32", Optimizer::foreach},
           Kind{"adamw_fused/float32", Optimizer::fused},
           Kind{"adamw_master/float32", Optimizer::fused, model::Weights::master}}) {
-      if (kind.weights == model::Weights::master && device != Device::cpu) continue;
+      const bool is_possible = ablations::fused_obstacle({.device = device}, harness::this_machine()).empty();
+      if (kind.weights == model::Weights::master && !is_possible) continue;
       suite.add(kind.name, device, [weights, device, kind](benchmark::State& state) {
         const std::vector<Parameter>& parameters = weights->on(device);
         AdamW optimizer(parameters, kind.optimizer, kind.weights);

@@ -81,6 +81,8 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         for field, allowed in CAN_DO.items():
             if allowed != "any":
                 one_of(f"recipe field {field}", run.recipe.get(field, allowed[0]), allowed)
+        # PyTorch's own that takes the place of a packed one: on a GPU its kernels are those of flash.
+        run.attention = {"packed": "flash" if on_cuda else "manual"}.get(run.recipe["attention"], run.recipe["attention"])
         require(on_cuda or run.recipe["attention"] not in ("efficient", "cudnn"), f"attention {run.recipe['attention']} needs device cuda")
         require(run.recipe["residual"] == "float32" or run.recipe["autocast"] != "off", "residual autocast needs autocast bf16 or fp16")
         rows = run.recipe["vocabulary_rows"]
@@ -115,7 +117,7 @@ def execute(run: types.SimpleNamespace, tell) -> dict:
     tokens = load_tokens(run.tokens)
     if len(tokens) <= run.batch * run.context:
         raise BadInput(f"{run.tokens}: {len(tokens)} tokens; a batch of {run.batch} x {run.context} needs one more than that")
-    backend = BACKENDS.get(run.recipe["attention"])
+    backend = BACKENDS.get(run.attention)
     with sdpa_kernel(backend) if backend is not None else contextlib.nullcontext():
         trainer = Trainer(run, tokens)
         timing = measure(trainer, run.warmup_steps, run.timed_steps, tell)

@@ -209,9 +209,9 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
     written_out = count("aten::bmm") if compiled else sum(facts["backward_nodes"].get(name, 0) for name in SOFTMAX)
     observed = ", ".join(f"{calls} {kind}" for kind, calls in fused.items() if calls) or "no fused attention"
     observed += f" in a step; {written_out} " + ("batched products" if compiled else "softmax nodes")
-    calls = fused.pop(recipe["attention"], 0)
-    if recipe["attention"] in FUSED_ATTENTION:
-        good, words = calls == micro_layers and written_out == 0, f"{micro_layers} {recipe['attention']} in a step and no other"
+    calls = fused.pop(run.attention, 0)
+    if run.attention in FUSED_ATTENTION:
+        good, words = calls == micro_layers and written_out == 0, f"{micro_layers} {run.attention} in a step and no other"
     elif compiled:  # what a replayed graph multiplies has no name to go by
         good, words = written_out >= micro_layers or replayed, "no fused attention; queries, keys and values are multiplied"
     else:

@@ -83,7 +83,7 @@ class Trainer:
         self.device = torch.device(recipe["device"])
         self.dtype = DTYPES.get(recipe["autocast"])
         self.accumulation, self.steps = run.accumulation, 0
-        manual = recipe["attention"] in ("manual", "packed")
+        manual = run.attention == "manual"
         # What compiles makes one loop of the loss by itself.
         in_place_loss = recipe["cross_entropy"] == "in_place" and not run.mode
         residual = self.dtype if recipe["residual"] == "autocast" else torch.float32

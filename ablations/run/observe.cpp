@@ -7,6 +7,7 @@
 #include "harness/measure/operation_log.h"
 #include "harness/measure/parameter_copies.h"
 #include "model/precision.h"
+#include "model/products.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
@@ -150,6 +151,27 @@ Observed watch_step(model::Trainer& trainer) {
   return result;
 }
 
+std::vector<ProductTiming> product_timings() {
+  std::vector<ProductTiming> products;
+  for (const model::TimedProduct& one : model::timed_products()) {
+    // The plain way is the first of each product that is timed.
+    if (one.algorithm == -1) {
+      products.push_back({.product = one.product,
+                          .type = one.type,
+                          .m = one.m,
+                          .n = one.n,
+                          .k = one.k,
+                          .plain_microseconds = one.microseconds});
+    }
+    ProductTiming& product = products.back();
+    ++product.tried;
+    if (!one.chosen) continue;
+    product.algorithm = one.algorithm;
+    product.microseconds = one.microseconds;
+  }
+  return products;
+}
+
 }  // namespace
 
 Observed observe(model::Trainer& trainer) {
@@ -164,6 +186,7 @@ Observed observe(model::Trainer& trainer) {
     result.observations.operations = replayed;
   }
   result.observations.cuda_calls = calls;
+  result.observations.product_timings = product_timings();
   for (const Technique& technique : techniques()) {
     if (technique.observe) technique.observe(trainer, result.observations);
   }

@@ -22,16 +22,20 @@ constexpr const char* efficient_node = "ScaledDotProductEfficientAttentionBackwa
 std::string obstacle(const Recipe& recipe, const Machine& machine) {
   const std::string name(name_of(recipe.attention));
   if (recipe.attention == Attention::packed) {
-    if (recipe.device == Device::cuda) return "packed attention is an optimization of steps on the CPU";
-    if (recipe.autocast == Autocast::fp16) return "packed attention knows float32 and bfloat16, not float16";
-    const bool one = recipe.qkv_products == QkvProducts::one;
-    return one ? "" : "packed attention reads what one product for query, key and value has made";
+    if (recipe.device == Device::cpu && recipe.autocast == Autocast::fp16) {
+      return "packed attention on a CPU knows float32 and bfloat16, not float16";
+    }
+    if (recipe.qkv_products != QkvProducts::one) {
+      return "packed attention reads what one product for query, key and value has made";
+    }
   }
   if (recipe.device == Device::cpu) {
     const bool cuda_only = recipe.attention == Attention::efficient || recipe.attention == Attention::cudnn;
     return cuda_only ? fmt::format("attention {} needs device cuda; a CPU has manual, math, flash, packed", name) : "";
   }
-  if (recipe.attention != Attention::flash && recipe.attention != Attention::cudnn) return "";
+  const bool sixteen_bits = recipe.attention == Attention::flash || recipe.attention == Attention::cudnn ||
+                            recipe.attention == Attention::packed;
+  if (!sixteen_bits) return "";
   if (recipe.autocast == Autocast::off) {
     return fmt::format("attention {} reads 16-bit types only: autocast bf16 or fp16 before it, or attention efficient",
                        name);
@@ -44,6 +48,14 @@ std::string obstacle(const Recipe& recipe, const Machine& machine) {
                        machine.gpu->compute_capability / 10.0);
   }
   return "";
+}
+
+// The kernels of packed attention on a GPU are FlashAttention's.
+std::string packed_is_pointless(const Recipe& recipe, const Machine& /*machine*/) {
+  return recipe.attention == Attention::cudnn
+             ? "it would replace cuDNN's attention, whose kernels are for this GPU, by FlashAttention's, which are for "
+               "compute capability 8.0"
+             : "";
 }
 
 // The fastest fused attention the device has for the recipe's types.
@@ -80,9 +92,14 @@ Proof prove_attention(const Recipe& recipe, const RunFacts& facts) {
             fmt::format("{} softmax nodes, safe or not, no fused attention", facts.attentions), found};
   }
   if (recipe.attention == Attention::packed) {
-    const int64_t packed = nodes_of(nodes, "PackedAttention");
-    return {"attention", packed == facts.attentions && fused == packed && plain + safe == 0,
-            fmt::format("{} nodes of packed attention, no other and no softmax node", facts.attentions), found};
+    // Also within the other's name.
+    const bool on_gpu = recipe.device == Device::cuda;
+    const int64_t packed = nodes_of(nodes, "PackedAttention"), by_flash = nodes_of(nodes, "FlashPackedAttention");
+    return {"attention",
+            packed == facts.attentions && fused == packed && by_flash == (on_gpu ? packed : 0) && plain + safe == 0,
+            fmt::format("{} nodes of {}, no other and no softmax node", facts.attentions,
+                        on_gpu ? "FlashPackedAttention" : "packed attention"),
+            found};
   }
   const std::string node = recipe.attention == Attention::efficient ? efficient_node
                            : recipe.attention == Attention::cudnn   ? cudnn_node
@@ -115,9 +132,10 @@ Technique attention() {
            {.name = "packed_attention",
             .title = "packed attention",
             .summary = "Attention reads queries, keys and values where their product leaves them and writes its result "
-                       "where the next product reads it. The T x T matrix is made block by block, as in flash "
-                       "attention, with matrix products of our own.",
+                       "where the next product reads it. The T x T matrix is made block by block, on a CPU with matrix "
+                       "products of our own, on a GPU with FlashAttention's kernels.",
             .edit = [](Recipe& r, const Machine&) { r.attention = Attention::packed; },
+            .pointless = packed_is_pointless,
             .text = packed_text(),
             .claims = packed_claims()}},
       .obstacle = obstacle,
@@ -208,25 +226,32 @@ result of each head by itself. Written out, its matrix products copy the heads' 
 gradients of the three tensors are copied into one again.
 
 Here each head reads its shares from the packed rows and writes its share of the result into the rows that the next
-product reads. Nothing is rearranged in between. Scores are made for 32 queries at a time, with all keys up to them:
+product reads. On a CPU nothing is rearranged in between. Scores are made for 32 queries at a time, with all keys up to
+them:
 
     scores of a block at T=256           32 x 256 numbers of 4 bytes, 32 KB: they stay in the cache
     all scores of a head, written out    256 x 256 numbers of 4 bytes, 262 KB
 
 Scores that the causal mask hides are left out, but for those in a block on the diagonal. The backward pass makes the
-scores once more, from one number kept for each query and head.)",
-      .faster = R"(Nearly half of the scores are never computed, none is written to memory, and no tensor is copied into
-another order.)",
-      .costs = R"(Code of our own instead of PyTorch's. All arithmetic is in float32, also under bf16 autocast. A thread
-takes whole heads: with fewer heads than threads, B x 12 in GPT-2, some have nothing to do.)",
+scores once more, from one number kept for each query and head.
+
+On a GPU these are the kernels of PyTorch's FlashAttention, called on the packed rows. The three gradients are copied
+into one afterwards. FlashAttention's backward pass could write them side by side, but PyTorch's library does not export
+that function.)",
+      .faster = R"(On a CPU nearly half of the scores are never computed, none is written to memory, and no tensor is
+copied into another order. On a GPU the kernels of a step are those of `flash` where that takes FlashAttention: the host
+dispatches fewer operations, and autograd's graph has one node for each attention.)",
+      .costs = R"(On a CPU: code of our own instead of PyTorch's, all arithmetic in float32, also under bf16 autocast. A
+thread takes whole heads: with fewer heads than threads, B x 12 in GPT-2, some have nothing to do. On a GPU
+FlashAttention reads 16 bits only, and needs compute capability 8.0 and heads of a multiple of 8 numbers.)",
       .no_help = R"(Where attention is a small part of the step: with all other fused rungs on, a two-core AMD
 EPYC shows no clear difference from PyTorch's flash attention at B=4, T=256. On CPUs with 16-bit matrix products, which
-PyTorch's attention uses and this does not. On a GPU the recipe is refused: cuDNN's and FlashAttention's kernels work
-block by block there.)",
+PyTorch's attention uses and this does not. In a CUDA graph, where the host dispatches nothing. Where `flash` takes
+cuDNN's attention: the rung is left out there.)",
       .pytorch = R"(q, k, v = qkv.split(C, dim=2)    # and view, transpose, contiguous: what it takes the place of
 y = F.scaled_dot_product_attention(q, k, v, is_causal=True)    # what works block by block in PyTorch)",
       .proven = R"(Autograd's graph of a step must have one node of the packed attention for each layer and micro-step,
-no other attention, and no softmax.)"};
+no other attention, and no softmax. The node's name says whether FlashAttention makes it.)"};
 }
 
 std::vector<Claim> packed_claims() {

@@ -68,7 +68,9 @@ times it, and a plain product with kernels of its own after it, and takes what i
       .faster = R"(The bias and its gradient cost no pass of their own. What is not kept need not be fetched from memory
 again. On a GPU the numbers are still in registers when GELU is computed of them.)",
       .costs = R"(On a CPU GELU is computed twice, and the memory for activations falls by 4C numbers for each token and
-layer: for GPT-2 124M at B=4, T=256 in bfloat16 by 75 MB. On a GPU the first step takes longer, because it times the
+layer: for GPT-2 124M at B=4, T=256 in bfloat16 by 75 MB. A report's prediction counts its result's second way to memory,
+and not the pass for the bias's gradient, which an ideal product would not need: so on a CPU it predicts more traffic,
+not less. On a GPU the first step takes longer, because it times the
 products; which algorithm wins may differ from run to run, and the last digits of the losses with it.)",
       .no_help =
           R"(Where the products take nearly all of the time. On a GPU it does not help either where GELU in the

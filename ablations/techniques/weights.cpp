@@ -85,16 +85,17 @@ embedding adds the rows of the step's tokens. PyTorch makes a matrix of all rows
 gradients are 498 MB in each step.)",
       .costs = R"(Under bf16 autocast the copies' 247 MB are saved; otherwise it takes as much memory. The embedding's
 rows are read in bf16, which autocast leaves in float32. All weights must belong to operations of our own, because
-autograd sees no gradient of theirs.)",
+autograd sees no gradient of theirs. On a GPU the step's tokens are sorted, so that the embedding's rows are added in a
+fixed order.)",
       .no_help =
           R"(In float32 there is no copy to save. What is saved does not grow with B and T, so its share of a step
-falls with them. There are no CUDA kernels for it yet.)",
+falls with them.)",
       .pytorch = R"(# PyTorch has no switch for it. TransformerEngine keeps such remainders (store_param_remainders),
 # and writes gradients into such buffers, as Megatron does (main_grad))",
       .proven = R"(Autograd's graph of a step has no node that accumulates a gradient. A step wrote every parameter's
 gradient into the memory that held it in the step before. Under bf16 autocast some parameters are bf16, else none.)",
       .alone = R"(ladder run --ladder gpt2-cpu-fused --rung fused_loss
-ladder run --ladder gpt2-cpu-fused --rung master_weights)"};
+ladder run --ladder gpt2-cpu-fused --rung master_weights    # with a GPU: --ladder gpt2-fused)"};
 }
 
 std::vector<Claim> claims() {

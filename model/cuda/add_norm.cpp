@@ -3,6 +3,7 @@
 
 #include "model/cuda/call.h"
 #include "model/fused.h"
+#include "model/gradients.h"
 #include "model/ops.h"
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -37,7 +38,8 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
   // x (N, C), y (N, C) of the type `out` or nothing; weight, bias (C) float32
   // -> {x + y, LayerNorm(x + y)}, without y {LayerNorm(x)}
   static variable_list forward(AutogradContext* context, const Tensor& x, const std::optional<Tensor>& added,
-                               const Tensor& weight, const Tensor& bias, double eps, at::ScalarType out) {
+                               const Tensor& weight, const Tensor& bias, double eps, at::ScalarType out,
+                               Gradients* gradients) {
     const Tensor y = added.value_or(Tensor());
     TORCH_CHECK(!y.defined() || y.scalar_type() == out, "the fused LayerNorm adds ", at::toString(out), ", not ",
                 y.defined() ? at::toString(y.scalar_type()) : "nothing");
@@ -60,21 +62,25 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
                                              stream_for(x));
     });
     context->set_materialize_grads(false);
-    context->save_for_backward({sum, mean, rstd, weight});
+    context->save_for_backward({sum, mean, rstd, weight, bias});
+    context->saved_data["gradients"] = handle_of(gradients);
     context->saved_data["adds"] = y.defined();
     return y.defined() ? variable_list{sum, normalized} : variable_list{normalized};
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const variable_list saved = context->get_saved_variables();
-    const Tensor &sum = saved[0], &mean = saved[1], &rstd = saved[2], &weight = saved[3];
+    const Tensor &sum = saved[0], &mean = saved[1], &rstd = saved[2], &weight = saved[3], &bias = saved[4];
+    Gradients* gradients = gradients_of(context->saved_data["gradients"].toInt());
     const bool adds = context->saved_data["adds"].toBool();
     const Tensor d_sum = adds && upstream[0].defined() ? upstream[0].contiguous() : Tensor();
     TORCH_CHECK(upstream.back().defined(), "FusedAddNorm: nothing was made of the normalized rows");
     const Tensor d_normalized = upstream.back().contiguous();
     const int64_t N = sum.size(0), C = sum.size(1);
 
-    const Tensor dx = at::empty_like(sum), d_weight = at::empty_like(weight), d_bias = at::empty_like(weight);
+    const Tensor dx = at::empty_like(sum);
+    const Gradients::Place d_weight = place_for(gradients, weight), d_bias = place_for(gradients, bias);
+    TORCH_CHECK(d_weight.accumulate == d_bias.accumulate, "FusedAddNorm: one gradient of two is the first of its step");
     const bool own_dy = adds && d_normalized.scalar_type() != sum.scalar_type();
     const Tensor dy = own_dy ? at::empty_like(d_normalized) : Tensor();
     const Tensor workspace = at::empty({kernels::add_norm_backward_workspace(N, C)}, mean.options());
@@ -87,29 +93,38 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
                                                .rstd = pointer<const float>(rstd),
                                                .gradient = pointer<T>(dx),
                                                .branch_gradient = pointer<B>(dy),
-                                               .weight_gradient = pointer<float>(d_weight),
-                                               .bias_gradient = pointer<float>(d_bias),
-                                               .accumulate = false,
+                                               .weight_gradient = pointer<float>(d_weight.buffer),
+                                               .bias_gradient = pointer<float>(d_bias.buffer),
+                                               .accumulate = d_weight.accumulate,
                                                .workspace = pointer<float>(workspace),
                                                .N = N,
                                                .C = C},
                                               stream_for(sum));
     });
-    return {dx, !adds ? Tensor() : own_dy ? dy : dx, d_weight, d_bias, Tensor(), Tensor()};
+    const bool returned = gradients == nullptr;
+    return {dx,
+            !adds    ? Tensor()
+            : own_dy ? dy
+                     : dx,
+            returned ? d_weight.buffer : Tensor(),
+            returned ? d_bias.buffer : Tensor(),
+            Tensor(),
+            Tensor(),
+            Tensor()};
   }
 };
 
 }  // namespace
 
-decltype(Ops::add_norm) cuda_add_norm() {
-  return [](const Ops& ops, const Ops::Place& place, const Tensor& x, const Tensor& y, const Affine& norm,
-            double eps) -> Ops::Normed {
+decltype(Ops::add_norm) cuda_add_norm(Gradients* gradients) {
+  return [gradients](const Ops& ops, const Ops::Place& place, const Tensor& x, const Tensor& y, const Affine& norm,
+                     double eps) -> Ops::Normed {
     ops.on_part(place.layer, place.part);
     const at::ScalarType out = product_type(x);
     const auto rows = [](const Tensor& t) { return t.reshape({-1, t.size(-1)}).contiguous(); };
     const std::optional<Tensor> added = y.defined() ? std::optional(rows(y)) : std::nullopt;
     const Node node("model::fused_add_norm");
-    const variable_list results = FusedAddNorm::apply(rows(x), added, norm.weight, norm.bias, eps, out);
+    const variable_list results = FusedAddNorm::apply(rows(x), added, norm.weight, norm.bias, eps, out, gradients);
     return {y.defined() ? results[0].view(x.sizes()) : x, results.back().view(x.sizes())};
   };
 }

@@ -10,6 +10,8 @@
 #include "model/cuda/blas.h"
 
 #include "model/cuda/call.h"
+#include "model/ops.h"
+#include "model/products.h"
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
@@ -149,7 +151,7 @@ using Key = std::tuple<std::string, at::ScalarType, bool, int64_t, int64_t, int6
 struct Known {
   std::mutex mutex;  // backward passes run on autograd's own thread
   std::map<Key, Choice> choices;
-  std::vector<Timing> timings;
+  std::vector<TimedProduct> timings;
 };
 
 Known& known() {
@@ -191,9 +193,9 @@ int number_of(const cublasLtMatmulAlgo_t& algorithm) {
 
 // Waits for the device. Adds what it has timed to `timings`.
 Choice fastest(const Product& product, Matmul& matmul, const std::vector<cublasLtMatmulAlgo_t>& proposals,
-               const OtherWay& other_way, std::vector<Timing>& timings) {
+               const OtherWay& other_way, std::vector<TimedProduct>& timings) {
   const Tensor scratch = product.accumulate ? at::zeros_like(product.d) : product.d;
-  const auto timing = [&](int algorithm, double time) -> Timing {
+  const auto timing = [&](int algorithm, double time) -> TimedProduct {
     return {.product = product.name,
             .type = at::toString(product.a.scalar_type()),
             .m = product.d.size(1),
@@ -237,7 +239,9 @@ Choice choose(const Product& product, Matmul& matmul, const OtherWay& other_way)
 // Whether cuBLASLt did it.
 bool run(const Product& product, const OtherWay& other_way) {
   // cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: GELU's "must be divisible by 8".
-  if (product.auxiliary.defined() && product.auxiliary.size(1) % 8 != 0) {
+  const bool has_epilogue =
+      product.a.scalar_type() != at::kFloat && product.auxiliary.defined() && product.auxiliary.size(1) % 8 == 0;
+  if (product.auxiliary.defined() && !has_epilogue) {
     other_way(product.d);
     return false;
   }
@@ -269,8 +273,7 @@ void gelu(const Gelu& call, const Otherwise& otherwise) {
 
 void gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
   // cuBLASLt writes the bias's gradient in the type of D.
-  const bool own_type = call.d_bias.scalar_type() == call.d_fc.scalar_type();
-  const Tensor d_bias = own_type ? call.d_bias : at::empty(call.d_bias.sizes(), call.d_fc.options());
+  const Tensor d_bias = at::empty(call.d_bias.sizes(), call.d_fc.options());
   const bool by_epilogue = run({.name = "gelu_backward",
                                 .a = call.weight,
                                 .b = call.dy,
@@ -282,7 +285,7 @@ void gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
                                 .auxiliary = call.fc,
                                 .accumulate = false},
                                [&](const Tensor&) { otherwise(); });
-  if (by_epilogue && !own_type) call.d_bias.copy_(d_bias);
+  if (by_epilogue) call.d_bias.copy_(d_bias);
 }
 
 void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, bool accumulate) {
@@ -304,9 +307,13 @@ void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, b
       });
 }
 
-std::vector<Timing> timings() {
-  const std::lock_guard lock(known().mutex);
-  return known().timings;
+}  // namespace model::blas
+
+namespace model {
+
+std::vector<TimedProduct> cuda_timed_products() {
+  const std::lock_guard lock(blas::known().mutex);
+  return blas::known().timings;
 }
 
-}  // namespace model::blas
+}  // namespace model

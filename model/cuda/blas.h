@@ -1,16 +1,16 @@
 // Matrix products with something done to the result where it is written, by cuBLASLt. All matrices are contiguous, row
 // by row, and of one type, float32 or bfloat16, but for gradients of weights and biases, which are float32.
+// GELU's epilogues are for bfloat16 only: cuBLASLt does not say how exact its tanh is, and in float32 it could be seen.
 //
 // The first time that a shape is seen, each algorithm that cuBLASLt proposes is timed, and so is the other way of doing
-// the same; later calls take the fastest. While a graph is captured nothing is timed. With deterministic algorithms
-// nothing is timed either: cuBLASLt's first proposal is taken, so that every run adds in the same order.
+// the same; later calls take the fastest (products.h: timed_products()). While a graph is captured nothing is timed.
+// With deterministic algorithms nothing is timed either: cuBLASLt's first proposal is taken, so that every run adds in
+// the same order.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <functional>
-#include <string>
-#include <vector>
 
 namespace model::blas {
 
@@ -31,16 +31,5 @@ void gelu_backward(const GeluBackward& call, const Otherwise& otherwise);
 
 // gradient (N, K) float32 <- a^T (M, N) b (M, K), or gradient + that
 void weight_gradient(const at::Tensor& gradient, const at::Tensor& a, const at::Tensor& b, bool accumulate);
-
-// What was timed, and what is taken. In the order of timing.
-struct Timing {
-  std::string product;  // "gelu", "gelu_backward", "weight_gradient", "weight_gradient +="
-  std::string type;     // of the matrices: "Float", "BFloat16"
-  int64_t m, n, k;      // as cuBLAS counts: the result has m columns and n rows here
-  int algorithm;        // cuBLASLt's number of it; -1: the other way
-  double microseconds;
-  bool chosen;
-};
-std::vector<Timing> timings();
 
 }  // namespace model::blas

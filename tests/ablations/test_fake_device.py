@@ -51,23 +51,47 @@ def fixture_own_kernels(ladder, device) -> None:
 
 
 def test_fused_operations_wait_for_nothing_and_are_captured(own_kernels, run) -> None:
-    """The first steps time matrix products, and wait; none of the later ones does."""
-    for rung in ("fused_norm", "fused_mlp", "fused_loss"):
+    """The first steps time matrix products, and wait; none of the later ones does. What is proven by numbers is not: those of
+    master weights are their gradients, which must change from step to step."""
+    numbers = {"matmul_precision", "autocast", "weights"}
+    for rung in ("fused_norm", "fused_mlp", "fused_loss", "master_weights"):
         record = run(rung, name="gpt2-fused")
         calls, passed = record["observations"]["cuda_calls"], proofs(record)
         assert (calls["host_waits"], calls["graph_launches"], calls["kernel_launches"]) == (0, 1, 0), (rung, calls)
         assert record["timing"]["allocator"] == {"allocations": 0, "frees": 0, "retries": 0}, rung
-        assert all(passed[field] for field in passed.keys() - {"matmul_precision", "autocast"}), (rung, record["proofs"])
+        assert all(passed[field] for field in passed.keys() - numbers), (rung, record["proofs"])
+        timings = record["observations"].get("product_timings", [])
+        assert ("weight_gradient" in {one["product"] for one in timings}) == (rung != "fused_norm"), timings
+        assert all(0 <= one["microseconds"] <= one["plain_microseconds"] > 0 and one["tried"] >= 1 for one in timings), timings
 
 
 def test_each_fused_rung_launches_fewer_kernels(own_kernels, run, tmp_path) -> None:
     """In eager steps, where a launch is a call. `pytest -s` shows the table."""
-    rungs = [rung for rung in FUSED["rungs"] if rung != "graph"]
+    rungs = [rung for rung in FUSED["rungs"] if rung not in ("graph", "packed_attention")]
     eager = write_json(tmp_path / "eager.json", {**FUSED, "name": "eager", "rungs": rungs})
     launches = {rung: run(rung, name=eager)["observations"]["cuda_calls"]["kernel_launches"] for rung in rungs}
     print("\nlaunches in a step of two layers:", *(f"{rung:12} {count:5}" for rung, count in launches.items()), sep="\n  ")
     fused = [launches[rung] for rung in rungs[rungs.index("residual16"):]]
-    assert len(fused) == 4 and fused == sorted(set(fused), reverse=True), launches
+    assert len(fused) == 5 and fused == sorted(set(fused), reverse=True), launches
+
+
+def test_packed_attention_launches_what_flash_attention_does(run, tmp_path) -> None:
+    """Where that is PyTorch's FlashAttention. Its kernels read views, and three gradients become one in both."""
+    rungs = [rung for rung in FUSED["rungs"][: FUSED["rungs"].index("packed_attention") + 1] if rung != "graph"]
+    document = {**FUSED, "name": "eager", "rungs": rungs}
+    del document["quick"]
+    eager = write_json(tmp_path / "eager.json", document)
+    flash, packed = (run(rung, name=eager, CAPABILITY="8.0")["observations"]["cuda_calls"] for rung in rungs[-2:])
+    assert 100 < packed["kernel_launches"] <= flash["kernel_launches"] and packed["host_waits"] == 0, (packed, flash)
+    captured = run("packed_attention", name="gpt2-fused", CAPABILITY="8.0")
+    calls = captured["observations"]["cuda_calls"]
+    assert (calls["host_waits"], calls["graph_launches"], calls["kernel_launches"]) == (0, 1, 0), calls
+    assert proofs(captured)["attention"], captured["proofs"]
+
+
+def test_packed_attention_is_left_out_where_cudnns_is_on(ladder, device, tmp_path) -> None:
+    done = ladder("run", "--ladder", "gpt2-fused", "--rung", "packed_attention", *TINY, "--record", tmp_path / "record.json", variables=device)
+    assert done.returncode == 3 and "cuDNN's attention" in done.stderr and not list(tmp_path.iterdir()), done.stderr
 
 
 def proofs(record) -> dict[str, bool]:
@@ -498,5 +522,5 @@ def test_device_tests_of_numbers_fail_where_nothing_is_computed(device) -> None:
     assert {name for name, verdict in verdicts.items() if verdict == "FAILED" and not name.startswith("Kernels.")} == {
         "Deterministic.ReplayedStepsAreTheEagerOnesToTheBit", "Deterministic.RunsRepeatToTheBit", "Graph.FollowsTheSchedule",
         "Graph.HoldsAllMicroSteps", "Graph.IsCapturedAgainWithoutATrace", "Graph.RepeatsWhatEagerStepsDo", "Ops.EveryAttentionFollowsFloat64",
-        "Ops.ForwardAndBackwardFollowFloat64", "Ops.TheLossInPlaceFollowsFloat64", "Ops.TheStreamOf16BitsFollowsFloat64", "Parity.SmallInFloat32", "Parity.SmallInFloat64",
+        "Ops.ForwardAndBackwardFollowFloat64", "Ops.PackedAttentionFollowsFloat64", "Ops.TheLossInPlaceFollowsFloat64", "Ops.TheStreamOf16BitsFollowsFloat64", "Parity.SmallInFloat32", "Parity.SmallInFloat64",
         "Scaler.SkipsAPlantedInfinityAndGoesOn"}

@@ -10,6 +10,7 @@
 #include "model/kernels/gradient_norm.h"
 #include "model/kernels/scale.h"
 #include "model/ops.h"
+#include "model/products.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -303,16 +304,16 @@ TEST_F(Kernels, EpiloguesFollowFloat64) {
     {
       const FirstProposal first;
       const Epilogues e = epilogues(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4]);
-      EXPECT_FALSE(e.other_way) << "cuBLASLt has no epilogue for " << at::toString(type);
+      EXPECT_EQ(e.other_way, type == at::kFloat) << "cuBLASLt's epilogue for " << at::toString(type);
       expect_epilogues(e, inputs, type);
     }
     expect_epilogues(epilogues(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4]), inputs, type);
   }
-  for (const blas::Timing& timing : blas::timings()) {
+  for (const TimedProduct& timing : timed_products()) {
     fmt::print("{} {} {} x {} x {}: algorithm {}, {:.1f} us{}\n", timing.product, timing.type, timing.m, timing.n,
                timing.k, timing.algorithm, timing.microseconds, timing.chosen ? ", taken" : "");
   }
-  EXPECT_FALSE(blas::timings().empty());
+  EXPECT_FALSE(timed_products().empty());
 }
 
 // ---- The operations of the model
@@ -421,6 +422,31 @@ TEST_F(Kernels, FusedStepsLearnWhatPlainOnesDoAlsoCaptured) {
     // The plain loss counts 47 padding rows as words.
     EXPECT_NEAR(eager[i], expected[i], 2e-3) << "step " << i;
     EXPECT_NEAR(captured[i], eager[i], 1e-3) << "step " << i;
+  }
+}
+
+// Gradients in place, split weights and the update by our own kernels, of micro-steps that add up.
+TEST_F(Kernels, MasterWeightsLearnWhatSeparateOnesDoAlsoCaptured) {
+  Recipe recipe = fused;
+  recipe.optimizer = Optimizer::fused;
+  recipe.vocabulary_rows = 50304;
+  const TrainerOptions options{.B = 2, .T = 64, .accumulation = 2, .max_steps = 8};
+  for (const Autocast autocast : {Autocast::off, Autocast::bf16}) {
+    recipe.autocast = autocast;
+    recipe.residual = autocast == Autocast::off ? Residual::float32 : Residual::autocast;
+    recipe.weights = Weights::separate;
+    recipe.execution = Execution::eager;
+    const std::vector<double> expected = losses(small(), recipe, options);
+    recipe.weights = Weights::master;
+    const std::vector<double> eager = losses(small(), recipe, options);
+    recipe.execution = Execution::graph;
+    const std::vector<double> captured = losses(small(), recipe, options);
+    expect_learns(eager);
+    const double near = autocast == Autocast::off ? 2e-3 : 2e-2;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(eager[i], expected[i], near) << "step " << i << ", autocast " << name_of(autocast);
+      EXPECT_NEAR(captured[i], eager[i], near) << "step " << i << ", autocast " << name_of(autocast);
+    }
   }
 }
 

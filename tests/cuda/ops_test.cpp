@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 namespace {
@@ -160,6 +161,21 @@ TEST(Ops, EveryAttentionFollowsFloat64) {
                                                                                              : 1;
       expect_follows_float64(attention, recipe, more * allowed(recipe));
     }
+  }
+}
+
+// With the product that it reads, whose weight is scaled so that scores are about 1.
+TEST(Ops, PackedAttentionFollowsFloat64) {
+  const Operation packed{"packed attention",
+                         [](const Ops& ops, const auto& x) {
+                           const double scale = 1 / std::sqrt(static_cast<double>(C));
+                           return ops.self_attention(ops, 0, x[0], Affine{x[1] * scale, x[2]}, NH);
+                         },
+                         {{B, T, C}, {3 * C, C}, {3 * C}}};
+  for (Recipe recipe : precisions()) {
+    recipe.attention = Attention::packed;
+    if (rehearsal() ? recipe.autocast == Autocast::fp16 : recipe.autocast == Autocast::off) continue;
+    expect_follows_float64(packed, recipe, 2 * allowed(recipe));
   }
 }
 

@@ -138,6 +138,26 @@ TEST(Costs, MasterWeightsByHand) {
   EXPECT_EQ(copied.total() - memory.total(), copied.weight_copies);
 }
 
+// Passes over B x T x 4C numbers, which are 3072 here, in each of two layers.
+TEST(Costs, TheFusedMlpSavesPassesOnAGpuAndWritesOneMoreOnACpu) {
+  for (const Device device : {Device::cpu, Device::cuda}) {
+    Recipe plain = recipe(Autocast::bf16);
+    plain.device = device;
+    Recipe fused = plain;
+    fused.mlp = Mlp::fused;
+    const auto saved = [&](const char* phase) {
+      const auto of = [phase](const Recipe& one) {
+        return sum(
+            step_costs(preset("tiny"), one, 3, 8, 1), [phase](const Cost& cost) { return cost.phase == phase; },
+            &Cost::bytes);
+      };
+      return of(plain) - of(fused);
+    };
+    EXPECT_DOUBLE_EQ(saved("forward"), device == Device::cpu ? 0 : 2 * 2 * 3072);
+    EXPECT_DOUBLE_EQ(saved("backward"), device == Device::cpu ? -2 * 2 * 3072 : 2 * 2 * 2 * 3072);
+  }
+}
+
 TEST(Costs, AccumulationRepeatsTheMicroStepAndAddsToGradients) {
   const auto once = step_costs(preset("tiny"), recipe(), 3, 8, 1),
              thrice = step_costs(preset("tiny"), recipe(), 3, 8, 3);

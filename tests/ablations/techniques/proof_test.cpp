@@ -6,6 +6,7 @@
 #include "harness/measure/environment.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
+#include "tests/ablations/machines.h"
 #include "tests/ablations/numbers.h"
 
 #include <ATen/Context.h>
@@ -104,6 +105,51 @@ TEST(Proof, FlashByItsNodeInTheGraph) {
     };
   };
   EXPECT_FALSE(passes(flash, facts(flash, half), "attention"));
+}
+
+TEST(Proof, PackedAttentionByItsNodeWhichSaysWhoMakesIt) {
+  const Recipe packed{.attention = Attention::packed};
+  Recipe on_gpu{.device = Device::cuda, .autocast = Autocast::bf16, .attention = Attention::packed};
+  RunFacts run = facts(packed);
+  EXPECT_TRUE(passes(packed, run, "attention"));
+  EXPECT_FALSE(passes({}, run, "attention"));
+  EXPECT_FALSE(passes(on_gpu, run, "attention"));
+  // As a GPU's step has them: by FlashAttention.
+  Counts nodes;
+  for (const auto& [name, calls] : run.observations.backward_nodes) {
+    std::string renamed = name;
+    if (const size_t at = name.find("PackedAttention"); at != std::string::npos) renamed.insert(at, "Flash");
+    nodes[renamed] = calls;
+  }
+  run.observations.backward_nodes = nodes;
+  EXPECT_TRUE(passes(on_gpu, run, "attention"));
+  EXPECT_FALSE(passes(packed, run, "attention"));
+  run.attentions += 1;
+  EXPECT_FALSE(passes(on_gpu, run, "attention"));
+}
+
+TEST(Attentions, SayWherePackedOnesCannotBe) {
+  Recipe recipe{.device = Device::cuda, .attention = Attention::packed};
+  EXPECT_EQ(recipe_obstacle(recipe, machines::hopper),
+            "attention packed reads 16-bit types only: autocast bf16 or fp16 before it, or attention efficient");
+  for (const Autocast autocast : {Autocast::bf16, Autocast::fp16}) {
+    recipe.autocast = autocast;
+    EXPECT_EQ(recipe_obstacle(recipe, machines::hopper), "");
+  }
+  harness::Machine turing = machines::hopper;
+  turing.gpu->compute_capability = 75;
+  recipe.autocast = Autocast::fp16;
+  EXPECT_EQ(recipe_obstacle(recipe, turing), "attention packed needs compute capability 8.0, H200 has 7.5");
+  recipe.device = Device::cpu;
+  EXPECT_EQ(recipe_obstacle(recipe, machines::cpu),
+            "packed attention on a CPU knows float32 and bfloat16, not float16");
+
+  // Where cuDNN's is on, FlashAttention's kernels are no gain.
+  const Optimization& packed = *find_optimization("packed_attention");
+  Recipe before{.device = Device::cuda, .autocast = Autocast::bf16, .attention = Attention::cudnn};
+  EXPECT_NE(packed.obstacle(before, machines::hopper).find("cuDNN's attention"), std::string::npos);
+  before.attention = Attention::flash;
+  EXPECT_EQ(packed.obstacle(before, machines::hopper), "");
 }
 
 TEST(Proof, MathByItsSafeSoftmax) {

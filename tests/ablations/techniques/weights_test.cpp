@@ -4,6 +4,7 @@
 #include "harness/measure/operation_log.h"
 #include "model/gradients.h"
 #include "model/trainer.h"
+#include "tests/ablations/machines.h"
 #include "tests/ablations/numbers.h"
 
 #include <gtest/gtest.h>
@@ -141,7 +142,8 @@ TEST(WeightsTechnique, SaysWhereItCannotBe) {
   EXPECT_EQ(recipe_obstacle(three, machine), "master weights need query, key and value as one product");
   Recipe cuda = master(fused_recipe());
   cuda.device = Device::cuda;
-  EXPECT_EQ(master_weights_obstacle(cuda), "master weights have no CUDA kernels yet");
+  EXPECT_EQ(master_weights_obstacle(cuda), "");
+  EXPECT_EQ(recipe_obstacle(cuda, machines::hopper).empty(), has_cuda_kernels());
   Recipe without = fused_recipe();
   without.norm = Norm::aten;
   EXPECT_EQ(find_optimization("master_weights")->obstacle(without, machine), "needs \"fused_norm\"");

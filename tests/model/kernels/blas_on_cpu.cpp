@@ -1,6 +1,8 @@
 // cuda/blas.h by ATen on a CPU, in float32: what a step's own kernels need of it. Every second call goes the other way,
 // so that both are tested.
 #include "model/cuda/blas.h"
+#include "model/ops.h"
+#include "model/products.h"
 
 namespace model::blas {
 
@@ -37,6 +39,10 @@ void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, b
   accumulate ? gradient.add_(product) : gradient.copy_(product);
 }
 
-std::vector<Timing> timings() { return {}; }
-
 }  // namespace model::blas
+
+namespace model {
+
+std::vector<TimedProduct> cuda_timed_products() { return {}; }
+
+}  // namespace model

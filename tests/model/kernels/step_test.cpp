@@ -1,14 +1,19 @@
 // Steps of a small GPT-2 by the operations of model/cuda, on a CPU: the kernels' own sources, their threads as fibers,
 // and matrix products by ATen (blas_on_cpu.cpp). The loss and every gradient are compared with float64 by norm.
 #include "model/gpt2.h"
+#include "model/gradients.h"
 #include "model/kernels/cpu_device.h"
+#include "model/master_adamw.h"
 #include "model/ops.h"
+#include "model/optimizer.h"
 #include "model/precision.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <exception>
 #include <string>
 #include <vector>
@@ -34,6 +39,20 @@ Ops with_cuda(Ops ops) {
   return ops;
 }
 
+// As steps with master weights have them.
+Ops with_cuda_into(Gradients& gradients, Ops ops) {
+  ops.embed = cuda_embed_into(gradients, ops.embed);
+  ops.linear = cuda_linear(&gradients);
+  ops.qkv = [linear = ops.linear](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const std::vector<Tensor> thirds = linear(x, weight, bias).split(x.size(-1), -1);
+    return std::array{thirds[0], thirds[1], thirds[2]};
+  };
+  ops.add_norm = cuda_add_norm(&gradients);
+  ops.mlp = cuda_mlp(&gradients);
+  ops.head_loss = cuda_head_loss(chunk_bytes, &gradients);
+  return ops;
+}
+
 // The reference, which the padding rows of the embedding would be words for.
 Ops without_padding(Ops ops, int64_t vocabulary) {
   ops.head = [head = ops.head, vocabulary](const Tensor& x, const Tensor& wte) {
@@ -47,12 +66,15 @@ struct Step {
   std::vector<Tensor> results;  // of each micro-step the loss, then the gradients
 };
 
-Step step(const Ops& ops, const Sizes& sizes, at::ScalarType weights = at::kFloat, Autocast autocast = Autocast::off,
-          int64_t micro_steps = 1) {
+GPT2 model_of(const Sizes& sizes) {
+  return {{.name = "test", .n_layer = 2, .n_head = 2, .n_embd = sizes.C, .n_positions = 16, .vocabulary = sizes.V},
+          sizes.rows,
+          7,
+          at::kCPU};
+}
+
+Step step(const GPT2& gpt2, const Ops& ops, const Sizes& sizes, Autocast autocast, int64_t micro_steps) {
   const auto [C, V, rows, B, T] = sizes;
-  const GPT2 gpt2({.name = "test", .n_layer = 2, .n_head = 2, .n_embd = C, .n_positions = 16, .vocabulary = V}, rows, 7,
-                  at::kCPU);
-  for (const Parameter& p : gpt2.parameters()) p.tensor.set_data(p.tensor.to(weights));
   Step result;
   for (int64_t i = 0; i < micro_steps; ++i) {
     const Tensor tokens = (at::arange(B * (T + 1), at::kLong) * 7919 + 31 * i).remainder(V).view({B, T + 1});
@@ -70,6 +92,24 @@ Step step(const Ops& ops, const Sizes& sizes, at::ScalarType weights = at::kFloa
     result.results.push_back(p.tensor.grad());
   }
   return result;
+}
+
+Step step(const Ops& ops, const Sizes& sizes, at::ScalarType weights = at::kFloat, Autocast autocast = Autocast::off,
+          int64_t micro_steps = 1) {
+  const GPT2 gpt2 = model_of(sizes);
+  for (const Parameter& p : gpt2.parameters()) p.tensor.set_data(p.tensor.to(weights));
+  return step(gpt2, ops, sizes, autocast, micro_steps);
+}
+
+// With master weights. What is in the gradients' buffers before does not matter.
+Step step_in_place(const Sizes& sizes, Autocast autocast, Residual residual, int64_t micro_steps) {
+  GPT2 gpt2 = model_of(sizes);
+  if (autocast == Autocast::bf16) gpt2.split_weights();
+  Gradients gradients(gpt2.parameters());
+  for (const Parameter& p : gpt2.parameters()) p.tensor.grad().fill_(NAN);
+  gradients.begin_step(1.0 / static_cast<double>(micro_steps));
+  const Ops ops = with_cuda_into(gradients, ops_for({.autocast = autocast, .residual = residual}));
+  return step(gpt2, ops, sizes, autocast, micro_steps);
 }
 
 Step exact(const Sizes& sizes, int64_t micro_steps = 1) {
@@ -135,6 +175,64 @@ TEST(CudaStep, FollowsFloat64WithBranchesOf16Bits) {
   for (const Sizes& sizes : {wide, odd}) {
     SCOPED_TRACE(sizes.C);
     expect_near(under_autocast(sizes, Residual::float32), exact(sizes, 3), rounded);
+  }
+}
+
+TEST(CudaStep, WithMasterWeightsFollowsFloat64) {
+  for (const Sizes& sizes : {wide, odd}) {
+    for (const int64_t micro_steps : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << sizes.C << ", " << micro_steps << " micro-steps");
+      const Step expected = exact(sizes, micro_steps);
+      expect_near(step_in_place(sizes, Autocast::off, Residual::float32, micro_steps), expected, 1e-5);
+      for (const Residual residual : {Residual::float32, Residual::autocast})
+        expect_near(step_in_place(sizes, Autocast::bf16, residual, micro_steps), expected, rounded);
+    }
+  }
+}
+
+TEST(CudaStep, WithMasterWeightsIsTheSameInEachOrderOfThreads) {
+  const auto in = [&](cpu_device::Order order) {
+    const cpu_device::OrderScope scope(order);
+    return step_in_place(odd, Autocast::bf16, Residual::autocast, 2);
+  };
+  const Step up = in(cpu_device::Order::ascending), down = in(cpu_device::Order::descending);
+  for (size_t i = 0; i < up.results.size(); ++i) EXPECT_TRUE(at::equal(up.results[i], down.results[i])) << up.names[i];
+}
+
+// The update, against that of a CPU: float32 weights and split ones, in steps that clip and steps that do not.
+TEST(CudaStep, UpdatesMasterWeightsAsACpuDoes) {
+  GPT2 on_cpu = model_of(odd), on_cuda = model_of(odd);
+  for (GPT2* gpt2 : {&on_cpu, &on_cuda}) gpt2->split_weights();
+  const Gradients of_cpu(on_cpu.parameters()), of_cuda(on_cuda.parameters());
+  AdamW reference(on_cpu.parameters(), Optimizer::fused, Weights::master);
+  std::vector<MasterWeight> weights;
+  for (const auto& [name, tensor, remainder] : on_cuda.parameters()) {
+    weights.push_back({.weight = tensor,
+                       .remainder = remainder,
+                       .gradient = tensor.grad(),
+                       .first_moment = at::zeros(tensor.sizes()),
+                       .second_moment = at::zeros(tensor.sizes()),
+                       .weight_decay = tensor.dim() >= 2 ? AdamW::weight_decay : 0.0});
+  }
+  const CudaMasterAdamW tried(weights);
+  at::manual_seed(3);
+  for (int number = 1; number <= 4; ++number) {
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const Tensor gradient = at::randn(weights[i].weight.sizes()) * (number % 2 == 0 ? 10.0 : 1e-4);
+      weights[i].gradient.copy_(gradient);
+      on_cpu.parameters()[i].tensor.grad().copy_(gradient);
+    }
+    const Tensor expected = reference.clip_coefficient(), found = tried.clip_coefficient();
+    EXPECT_EQ(expected.item<double>() < 1, number % 2 == 0);
+    EXPECT_NEAR(found.item<double>() / expected.item<double>(), 1, 1e-5);
+    const double rate = 0.01 * number;
+    reference.set_learning_rate(rate);
+    reference.step(expected);
+    tried.step(at::full({}, rate, at::kFloat), at::full({}, number, at::kFloat), expected);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const Parameter &theirs = on_cpu.parameters()[i], &ours = on_cuda.parameters()[i];
+      EXPECT_TRUE(at::allclose(whole_weight(ours), whole_weight(theirs), 1e-5, 1e-6)) << ours.name << ", " << number;
+    }
   }
 }
 
