@@ -1,7 +1,15 @@
-// Compiled once and shared by every target: most of a file's compile time is these headers.
+// Compiled once and shared by every target that needs no tensors.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>

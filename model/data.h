@@ -3,8 +3,6 @@
 // tokens as uint16. Because the count is an int32, a file holds at most 2147483647 tokens.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +11,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace at {
+class Tensor;
+}
 
 namespace model {
 

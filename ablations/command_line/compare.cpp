@@ -9,12 +9,10 @@
 namespace ablations {
 namespace {
 
-constexpr const char* group = "Compare";
-
 void add_compare(CommandLine& line) {
   auto flags = std::make_shared<CompareFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Compare",
        .name = "compare",
        .summary = "compare two records, studies or folders of records in a paired table",
        .about =
@@ -41,7 +39,7 @@ void add_compare(CommandLine& line) {
 void add_gate(CommandLine& line) {
   auto flags = std::make_shared<GateFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Compare",
        .name = "gate",
        .summary = "did the program become slower? a verdict with an exit status for CI",
        .about =

@@ -12,12 +12,10 @@
 namespace ablations {
 namespace {
 
-constexpr const char* group = "Measure";
-
 void add_doctor(CommandLine& line) {
   auto json = std::make_shared<bool>(false), peaks = std::make_shared<bool>(false);
   Command& command = line.add(
-      {.group = group,
+      {.group = "Measure",
        .name = "doctor",
        .summary = "what this machine can measure, and what to fix",
        .about =
@@ -36,7 +34,7 @@ void add_doctor(CommandLine& line) {
 void add_ablate(CommandLine& line) {
   auto flags = std::make_shared<AblateFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Measure",
        .name = "ablate",
        .summary = "measure a ladder: what each optimization brings",
        .about =
@@ -135,7 +133,7 @@ void add_ablate(CommandLine& line) {
 void add_run(CommandLine& line) {
   auto flags = std::make_shared<RunFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Measure",
        .name = "run",
        .summary = "one run in this process, with its proofs",
        .about =
@@ -188,7 +186,7 @@ void add_run(CommandLine& line) {
 void add_profile(CommandLine& line) {
   auto flags = std::make_shared<ProfileFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Measure",
        .name = "profile",
        .summary = "why a rung is faster: where the time of a step goes, and what changed",
        .about =

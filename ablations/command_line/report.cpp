@@ -7,12 +7,10 @@
 namespace ablations {
 namespace {
 
-constexpr const char* group = "Report";
-
 void add_report(CommandLine& line) {
   auto flags = std::make_shared<ReportFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Report",
        .name = "report",
        .summary = "draw a study, or two side by side: page, charts, CSV, JSON",
        .about =
@@ -53,7 +51,7 @@ void add_report(CommandLine& line) {
 void add_history(CommandLine& line) {
   auto flags = std::make_shared<HistoryFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Report",
        .name = "history",
        .summary = "how each rung's time changed over stored studies: jumps and drifts",
        .about = "Lines up studies made under equal circumstances, rung by rung, and says where the time changed: at a "
@@ -81,7 +79,7 @@ void add_history(CommandLine& line) {
 void add_verify(CommandLine& line) {
   auto flags = std::make_shared<VerifyFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Report",
        .name = "verify",
        .summary = "compute a study again from its records, and every hash",
        .about =
@@ -102,7 +100,7 @@ void add_verify(CommandLine& line) {
 void add_merge(CommandLine& line) {
   auto flags = std::make_shared<MergeFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Report",
        .name = "merge",
        .summary = "join the shards of a study that several machines measured",
        .about = "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "

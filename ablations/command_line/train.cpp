@@ -7,12 +7,10 @@
 namespace ablations {
 namespace {
 
-constexpr const char* group = "Train";
-
 void add_train(CommandLine& line) {
   auto flags = std::make_shared<TrainFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Train",
        .name = "train",
        .summary = "train, and save the weights for Hugging Face",
        .about =
@@ -39,7 +37,7 @@ void add_train(CommandLine& line) {
 void add_tokenize(CommandLine& line) {
   auto flags = std::make_shared<TokenizeFlags>();
   Command& command = line.add(
-      {.group = group,
+      {.group = "Train",
        .name = "tokenize",
        .summary = "turn a text into a token file",
        .about = "Writes the GPT-2 tokens of a UTF-8 text in llm.c's format. --data of every command reads such a "

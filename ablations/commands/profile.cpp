@@ -14,7 +14,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/run/workload.h"
+#include "ablations/run/options.h"
 #include "ablations/text/list.h"
 #include "files/files.h"
 #include "files/printable.h"

@@ -1,5 +1,6 @@
 #include "ablations/profile/profile_counters.h"
 
+#include "ablations/run/workload.h"
 #include "ablations/text/text.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/utc.h"

@@ -4,6 +4,7 @@
 #include "ablations/profile/trace_summary.h"
 #include "ablations/run/memory.h"
 #include "ablations/run/run.h"
+#include "ablations/run/workload.h"
 #include "harness/gpu/trace.h"
 #include "harness/measure/clock.h"
 #include "harness/measure/environment.h"

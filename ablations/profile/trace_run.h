@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ablations/documents/trace.h"
-#include "ablations/run/workload.h"
+#include "ablations/run/options.h"
 
 #include <string>
 

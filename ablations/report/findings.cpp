@@ -27,13 +27,13 @@ namespace {
 constexpr size_t title_length = 84;  // of a title that names rungs
 constexpr double unknown = 1000;     // hi / lo of an interval that says nothing, as two runs far from each other have
 
-using Rungs = std::vector<const StudyRung*>;
+using RungPointers = std::vector<const StudyRung*>;
 
 bool has_number(const StudyRung& rung) { return rung.is_measured() && rung.ms_per_step; }
 
 // Without those of other programs.
-Rungs own_rungs(const Study& study, const std::function<bool(const StudyRung&)>& has) {
-  Rungs rungs;
+RungPointers own_rungs(const Study& study, const std::function<bool(const StudyRung&)>& has) {
+  RungPointers rungs;
   for (const StudyRung& rung : study.rungs) {
     if (!rung.peer && has(rung)) rungs.push_back(&rung);
   }
@@ -41,7 +41,7 @@ Rungs own_rungs(const Study& study, const std::function<bool(const StudyRung&)>&
 }
 
 // From the reference to the rung that the study leads with, where both have what the chart shows.
-std::optional<std::pair<const StudyRung*, const StudyRung*>> change(const Study& study, const Rungs& shown) {
+std::optional<std::pair<const StudyRung*, const StudyRung*>> change(const Study& study, const RungPointers& shown) {
   const std::optional<Lead> lead = lead_of(study);
   if (!lead) return std::nullopt;
   const auto is_shown = [&](const StudyRung* rung) { return std::ranges::find(shown, rung) != shown.end(); };
@@ -159,11 +159,11 @@ std::string attribution_finding(const Study& study) {
                      no_interval(most_repeats.ratio));
 }
 
-const StudyRung& fastest_of(const Rungs& rungs) {
+const StudyRung& fastest_of(const RungPointers& rungs) {
   return **std::ranges::max_element(rungs, {}, [](const StudyRung* rung) { return rung->tokens_per_s->median; });
 }
 
-std::string sweep_finding(const Study& study, const Rungs& with_speed) {
+std::string sweep_finding(const Study& study, const RungPointers& with_speed) {
   const StudyRung& best = fastest_of(with_speed);
   const Median& rate = *best.tokens_per_s;
   const char* doubt = !rate.lo || !rate.hi            ? " (no interval)"
@@ -200,7 +200,7 @@ std::string peers_finding(const Study& study) {
   const auto& [own, peer, ratio] =
       *std::ranges::min_element(pairs, {}, [](const PeerPair& pair) { return pair.ratio.ratio; });
   std::string name = shortened(peer->title, 30);
-  const Rungs all = own_rungs(study, [](const StudyRung&) { return true; });
+  const RungPointers all = own_rungs(study, [](const StudyRung&) { return true; });
   if (study.mode != Mode::cumulative || own != all.back()) {
     name += " at " + in_quotes(swept_words(study, *own) + own->title, 30);
   }
@@ -220,7 +220,7 @@ std::optional<double> mfu_of(const StudyRung& rung) {
   return rung.mfu && *rung.mfu ? (*rung.mfu)->value : std::nullopt;
 }
 
-std::string throughput_finding(const Study& study, const Rungs& with_speed) {
+std::string throughput_finding(const Study& study, const RungPointers& with_speed) {
   if (const auto from_to = change(study, with_speed)) {
     const auto& [first, last] = *from_to;
     std::string words =
@@ -269,7 +269,7 @@ std::vector<std::pair<const char*, int64_t>> memory_parts(const StudyRung& rung)
   return parts;
 }
 
-std::string memory_finding(const Study& study, const Rungs& with_peak) {
+std::string memory_finding(const Study& study, const RungPointers& with_peak) {
   const auto peak = [](const StudyRung* rung) { return *rung->peak_memory_bytes; };
   const auto [least, most] = std::ranges::minmax_element(with_peak, {}, peak);
   const MemoryUnit unit = unit_for(peak(*most));
@@ -310,7 +310,7 @@ std::vector<PhaseShare> phases_of(const RungProfile& profile) {
   return parts;
 }
 
-std::string phases_finding(const Study& study, const Rungs& traced) {
+std::string phases_finding(const Study& study, const RungPointers& traced) {
   const auto from_to = change(study, traced);
   const StudyRung& last = from_to ? *from_to->second : *traced.back();
   const std::vector<PhaseShare> parts = phases_of(*last.profile);
@@ -333,7 +333,7 @@ std::string phases_finding(const Study& study, const Rungs& traced) {
                      in_ms(largest.ms), busy.empty() ? "" : "; device busy " + busy);
 }
 
-std::string energy_finding(const Study& study, const Rungs& counted) {
+std::string energy_finding(const Study& study, const RungPointers& counted) {
   const auto joules = [](const StudyRung* rung) { return *rung->joules_per_token; };
   const auto [least, most] = std::ranges::minmax_element(counted, {}, joules);
   const bool in_joules = joules(*most) >= 1;
@@ -376,7 +376,7 @@ std::string losses_finding(const Study& study, const std::vector<RungLosses>& lo
   const auto named = [&](const StudyRung& rung) {
     return in_quotes(swept_words(study, rung) + without_plus(rung.label), 40);
   };
-  Rungs voided;
+  RungPointers voided;
   std::ranges::copy_if(guarded, std::back_inserter(voided), [](const StudyRung* rung) { return !rung->guard->passed; });
   if (!voided.empty()) {
     const StudyRung& worst = **std::ranges::max_element(voided, {}, distance);
@@ -397,7 +397,7 @@ std::string losses_finding(const Study& study, const std::vector<RungLosses>& lo
 std::string side_by_side_finding(const Report& report) {
   if (!report.comparison) {
     const auto fastest = [](const Study& study) -> std::string {
-      const Rungs rungs = own_rungs(study, has_number);
+      const RungPointers rungs = own_rungs(study, has_number);
       if (rungs.empty()) return "no number";
       const auto median = [](const StudyRung* rung) { return rung->ms_per_step->median; };
       return in_ms(median(*std::ranges::min_element(rungs, {}, median)));
@@ -435,12 +435,12 @@ void add(Findings& findings, const char* chart, const std::string& words) {
 
 Findings findings_of(const Study& study, const std::vector<ReportedRun>& runs, const std::vector<RungLosses>& losses) {
   Findings findings;
-  const Rungs with_speed =
+  const RungPointers with_speed =
       own_rungs(study, [](const StudyRung& rung) { return has_number(rung) && rung.tokens_per_s; });
-  const Rungs with_peak =
+  const RungPointers with_peak =
       own_rungs(study, [](const StudyRung& rung) { return has_number(rung) && rung.peak_memory_bytes; });
-  const Rungs traced = own_rungs(study, [](const StudyRung& rung) { return has_number(rung) && rung.profile; });
-  const Rungs counted =
+  const RungPointers traced = own_rungs(study, [](const StudyRung& rung) { return has_number(rung) && rung.profile; });
+  const RungPointers counted =
       own_rungs(study, [](const StudyRung& rung) { return has_number(rung) && rung.joules_per_token; });
   if (study.mode == Mode::cumulative) findings["ladder"] = ladder_finding(study);
   if (method_of(study.mode)) findings["attribution"] = attribution_finding(study);

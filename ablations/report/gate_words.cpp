@@ -29,13 +29,13 @@ const Entries& entries_of(const GateResult& result) {
 }
 
 // What is said of a verdict whatever was measured.
-struct Said {
+struct Explanation {
   Mood mood;
   const char* meaning;
   const char* reason;  // for a verdict that gives none
 };
 
-Said said_of(GateOutcome verdict) {
+Explanation said_of(GateOutcome verdict) {
   switch (verdict) {
     case GateOutcome::regression:
       return {
@@ -239,7 +239,7 @@ std::vector<Card> cards_of(const GateResult& result) {
 }  // namespace
 
 GateWords words_of(const GateResult& result) {
-  const Said said = said_of(result.verdict);
+  const Explanation said = said_of(result.verdict);
   GateWords words{.mood = said.mood,
                   .meaning = said.meaning,
                   .trust = cards_of(result),

@@ -3,6 +3,7 @@
 #include "ablations/run/memory.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/watch.h"
+#include "ablations/run/workload.h"
 #include "ablations/techniques/techniques.h"
 #include "ablations/text/text.h"
 #include "harness/measure/clock.h"

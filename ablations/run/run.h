@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/documents/record.h"
-#include "ablations/run/workload.h"
+#include "ablations/run/options.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,7 +1,7 @@
 #include "ablations/run/watch.h"
 
 #include "ablations/run/memory.h"
-#include "ablations/run/workload.h"
+#include "ablations/run/options.h"
 #include "harness/measure/environment.h"
 
 #include <iterator>

@@ -1,8 +1,8 @@
 // GPT-2's training as the harness sees it: what a run times, a trace records and counters count.
 #pragma once
 
-#include "ablations/documents/record.h"
 #include "ablations/documents/workload.h"
+#include "ablations/run/options.h"
 #include "harness/measure/labels.h"
 #include "harness/measure/workload.h"
 #include "model/config.h"
@@ -11,47 +11,10 @@
 #include "model/trainer.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
 namespace ablations {
-
-struct RunOptions {
-  std::string id = "run";
-  std::string model = "gpt2-124m";
-  int64_t B = 1, T = 256, accumulation = 1;
-  int64_t positions = 0;  // of the model; 0: as many as it has
-  int64_t warmup_steps = 5, timed_steps = 10;
-  uint64_t seed = 1;
-  int64_t threads = 0;                     // 0: one for each core it may use
-  std::filesystem::path data, vocabulary;  // text or token file; needed for text only
-  std::filesystem::path tokens;            // the token file made of data, which is then only named
-  model::Recipe recipe;
-  std::vector<std::string> applied;  // names of the optimizations, for the record
-};
-
-// Throws std::invalid_argument if a timed step would not be representative: if a graph would be captured in one, or if
-// the process would still be getting the memory that it keeps.
-void check_warmup(const model::Recipe& recipe, int64_t warmup_steps);
-
-// Of so many `threads` those that are busy at the same time. A step on a GPU is prepared by one: the main one, and
-// autograd's for the backward pass.
-int busy_threads(model::Device device, int threads);
-
-// Sets the host's memory and the threads as the run wants them: before the process makes its first tensor.
-void prepare_process(const RunOptions& options);
-
-// The run's text. Throws std::invalid_argument for a text or a token file that cannot be read or that the model's
-// vocabulary does not cover.
-model::TokenStream tokens_of(const RunOptions& options);
-
-// sha256, tokens: of the text.
-Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens);
-
-LeastWork least_work_of(const RunOptions& options);
 
 class Gpt2Workload : public harness::Workload {
  public:

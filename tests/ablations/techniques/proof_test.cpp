@@ -2,6 +2,7 @@
 // the other, with a real trainer.
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
+#include "ablations/run/workload.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/measure/environment.h"
 #include "model/host_memory.h"
