@@ -95,7 +95,7 @@ falls with them.)",
       .proven = R"(Autograd's graph of a step has no node that accumulates a gradient. A step wrote every parameter's
 gradient into the memory that held it in the step before. Under bf16 autocast some parameters are bf16, else none.)",
       .alone = R"(ladder run --ladder gpt2-cpu-fused --rung fused_loss
-ladder run --ladder gpt2-cpu-fused --rung master_weights    # with a GPU: --ladder gpt2-fused)"};
+ladder run --ladder gpt2-cpu-fused --rung master_weights)"};
 }
 
 std::vector<Claim> claims() {
