@@ -15,7 +15,8 @@ std::vector<Claim> claims();
 
 Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
-  const int64_t aten = count(nodes, "AddmmBackward0") + nodes_of(nodes, "AtenLinear"),
+  // The latter two: with master weights, on a CPU and on a GPU.
+  const int64_t aten = count(nodes, "AddmmBackward0") + nodes_of(nodes, "AtenLinear") + nodes_of(nodes, "CudaLinear"),
                 packed = nodes_of(nodes, "PackedLinear");
   const std::string observed = fmt::format("{} nodes of ATen's linear layers, {} of packed ones", aten, packed);
   const int64_t expected = linear_layers(recipe) * facts.attentions;
