@@ -94,10 +94,9 @@ struct FlashPackedAttention : torch::autograd::Function<FlashPackedAttention> {
     const Tensor &qkv = saved[0], &out = saved[1], &logsumexp = saved[2], &seed = saved[3], &offset = saved[4];
     const int64_t T = qkv.size(1);
     const auto [query, key, value] = thirds(qkv, context->saved_data["NH"].toInt());
-    const auto [dq, dk, dv] =
-        at::_flash_attention_backward(upstream[0], query, key, value, out, logsumexp,
-                                      /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, T, T, no_dropout,
-                                      /*is_causal=*/true, seed, offset);
+    const auto [dq, dk, dv] = at::_flash_attention_backward(upstream[0], query, key, value, out, logsumexp,
+                                                            /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, T, T, no_dropout,
+                                                            /*is_causal=*/true, seed, offset);
     return {at::cat({dq.flatten(2), dk.flatten(2), dv.flatten(2)}, -1), Tensor()};
   }
 };

@@ -2,8 +2,8 @@
 
 #include "ablations/profile/explain.h"
 #include "ablations/profile/trace_summary.h"
-#include "ablations/run/study_folder.h"
 #include "ablations/run/options.h"
+#include "ablations/run/study_folder.h"
 #include "ablations/study/attribution.h"
 #include "ablations/study/headline.h"
 #include "ablations/study/judge.h"
