@@ -100,7 +100,7 @@ format-check:  ## check that `make format` would change nothing
 	@$(CLANG_FORMAT) --dry-run --Werror $(SOURCES)
 
 tidy: setup  ## clang-tidy over the sources, or what changed since SINCE=COMMIT; half a minute a file
-	@command -v $(CLANG_TIDY) > /dev/null || { echo "clang-tidy is missing: sudo apt-get install clang-tidy"; exit 2; }
+	@command -v $(CLANG_TIDY) > /dev/null || { echo "clang-tidy is missing: sudo apt-get install clang-tidy libomp-dev"; exit 2; }
 	@git rev-parse -q --verify "$(or $(SINCE),HEAD)^{commit}" > /dev/null || { echo "SINCE=$(SINCE) is not a commit"; exit 2; }
 	$(call configure,tidy)
 	@cmake --build build/tidy --target ladder_version

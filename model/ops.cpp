@@ -141,9 +141,9 @@ void fuse_on_cuda(const Recipe& recipe, Gradients* gradients, Ops& ops) {
 // After everything else that makes the embedding what it is: its backward pass then reads the stream's own type.
 void write_gradient_of_embedding(const Recipe& recipe, Gradients& gradients, Ops& ops) {
   if (recipe.device == Device::cpu) {
-    ops.embed = embed_into(gradients, ops.embed);
+    ops.embed = embed_into(gradients, embedding_gradient, ops.embed);
   } else if constexpr (built_with_cuda_kernels) {
-    ops.embed = cuda_embed_into(gradients, ops.embed);
+    ops.embed = embed_into(gradients, cuda_embedding_gradient, ops.embed);
   }
 }
 

@@ -86,8 +86,12 @@ Ops reference_ops();
 // those of a training step write the weights' gradients there (gradients.h).
 Ops ops_for(const Recipe& recipe, Gradients* gradients = nullptr);
 
-// embedding.cpp: `embed`, with a backward pass that writes the weights' gradients there.
-decltype(Ops::embed) embed_into(Gradients& gradients, const decltype(Ops::embed)& embed);
+// embedding.cpp. An EmbeddingGradient writes or adds what dx (B, T, C), contiguous, gives the two weights where
+// `gradients` has places for them. embed_into() is `embed` with a backward pass that calls it.
+using EmbeddingGradient = void(Gradients& gradients, const at::Tensor& dx, const at::Tensor& tokens,
+                               const at::Tensor& wte, const at::Tensor& wpe);
+EmbeddingGradient embedding_gradient;  // on a CPU
+decltype(Ops::embed) embed_into(Gradients& gradients, EmbeddingGradient* write, const decltype(Ops::embed)& embed);
 
 // attention.cpp. The first keeps its (T, T) mask from call to call.
 decltype(Ops::attention) manual_attention();
@@ -120,6 +124,6 @@ decltype(Ops::mlp) cuda_mlp(Gradients* gradients = nullptr);
 // loss must be multiplied by their loss_factor(), which is not checked: that would be a wait for the device.
 decltype(Ops::head_loss) cuda_head_loss(int64_t chunk_bytes, Gradients* gradients = nullptr);
 decltype(Ops::linear) cuda_linear(Gradients* gradients);
-decltype(Ops::embed) cuda_embed_into(Gradients& gradients, const decltype(Ops::embed)& embed);
+EmbeddingGradient cuda_embedding_gradient;
 
 }  // namespace model

@@ -27,6 +27,12 @@ int64_t linear_layers(const Recipe& recipe) {
   return (recipe.qkv_products == QkvProducts::one ? 1 : 3) + 1 + (recipe.mlp == Mlp::aten ? 2 : 0);
 }
 
+const char* linear_node(const Recipe& recipe) {
+  if (recipe.products == Products::packed) return "PackedLinear";
+  if (recipe.weights != Weights::master) return "AddmmBackward0";
+  return recipe.device == Device::cuda ? "CudaLinear" : "AtenLinear";
+}
+
 int64_t nodes_of(const Counts& nodes, const std::string& type) {
   int64_t found = 0;
   for (const auto& [name, calls] : nodes) {

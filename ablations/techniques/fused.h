@@ -16,6 +16,9 @@ std::string fused_obstacle(const model::Recipe& recipe, const harness::Machine& 
 // attention's projection, and the two of the MLP unless that is one operation. The head has no bias and does not count.
 int64_t linear_layers(const model::Recipe& recipe);
 
+// The type of those nodes.
+const char* linear_node(const model::Recipe& recipe);
+
 // Nodes of the operation `type` in autograd's graph of a step. Its name there is a C++ type's and longer.
 int64_t nodes_of(const Counts& nodes, const std::string& type);
 

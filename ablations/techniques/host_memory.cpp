@@ -19,7 +19,7 @@ Text text();
 std::vector<Claim> claims();
 
 constexpr int64_t refault_bytes = int64_t{64} << 20;
-// Of which only the first refault_bytes are touched: larger than what a heap that gives memory back has free by chance.
+// The block whose first refault_bytes are written. A heap that gives memory back may still have a smaller one free.
 constexpr int64_t block_bytes = int64_t{1} << 30;
 
 int64_t refaults() {
@@ -40,7 +40,7 @@ std::optional<Proof> prove_host_memory(const Recipe& recipe, const RunFacts& fac
   const int64_t refaults = facts.observations.refault.faults;
   const std::string observed =
       fmt::format("{} faults for 64 MiB allocated again; {:.0f} faults per step", refaults, facts.page_faults_per_step);
-  // One sign alone could be chance: the heap may have 64 MiB free, or a small model may not fault.
+  // One sign alone could be chance: the heap may have the block free, or a small model may not fault.
   const double most = 0.01 * static_cast<double>(facts.peak_bytes) / 4096.0;
   const bool kept = refaults <= 8 && facts.page_faults_per_step <= most;
   if (recipe.host_memory == HostMemory::release) {
@@ -103,9 +103,9 @@ bit.)",
 library keeps small blocks by itself. Where the machine is short of memory: then others need what this process keeps.)",
       .pytorch = R"(export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 THP_MEM_ALLOC_ENABLE=1
 python train.py    # PyTorch's tuning guide gives jemalloc or TCMalloc (LD_PRELOAD) for the same purpose)",
-      .proven = R"(After the timed steps 64 MiB are allocated, written and freed, five times. The best round
-may make at most 8 page faults, and the median timed step at most as many as 1 % of the process's pages. Without the
-technique one of the two must be exceeded.)"};
+      .proven = R"(After the timed steps a block of 1 GiB is allocated, its first 64 MiB are written, and it is
+freed, five times. The best round may make at most 8 page faults, and the median timed step at most as many as 1 % of the
+process's pages. Without the technique one of the two must be exceeded.)"};
 }
 
 std::vector<Claim> claims() {

@@ -15,9 +15,10 @@ std::vector<Claim> claims();
 
 Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
-  // The latter two: with master weights, on a CPU and on a GPU.
-  const int64_t aten = count(nodes, "AddmmBackward0") + nodes_of(nodes, "AtenLinear") + nodes_of(nodes, "CudaLinear"),
-                packed = nodes_of(nodes, "PackedLinear");
+  Recipe by_aten = recipe, by_packed = recipe;
+  by_aten.products = Products::aten;
+  by_packed.products = Products::packed;
+  const int64_t aten = nodes_of(nodes, linear_node(by_aten)), packed = nodes_of(nodes, linear_node(by_packed));
   const std::string observed = fmt::format("{} nodes of ATen's linear layers, {} of packed ones", aten, packed);
   const int64_t expected = linear_layers(recipe) * facts.attentions;
   if (recipe.products == Products::aten) {

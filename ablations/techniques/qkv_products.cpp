@@ -16,9 +16,7 @@ std::vector<Claim> claims();
 Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
   const int64_t in_a_block = linear_layers(recipe), expected = in_a_block * facts.attentions;
   const Counts& nodes = facts.observations.backward_nodes;
-  const char* node = recipe.products == Products::packed ? "PackedLinear"
-                     : recipe.weights == Weights::master ? (recipe.device == Device::cuda ? "CudaLinear" : "AtenLinear")
-                                                         : "AddmmBackward0";
+  const char* node = linear_node(recipe);
   const int64_t found = nodes_of(nodes, node);
   return {"qkv_products", found == expected, fmt::format("{} {}, {} for each attention", expected, node, in_a_block),
           fmt::format("{} {}", found, node)};

@@ -41,7 +41,7 @@ Ops with_cuda(Ops ops) {
 
 // As steps with master weights have them.
 Ops with_cuda_into(Gradients& gradients, Ops ops) {
-  ops.embed = cuda_embed_into(gradients, ops.embed);
+  ops.embed = embed_into(gradients, cuda_embedding_gradient, ops.embed);
   ops.linear = cuda_linear(&gradients);
   ops.qkv = [linear = ops.linear](const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const std::vector<Tensor> thirds = linear(x, weight, bias).split(x.size(-1), -1);
