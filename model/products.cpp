@@ -8,36 +8,49 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <atomic>
+
 namespace model {
 
 using at::Tensor;
 
 namespace {
 
+std::atomic<int64_t> packed_bf16_made = 0;
+
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 void packed_product(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& bias, bool accumulate) {
-  TORCH_CHECK(a.scalar_type() == at::kFloat && b.scalar_type() == at::kFloat && c.scalar_type() == at::kFloat,
-              "packed products are for float32, not ", a.scalar_type(), " and ", b.scalar_type());
-  TORCH_CHECK(a.is_cpu() && b.is_cpu() && c.stride(1) == 1 && a.size(1) == b.size(0) && a.size(1) > 0,
-              "packed products: sizes ", a.sizes(), " and ", b.sizes(), ", on ", a.device());
-  const cpu::Product call{.M = a.size(0),
+  TORCH_CHECK(a.is_cpu() && c.stride(1) == 1 && a.size(1) == b.size(0) && a.size(1) > 0, "packed products: sizes ",
+              a.sizes(), " and ", b.sizes(), ", on ", a.device());
+  const bool f32 = a.scalar_type() == at::kFloat && c.scalar_type() == at::kFloat;
+  const bool bf16 = a.scalar_type() == at::kBFloat16 && has_packed_bf16() &&
+                    (c.scalar_type() == at::kFloat || (c.scalar_type() == at::kBFloat16 && !accumulate));
+  TORCH_CHECK(a.scalar_type() == b.scalar_type() && (f32 || bf16), "packed products on this machine: not ",
+              a.scalar_type(), " times ", b.scalar_type(), accumulate ? " added to " : " written to ", c.scalar_type());
+  packed_bf16_made += bf16 ? 1 : 0;
+  const Tensor bias_f32 = bias.defined() ? bias.to(at::kFloat) : bias;
+  const cpu::Product call{.type = number_of(a),
+                          .c_type = number_of(c),
+                          .M = a.size(0),
                           .N = b.size(1),
                           .K = a.size(1),
-                          .a = a.const_data_ptr<float>(),
+                          .a = a.const_data_ptr(),
                           .a_row = a.stride(0),
                           .a_column = a.stride(1),
-                          .b = b.const_data_ptr<float>(),
+                          .b = b.const_data_ptr(),
                           .b_row = b.stride(0),
                           .b_column = b.stride(1),
-                          .c = c.mutable_data_ptr<float>(),
+                          .c = c.mutable_data_ptr(),
                           .c_row = c.stride(0),
-                          .bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr,
+                          .bias = bias.defined() ? bias_f32.const_data_ptr<float>() : nullptr,
                           .accumulate = accumulate};
   const int64_t parts = at::get_num_threads();
   at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) cpu::kernels().product(call, part, parts);
+    for (int64_t part = begin; part < end; ++part) {
+      f32 ? cpu::kernels().product(call, part, parts) : cpu::product_bf16(call, part, parts);
+    }
   });
 }
 
@@ -107,6 +120,10 @@ void product_into(Products kind, const Tensor& c, const Tensor& a, const Tensor&
   }
 }
 
+bool has_packed_bf16() { return cpu::has_product_bf16(); }
+
+int64_t packed_bf16_products() { return packed_bf16_made; }
+
 decltype(Ops::linear) own_linear(Products products, Gradients* gradients) {
   return [products, gradients](const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const at::ScalarType type = product_type(x);
@@ -121,8 +138,10 @@ decltype(Ops::linear) own_linear(Products products, Gradients* gradients) {
 
 decltype(Ops::head) packed_head() {
   return [](const Tensor& x, const Tensor& wte) {
+    const at::ScalarType type = product_type(x);
+    const Tensor rows = x.reshape({-1, x.size(-1)}).to(type), w = product_copy(wte, type);
     const Node node("model::packed_head");
-    return shaped(PackedHead::apply(x.reshape({-1, x.size(-1)}), wte), x);
+    return shaped(PackedHead::apply(rows, w), x);
   };
 }
 

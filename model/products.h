@@ -11,13 +11,18 @@
 
 namespace model {
 
-// a (M, K), b (K, N), bias (N) or undefined -> a b + bias (M, N), of a's type. `packed` is for float32 on a CPU; a and
-// b may have any strides, so that a.t() costs nothing.
+// a (M, K), b (K, N), bias (N) or undefined -> a b + bias (M, N), of a's type. `packed` is for a CPU: float32, and
+// bfloat16 where has_packed_bf16(). a and b may have any strides, so that a.t() costs nothing.
 at::Tensor product(Products kind, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {});
 
-// c (M, N) <- a b, or c + a b. Numbers of a row of c stand side by side. Where c is float32 and a and b are not, each
-// number of a b is rounded to their type first.
+// c (M, N) <- a b, or c + a b. Numbers of a row of c stand side by side. Where c is float32 and a and b are not, `aten`
+// rounds each number of a b to their type first.
 void product_into(Products kind, const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, bool accumulate);
+
+// Can this process make packed products of bfloat16? The processor must have AVX512_BF16, and ATen must use AVX-512.
+bool has_packed_bf16();
+// Packed products of bfloat16 that this process has made.
+int64_t packed_bf16_products();
 
 // A way to make a product on a GPU that was timed when its shape was first seen (cuda/blas.h).
 struct TimedProduct {

@@ -142,7 +142,7 @@ struct Observations {
   Counts update_operations;               // of the optimizer, by name
   Counts backward_nodes;                  // of the autograd graph, by name
   std::optional<Weights> weights;         // none in older records
-  std::optional<Counts> matrix_products;  // library calls of a step; none on a GPU
+  std::optional<Counts> matrix_products;  // of a step, by library and type, and packed ones of bfloat16; none on a GPU
   std::optional<StepCalls> cuda_calls;    // none on a CPU
   Refault refault;
   double loss_scale = 1;  // of the gradient scaler

@@ -81,9 +81,10 @@ std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
     found.back().recipe.cross_entropy = CrossEntropy::in_place;
   }
   const bool is_product = call == "qkv" || call == "head" || call.starts_with("linear");
-  if (is_product && recipe.device == Device::cpu && recipe.autocast == Autocast::off) {
-    found.push_back({call + "_packed", recipe});
-    found.back().recipe.products = Products::packed;
+  Recipe packed = recipe;
+  packed.products = Products::packed;
+  if (is_product && ablations::recipe_obstacle(packed, harness::this_machine()).empty()) {
+    found.push_back({call + "_packed", packed});
   }
   for (const Fused& fused : fused_operations) {
     Recipe edited = recipe;

@@ -129,6 +129,9 @@ std::string rate_text(const std::string& what, double rate) {
 }  // namespace
 
 std::string rate_of(const model::Recipe& recipe) {
+  if (recipe.device == Device::cpu && recipe.autocast == Autocast::bf16 && recipe.products == Products::packed) {
+    return "packed bf16";
+  }
   if (recipe.device == Device::cpu && recipe.autocast == Autocast::off) {
     if (recipe.products == Products::packed) return "packed";
     if (recipe.matmul_precision == MatmulPrecision::medium) return "oneDNN";
@@ -149,6 +152,9 @@ Rates measure_rates() {
          {model::Recipe{}, model::Recipe{.matmul_precision = MatmulPrecision::medium},
           model::Recipe{.products = Products::packed}, model::Recipe{.autocast = Autocast::bf16}}) {
       result.rates.push_back(matrix_rate(recipe, at::kCPU));
+    }
+    if (model::has_packed_bf16()) {
+      result.rates.push_back(matrix_rate({.autocast = Autocast::bf16, .products = Products::packed}, at::kCPU));
     }
     return result;
   }

@@ -130,7 +130,10 @@ Observed watch_step(model::Trainer& trainer) {
     }
   };
   if (recipe.device == model::Device::cpu) {
+    const int64_t packed_before = model::packed_bf16_products();
     seen.matrix_products = harness::library_calls([&] { trainer.step(); });
+    const int64_t packed = model::packed_bf16_products() - packed_before;
+    if (packed > 0) (*seen.matrix_products)["packed bf16"] = packed;
   } else {
     trainer.step();
     trainer.synchronize();

@@ -1,5 +1,6 @@
 // Matrix products and attention in 16 bits.
 #include "ablations/techniques/fingerprint.h"
+#include "ablations/techniques/fused.h"
 #include "ablations/techniques/technique.h"
 #include "model/trainer.h"
 
@@ -40,7 +41,7 @@ int64_t low_precision_products(const Counts& products) {
   int64_t sum = 0;
   for (const auto& [name, calls] : products) {
     for (const std::string_view prefix :
-         {"onednn matmul bf16", "onednn matmul f16", "onednn inner_product bf16", "mkl gemm_bf16"}) {
+         {"onednn matmul bf16", "onednn matmul f16", "onednn inner_product bf16", "mkl gemm_bf16", "packed bf16"}) {
       if (name.starts_with(prefix)) sum += calls;
     }
   }
@@ -81,9 +82,9 @@ Technique autocast() {
                        "small batches takes more memory than the activations save.",
             .excludes = {"fp16"},
             .edit =
-                [](Recipe& r, const Machine&) {
+                [](Recipe& r, const Machine& machine) {
                   r.autocast = Autocast::bf16;
-                  r.products = Products::aten;  // packed ones are for float32
+                  if (!packed_obstacle(r, machine).empty()) r.products = Products::aten;
                 },
             .pointless = bf16_is_pointless,
             .text = text_of_bf16(),

@@ -12,6 +12,9 @@ namespace ablations {
 // Why none of them can be executed under the recipe; empty: they can. Autocast's type decides, and the device.
 std::string fused_obstacle(const model::Recipe& recipe, const harness::Machine& machine);
 
+// Why its products cannot be packed under the recipe's autocast; empty: they can.
+std::string packed_obstacle(const model::Recipe& recipe, const harness::Machine& machine);
+
 // Linear layers of a block that are nodes of their own in autograd's graph: of query, key and value one or three,
 // attention's projection, and the two of the MLP unless that is one operation. The head has no bias and does not count.
 int64_t linear_layers(const model::Recipe& recipe);

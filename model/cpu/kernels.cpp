@@ -15,4 +15,6 @@ const Kernels& kernels() {
   return chosen;
 }
 
+bool has_product_bf16() { return &kernels() == &avx512_kernels && __builtin_cpu_supports("avx512bf16") != 0; }
+
 }  // namespace model::cpu

@@ -70,14 +70,16 @@ struct Loss {
 
 // c (M, N) = a (M, K) b (K, N), plus bias (N) to every row where there is one; or c += a b. Any strides, in numbers: a
 // matrix and its transpose differ only in them. The rows of c are `c_row` numbers apart, their numbers stand side by
-// side. float32 only, each product and sum in full float32.
+// side. Sums are float32's. `type` is a's and b's: float32 (then c is float32) or, in product_bf16, bfloat16; c +=
+// only where c is float32.
 struct Product {
+  Number type, c_type;
   int64_t M, N, K;
-  const float* a;
+  const void* a;
   int64_t a_row, a_column;
-  const float* b;
+  const void* b;
   int64_t b_row, b_column;
-  float* c;
+  void* c;
   int64_t c_row;
   const float* bias;
   bool accumulate;
@@ -136,7 +138,7 @@ struct Kernels {
   void (*gelu)(const Gelu&, int64_t begin, int64_t end);
   void (*gelu_backward)(const GeluBackward&, int64_t begin, int64_t end, float* d_bias);
   void (*loss)(const Loss&, int64_t begin, int64_t end);
-  // One of `parts` shares of the product, which are about equal.
+  // One of `parts` shares of a product of float32, which are about equal.
   void (*product)(const Product&, int64_t part, int64_t parts);
   // The heads [begin, end) of B NH.
   void (*attention)(const Attention&, int64_t begin, int64_t end);
@@ -153,5 +155,10 @@ extern const Kernels plain_kernels, avx2_kernels, avx512_kernels;
 
 // By ATen's own choice, which ATEN_CPU_CAPABILITY can lower.
 const Kernels& kernels();
+
+// The same for bfloat16, where has_product_bf16(). Numbers that are not 0 but smaller than 2^-126 are taken for 0.
+void product_bf16(const Product&, int64_t part, int64_t parts);
+// Has the processor AVX512_BF16, and does ATen use AVX-512?
+bool has_product_bf16();
 
 }  // namespace model::cpu

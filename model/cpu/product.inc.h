@@ -58,7 +58,7 @@ void packed_tile(int64_t k, const float* a, const float* b, float* c, int64_t c_
 // Panels of MR rows: panel, then k, then row. Rows that are not there are 0.
 void pack_rows(const Product& g, int64_t row, int64_t rows, int64_t k, int64_t depth, float* __restrict to) {
   for (int64_t panel = 0; panel < rows; panel += MR, to += MR * depth) {
-    const float* from = g.a + (row + panel) * g.a_row + k * g.a_column;
+    const float* from = static_cast<const float*>(g.a) + (row + panel) * g.a_row + k * g.a_column;
     const int64_t there = rows - panel < MR ? rows - panel : MR;
     if (there == MR && g.a_row == 1) {
       for (int64_t p = 0; p < depth; ++p) {
@@ -74,7 +74,7 @@ void pack_rows(const Product& g, int64_t row, int64_t rows, int64_t k, int64_t d
 
 // A panel of NR columns: k, then column. Columns that are not there are 0.
 void pack_columns(const Product& g, int64_t column, int64_t there, int64_t k, int64_t depth, float* __restrict to) {
-  const float* from = g.b + k * g.b_row + column * g.b_column;
+  const float* from = static_cast<const float*>(g.b) + k * g.b_row + column * g.b_column;
   if (there == NR && g.b_column == 1) {
     for (int64_t p = 0; p < depth; ++p) {
       Vector::loadu(from + p * g.b_row).store(to + p * NR);
@@ -92,14 +92,6 @@ void pack_columns(const Product& g, int64_t column, int64_t there, int64_t k, in
   for (; p < depth; ++p) {
     for (int64_t j = 0; j < NR; ++j) to[p * NR + j] = j < there ? from[p * g.b_row + j * g.b_column] : 0;
   }
-}
-
-int64_t least(int64_t one, int64_t other) { return one < other ? one : other; }
-
-// Where share `part` of `size` begins, in whole units.
-int64_t share(int64_t size, int64_t unit, int64_t part, int64_t parts) {
-  const int64_t units = (size + unit - 1) / unit;
-  return least(size, units * part / parts * unit);
 }
 
 void product(const Product& g, int64_t part, int64_t parts) {
@@ -127,7 +119,7 @@ void product(const Product& g, int64_t part, int64_t parts) {
         }
         for (int64_t i = 0; i < rows; i += MR) {
           const float* a = a_panels.data() + i * depth;
-          float* c = g.c + (i0 + i) * g.c_row + j;
+          float* c = static_cast<float*>(g.c) + (i0 + i) * g.c_row + j;
           const int64_t there = least(MR, rows - i);
           if (there == MR && columns == NR) {
             packed_tile(depth, a, b_panel.data(), c, g.c_row, adds ? nullptr : first.data());

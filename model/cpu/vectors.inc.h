@@ -1,10 +1,11 @@
 // What the loops share: vectors of ATen's, bfloat16, rows of float. Part of kernels.inc.h.
 #pragma once
 
+#include "model/cpu/memory.inc.h"
+
 #include <ATen/cpu/vec/vec.h>
 
 #include <cstdint>
-#include <cstdlib>
 
 namespace model::cpu {
 namespace {
@@ -23,22 +24,6 @@ struct BFloat16 {
     bits = static_cast<uint16_t>(value == value ? rounded : 0x7FC0);
   }
   explicit operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
-};
-
-// `size` floats at the beginning of a cache line. Freed at the end of the scope.
-class Row {
- public:
-  explicit Row(int64_t size)
-      : data_(static_cast<float*>(std::aligned_alloc(64, (static_cast<size_t>(size) * sizeof(float) + 63) / 64 * 64))) {
-    if (data_ == nullptr) std::abort();
-  }
-  ~Row() { std::free(data_); }
-  Row(const Row&) = delete;  // frees once
-  Row& operator=(const Row&) = delete;
-  float* data() { return data_; }
-
- private:
-  float* data_;
 };
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include "model/cpu/kernels.h"
 #include "model/ops.h"
+#include "model/precision.h"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +47,9 @@ TEST_P(PackedLoops, FollowFloat64) {
           for (const int64_t parts : {1, 3}) {
             const Tensor wide = before.clone(), c = wide.narrow(1, 0, N);  // rows further apart than they are long
             for (int64_t part = 0; part < parts; ++part) {
-              kernels->product({.M = M,
+              kernels->product({.type = cpu::Number::f32,
+                                .c_type = cpu::Number::f32,
+                                .M = M,
                                 .N = N,
                                 .K = K,
                                 .a = a.const_data_ptr<float>(),
@@ -77,6 +80,84 @@ INSTANTIATE_TEST_SUITE_P(Sets, PackedLoops,
                                          std::pair{"avx512", &cpu::avx512_kernels}),
                          [](const auto& info) { return info.param.first; });
 
+// Sums are float32's, so they are as near to float64 as those above; what is written as bfloat16 is rounded once.
+TEST(PackedBfloat16, FollowsFloat64) {
+  if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
+  at::manual_seed(3);
+  const std::vector<std::array<int64_t, 3>> sizes{{1, 1, 1},     {8, 48, 16},     {16, 96, 18},
+                                                  {5, 3, 769},   {29, 65, 31},    {9, 49, 33},
+                                                  {2049, 33, 5}, {64, 100, 2050}, {7, 250, 1024}};
+  for (const auto& [M, N, K] : sizes) {
+    for (const bool a_t : {false, true}) {
+      for (const bool b_t : {false, true}) {
+        const Tensor a = matrix(M, K, a_t).to(at::kBFloat16), b = matrix(K, N, b_t).to(at::kBFloat16),
+                     bias = at::randn({N});
+        const Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+        for (const auto type : {at::kFloat, at::kBFloat16}) {
+          for (const bool accumulate : {false, true}) {
+            if (accumulate && type == at::kBFloat16) continue;
+            for (const int64_t parts : {1, 3}) {
+              const Tensor before = at::randn({M, N + 3}).to(type);
+              const Tensor wide = before.clone(), c = wide.narrow(1, 0, N);
+              for (int64_t part = 0; part < parts; ++part) {
+                cpu::product_bf16({.type = cpu::Number::bf16,
+                                   .c_type = type == at::kFloat ? cpu::Number::f32 : cpu::Number::bf16,
+                                   .M = M,
+                                   .N = N,
+                                   .K = K,
+                                   .a = a.const_data_ptr(),
+                                   .a_row = a.stride(0),
+                                   .a_column = a.stride(1),
+                                   .b = b.const_data_ptr(),
+                                   .b_row = b.stride(0),
+                                   .b_column = b.stride(1),
+                                   .c = c.mutable_data_ptr(),
+                                   .c_row = c.stride(0),
+                                   .bias = accumulate ? nullptr : bias.const_data_ptr<float>(),
+                                   .accumulate = accumulate},
+                                  part, parts);
+              }
+              const Tensor expected = exact + (accumulate ? before.narrow(1, 0, N) : bias).to(at::kDouble);
+              ASSERT_LT(error_of(c, expected), type == at::kFloat ? 2e-6 : 4e-3)
+                  << M << "x" << N << "x" << K << (a_t ? " a transposed" : "") << (b_t ? " b transposed" : "")
+                  << (accumulate ? " added" : "") << " in " << parts;
+              ASSERT_TRUE(at::equal(wide.narrow(1, N, 3), before.narrow(1, N, 3)));  // nothing beside it is written
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PackedBfloat16, WhatIsNoNumberStaysNone) {
+  if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
+  const Tensor a = at::zeros({9, 40}, at::kBFloat16), b = at::ones({40, 50}, at::kBFloat16);
+  a[3][39] = std::numeric_limits<float>::quiet_NaN();
+  a[8][0] = std::numeric_limits<float>::infinity();
+  const Tensor c = product(Products::packed, a, b);
+  EXPECT_TRUE(c[3].isnan().all().item<bool>());
+  EXPECT_TRUE(c[8].isposinf().all().item<bool>());
+  EXPECT_EQ(c.isfinite().sum().item<int64_t>(), 7 * 50);
+}
+
+TEST(PackedBfloat16, ALinearLayerHasAtensResultAndGradients) {
+  if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
+  at::manual_seed(4);
+  const Tensor x = at::randn({2, 19, 24}), weight = at::randn({70, 24}), bias = at::randn({70});
+  const auto pass = [&](Products products) {
+    const AutocastScope autocast(at::kCPU, Autocast::bf16);
+    std::vector<Tensor> in;
+    for (const Tensor& t : {x, weight, bias}) in.push_back(t.detach().clone().requires_grad_(true));
+    const Tensor y = ops_for({.autocast = Autocast::bf16, .products = products}).linear(in[0], in[1], in[2]);
+    EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+    (y.to(at::kFloat) * at::arange(70, x.options())).sum().backward();
+    return std::vector<Tensor>{y.detach(), in[0].grad(), in[1].grad(), in[2].grad()};
+  };
+  const auto expected = pass(Products::aten), seen = pass(Products::packed);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(error_of(seen[i], expected[i].to(at::kDouble)), 6e-3) << i;
+}
+
 TEST(Products, ALinearLayerHasAtensResultAndGradients) {
   at::manual_seed(2);
   const Tensor x = at::randn({2, 19, 24}), weight = at::randn({70, 24}), bias = at::randn({70});
@@ -101,7 +182,7 @@ TEST(Products, WhatIsNoNumberStaysNone) {
 }
 
 TEST(Products, OtherTypesAreRefused) {
-  const Tensor half = at::ones({4, 4}, at::kBFloat16);
+  const Tensor half = at::ones({4, 4}, at::kHalf);
   EXPECT_THROW((void)product(Products::packed, half, half), c10::Error);
 }
 

@@ -42,6 +42,7 @@ TEST(Rates, EachRecipeHasItsOwn) {
   EXPECT_EQ(rate_of({}), "fp32");
   EXPECT_EQ(rate_of({.matmul_precision = MatmulPrecision::medium}), "oneDNN");
   EXPECT_EQ(rate_of({.products = model::Products::packed}), "packed");
+  EXPECT_EQ(rate_of({.autocast = Autocast::bf16, .products = model::Products::packed}), "packed bf16");
   EXPECT_EQ(rate_of({.matmul_precision = MatmulPrecision::medium, .autocast = Autocast::bf16}), "bf16");
   EXPECT_EQ(rate_of({.device = Device::cuda, .matmul_precision = MatmulPrecision::high}), "TF32");
   EXPECT_EQ(rate_of({.device = Device::cuda, .autocast = Autocast::fp16}), "fp16");

@@ -4,6 +4,7 @@
 
 #include "ablations/run/observe.h"
 #include "ablations/techniques/techniques.h"
+#include "model/products.h"
 #include "model/trainer.h"
 #include "tests/ablations/machines.h"
 #include "tests/ablations/numbers.h"
@@ -66,6 +67,18 @@ TEST(FusedTechniques, GoTogether) {
   }
 }
 
+TEST(FusedTechniques, PackedProductsOfBfloat16AreLowPrecisionProducts) {
+  if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
+  const Recipe packed{.autocast = Autocast::bf16, .attention = Attention::packed, .products = Products::packed};
+  Observed observed = seen(packed);
+  EXPECT_TRUE(proof("products", packed, observed).passed);
+  EXPECT_TRUE(proof("autocast", packed, observed).passed) << proof("autocast", packed, observed).observed;
+  // The forward and both backward products of every linear layer and of the head, in two micro-steps.
+  EXPECT_EQ(observed.observations.matrix_products->at("packed bf16"), 3 * (4 * 2 + 1) * 2);
+  observed.observations.matrix_products = Counts{};
+  EXPECT_FALSE(proof("autocast", packed, observed).passed);
+}
+
 TEST(FusedTechniques, OneLayerThatFallsBackIsSeen) {
   const Recipe norm{.norm = Norm::fused}, mlp{.mlp = Mlp::fused}, packed{.products = Products::packed};
   const auto every_second = [](auto one, auto other) {
@@ -85,8 +98,13 @@ TEST(FusedTechniques, OneLayerThatFallsBackIsSeen) {
 
 TEST(FusedTechniques, SayWhereTheyCannotBe) {
   const harness::Machine machine{};
-  EXPECT_EQ(recipe_obstacle({.autocast = Autocast::bf16, .products = Products::packed}, machine),
-            "packed products are for float32");
+  const Recipe packed_bf16{.autocast = Autocast::bf16, .products = Products::packed};
+  EXPECT_EQ(recipe_obstacle(packed_bf16, machine), "packed products under bf16 autocast need a CPU with avx512_bf16");
+  harness::Machine zen4;
+  zen4.cpu.features = {"avx512_bf16"};
+  EXPECT_EQ(recipe_obstacle(packed_bf16, zen4).empty(), has_packed_bf16());
+  EXPECT_EQ(recipe_obstacle({.autocast = Autocast::fp16, .products = Products::packed}, machine),
+            "packed products know float32 and bfloat16, not float16");
   EXPECT_EQ(recipe_obstacle({.autocast = Autocast::fp16, .mlp = Mlp::fused}, machine),
             "the fused operations know float32 and bfloat16, not float16");
   EXPECT_EQ(recipe_obstacle({.cross_entropy = CrossEntropy::fused, .norm = Norm::fused, .mlp = Mlp::fused}, machine),
