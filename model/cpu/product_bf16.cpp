@@ -17,10 +17,14 @@ constexpr int64_t width = 16;  // of a register: floats, or pairs
 constexpr int64_t MR = 8, vectors = 3, NR = vectors * width;
 constexpr int64_t most_k = 1024;     // of a panel: NR columns of it are 96 KiB
 constexpr int64_t most_rows = 2048;  // of a that are copied at once
+constexpr int64_t few_rows = 512;    // for fetch_panel
 
 // c (MR, NR) = first + a b, or c += a b where first is null. `first` has NR numbers, each row's.
 void tile(int64_t pairs, const Pair* a, const Pair* b, float* c, int64_t c_row, const float* first) {
   __m512 sum[MR][vectors];
+  for (int64_t i = 0; i < MR && first != nullptr; ++i) {  // it arrives while the tile is computed
+    for (int64_t v = 0; v < vectors; ++v) __builtin_prefetch(c + i * c_row + v * width, /*to write=*/1);
+  }
   for (int64_t i = 0; i < MR; ++i) {
     for (int64_t v = 0; v < vectors; ++v) {
       sum[i][v] = _mm512_loadu_ps((first != nullptr ? first : c + i * c_row) + v * width);
@@ -108,6 +112,17 @@ void pack(const Numbers& numbers, Pair* to) {
   }
 }
 
+// Share `t` of `shares` of what the next panel of b will be packed from, where its numbers stand side by side along k.
+// They come from memory while tiles are computed. Where a has many rows the tiles take long enough without that.
+void fetch_panel(const Product& g, int64_t k, int64_t depth, int64_t column, int64_t t, int64_t shares) {
+  constexpr int64_t line = 32;  // numbers of a cache line
+  const int64_t lines = (depth + line - 1) / line, all = lines * NR;
+  const uint16_t* from = static_cast<const uint16_t*>(g.b) + k + column * g.b_column;
+  for (int64_t l = all * t / shares; l < all * (t + 1) / shares; ++l) {
+    __builtin_prefetch(from + l / lines * g.b_column + l % lines * line, /*to read=*/0, /*into the second cache=*/2);
+  }
+}
+
 // To the nearest, of two as near to the even one, as c10::BFloat16; a NaN stays one. The instruction for it would
 // take numbers below the smallest normal one for 0.
 uint16_t rounded(float value) {
@@ -164,7 +179,9 @@ void product_bf16(const Product& g, int64_t part, int64_t parts) {
         for (int64_t n = 0; n < NR; ++n) {
           first.data()[n] = is_first && !g.accumulate && g.bias != nullptr && n < columns ? g.bias[j + n] : 0;
         }
+        const bool fetches = rows <= few_rows && g.b_row == 1 && j + 2 * NR <= column_end;
         for (int64_t i = 0; i < rows; i += MR) {
+          if (fetches) fetch_panel(g, k0, depth, j + NR, i / MR, (rows + MR - 1) / MR);
           const Pair* panel = a_panels.data() + i * pairs;
           const int64_t there = least(MR, rows - i);
           if (kept) {
