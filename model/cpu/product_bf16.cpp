@@ -15,14 +15,21 @@ using Pair = uint32_t;  // two bfloat16, the one of the smaller k in the lower h
 
 constexpr int64_t width = 16;  // of a register: floats, or pairs
 constexpr int64_t MR = 8, vectors = 3, NR = vectors * width;
-constexpr int64_t most_k = 1024;     // of a panel: NR columns of it are 96 KiB
-constexpr int64_t most_rows = 2048;  // of a that are copied at once
-constexpr int64_t few_rows = 512;    // for fetch_panel
+constexpr int64_t most_k = 1024;            // of a panel: NR columns of it are 96 KiB
+constexpr int64_t most_rows = 2048;         // of a that are copied at once
+constexpr int64_t few_rows = 512;           // for fetch_panel
+constexpr int64_t many_numbers = 64 << 10;  // for To::memory
+
+// Where a tile goes.
+enum class To {
+  cache,
+  memory,  // past the caches: a large c that is written once and read much later. At the beginning of a cache line
+};
 
 // c (MR, NR) = first + a b, or c += a b where first is null. `first` has NR numbers, each row's.
-void tile(int64_t pairs, const Pair* a, const Pair* b, float* c, int64_t c_row, const float* first) {
+void tile(int64_t pairs, const Pair* a, const Pair* b, float* c, int64_t c_row, const float* first, To to = To::cache) {
   __m512 sum[MR][vectors];
-  for (int64_t i = 0; i < MR && first != nullptr; ++i) {  // it arrives while the tile is computed
+  for (int64_t i = 0; i < MR && first != nullptr && to == To::cache; ++i) {  // it arrives while the tile is computed
     for (int64_t v = 0; v < vectors; ++v) __builtin_prefetch(c + i * c_row + v * width, /*to write=*/1);
   }
   for (int64_t i = 0; i < MR; ++i) {
@@ -41,7 +48,10 @@ void tile(int64_t pairs, const Pair* a, const Pair* b, float* c, int64_t c_row, 
     }
   }
   for (int64_t i = 0; i < MR; ++i) {
-    for (int64_t v = 0; v < vectors; ++v) _mm512_storeu_ps(c + i * c_row + v * width, sum[i][v]);
+    for (int64_t v = 0; v < vectors; ++v) {
+      float* at = c + i * c_row + v * width;
+      to == To::memory ? _mm512_stream_ps(at, sum[i][v]) : _mm512_storeu_ps(at, sum[i][v]);
+    }
   }
 }
 
@@ -163,6 +173,9 @@ void product_bf16(const Product& g, int64_t part, int64_t parts) {
   const bool kept = g.c_type == Number::bf16 && chunks > 1;
   const int64_t sums_row = column_end - column_begin + NR;
   Row sums(kept ? rows_at_once * sums_row : 1);
+  // Gradients of weights are: they do not wait in the caches for the update, and their old numbers are not read.
+  const bool at_lines = reinterpret_cast<uintptr_t>(g.c) % 64 == 0 && g.c_row % width == 0;
+  const To to = chunks == 1 && !g.accumulate && g.M * g.N >= many_numbers && at_lines ? To::memory : To::cache;
 
   for (int64_t i0 = row_begin; i0 < row_end; i0 += most_rows) {
     const int64_t rows = least(most_rows, row_end - i0);
@@ -190,7 +203,7 @@ void product_bf16(const Product& g, int64_t part, int64_t parts) {
             if (is_last) put(sum, sums_row, there, columns, g, i0 + i, j, /*adds=*/false);
           } else if (g.c_type == Number::f32 && there == MR && columns == NR) {
             float* c = static_cast<float*>(g.c) + (i0 + i) * g.c_row + j;
-            tile(pairs, panel, b_panel.data(), c, g.c_row, adds ? nullptr : first.data());
+            tile(pairs, panel, b_panel.data(), c, g.c_row, adds ? nullptr : first.data(), to);
           } else {
             tile(pairs, panel, b_panel.data(), edge.data(), NR, first.data());
             put(edge.data(), NR, there, columns, g, i0 + i, j, adds);
@@ -199,6 +212,7 @@ void product_bf16(const Product& g, int64_t part, int64_t parts) {
       }
     }
   }
+  _mm_sfence();  // before another thread reads what went past the caches
 }
 
 }  // namespace model::cpu

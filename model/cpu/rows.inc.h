@@ -102,10 +102,13 @@ void add_norm_backward(const AddNormBackward& a, int64_t begin, int64_t end, flo
 
 constexpr float root_2_over_pi = 0.7978845608028654F, cubic = 0.044715F;
 
-// 1 / (1 + exp(-2 z))
+// 1 / (1 + exp(-2 z)). What bfloat16 holds is the same by a faster exponential function, within 20 units in the last
+// place of float32. (That one loses a NaN, but gates are multiplied by u, which is it, too.)
+template <class T>
 Vector gate_of(const Vector& u) {
-  const Vector z = Vector(root_2_over_pi) * u * (Vector(1.0F) + Vector(cubic) * u * u);
-  return Vector(1.0F) / (Vector(1.0F) + (Vector(-2.0F) * z).exp());
+  const Vector minus_2_z = Vector(-2 * root_2_over_pi) * u * (Vector(1.0F) + Vector(cubic) * u * u);
+  if constexpr (sizeof(T) == sizeof(BFloat16)) return Vector(1.0F) / (Vector(1.0F) + minus_2_z.exp_u20());
+  return Vector(1.0F) / (Vector(1.0F) + minus_2_z.exp());
 }
 
 template <class T>
@@ -116,7 +119,7 @@ void gelu_rows(const Gelu& a, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     const T* __restrict x = row_of<T>(a.x, i, n);
     for (int64_t j = 0; j < n; ++j) row[j] = static_cast<float>(x[j]) + a.bias[j];
-    map_row(row, row, n, [](const Vector& u, int64_t) { return u * gate_of(u); });
+    map_row(row, row, n, [](const Vector& u, int64_t) { return u * gate_of<T>(u); });
     T* __restrict y = row_of<T>(a.y, i, n);
     for (int64_t j = 0; j < n; ++j) y[j] = static_cast<T>(row[j]);
   }
@@ -131,7 +134,7 @@ void gelu_backward_rows(const GeluBackward& a, int64_t begin, int64_t end, float
     const T* __restrict x = row_of<T>(a.x, i, n);
     for (int64_t j = 0; j < n; ++j) u[j] = static_cast<float>(x[j]) + a.bias[j];
     map_row(u, u, n, [slope, n](const Vector& v, int64_t j) {
-      const Vector gate = gate_of(v);
+      const Vector gate = gate_of<T>(v);
       // d(u gate) / du = gate + u gate (1 - gate) 2 dz/du
       const Vector dz = Vector(root_2_over_pi) * (Vector(1.0F) + Vector(3 * cubic) * v * v);
       const Vector result = gate + v * gate * (Vector(1.0F) - gate) * Vector(2.0F) * dz;
