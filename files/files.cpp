@@ -162,12 +162,17 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
 }
 
 bool is_unfinished(std::string_view file, std::string_view name) {
+  return !name.empty() && finished_name(file) == name;
+}
+
+std::string finished_name(std::string_view file) {
   constexpr size_t digits = 16;
   constexpr std::string_view ending = ".tmp";
-  if (file.size() != name.size() + 1 + digits + ending.size()) return false;
-  if (!file.starts_with(name) || file[name.size()] != '.' || !file.ends_with(ending)) return false;
-  const std::string_view number = file.substr(name.size() + 1, digits);
-  return number.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  constexpr size_t added = 1 + digits + ending.size();
+  if (file.size() <= added || !file.ends_with(ending)) return "";
+  const std::string_view name = file.substr(0, file.size() - added), number = file.substr(name.size() + 1, digits);
+  const bool is_number = number.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return file[name.size()] == '.' && is_number ? std::string(name) : "";
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path, Links links)

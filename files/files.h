@@ -65,6 +65,8 @@ std::filesystem::path make_folder_in(const std::filesystem::path& folder, const 
 
 // Whether a killed writer of `name` leaves a file, or a folder, of this name: NAME.0123456789abcdef.tmp.
 [[nodiscard]] bool is_unfinished(std::string_view file, std::string_view name);
+// NAME of such a file; empty for any other.
+[[nodiscard]] std::string finished_name(std::string_view file);
 
 // A file that is at `path` complete or not at all: written beside it under another name, then fsync and rename. Does
 // not replace a device, a pipe or a folder. Everything here throws std::system_error naming the file.

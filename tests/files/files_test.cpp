@@ -167,6 +167,8 @@ TEST_F(Links, ToALogLoseNothing) {
 }
 
 TEST(Unfinished, IsWhatAWriterOfThatNameLeaves) {
+  EXPECT_EQ(files::finished_name("a.json.0123456789abcdef.tmp"), "a.json");
+  EXPECT_EQ(files::finished_name("a.json"), "");
   EXPECT_TRUE(files::is_unfinished("a.json.0123456789abcdef.tmp", "a.json"));
   for (const char* other :
        {"a.json", "a.json.tmp", "b.json.0123456789abcdef.tmp", "a.json.0123456789abcdeg.tmp",
