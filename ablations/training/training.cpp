@@ -34,7 +34,7 @@ std::string fault_of(const TrainingStep& step, bool is_scaled) {
 TrainingData with_validation_share(model::TokenStream text, double share) {
   const auto all = text.tokens.size();
   const auto count = static_cast<size_t>(share * static_cast<double>(all));
-  if (count == 0) return {std::move(text), {}};
+  if (share == 0) return {std::move(text), {}};
   const std::string source = std::move(text.source);
   const auto begin = text.tokens.end() - static_cast<std::ptrdiff_t>(count);
   model::TokenStream validation{
