@@ -158,7 +158,7 @@ std::optional<Checkpoint> latest_checkpoint(const Checkpoints& checkpoints, cons
   auto checkpoint = read_document<Checkpoint>(file);
   const std::vector<std::string> different = differences(checkpoint.training.settings, training.settings);
   if (!different.empty()) {
-    throw std::invalid_argument(fmt::format("{}: is of another training than the {} beside it: {}", file.string(),
+    throw std::invalid_argument(fmt::format("{}: is not of the training that {} describes: {}", file.string(),
                                             training_file, fmt::join(different, "; ")));
   }
   return checkpoint;

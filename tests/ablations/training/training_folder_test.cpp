@@ -188,12 +188,12 @@ TEST_F(Folder, RefusesOthersCheckpoints) {
   other.settings.recipe.autocast = model::Autocast::bf16;
   EXPECT_EQ(refusal([&] { (void)latest_checkpoint(checkpoints, other); }),
             (checkpoint / "checkpoint.json").string() +
-                ": is of another training than the training.json beside it: recipe/autocast: off against bf16; "
+                ": is not of the training that training.json describes: recipe/autocast: off against bf16; "
                 "seed: 1 against 2");
 
   const model::Config larger{"larger", 2, 2, 64, 64};
   model::Trainer of_larger(larger, recipe_, {.B = 1, .T = 8, .max_steps = 1}, text_);
-  EXPECT_NE(refusal([&] { load_checkpoint(of_larger, checkpoint); }).find("has shape (32); larger needs (64)"),
+  EXPECT_NE(refusal([&] { load_checkpoint(of_larger, checkpoint); }).find("has shape (50257, 32); larger needs (50257, 64)"),
             std::string::npos)
       << refusal([&] { load_checkpoint(of_larger, checkpoint); });
   model::Trainer unpadded(model::preset("tiny"), {}, {.B = 1, .T = 8, .max_steps = 1}, text_);
