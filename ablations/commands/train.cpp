@@ -40,16 +40,67 @@ struct Kept {
   fs::path folder;
   std::optional<harness::FolderLock> lock;
   std::optional<Checkpoints> checkpoints;
+  std::optional<Checkpoint> from;  // where the training goes on
   std::optional<TrainingLog> log;
 
-  // "the checkpoint of step 100 is intact: out/checkpoints/step-00000100".
+  [[nodiscard]] int64_t first_step() const { return from ? from->step : 0; }
+  [[nodiscard]] fs::path latest() const { return checkpoints->place_of(*checkpoints->latest()); }
   [[nodiscard]] std::string what_is_left() const {
-    const auto latest = checkpoints ? checkpoints->latest() : std::nullopt;
-    if (!latest) return "no checkpoint was saved before";
-    return fmt::format("the last good checkpoint is of step {}: {}", latest->step,
-                       checkpoints->place_of(*latest).string());
+    if (!checkpoints || !checkpoints->latest()) return "no checkpoint was saved before";
+    return fmt::format("the last good checkpoint is of step {}: {}", checkpoints->latest()->step, latest().string());
   }
 };
+
+// A new training. Its folder is made later, by keep(), when nothing can be refused any more.
+PreparedTraining begun(const TrainFlags& flags, const Kept& kept) {
+  if (!kept.folder.empty()) {
+    check_can_make(kept.folder);
+    check_may_begin_training(kept.folder);
+  }
+  PreparedTraining begun = prepared_training(flags);
+  prepare_process(begun.options);
+  begun.training.environment = environment_here();
+  return begun;
+}
+
+PreparedTraining gone_on_with(const TrainFlags& flags, Kept& kept) {
+  const Training training = open_training(kept.folder);
+  kept.lock.emplace(kept.folder);
+  kept.checkpoints.emplace(kept.folder, training.keep);
+  kept.from = latest_checkpoint(*kept.checkpoints, training);
+  PreparedTraining again = prepared_again(flags, training);
+  prepare_process(again.options);
+  const int64_t position = again.position_after(kept.first_step());
+  if (kept.from && position != kept.from->position) {
+    throw std::invalid_argument(fmt::format("{}: its next batch begins at token {} of the text, this program's at {}",
+                                            kept.latest().string(), kept.from->position, position));
+  }
+  return again;
+}
+
+// The steps before are read, or the folder is made.
+std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training, Kept& kept) {
+  if (kept.folder.empty()) return {};
+  std::vector<TrainingStep> before;
+  if (flags.resume) {
+    before = logged_steps(kept.folder, kept.first_step());
+  } else {
+    fs::create_directories(kept.folder);
+    kept.lock.emplace(kept.folder);
+    create_training(training, kept.folder);
+    kept.checkpoints.emplace(kept.folder, training.keep);
+  }
+  kept.log.emplace(kept.folder, before);
+  return before;
+}
+
+void check_saves_over_nothing_read(const TrainFlags& flags) {
+  RunFlags run;
+  run.workload = flags.workload;
+  run.recipe = flags.recipe;
+  check_not_read("--save", flags.save, inputs_of(run));
+  check_not_read("--save", flags.save, {{"--weights", flags.weights}, {"--validation-data", flags.validation_data}});
+}
 
 void say_what_begins(const PreparedTraining& prepared, int64_t first_step) {
   const TrainingSettings& settings = prepared.training.settings;
@@ -119,7 +170,7 @@ class Reporter {
   Json losses_ = Json::array();
 };
 
-// The last line. Throws std::runtime_error for a training that is not finite.
+// Throws std::runtime_error for a training that is not finite.
 void say_how_it_ended(const TrainFlags& flags, const Training& training, const TrainingEnd& end, const Kept& kept) {
   if (end.why == TrainingEnd::Why::not_finite) {
     const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
@@ -148,64 +199,26 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
 }  // namespace
 
 int train(const TrainFlags& flags) {
-  const bool keeps = !flags.out.empty();
-  Kept kept{.folder = files::named_folder(flags.out), .lock = {}, .checkpoints = {}, .log = {}};
   if (!flags.save.empty()) {
     check_can_write("--save", flags.save);
-    RunFlags run;
-    run.workload = flags.workload;
-    run.recipe = flags.recipe;
-    check_not_read("--save", flags.save, inputs_of(run));
-    check_not_read("--save", flags.save, {{"--weights", flags.weights}, {"--validation-data", flags.validation_data}});
+    check_saves_over_nothing_read(flags);
   }
-  std::optional<Checkpoint> from;
-  const PreparedTraining prepared = [&] {
-    if (!flags.resume) {
-      if (keeps) check_can_make(kept.folder);
-      if (keeps) check_may_begin_training(kept.folder);
-      PreparedTraining begun = prepared_training(flags);
-      prepare_process(begun.options);
-      begun.training.environment = environment_here();
-      return begun;
-    }
-    const Training training = open_training(kept.folder);
-    kept.lock.emplace(kept.folder);
-    kept.checkpoints.emplace(kept.folder, training.keep);
-    from = latest_checkpoint(*kept.checkpoints, training);
-    PreparedTraining again = prepared_again(flags, training);
-    prepare_process(again.options);
-    return again;
-  }();
+  Kept kept{.folder = files::named_folder(flags.out), .lock = {}, .checkpoints = {}, .from = {}, .log = {}};
+  const PreparedTraining prepared = flags.resume ? gone_on_with(flags, kept) : begun(flags, kept);
   const Training& training = prepared.training;
   const TrainingSettings& settings = training.settings;
-  const int64_t first_step = from ? from->step : 0;
-  if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));  // with --resume the flags do not name them
-  if (from && prepared.position_after(first_step) != from->position) {
-    throw std::invalid_argument(fmt::format("{}: its next batch begins at token {} of the text, this program's at {}",
-                                            kept.checkpoints->place_of(*kept.checkpoints->latest()).string(),
-                                            from->position, prepared.position_after(first_step)));
-  }
-
-  model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings, first_step),
+  if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));
+  model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings, kept.first_step()),
                          prepared.data.training);
-  if (from) {
-    load_checkpoint(trainer, kept.checkpoints->place_of(*kept.checkpoints->latest()));
+  if (kept.from) {
+    load_checkpoint(trainer, kept.latest());
   } else {
     load_first_weights(trainer, training);
   }
-  if (keeps && !flags.resume) {
-    fs::create_directories(kept.folder);
-    kept.lock.emplace(kept.folder);
-    create_training(training, kept.folder);
-    kept.checkpoints.emplace(kept.folder, training.keep);
-  }
-  const std::vector<TrainingStep> before =
-      flags.resume ? logged_steps(kept.folder, first_step) : std::vector<TrainingStep>{};
-  if (keeps) kept.log.emplace(kept.folder, before);
+  const std::vector<TrainingStep> before = keep(flags, training, kept);
 
-  const bool on_gpu = settings.recipe.device == model::Device::cuda;
   TrainingHooks hooks;
-  hooks.log_every = flags.log_every > 0 ? flags.log_every : on_gpu ? 10 : 1;
+  hooks.log_every = flags.log_every > 0 ? flags.log_every : settings.recipe.device == model::Device::cuda ? 10 : 1;
   for (const TrainingStep& step : before) {
     if (step.loss) hooks.losses_before.push_back(*step.loss);
   }
@@ -214,9 +227,9 @@ int train(const TrainFlags& flags) {
     reporter.show(step, seconds_left);
     if (kept.log) kept.log->add(step);
   };
-  if (keeps) {
+  if (kept.checkpoints) {
     hooks.save = [&](const TrainingStep& step) {
-      kept.log->sync();  // a checkpoint's log is not shorter than it
+      kept.log->sync();  // no checkpoint without the log of its steps
       kept.checkpoints->save(trainer, {.step = step.step,
                                        .position = prepared.position_after(step.step),
                                        .loss = step.loss,
@@ -225,7 +238,7 @@ int train(const TrainFlags& flags) {
     };
   }
   hooks.interrupted = harness::interrupted;
-  if (!flags.json) say_what_begins(prepared, first_step);
+  if (!flags.json) say_what_begins(prepared, kept.first_step());
   if (flags.resume) note_other_program(training);
   harness::catch_interrupts();  // a step that has begun is finished, and what was learned is saved
   TrainingEnd end;
