@@ -57,10 +57,10 @@ PreparedTraining begun(const TrainFlags& flags, const Kept& kept) {
     check_can_make(kept.folder);
     check_may_begin_training(kept.folder);
   }
-  PreparedTraining begun = prepared_training(flags);
-  prepare_process(begun.options);
-  begun.training.environment = environment_here();
-  return begun;
+  PreparedTraining prepared = prepared_training(flags);
+  prepare_process(prepared.options);
+  prepared.training.environment = environment_here();
+  return prepared;
 }
 
 PreparedTraining gone_on_with(const TrainFlags& flags, Kept& kept) {
