@@ -34,6 +34,32 @@ int open_folder(const std::filesystem::path& file, Links links) {
   throw_errno("cannot write " + file.string());
 }
 
+// What is written has this name until it is complete (is_unfinished).
+std::filesystem::path unfinished(std::filesystem::path path) {
+  std::random_device random;
+  path += fmt::format(".{:08x}{:08x}.tmp", random(), random());
+  return path;
+}
+
+void write_all(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw_errno("cannot write " + path.string());
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+// Its entries are on the disk then. Some file systems have no such order: EINVAL.
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  errno = error;
+  if (!synced) throw_errno("cannot write " + folder.string());
+}
+
 }  // namespace
 
 InputFile::InputFile(const std::filesystem::path& path)
@@ -136,18 +162,23 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
 }
 
 bool is_unfinished(std::string_view file, std::string_view name) {
+  return !name.empty() && finished_name(file) == name;
+}
+
+std::string finished_name(std::string_view file) {
   constexpr size_t digits = 16;
   constexpr std::string_view ending = ".tmp";
-  if (file.size() != name.size() + 1 + digits + ending.size()) return false;
-  if (!file.starts_with(name) || file[name.size()] != '.' || !file.ends_with(ending)) return false;
-  const std::string_view number = file.substr(name.size() + 1, digits);
-  return number.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  constexpr size_t added = 1 + digits + ending.size();
+  if (file.size() <= added || !file.ends_with(ending)) return "";
+  const std::string_view name = file.substr(0, file.size() - added), number = file.substr(name.size() + 1, digits);
+  const bool is_number = number.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return file[name.size()] == '.' && is_number ? std::string(name) : "";
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path, Links links)
-    : path_(links == Links::followed ? followed(path) : path), temporary_(path_), folder_(open_folder(path_, links)) {
-  std::random_device random;
-  temporary_ += fmt::format(".{:08x}{:08x}.tmp", random(), random());
+    : path_(links == Links::followed ? followed(path) : path),
+      temporary_(unfinished(path_)),
+      folder_(open_folder(path_, links)) {
   struct stat status {};
   const bool is_there = fstatat(folder_, path_.filename().c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
   if (is_there && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
@@ -172,13 +203,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* bytes, size_t count) {
-  for (const char* at = static_cast<const char*>(bytes); count > 0;) {
-    const ssize_t put = ::write(descriptor_, at, count);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw_errno("cannot write " + temporary_.string());
-    at += put;
-    count -= static_cast<size_t>(put);
-  }
+  write_all(descriptor_, {static_cast<const char*>(bytes), count}, temporary_);
 }
 
 void AtomicFile::commit() {
@@ -188,6 +213,52 @@ void AtomicFile::commit() {
     throw_errno("cannot write " + path_.string());
   }
   temporary_.clear();
+}
+
+AtomicFolder::AtomicFolder(const std::filesystem::path& path) : path_(path), temporary_(unfinished(path)) {
+  std::filesystem::create_directory(temporary_);
+}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+void AtomicFolder::commit() {
+  sync_folder(temporary_);
+  std::filesystem::rename(temporary_, path_);
+  temporary_.clear();
+  sync_folder(path_.parent_path());
+}
+
+void remove_folder(const std::filesystem::path& path) {
+  const std::filesystem::path nameless = unfinished(path);
+  std::filesystem::rename(path, nameless);
+  std::filesystem::remove_all(nameless);
+}
+
+void write_link(const std::filesystem::path& path, const std::filesystem::path& target) {
+  if (const auto there = std::filesystem::symlink_status(path); exists(there) && !is_symlink(there)) {
+    errno = EEXIST;
+    throw_errno(path.string() + " is no link to be replaced");
+  }
+  const std::filesystem::path temporary = unfinished(path);
+  std::filesystem::create_symlink(target, temporary);
+  std::filesystem::rename(temporary, path);
+}
+
+GrowingFile::GrowingFile(const std::filesystem::path& path, std::string_view content) : path_(path) {
+  write_file(path, content);
+  descriptor_ = open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor_ < 0) throw_errno("cannot write " + path.string());
+}
+
+GrowingFile::~GrowingFile() { close(descriptor_); }
+
+void GrowingFile::append(std::string_view text) { write_all(descriptor_, text, path_); }
+
+void GrowingFile::sync() {
+  if (fsync(descriptor_) != 0) throw_errno("cannot write " + path_.string());
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& prefix) {

@@ -63,8 +63,10 @@ std::filesystem::path make_folder_in(const std::filesystem::path& folder, const 
 [[nodiscard]] std::vector<std::filesystem::path> files_below(
     const std::filesystem::path& folder, const std::function<bool(const std::filesystem::path&)>& wanted);
 
-// Whether a killed writer of `name` leaves a file of this name: NAME.0123456789abcdef.tmp.
+// Whether a killed writer of `name` leaves a file, or a folder, of this name: NAME.0123456789abcdef.tmp.
 [[nodiscard]] bool is_unfinished(std::string_view file, std::string_view name);
+// NAME of such a file; empty for any other.
+[[nodiscard]] std::string finished_name(std::string_view file);
 
 // A file that is at `path` complete or not at all: written beside it under another name, then fsync and rename. Does
 // not replace a device, a pipe or a folder. Everything here throws std::system_error naming the file.
@@ -83,6 +85,51 @@ class AtomicFile {
   std::filesystem::path temporary_;  // empty once renamed
   int folder_ = -1;                  // names are looked up in it, even if its path changes
   int descriptor_ = -1;
+};
+
+// A folder that is at `path` complete or not at all: filled beside it under another name, then fsync and rename. Its
+// files are written as AtomicFile does, which has them on the disk before. Everything here throws std::system_error.
+class AtomicFolder {
+ public:
+  // Nothing may be at `path` yet.
+  explicit AtomicFolder(const std::filesystem::path& path);
+  ~AtomicFolder();                             // without commit(), removes what was written
+  AtomicFolder(const AtomicFolder&) = delete;  // owns a temporary folder
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+
+  // Where its files are written until commit().
+  [[nodiscard]] const std::filesystem::path& place() const { return temporary_; }
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;  // empty once renamed
+};
+
+// Removes a folder with all that is in it. It loses its name first, so that a killed program leaves no part of it under
+// that name. Throws std::system_error.
+void remove_folder(const std::filesystem::path& path);
+
+// A link at `path` to `target`, in place of a link that is there. Throws std::system_error, also for a file or a folder
+// that is there.
+void write_link(const std::filesystem::path& path, const std::filesystem::path& target);
+
+// A file that grows at its end, a line at a time. Everything here throws std::system_error naming the file.
+class GrowingFile {
+ public:
+  // Begins with `content`, in place of a file that is there, as write_file does it.
+  GrowingFile(const std::filesystem::path& path, std::string_view content);
+  ~GrowingFile();
+  GrowingFile(const GrowingFile&) = delete;  // owns a file descriptor
+  GrowingFile& operator=(const GrowingFile&) = delete;
+
+  void append(std::string_view text);
+  // Returns when all of it is on the disk.
+  void sync();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
 };
 
 // An empty folder PREFIX-xxxxxx in the system's temporary one ($TMPDIR, else /tmp), removed with its owner. It is new,

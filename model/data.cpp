@@ -124,8 +124,12 @@ BatchLoader::BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64
     throw std::invalid_argument(
         fmt::format("{}: {} tokens; a batch of {} x {} needs {} x {} + 1", stream.source, tokens_.size(), B, T, B, T));
   }
-  const size_t windows = (tokens_.size() - 1) / window_;
-  if (seed != 0) position_ = splitmix64(seed) % windows * window_;
+  if (seed != 0) position_ = splitmix64(seed) % static_cast<size_t>(windows()) * window_;
+}
+
+void BatchLoader::skip(int64_t batches) {
+  const auto count = static_cast<size_t>(windows());
+  position_ = (position_ / window_ + static_cast<size_t>(batches)) % count * window_;
 }
 
 void BatchLoader::next(const at::Tensor& inputs, const at::Tensor& targets) {

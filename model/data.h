@@ -61,6 +61,13 @@ class BatchLoader {
   // The same in newly allocated tensors.
   [[nodiscard]] std::pair<at::Tensor, at::Tensor> next();
 
+  // How many windows there are: next() gives them all, in turn.
+  [[nodiscard]] int64_t windows() const { return static_cast<int64_t>((tokens_.size() - 1) / window_); }
+  // As if next() had been called so many times more.
+  void skip(int64_t batches);
+  // The token at which the next window begins.
+  [[nodiscard]] int64_t position() const { return static_cast<int64_t>(position_); }
+
  private:
   std::span<const uint16_t> tokens_;
   int64_t B_;

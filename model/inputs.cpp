@@ -10,9 +10,10 @@ namespace model {
 using at::Tensor;
 
 Inputs::Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
-               at::Device device)
+               at::Device device, int64_t first_step)
     : loader_(tokens, B, T, seed),
       batch_(at::zeros({micro_steps, 2, B, T}, at::TensorOptions().dtype(at::kLong).device(device))) {
+  loader_.skip(first_step * micro_steps);
   if (!device.is_cuda()) return;
   constexpr int64_t most_bytes = int64_t{256} << 20;
   const int64_t most = std::clamp<int64_t>(most_bytes / static_cast<int64_t>(batch_.nbytes()), 4, 64);

@@ -21,9 +21,9 @@ namespace model {
 class Inputs {
  public:
   // `tokens` must outlive it. `steps`: how many batches there will be; a pinned buffer for each, up to 64 and, beyond
-  // four, 256 MiB of them. Throws as BatchLoader does.
+  // four, 256 MiB of them. `first_step`: how many steps' batches are passed over. Throws as BatchLoader does.
   Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
-         at::Device device);
+         at::Device device, int64_t first_step = 0);
   // Waits for a copy that still uses the buffers.
   ~Inputs();
   Inputs(const Inputs&) = delete;  // events and streams of its own

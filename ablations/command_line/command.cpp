@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 
@@ -62,6 +63,27 @@ CLI::Option* add_number(Command& command, const std::string& names, int64_t& val
           },
           help)
       ->type_name("N");
+}
+
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help, double least,
+                      std::optional<double> most) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [&value, name, least, most](const std::string& text) {
+            try {
+              size_t used = 0;
+              value = std::stod(text, &used);
+              const bool fits = std::isfinite(value) && value >= least && (!most || value <= *most);
+              if (used == text.size() && fits) return;
+            } catch (const std::exception&) {  // not a number, or none that fits
+            }
+            const std::string range =
+                most ? fmt::format("between {} and {}", least, *most) : fmt::format("from {} on", least);
+            throw std::invalid_argument(fmt::format("{} must be a number {}, got {}", name, range, or_nothing(text)));
+          },
+          help)
+      ->type_name("X");
 }
 
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help) {

@@ -1,4 +1,5 @@
-// A stranger's text in a message, and writing where somebody else may have put links.
+// Files and folders that are whole or not there, a stranger's text in a message, and writing where somebody else may
+// have put links.
 #include "files/files.h"
 
 #include <gtest/gtest.h>
@@ -41,6 +42,49 @@ TEST(AtomicFile, IsNotInItsPlaceBeforeItsBytesAreOnTheDisk) {
   the_disk_is_full = false;
   EXPECT_EQ(files::read_file(path), "before");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(AtomicFolder, IsInItsPlaceWithAllItsFilesOrNotAtAll) {
+  const files::TemporaryFolder folder("files-test");
+  const fs::path path = folder.path() / "kept";
+  const auto write = [&](const char* text) {
+    files::AtomicFolder kept(path);
+    EXPECT_TRUE(files::is_unfinished(kept.place().filename().string(), "kept"));
+    files::write_file(kept.place() / "one", text);
+    files::write_file(kept.place() / "two", "2");
+    EXPECT_FALSE(fs::exists(path / "two"));
+    the_disk_is_full = std::string(text) == "no room";
+    kept.commit();
+  };
+  EXPECT_THROW(write("no room"), std::system_error);
+  the_disk_is_full = false;
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+  write("1");
+  EXPECT_EQ(files::read_file(path / "one"), "1");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+  EXPECT_THROW(write("another"), std::system_error);  // nothing in its place is lost
+  EXPECT_EQ(files::read_file(path / "one"), "1");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+  files::remove_folder(path);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(GrowingFile, BeginsWithWhatItIsToldAndGrows) {
+  const files::TemporaryFolder folder("files-test");
+  const fs::path path = folder.path() / "log", mine = folder.path() / "mine";
+  std::ofstream(mine) << "mine";
+  fs::create_symlink(mine, path);
+  {
+    files::GrowingFile log(path, "1\n");
+    log.append("2\n");
+    log.append("3\n");
+    log.sync();
+    EXPECT_EQ(files::read_file(path), "1\n2\n3\n");
+  }
+  files::GrowingFile(path, "1\n").append("other\n");
+  EXPECT_EQ(files::read_file(path), "1\nother\n");
+  EXPECT_EQ(files::read_file(mine), "mine");
+  EXPECT_THROW(files::GrowingFile(folder.path() / "none" / "log", ""), std::system_error);
 }
 
 TEST(Quotes, FitOneLine) {
@@ -97,6 +141,17 @@ TEST_F(Links, OfFoldersAreRefused) {
   EXPECT_EQ(files::named_folder("none"), "none");
 }
 
+TEST_F(Links, AreWrittenInPlaceOfLinksOnly) {
+  for (const char* target : {"real", "mine"}) {
+    files::write_link(folder_ / "link", target);
+    EXPECT_EQ(fs::read_symlink(folder_ / "link"), target);
+  }
+  EXPECT_THROW(files::write_link(folder_ / "mine", "real"), std::system_error);
+  EXPECT_THROW(files::write_link(folder_ / "real", "mine"), std::system_error);
+  EXPECT_EQ(text_of(folder_ / "mine"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 3);
+}
+
 TEST_F(Links, ToALogLoseNothing) {
   fs::create_symlink(folder_ / "mine", folder_ / "soft");
   fs::create_hard_link(folder_ / "mine", folder_ / "hard");
@@ -112,6 +167,8 @@ TEST_F(Links, ToALogLoseNothing) {
 }
 
 TEST(Unfinished, IsWhatAWriterOfThatNameLeaves) {
+  EXPECT_EQ(files::finished_name("a.json.0123456789abcdef.tmp"), "a.json");
+  EXPECT_EQ(files::finished_name("a.json"), "");
   EXPECT_TRUE(files::is_unfinished("a.json.0123456789abcdef.tmp", "a.json"));
   for (const char* other :
        {"a.json", "a.json.tmp", "b.json.0123456789abcdef.tmp", "a.json.0123456789abcdeg.tmp",

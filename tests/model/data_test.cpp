@@ -182,6 +182,21 @@ TEST(BatchLoaderTest, TheSeedChoosesTheFirstWindow) {
   EXPECT_EQ(starts, (std::set<int64_t>{0, 6}));
 }
 
+TEST(BatchLoaderTest, SkipsAsIfItHadGivenThem) {
+  const auto stream = counting(6 * 7 + 3);
+  for (const uint64_t seed : {0, 1, 5}) {
+    model::BatchLoader walked(stream, 2, 3, seed);
+    EXPECT_EQ(walked.windows(), 7);
+    for (int64_t batches = 0; batches < 20; ++batches) {
+      model::BatchLoader skipped(stream, 2, 3, seed);
+      skipped.skip(batches);
+      EXPECT_EQ(skipped.position(), walked.position()) << batches;
+      EXPECT_EQ(skipped.next().first[0][0].item<int64_t>(), walked.position()) << batches;
+      (void)walked.next();
+    }
+  }
+}
+
 TEST(BatchLoaderTest, RefusesWhatDoesNotFit) {
   const auto stream = counting(6);
   EXPECT_NO_THROW(model::BatchLoader(stream, 1, 5, 3));
