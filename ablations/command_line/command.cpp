@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 
@@ -62,6 +63,24 @@ CLI::Option* add_number(Command& command, const std::string& names, int64_t& val
           },
           help)
       ->type_name("N");
+}
+
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
+                      const std::string& rule, bool (*allowed)(double)) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [&value, name, rule, allowed](const std::string& text) {
+            try {
+              size_t used = 0;
+              value = std::stod(text, &used);
+              if (used == text.size() && std::isfinite(value) && allowed(value)) return;
+            } catch (const std::exception&) {  // not a number, or none that fits
+            }
+            throw std::invalid_argument(fmt::format("{} must be {}, got {}", name, rule, or_nothing(text)));
+          },
+          help)
+      ->type_name("X");
 }
 
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help) {

@@ -60,6 +60,9 @@ void add_help_commands(CommandLine& line);
 // Reads a whole number as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most);
+// A number that need not be whole, and that `allowed` takes. `rule` says which those are: "a number from 0 on".
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
+                      const std::string& rule, bool (*allowed)(double));
 // A share in percent, kept as a fraction: "2" and "2%" are 0.02.
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help);
 // A name, a file or a document: not empty, and UTF-8, because the records carry it. FILE, PATH or RECORD in `type`
