@@ -59,20 +59,17 @@ void add_sample(CommandLine& line) {
        .name = "sample",
        .summary = "write text with trained weights",
        .about =
-           "Goes on from a prompt, token by token, on the CPU in float32. Reads what `ladder train --save` writes and "
-           "Hugging Face's GPT-2 as it is (model.safetensors). The text appears while it is made; what a terminal "
-           "would act on instead of showing it is spelled out, as \x1b. After Ctrl-C or SIGTERM the exit status is "
-           "130.
-           "
-           "The model's sizes come from the file. Its number of heads is that of --model, else " n_head " of a "
-           "config.json beside the file, else that of the known model of these sizes.
-           "
-           "GPT-2 sees only as many tokens as it has positions (1024). When they are full, the first half is "
-           "forgotten, and the text goes on.",
-       .examples = {{"ladder sample --weights weights.safetensors --prompt " To be "",
-                     "What a training saved: 200 tokens after these two."},
-                    {"ladder sample --weights gpt2/model.safetensors --temperature 0.8 --top-k 40 --count 3",
-                     "Three texts by Hugging Face's GPT-2, seeds 1 to 3, without unlikely tokens."},
+           "Goes on from a prompt, token by token, on the CPU in float32. Reads what `ladder train --save` writes, and "
+           "Hugging Face's GPT-2 as it is (model.safetensors). The text appears while it is made. What a terminal "
+           "would act on instead of showing it is spelled out. After Ctrl-C or SIGTERM the exit status is 130.\n"
+           "The model's sizes come from the file. Its number of heads is that of --model, else the n_head of a "
+           "config.json beside the file, else that of the known model of these sizes.\n"
+           "GPT-2 sees only as many tokens as it has positions (1024). Whenever they are full, all but the last half "
+           "is forgotten, and the text goes on.",
+       .examples = {{"ladder sample --weights weights.safetensors --prompt \"To be\"",
+                     "200 tokens by the model that `ladder train --save weights.safetensors` has left."},
+                    {"ladder sample --weights gpt2/model.safetensors --top-k 40 --count 3",
+                     "Three texts by Hugging Face's GPT-2, without unlikely tokens, with seeds 1 to 3."},
                     {"ladder sample --weights weights.safetensors --temperature 0 --json",
                      "Always the likeliest token: the same text each time."}}});
   command.heading("What to go on from");
