@@ -139,7 +139,8 @@ TEST(ChooseToken, RefusesWhatHasNoAnswer) {
 
 // ---- Keys and values that are kept
 
-// Every part matters: attention is far from uniform, and no bias is zero.
+// Every part matters: attention is far from uniform, no bias is zero, and blocks and positions add more to the stream
+// than a token itself, which the tied head would else repeat.
 GPT2 lively_model(int64_t rows = 50257) {
   GPT2 gpt2(preset("tiny"), rows, 1, at::kCPU);
   const at::NoGradGuard no_grad;
@@ -147,8 +148,10 @@ GPT2 lively_model(int64_t rows = 50257) {
   for (const Parameter& p : gpt2.parameters()) {
     Tensor weight = p.tensor;
     const bool is_matrix = weight.dim() == 2;
+    const double factor = p.name.ends_with("c_proj.weight") || p.name == "wpe.weight" ? 2 : 1;
     const double mean = !is_matrix && p.name.ends_with("weight") ? 1 : 0;  // LayerNorm's
-    weight.normal_(mean, is_matrix ? std::pow(static_cast<double>(weight.size(1)), -0.5) : 0.1, generator);
+    weight.normal_(mean, is_matrix ? factor / std::sqrt(static_cast<double>(weight.size(1))) : 0.1, generator);
+    if (p.name == "wte.weight") weight.div_(weight.norm(2, 1, /*keepdim=*/true));  // else long rows always win
   }
   return gpt2;
 }
@@ -178,7 +181,7 @@ void expect_logits_of_the_whole(const GPT2& gpt2, const Recipe& recipe, double l
   const Ops ops = ops_for(recipe);
   const Tokens text = some_tokens(64);
   const Tensor whole = whole_logits(gpt2, ops, text);
-  EXPECT_GT(relative_error(whole[30], whole[31]), 0.5);  // a wrong position would be seen
+  EXPECT_GT(relative_error(whole[30], whole[31]), 0.3);  // a wrong position would be seen
   Decoder decoder(gpt2, ops);
   for (const std::vector<size_t>& pieces : {std::vector<size_t>(64, 1), {10, 1, 1, 51, 1}, {1, 30, 33}, {64}}) {
     decoder.clear();
@@ -195,7 +198,7 @@ void expect_logits_of_the_whole(const GPT2& gpt2, const Recipe& recipe, double l
 }
 
 TEST(Decoder, GivesTheLogitsOfTheWholeText) {
-  constexpr double float32_rounding = 1e-5, bf16_rounding = 0.03;
+  constexpr double float32_rounding = 1e-5, bf16_rounding = 0.05;
   const GPT2 gpt2 = lively_model();
   expect_logits_of_the_whole(gpt2, {}, float32_rounding);
   expect_logits_of_the_whole(gpt2, {.qkv_products = QkvProducts::three, .attention = Attention::flash},
@@ -262,7 +265,7 @@ TEST(Generate, GoesOnWhenThePositionsAreFull) {
     EXPECT_LT((logits.max() - logits[token]).item<double>(), 1e-4) << text.size();
     text.push_back(token);
   }
-  EXPECT_EQ(seen_from, 97U - 32U);
+  EXPECT_EQ(seen_from, 98U - 32U);  // a second time
 
   const Tokens full = some_tokens(64);
   EXPECT_EQ(generate(gpt2, reference_ops(), full, {.tokens = 2}).size(), 2U);
@@ -299,6 +302,7 @@ TEST(SampleText, LeavesTrainingAsItWas) {
   stream.tokens = some_tokens(2000);
   for (const Recipe& recipe : {Recipe{}, Recipe{.autocast = Autocast::bf16,
                                          .attention = Attention::packed,
+                                         .cross_entropy = CrossEntropy::fused,
                                          .residual = Residual::autocast,
                                          .norm = Norm::fused,
                                          .mlp = Mlp::fused,
