@@ -81,7 +81,8 @@ def assert_greedy(model: "transformers.GPT2LMHeadModel", prompt: list[int], ours
     """As long as all positions are enough by generate, and then token by token from the last half of them on."""
     assert len(set(ours)) > len(ours) // 4, "a text that repeats itself tests little"
     with torch.no_grad():
-        begun = model.generate(torch.tensor([prompt]), do_sample=False, max_length=POSITIONS, pad_token_id=0)[0].tolist()
+        begun = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)), do_sample=False, max_length=POSITIONS,
+                               pad_token_id=0)[0].tolist()
         assert begun == prompt + ours[: POSITIONS - len(prompt)]
         text, seen_from = list(prompt), 0
         for token in ours:
@@ -128,6 +129,11 @@ def test_what_a_training_saves_loads_in_transformers(ladder, sample, tmp_path) -
     assert_greedy(model.eval(), ours["prompt_tokens"], ours["samples"][0]["tokens"])
 
 
+def letters(text: str) -> str:
+    """All that is shown as it is: a byte of no character is \\xNN on a terminal and U+FFFD in JSON."""
+    return re.sub(r"\\x[0-9a-f]{2}|\\u\{[0-9a-f]+\}|\W", "", text)
+
+
 def test_texts_as_they_are_shown(ladder, sample, folder) -> None:
     arguments = ["--weights", folder / "model.safetensors", "--tokens", "12", "--prompt", PROMPT, "--top-k", "50", "--top-p", "0.9"]
     both = sample(*arguments, "--seed", "5", "--count", "2")["samples"]
@@ -139,8 +145,7 @@ def test_texts_as_they_are_shown(ladder, sample, folder) -> None:
     first, second = re.fullmatch(r"--- seed 5\n(.*)\n--- seed 6\n(.*)\n", shown.stdout, re.S).groups()
     for text, in_json in ((first, both[0]["text"]), (second, both[1]["text"])):
         assert text.startswith(PROMPT)
-        spelled_out = re.sub(r"\\x[0-9a-f]{2}", "", text.removeprefix(PROMPT))  # bytes of no character, which JSON has as U+FFFD
-        assert re.sub("[\\x00-\\x08\\x0b-\\x1f\\x7f\ufffd]", "", in_json) == spelled_out
+        assert letters(text) == letters(PROMPT + in_json) and len(letters(in_json)) > 10
 
 
 def test_a_text_that_is_interrupted(start, folder) -> None:
