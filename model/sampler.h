@@ -30,9 +30,9 @@ struct Sampling {
   double top_p = 1;        // only the fewest likeliest that have this probability together (Holtzman et al. 2020)
 };
 
-// A token by its logits, one for each token. The result depends on the arguments alone. Temperature 0 takes nothing from
-// the generator, any other takes one number. Of equal logits the lower token counts as likelier; -inf is never drawn.
-// Throws std::invalid_argument for a setting out of range, and for logits that are NaN, +inf or all -inf.
+// A token by its logits, one for each token. The result depends on the arguments alone. Temperature 0 takes nothing
+// from the generator, any other takes one number. Of equal logits the lower token counts as likelier; -inf is never
+// drawn. Throws std::invalid_argument for a setting out of range, and for logits that are NaN, +inf or all -inf.
 uint16_t choose_token(std::span<const float> logits, const Sampling& sampling, std::mt19937_64& generator);
 
 // The model as a reader of one text, from left to right.

@@ -18,6 +18,7 @@ transformers = pytest.importorskip("transformers")
 safetensors_torch = pytest.importorskip("safetensors.torch")
 
 POSITIONS = 64
+END_OF_TEXT = 50256
 PROMPT = "To be, or not to be: that is the naïve 問題 \N{SLIGHTLY SMILING FACE}"
 CLEAR = 1e-4  # of logits with a standard deviation of 1: ten times what rounding changes
 
@@ -81,9 +82,10 @@ def assert_greedy(model: "transformers.GPT2LMHeadModel", prompt: list[int], ours
     """As long as all positions are enough by generate, and then token by token from the last half of them on."""
     assert len(set(ours)) > len(ours) // 4, "a text that repeats itself tests little"
     with torch.no_grad():
-        begun = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)), do_sample=False, max_length=POSITIONS,
-                               pad_token_id=0)[0].tolist()
-        assert begun == prompt + ours[: POSITIONS - len(prompt)]
+        length = min(POSITIONS, len(prompt) + len(ours))
+        begun = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
+                               max_length=length, pad_token_id=0)[0].tolist()
+        assert begun == (prompt + ours)[:length]
         text, seen_from = list(prompt), 0
         for token in ours:
             if len(text) - seen_from > POSITIONS:
@@ -102,6 +104,10 @@ def test_greedy_text_is_that_of_transformers(sample, folder, tmp_path) -> None:
     [text] = from_hugging_face["samples"]
     assert from_hugging_face["prompt"] == PROMPT and len(text["tokens"]) == 100 and text["end"] == "tokens"
     assert_greedy(model, from_hugging_face["prompt_tokens"], text["tokens"])
+
+    begins = sample("--weights", folder / "model.safetensors", *greedy[:2], "--tokens", "5", "--prompt", "")
+    assert begins["prompt_tokens"] == []
+    assert_greedy(model, [END_OF_TEXT], begins["samples"][0]["tokens"])
 
     # OpenAI's weights on the hub: no prefix, mask buffers in each layer. Others have the tied head, too.
     tensors = random_tensors(model.config)
