@@ -13,6 +13,7 @@
 #include <cmath>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 namespace ablations {
 
@@ -65,25 +66,30 @@ CLI::Option* add_number(Command& command, const std::string& names, int64_t& val
       ->type_name("N");
 }
 
-CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help, double least,
-                      std::optional<double> most) {
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
+                      const std::string& rule, std::function<bool(double)> allowed) {
   return command
       .add_option_function<std::string>(
           name,
-          [&value, name, least, most](const std::string& text) {
+          [&value, name, rule, allowed = std::move(allowed)](const std::string& text) {
             try {
               size_t used = 0;
               value = std::stod(text, &used);
-              const bool fits = std::isfinite(value) && value >= least && (!most || value <= *most);
-              if (used == text.size() && fits) return;
+              if (used == text.size() && std::isfinite(value) && allowed(value)) return;
             } catch (const std::exception&) {  // not a number, or none that fits
             }
-            const std::string range =
-                most ? fmt::format("between {} and {}", least, *most) : fmt::format("from {} on", least);
-            throw std::invalid_argument(fmt::format("{} must be a number {}, got {}", name, range, or_nothing(text)));
+            throw std::invalid_argument(fmt::format("{} must be {}, got {}", name, rule, or_nothing(text)));
           },
           help)
       ->type_name("X");
+}
+
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help, double least,
+                      std::optional<double> most) {
+  const std::string rule =
+      most ? fmt::format("a number between {} and {}", least, *most) : fmt::format("a number from {} on", least);
+  return add_real(command, name, value, help, rule,
+                  [least, most](double number) { return number >= least && (!most || number <= *most); });
 }
 
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help) {

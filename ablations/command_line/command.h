@@ -61,7 +61,11 @@ void add_help_commands(CommandLine& line);
 // Reads a whole number as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most);
-// A number such as "6e-4"; finite if there is no most.
+// A number that need not be whole, such as "6e-4", and that `allowed` takes. `rule` says which those are: "a number above
+// 0". An infinite one is none.
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
+                      const std::string& rule, std::function<bool(double)> allowed);
+// From `least` on, up to `most` where there is one.
 CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help, double least,
                       std::optional<double> most = {});
 // A share in percent, kept as a fraction: "2" and "2%" are 0.02.

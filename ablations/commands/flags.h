@@ -122,6 +122,15 @@ struct TrainFlags {
   bool resume = false, json = false;
 };
 
+struct SampleFlags {
+  std::string weights, model, prompt, vocabulary;
+  int64_t tokens = 200, count = 1;
+  double temperature = 1, top_p = 1;  // model/sampler.h
+  int64_t top_k = 0;
+  int64_t seed = 1, threads = 0;
+  bool ignore_eos = false, json = false;
+};
+
 struct TokenizeFlags {
   std::string data, vocabulary, out;
 };

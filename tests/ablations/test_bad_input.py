@@ -25,6 +25,7 @@ RUN = ["run", "--model", "tiny", "-T", "16", "--steps", "1", "--warmup", "0", "-
 TRAIN = ["train", "--model", "tiny", "-T", "16", "--steps", "1", "--save", "saved.safetensors"]
 LADDERS = ", ".join(sorted(file.stem for file in (ROOT / "ladders").glob("*.json")))
 TOKENIZE = ["tokenize", "--out", "tokens.bin"]
+SAMPLE = ["sample", "--tokens", "5", "--weights", "tiny.safetensors"]
 PROFILE = ["profile", "--trace", "--out", "profile"]
 
 
@@ -41,6 +42,16 @@ def safetensors_file(tensors: dict[str, np.ndarray]) -> bytes:
         data += array.astype("<f4").tobytes()
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
+
+
+def tiny_weights(**other: np.ndarray) -> dict[str, np.ndarray]:
+    """Those of model tiny, all 0."""
+    tensors = {"wte": np.zeros((50257, 32)), "wpe": np.zeros((64, 32)), "ln_f": np.zeros(32)}
+    for layer in range(2):
+        tensors |= {f"h.{layer}.{name}": np.zeros(shape) for name, shape in {
+            "ln_1": 32, "attn.c_attn": (32, 96), "attn.c_proj": (32, 32), "ln_2": 32, "mlp.c_fc": (32, 128), "mlp.c_proj": (128, 32)}.items()}
+    biases = {f"{name}.bias": np.zeros(array.shape[-1]) for name, array in tensors.items() if name not in ("wte", "wpe")}
+    return {f"{name}.weight": array for name, array in tensors.items()} | biases | other
 
 
 def plan_document(**workload) -> dict:
@@ -73,6 +84,9 @@ FILES = {
     "empty.txt": b"",
     "one.bin": token_file([7]),
     "shape.safetensors": safetensors_file({"transformer.wte.weight": np.zeros((3, 4), np.float32)}),
+    "tiny.safetensors": safetensors_file(tiny_weights()),
+    "cut.safetensors": safetensors_file(tiny_weights())[:100000],
+    "nan.safetensors": safetensors_file(tiny_weights(**{"ln_f.bias": np.full(32, np.nan)})),
     "start-cuda.json": ladder_document(start={"device": "cuda"}, rungs=[]),
     "start-rows.json": ladder_document(start={"vocabulary_rows": 50256}, rungs=[]),
     "plans/garbage/plan.json": GARBAGE,
@@ -183,6 +197,17 @@ REFUSED = [
     (["train", "--resume"], "--resume needs --out, the folder of the training"),
     (["train", "--resume", "--out", "nothing-here"], r"nothing-here: holds no training \(no training.json\)"),
     (["train", "--resume", "--out", "nothing-here", "--seed", "2"], "--seed would change the plan that --resume continues"),
+    # What a text is to be written with.
+    (["sample"], "--weights is required"),
+    (["sample", "--weights", "garbage.safetensors"], "garbage.safetensors: not a safetensors file"),
+    (["sample", "--weights", "cut.safetensors"], "cut.safetensors: tensor .* data_offsets must begin at .* and end by"),
+    (["sample", "--weights", "shape.safetensors"], 'shape.safetensors: not GPT-2\'s weights: tensor "wpe.weight" is missing'),
+    (["sample", "--weights", "nan.safetensors", "--tokens", "5"], "the weights give logits that are not finite"),
+    ([*SAMPLE, "--model", "gpt2-124m"], "tiny.safetensors: has 2 layers of width 32; gpt2-124m has 12 of width 768"),
+    ([*SAMPLE, "--prompt", "word " * 65], r"--prompt must have at most 64 tokens, the positions of the model, got 6\d"),
+    ([*SAMPLE, "--prompt", os.fsdecode(b"caf\xe9")], "--prompt: invalid UTF-8 at byte 3; text must be UTF-8"),
+    ([*SAMPLE, "--count", "2", "--temperature", "0"], "--count must be 1 with --temperature 0, .*, got 2"),
+    ([*SAMPLE, "--top-p", "0"], "--top-p must be a number above 0 and at most 1, got 0"),
     # Folders of studies.
     (["report", "good.txt"], "good.txt"),
     (["report", "nowhere"], "nowhere: no such file or folder"),
@@ -243,6 +268,11 @@ REFUSED = [
 @pytest.mark.parametrize("arguments, says", named(REFUSED))
 def test_what_cannot_be_used(assert_refused, arguments, says) -> None:
     assert_refused(arguments, says)
+
+
+def test_a_vocabulary_that_was_not_fetched(assert_refused) -> None:
+    assert_refused(SAMPLE, r"the vocabulary is missing \(.*gpt2.tiktoken\): `make data` fetches it, or name yours with --vocab",
+                   variables={"XDG_CACHE_HOME": "/nonexistent"})
 
 
 @pytest.mark.parametrize("arguments, says", named([

@@ -61,6 +61,30 @@ TEST(CommandLine, AWrongExampleWouldBeFound) {
   EXPECT_THROW(line.app.parse("ladder ablate --laddre tiny", true), CLI::ParseError);
 }
 
+TEST(CommandLine, NumbersThatNeedNotBeWhole) {
+  const auto refusal = [](const std::string& flags) -> std::string {
+    CommandLine line;
+    try {
+      line.app.parse("ladder sample --weights x " + flags, true);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  for (const char* good : {"0", "0.8", "1e-3", "100"})
+    EXPECT_EQ(refusal(std::string("--temperature ") + good), "accepted");
+  for (const char* bad : {"-1", "-0.001", "nan", "inf", "1e999", "1.0x", "warm"}) {
+    EXPECT_EQ(refusal(std::string("--temperature ") + bad),
+              std::string("--temperature must be a number from 0 on, got ") + bad);
+  }
+  for (const char* good : {"1", "0.001", "0.95"}) EXPECT_EQ(refusal(std::string("--top-p ") + good), "accepted");
+  for (const char* bad : {"0", "1.001", "-0.5", "nan"}) {
+    EXPECT_EQ(refusal(std::string("--top-p ") + bad),
+              std::string("--top-p must be a number above 0 and at most 1, got ") + bad);
+  }
+  EXPECT_EQ(refusal("--top-k -1"), "--top-k must be a whole number between 0 and 50257, got -1");
+}
+
 TEST(CommandLine, EveryFlagIsDescribed) {
   const CommandLine line;
   for (const Command* command : line.commands()) {
