@@ -64,7 +64,8 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       gradients_(recipe.weights == Weights::master ? std::make_unique<Gradients>(model_.parameters()) : nullptr),
       ops_(ops_for(recipe, gradients_.get())),
       optimizer_(model_.parameters(), recipe.optimizer, recipe.weights),
-      inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps, options.seed, device_),
+      inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps, options.seed, device_,
+              recipe.batches),
       executor_(make_executor(
           recipe.execution, [this] { optimizer_.drop_gradients(); }, [this] { on_phase("replay"); })) {
   const auto on_device = at::TensorOptions().device(device_);
