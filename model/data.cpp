@@ -166,8 +166,8 @@ std::filesystem::path repeated_text(const std::filesystem::path& text_path, uint
   if (text.empty()) throw std::invalid_argument(fmt::format("{}: is empty", text_path.string()));
   const uint64_t copies = (bytes + text.size() - 1) / text.size();
   if (copies <= 1) return text_path;
-  const std::filesystem::path repeated =
-      cache_folder / fmt::format("{}-{}-times.txt", files::sha256_hex(text).substr(0, 16), copies);
+  const std::filesystem::path repeated = cache_folder / fmt::format("{}-{}-times-{}.txt", text_path.stem().string(),
+                                                                    copies, files::sha256_hex(text).substr(0, 8));
   std::error_code unknown;  // where there is none yet
   if (std::filesystem::file_size(repeated, unknown) == copies * text.size() && !unknown) return repeated;
   std::filesystem::create_directories(cache_folder);
