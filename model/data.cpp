@@ -27,6 +27,7 @@ constexpr int32_t kVersion = 1;
 using Header = std::array<int32_t, token_file_header / sizeof(int32_t)>;
 
 constexpr size_t block_bytes = size_t{1} << 20;
+constexpr size_t block_tokens = size_t{1} << 15;  // little, so that what is not kept leaves no large gap in the heap
 
 void hash_tokens(std::span<const uint16_t> tokens, files::Sha256& hash) {
   hash.update({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()});
@@ -83,11 +84,11 @@ TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary, K
   }
   TokenStream stream{{}, path.string(), "", path};
   const auto tokens = static_cast<size_t>(count);
-  stream.tokens.resize(keep == Keep::in_memory ? tokens : std::min(tokens, block_bytes));
+  stream.tokens.resize(keep == Keep::in_memory ? tokens : std::min(tokens, block_tokens));
   files::Sha256 hash;
   for (size_t done = 0; done < tokens;) {
     const std::span<uint16_t> room = std::span(stream.tokens).subspan(keep == Keep::in_memory ? done : 0);
-    const std::span<uint16_t> block = room.first(std::min({room.size(), tokens - done, block_bytes}));
+    const std::span<uint16_t> block = room.first(std::min({room.size(), tokens - done, block_tokens}));
     file.read(block.data(), block.size_bytes());
     const auto bad = std::ranges::find_if(block, [&](uint16_t token) { return token >= vocabulary; });
     if (bad != block.end()) {

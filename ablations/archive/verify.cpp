@@ -125,6 +125,14 @@ std::vector<Finding> check_record(const Record& record, const std::string& name,
         {name, has_device ? "/timing/device_ms" : "/timing/window_ms", dumped(whole_ms), dumped(steps_ms)});
   }
 
+  // A step's batch is a part of it, by the same clock.
+  for (size_t i = 0; !has_device && timing.data_ms && i < step_ms.size(); ++i) {
+    const double data_ms = i < timing.data_ms->size() ? timing.data_ms->at(i) : -1;
+    if (data_ms >= 0 && data_ms <= step_ms[i]) continue;
+    summary.findings.push_back({name, fmt::format("/timing/data_ms/{}", i), dumped(data_ms), dumped(step_ms[i])});
+    break;
+  }
+
   Differences rest(name);
   RunOptions options = options_of(record, name);
   const Workload::Data& data = record.workload.data;

@@ -61,6 +61,28 @@ TEST(CommandLine, AWrongExampleWouldBeFound) {
   EXPECT_THROW(line.app.parse("ladder ablate --laddre tiny", true), CLI::ParseError);
 }
 
+TEST(CommandLine, ASizeIsANumberWithAUnit) {
+  const auto bytes_of = [](const std::string& text) -> std::string {
+    int64_t bytes = 0;
+    Command command({.group = "Measure", .name = "x", .summary = "x", .about = "x", .examples = {}});
+    add_bytes(command, "--size", bytes, "a size", 1000, 6000000000);
+    try {
+      command.parse("--size=" + text, false);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return std::to_string(bytes);
+  };
+  EXPECT_EQ(bytes_of("2GB"), "2000000000");
+  EXPECT_EQ(bytes_of("1.5MB"), "1500000");
+  EXPECT_EQ(bytes_of("64KiB"), "65536");
+  EXPECT_EQ(bytes_of("1000"), "1000");
+  EXPECT_EQ(bytes_of("6GB"), "6000000000");
+  for (const std::string wrong : {"999", "7GB", "-2GB", "2TB", "GB", "2 GB", "nan", "inf", "1e99", "2GBx"}) {
+    EXPECT_EQ(bytes_of(wrong), "--size must be a size between 1kB and 6GB, such as 500MB, got " + wrong);
+  }
+}
+
 TEST(CommandLine, EveryFlagIsDescribed) {
   const CommandLine line;
   for (const Command* command : line.commands()) {
