@@ -30,7 +30,7 @@ using files::Json;
 namespace {
 
 // Whether that is a recipe's field with its plain value. A recipe of before the field was there says nothing of it, and
-// means that.
+// means that; a program of after that may have written it into the study.
 bool is_plain_in_recipe(const std::string& object, const std::string& field, const Json& value) {
   static const Json plain = model::to_json(model::Recipe());
   return object.ends_with("/recipe") && plain.contains(field) && plain.at(field) == value;
@@ -52,7 +52,7 @@ class Differences {
         }
       }
       for (const auto& [key, value] : stored.items()) {
-        if (expected.contains(key)) continue;
+        if (expected.contains(key) || is_plain_in_recipe(field, key, value)) continue;
         findings.push_back({file_, field + (Json::json_pointer() / key).to_string(), dumped(value), "nothing"});
       }
     } else if (stored.is_array() && expected.is_array()) {

@@ -45,7 +45,7 @@ Made made_of(const Record& record) {
 }  // namespace
 
 RunData run_data(const Record& record) {
-  RunData run;
+  RunData run{.recipe = record.recipe};
   const RunTiming& timing = record.timing;
   const size_t steps = timing.step_ms.size();
   if (timing.warmup_steps >= std::ssize(timing.step_ms) || timing.page_faults.size() != steps ||

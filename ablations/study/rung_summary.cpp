@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <vector>
@@ -58,6 +59,16 @@ std::string summary_of(const Plan& plan, size_t index) {
   return optimization != nullptr ? optimization->summary : "The recipe from which the ladder starts.";
 }
 
+// A field that the rung's records do not have is newer than they are, and they had its plain value. So a stored study
+// stays as it is when recipes get a field more.
+void leave_out_unknown(const files::Json& recorded, files::Json& recipe) {
+  static const files::Json plain = model::to_json(model::Recipe());
+  for (auto field = recipe.begin(); field != recipe.end();) {
+    const bool is_newer = !recorded.contains(field.key()) && field.value() == plain.at(field.key());
+    field = is_newer ? recipe.erase(field) : std::next(field);
+  }
+}
+
 // What can be told of a rung from the plan.
 StudyRung planned_rung(const Plan& plan, size_t index) {
   const Rung& planned = plan.rungs[index];
@@ -103,6 +114,7 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
   const RunsByRepeat& runs = measured.runs_of[index];
   const auto failure = measured.failures.find(index);
   if (!runs.empty()) {
+    if (!rung.peer) leave_out_unknown(runs.begin()->second.recipe, rung.recipe);
     rung.runs_ok = runs.size();
     judge_alone(runs, rung);
     const Optimization* optimization = find_optimization(plan.rungs[index].optimization);
