@@ -212,7 +212,7 @@ std::string or_dash(const std::optional<double>& value) { return value ? rate(*v
 std::string cached(const RungBatches& batches) {
   if (!batches.cached_before || !batches.cached_after || batches.file_bytes == 0) return "-";
   const auto percent = [&](int64_t bytes) {
-    return 100 * static_cast<double>(bytes) / static_cast<double>(batches.file_bytes);
+    return std::clamp(100 * static_cast<double>(bytes) / static_cast<double>(batches.file_bytes), 0.0, 100.0);
   };
   return fmt::format("{:.0f}>{:.0f} %", percent(*batches.cached_before), percent(*batches.cached_after));
 }
