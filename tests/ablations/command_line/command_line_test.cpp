@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -67,7 +69,7 @@ TEST(CommandLine, ASizeIsANumberWithAUnit) {
     Command command({.group = "Measure", .name = "x", .summary = "x", .about = "x", .examples = {}});
     add_bytes(command, "--size", bytes, "a size", 1000, 6000000000);
     try {
-      command.parse("--size=" + text, false);
+      command.parse(std::vector<std::string>{"--size=" + text});
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
