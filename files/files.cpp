@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,20 @@ namespace {
 
 [[noreturn]] void throw_errno(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
+}
+
+// Asks read_some(at, left) until all bytes are there. It returns what ::read does.
+void read_whole(const std::string& name, void* bytes, size_t count, const auto& read_some) {
+  for (char* at = static_cast<char*>(bytes); count > 0;) {
+    const ssize_t got = read_some(at, count);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      const std::string why = got == 0 ? "the file ended early" : std::generic_category().message(errno);
+      throw std::invalid_argument(fmt::format("{}: {} with {} bytes still to read", name, why, count));
+    }
+    at += got;
+    count -= static_cast<size_t>(got);
+  }
 }
 
 // A handle of the folder that a file lies in.
@@ -81,17 +96,28 @@ InputFile::InputFile(const std::filesystem::path& path)
 InputFile::~InputFile() { close(descriptor_); }
 
 void InputFile::read(void* bytes, size_t count) {
-  for (char* at = static_cast<char*>(bytes); count > 0;) {
-    const ssize_t got = ::read(descriptor_, at, count);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const std::string why = got == 0 ? "the file ended early" : std::generic_category().message(errno);
-      throw std::invalid_argument(fmt::format("{}: {} with {} bytes still to read", name_, why, count));
-    }
-    at += got;
-    count -= static_cast<size_t>(got);
+  read_whole(name_, bytes, count, [this](char* at, size_t left) { return ::read(descriptor_, at, left); });
+}
+
+void InputFile::read_at(uint64_t offset, void* bytes, size_t count) const {
+  read_whole(name_, bytes, count, [&](char* at, size_t left) {
+    const ssize_t got = ::pread(descriptor_, at, left, static_cast<off_t>(offset));
+    if (got > 0) offset += static_cast<uint64_t>(got);
+    return got;
+  });
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const InputFile file(path);
+  size_ = file.size();
+  bytes_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);  // stays when the file is closed
+  if (bytes_ == MAP_FAILED) {
+    throw std::invalid_argument(
+        fmt::format("{}: cannot be mapped: {}", path.string(), std::generic_category().message(errno)));
   }
 }
+
+MappedFile::~MappedFile() { ::munmap(bytes_, size_); }
 
 std::filesystem::path followed(std::filesystem::path path) {
   constexpr int most_links = 40;  // Linux's own limit

@@ -1,4 +1,4 @@
-// Files read from start to end, and files written whole or not at all. Every file format of the program uses these.
+// Files that are read, and files written whole or not at all. Every file format of the program uses these.
 // Input that cannot be used throws std::invalid_argument, output that cannot be written std::system_error; both name
 // the file.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace files {
 
-// A regular file open for reading from start to end.
+// A regular file open for reading.
 class InputFile {
  public:
   // Throws std::invalid_argument if `path` cannot be opened or is not a regular file.
@@ -28,10 +28,31 @@ class InputFile {
   // The next `count` bytes; throws std::invalid_argument if there are fewer.
   void read(void* bytes, size_t count);
 
+  // The `count` bytes from `offset` on; throws as read(), and does not move its place.
+  void read_at(uint64_t offset, void* bytes, size_t count) const;
+
  private:
+  friend class MappedFile;
   std::string name_;
   int descriptor_;
   uint64_t size_ = 0;
+};
+
+// A regular file in the process's memory, read-only: the kernel reads a page when it is first touched. If somebody
+// makes the file shorter meanwhile, touching what is gone ends the process (SIGBUS).
+class MappedFile {
+ public:
+  // Throws std::invalid_argument as InputFile, and for a file that cannot be mapped, such as an empty one.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;  // owns a mapping
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  [[nodiscard]] std::string_view bytes() const { return {static_cast<const char*>(bytes_), size_}; }
+
+ private:
+  void* bytes_;
+  size_t size_;
 };
 
 // Where a link leads, even if nothing is there yet; any other path unchanged.

@@ -70,7 +70,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
           model_.parameters(), recipe.optimizer, recipe.weights,
           {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step}),
       inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps - options.first_step, options.seed,
-              device_, options.first_step),
+              device_, recipe.batches, options.first_step),
       executor_(make_executor(
           recipe.execution, [this] { optimizer_.drop_gradients(); }, [this] { on_phase("replay"); })),
       step_(options.first_step) {

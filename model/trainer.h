@@ -97,6 +97,7 @@ class Trainer {
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   [[nodiscard]] GPT2& model() { return model_; }
   [[nodiscard]] Ops& ops() { return ops_; }
+  [[nodiscard]] const Inputs& inputs() const { return inputs_; }
 
   // For tests: the forward pass as a step does it, on tokens (B, T) int64 -> (B, T, rows), without a loss.
   [[nodiscard]] at::Tensor forward_logits(const at::Tensor& tokens) const;

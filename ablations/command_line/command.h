@@ -68,6 +68,9 @@ CLI::Option* add_real(Command& command, const std::string& name, double& value, 
 // From `least` on, up to `most` where there is one.
 CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help, double least,
                       std::optional<double> most = {});
+// A number of bytes: "500MB", "1.5GB", "64MiB", "1000".
+CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value, const std::string& help,
+                       int64_t least, int64_t most);
 // A share in percent, kept as a fraction: "2" and "2%" are 0.02.
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help);
 // A name, a file or a document: not empty, and UTF-8, because the records carry it. FILE, PATH or RECORD in `type`
@@ -84,6 +87,7 @@ void add_wait(Command& command, bool& wait);
 void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
                         const std::string& default_size);
 void add_deterministic_flag(Command& command, WorkloadFlags& flags);
+void add_data_flags(Command& command, WorkloadFlags& flags);  // --repeat-to and --cold-cache
 constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
                                           "--accumulation", "--steps", "--warmup",  "--seed",
                                           "--threads",      "--data",  "--vocab"};

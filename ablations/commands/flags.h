@@ -18,7 +18,9 @@ struct WorkloadFlags {
   int64_t seed = 1;
   int64_t threads = 0;
   std::string data, vocabulary;
+  int64_t repeat_to = 0;       // bytes of text, from whole copies of it
   bool deterministic = false;  // on every rung
+  bool cold_cache = false;     // each run begins without its data in the page cache
 };
 
 struct AblateFlags {

@@ -260,7 +260,10 @@ int tokenize(const TokenizeFlags& flags) {
   check_not_read("--out", flags.out, {{"--data", flags.data}, {"--vocab", vocabulary}});
   const auto stream = model::tokens_of_text(flags.data, vocabulary, files::cache_folder() / "tokens");
   model::write_tokens(flags.out, stream.tokens);
-  fmt::print("{}: {} tokens\n", files::printable(flags.out), stream.tokens.size());
+  const auto text = static_cast<double>(std::filesystem::file_size(flags.data));
+  const auto tokens = static_cast<double>(stream.tokens.size() * sizeof(uint16_t));
+  fmt::print("{}: {} tokens, {} bytes of {} bytes of text{}\n", files::printable(flags.out), stream.tokens.size(),
+             number(tokens), number(text), text > 0 ? fmt::format(" ({:.2f} of its size)", tokens / text) : "");
   return 0;
 }
 

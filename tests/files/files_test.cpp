@@ -87,6 +87,37 @@ TEST(GrowingFile, BeginsWithWhatItIsToldAndGrows) {
   EXPECT_THROW(files::GrowingFile(folder.path() / "none" / "log", ""), std::system_error);
 }
 
+TEST(InputFile, ReadsAtAPlaceWithoutMovingItsOwn) {
+  const files::TemporaryFolder folder("files-test");
+  const fs::path path = folder.path() / "ten";
+  std::ofstream(path) << "0123456789";
+  files::InputFile file(path);
+  std::string three(3, ' ');
+  file.read(three.data(), 3);
+  EXPECT_EQ(three, "012");
+  file.read_at(7, three.data(), 3);
+  EXPECT_EQ(three, "789");
+  file.read(three.data(), 3);
+  EXPECT_EQ(three, "345");
+  try {
+    file.read_at(8, three.data(), 3);
+    ADD_FAILURE() << "read beyond the end";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(error.what(), path.string() + ": the file ended early with 1 bytes still to read");
+  }
+}
+
+TEST(MappedFile, HasTheFilesBytes) {
+  const files::TemporaryFolder folder("files-test");
+  const fs::path path = folder.path() / "ten", empty = folder.path() / "empty";
+  std::ofstream(path) << "0123456789";
+  std::ofstream(empty) << "";
+  EXPECT_EQ(files::MappedFile(path).bytes(), "0123456789");
+  EXPECT_THROW(files::MappedFile{empty}, std::invalid_argument);
+  EXPECT_THROW(files::MappedFile{folder.path() / "absent"}, std::invalid_argument);
+  EXPECT_THROW(files::MappedFile{folder.path()}, std::invalid_argument);
+}
+
 TEST(Quotes, FitOneLine) {
   EXPECT_EQ(files::in_quotes("a\n\"\\\xff"), R"("a\x0a\"\\\xff")");
   EXPECT_EQ(files::in_quotes(std::string(61, 'a')), "\"" + std::string(60, 'a') + "...\"");
