@@ -33,7 +33,7 @@ std::string csv_row(const TrainingStep& step) {
   return line + "\r\n";
 }
 
-std::string all_of(const std::vector<TrainingStep>& steps, const std::string& head,
+std::string text_of(const std::vector<TrainingStep>& steps, const std::string& head,
                    std::string (*line_of)(const TrainingStep&)) {
   std::string text = head;
   for (const TrainingStep& step : steps) text += line_of(step);
@@ -43,8 +43,8 @@ std::string all_of(const std::vector<TrainingStep>& steps, const std::string& he
 }  // namespace
 
 TrainingLog::TrainingLog(const fs::path& folder, const std::vector<TrainingStep>& before)
-    : lines_(folder / log_file, all_of(before, "", json_line)),
-      table_(folder / table_file, all_of(before, csv_head(), csv_row)) {}
+    : lines_(folder / log_file, text_of(before, "", json_line)),
+      table_(folder / table_file, text_of(before, csv_head(), csv_row)) {}
 
 void TrainingLog::add(const TrainingStep& step) {
   lines_.append(json_line(step));
