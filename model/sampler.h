@@ -38,7 +38,7 @@ uint16_t choose_token(std::span<const float> logits, const Sampling& sampling, s
 // The model as a reader of one text, from left to right.
 class Decoder {
  public:
-  // Both are used until the end of its life, `ops` is copied. The operations run under the caller's autocast.
+  // `model` must outlive it; `ops` is copied. The operations run under the caller's AutocastScope, as in a step.
   Decoder(const GPT2& model, const Ops& ops);
   Decoder(const Decoder&) = delete;  // its operations point into it
   Decoder& operator=(const Decoder&) = delete;
