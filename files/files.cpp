@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,20 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
+// Asks read_some(at, left) until all bytes are there. It returns what ::read does.
+void read_whole(const std::string& name, void* bytes, size_t count, const auto& read_some) {
+  for (char* at = static_cast<char*>(bytes); count > 0;) {
+    const ssize_t got = read_some(at, count);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      const std::string why = got == 0 ? "the file ended early" : std::generic_category().message(errno);
+      throw std::invalid_argument(fmt::format("{}: {} with {} bytes still to read", name, why, count));
+    }
+    at += got;
+    count -= static_cast<size_t>(got);
+  }
+}
+
 // A handle of the folder that a file lies in.
 int open_folder(const std::filesystem::path& file, Links links) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
@@ -32,6 +47,32 @@ int open_folder(const std::filesystem::path& file, Links links) {
   if (links == Links::replaced) refuse_link(folder);
   errno = error;
   throw_errno("cannot write " + file.string());
+}
+
+// What is written has this name until it is complete (is_unfinished).
+std::filesystem::path unfinished(std::filesystem::path path) {
+  std::random_device random;
+  path += fmt::format(".{:08x}{:08x}.tmp", random(), random());
+  return path;
+}
+
+void write_all(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw_errno("cannot write " + path.string());
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+// Its entries are on the disk then. Some file systems have no such order: EINVAL.
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  errno = error;
+  if (!synced) throw_errno("cannot write " + folder.string());
 }
 
 }  // namespace
@@ -55,17 +96,28 @@ InputFile::InputFile(const std::filesystem::path& path)
 InputFile::~InputFile() { close(descriptor_); }
 
 void InputFile::read(void* bytes, size_t count) {
-  for (char* at = static_cast<char*>(bytes); count > 0;) {
-    const ssize_t got = ::read(descriptor_, at, count);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const std::string why = got == 0 ? "the file ended early" : std::generic_category().message(errno);
-      throw std::invalid_argument(fmt::format("{}: {} with {} bytes still to read", name_, why, count));
-    }
-    at += got;
-    count -= static_cast<size_t>(got);
+  read_whole(name_, bytes, count, [this](char* at, size_t left) { return ::read(descriptor_, at, left); });
+}
+
+void InputFile::read_at(uint64_t offset, void* bytes, size_t count) const {
+  read_whole(name_, bytes, count, [&](char* at, size_t left) {
+    const ssize_t got = ::pread(descriptor_, at, left, static_cast<off_t>(offset));
+    if (got > 0) offset += static_cast<uint64_t>(got);
+    return got;
+  });
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const InputFile file(path);
+  size_ = file.size();
+  bytes_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);  // stays when the file is closed
+  if (bytes_ == MAP_FAILED) {
+    throw std::invalid_argument(
+        fmt::format("{}: cannot be mapped: {}", path.string(), std::generic_category().message(errno)));
   }
 }
+
+MappedFile::~MappedFile() { ::munmap(bytes_, size_); }
 
 std::filesystem::path followed(std::filesystem::path path) {
   constexpr int most_links = 40;  // Linux's own limit
@@ -136,18 +188,23 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
 }
 
 bool is_unfinished(std::string_view file, std::string_view name) {
+  return !name.empty() && finished_name(file) == name;
+}
+
+std::string finished_name(std::string_view file) {
   constexpr size_t digits = 16;
   constexpr std::string_view ending = ".tmp";
-  if (file.size() != name.size() + 1 + digits + ending.size()) return false;
-  if (!file.starts_with(name) || file[name.size()] != '.' || !file.ends_with(ending)) return false;
-  const std::string_view number = file.substr(name.size() + 1, digits);
-  return number.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  constexpr size_t added = 1 + digits + ending.size();
+  if (file.size() <= added || !file.ends_with(ending)) return "";
+  const std::string_view name = file.substr(0, file.size() - added), number = file.substr(name.size() + 1, digits);
+  const bool is_number = number.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return file[name.size()] == '.' && is_number ? std::string(name) : "";
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path, Links links)
-    : path_(links == Links::followed ? followed(path) : path), temporary_(path_), folder_(open_folder(path_, links)) {
-  std::random_device random;
-  temporary_ += fmt::format(".{:08x}{:08x}.tmp", random(), random());
+    : path_(links == Links::followed ? followed(path) : path),
+      temporary_(unfinished(path_)),
+      folder_(open_folder(path_, links)) {
   struct stat status {};
   const bool is_there = fstatat(folder_, path_.filename().c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
   if (is_there && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
@@ -172,13 +229,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* bytes, size_t count) {
-  for (const char* at = static_cast<const char*>(bytes); count > 0;) {
-    const ssize_t put = ::write(descriptor_, at, count);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw_errno("cannot write " + temporary_.string());
-    at += put;
-    count -= static_cast<size_t>(put);
-  }
+  write_all(descriptor_, {static_cast<const char*>(bytes), count}, temporary_);
 }
 
 void AtomicFile::commit() {
@@ -188,6 +239,52 @@ void AtomicFile::commit() {
     throw_errno("cannot write " + path_.string());
   }
   temporary_.clear();
+}
+
+AtomicFolder::AtomicFolder(const std::filesystem::path& path) : path_(path), temporary_(unfinished(path)) {
+  std::filesystem::create_directory(temporary_);
+}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+void AtomicFolder::commit() {
+  sync_folder(temporary_);
+  std::filesystem::rename(temporary_, path_);
+  temporary_.clear();
+  sync_folder(path_.parent_path());
+}
+
+void remove_folder(const std::filesystem::path& path) {
+  const std::filesystem::path nameless = unfinished(path);
+  std::filesystem::rename(path, nameless);
+  std::filesystem::remove_all(nameless);
+}
+
+void write_link(const std::filesystem::path& path, const std::filesystem::path& target) {
+  if (const auto there = std::filesystem::symlink_status(path); exists(there) && !is_symlink(there)) {
+    errno = EEXIST;
+    throw_errno(path.string() + " is no link to be replaced");
+  }
+  const std::filesystem::path temporary = unfinished(path);
+  std::filesystem::create_symlink(target, temporary);
+  std::filesystem::rename(temporary, path);
+}
+
+GrowingFile::GrowingFile(const std::filesystem::path& path, std::string_view content) : path_(path) {
+  write_file(path, content);
+  descriptor_ = open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor_ < 0) throw_errno("cannot write " + path.string());
+}
+
+GrowingFile::~GrowingFile() { close(descriptor_); }
+
+void GrowingFile::append(std::string_view text) { write_all(descriptor_, text, path_); }
+
+void GrowingFile::sync() {
+  if (fsync(descriptor_) != 0) throw_errno("cannot write " + path_.string());
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& prefix) {

@@ -1,4 +1,4 @@
-// Files read from start to end, and files written whole or not at all. Every file format of the program uses these.
+// Files that are read, and files written whole or not at all. Every file format of the program uses these.
 // Input that cannot be used throws std::invalid_argument, output that cannot be written std::system_error; both name
 // the file.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace files {
 
-// A regular file open for reading from start to end.
+// A regular file open for reading.
 class InputFile {
  public:
   // Throws std::invalid_argument if `path` cannot be opened or is not a regular file.
@@ -28,10 +28,31 @@ class InputFile {
   // The next `count` bytes; throws std::invalid_argument if there are fewer.
   void read(void* bytes, size_t count);
 
+  // The `count` bytes from `offset` on; throws as read(), and does not move its place.
+  void read_at(uint64_t offset, void* bytes, size_t count) const;
+
  private:
+  friend class MappedFile;
   std::string name_;
   int descriptor_;
   uint64_t size_ = 0;
+};
+
+// A regular file in the process's memory, read-only: the kernel reads a page when it is first touched. If somebody
+// makes the file shorter meanwhile, touching what is gone ends the process (SIGBUS).
+class MappedFile {
+ public:
+  // Throws std::invalid_argument as InputFile, and for a file that cannot be mapped, such as an empty one.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;  // owns a mapping
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  [[nodiscard]] std::string_view bytes() const { return {static_cast<const char*>(bytes_), size_}; }
+
+ private:
+  void* bytes_;
+  size_t size_;
 };
 
 // Where a link leads, even if nothing is there yet; any other path unchanged.
@@ -63,8 +84,10 @@ std::filesystem::path make_folder_in(const std::filesystem::path& folder, const 
 [[nodiscard]] std::vector<std::filesystem::path> files_below(
     const std::filesystem::path& folder, const std::function<bool(const std::filesystem::path&)>& wanted);
 
-// Whether a killed writer of `name` leaves a file of this name: NAME.0123456789abcdef.tmp.
+// Whether a killed writer of `name` leaves a file, or a folder, of this name: NAME.0123456789abcdef.tmp.
 [[nodiscard]] bool is_unfinished(std::string_view file, std::string_view name);
+// NAME of such a file; empty for any other.
+[[nodiscard]] std::string finished_name(std::string_view file);
 
 // A file that is at `path` complete or not at all: written beside it under another name, then fsync and rename. Does
 // not replace a device, a pipe or a folder. Everything here throws std::system_error naming the file.
@@ -83,6 +106,51 @@ class AtomicFile {
   std::filesystem::path temporary_;  // empty once renamed
   int folder_ = -1;                  // names are looked up in it, even if its path changes
   int descriptor_ = -1;
+};
+
+// A folder that is at `path` complete or not at all: filled beside it under another name, then fsync and rename. Its
+// files are written as AtomicFile does, which has them on the disk before. Everything here throws std::system_error.
+class AtomicFolder {
+ public:
+  // Nothing may be at `path` yet.
+  explicit AtomicFolder(const std::filesystem::path& path);
+  ~AtomicFolder();                             // without commit(), removes what was written
+  AtomicFolder(const AtomicFolder&) = delete;  // owns a temporary folder
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+
+  // Where its files are written until commit().
+  [[nodiscard]] const std::filesystem::path& place() const { return temporary_; }
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;  // empty once renamed
+};
+
+// Removes a folder with all that is in it. It loses its name first, so that a killed program leaves no part of it under
+// that name. Throws std::system_error.
+void remove_folder(const std::filesystem::path& path);
+
+// A link at `path` to `target`, in place of a link that is there. Throws std::system_error, also for a file or a folder
+// that is there.
+void write_link(const std::filesystem::path& path, const std::filesystem::path& target);
+
+// A file that grows at its end, a line at a time. Everything here throws std::system_error naming the file.
+class GrowingFile {
+ public:
+  // Begins with `content`, in place of a file that is there, as write_file does it.
+  GrowingFile(const std::filesystem::path& path, std::string_view content);
+  ~GrowingFile();
+  GrowingFile(const GrowingFile&) = delete;  // owns a file descriptor
+  GrowingFile& operator=(const GrowingFile&) = delete;
+
+  void append(std::string_view text);
+  // Returns when all of it is on the disk.
+  void sync();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
 };
 
 // An empty folder PREFIX-xxxxxx in the system's temporary one ($TMPDIR, else /tmp), removed with its owner. It is new,

@@ -33,12 +33,19 @@ struct Character {
   size_t bytes = 0;  // 0: `text` does not begin with a character of UTF-8
 };
 
+// Bytes of a character that begins with this one; 0: none does.
+size_t bytes_after(unsigned char lead) {
+  if (lead < 0x80) return 1;
+  if (lead < 0xc2 || lead > 0xf4) return 0;
+  return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+}
+
 // The first character (Unicode, table 3-7: neither longer than need be, nor a surrogate, nor above U+10FFFF).
 Character first_character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return {lead, 1};
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  const size_t bytes = bytes_after(lead);
+  if (bytes == 1) return {lead, 1};
+  if (bytes == 0 || text.size() < bytes) return {};
   uint32_t code = lead & (0xff >> (bytes + 1));
   for (size_t i = 1; i < bytes; ++i) {
     if (!is_continuation(text[i])) return {};
@@ -55,14 +62,23 @@ bool in_github() {
   return value != nullptr && std::string_view(value) == "true";
 }
 
-}  // namespace
+// Bytes at the end of `text` that more bytes may make a character.
+size_t unfinished(std::string_view text) {
+  for (size_t count = 1; count <= std::min<size_t>(3, text.size()); ++count) {
+    const char lead = text[text.size() - count];
+    if (!is_continuation(lead)) return bytes_after(static_cast<unsigned char>(lead)) > count ? count : 0;
+  }
+  return 0;
+}
 
-std::string printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
+// Adds `text` to what is shown already.
+void show(std::string_view text, bool keep_lines, std::string& out) {
+  out.reserve(out.size() + text.size());
   while (!text.empty()) {
     const auto [code, bytes] = first_character(text);
-    if (code >= '\t' && code <= '\r') {
+    if (keep_lines && (code == '\n' || code == '\t')) {
+      out += text[0];
+    } else if (code >= '\t' && code <= '\r') {
       out += ' ';
     } else if (bytes == 0 || code < 0x20 || code == 0x7f) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
@@ -74,7 +90,32 @@ std::string printable(std::string_view text) {
     }
     text.remove_prefix(std::max<size_t>(bytes, 1));
   }
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  show(text, /*keep_lines=*/false, out);
   return out;
+}
+
+std::string PrintableLines::next(std::string_view piece) {
+  waiting_ += piece;
+  const size_t whole = waiting_.size() - unfinished(waiting_), before = shown_.size();
+  show(std::string_view(waiting_).substr(0, whole), /*keep_lines=*/true, shown_);
+  waiting_.erase(0, whole);
+  std::string more = shown_.substr(before);
+  shown_.erase(0, shown_.size() - std::min<size_t>(2, shown_.size()));
+  return more;
+}
+
+std::string PrintableLines::end() { return printable(std::exchange(waiting_, "")); }
+
+std::string printable_lines(std::string_view text) {
+  PrintableLines lines;
+  std::string shown = lines.next(text);
+  return shown + lines.end();
 }
 
 std::string shortened(const std::string& text, size_t columns) {

@@ -14,6 +14,22 @@ namespace files {
 // width and tags as \u{NNNN}. In a job on GitHub "::" and "##[" are parted, which its runner would obey.
 [[nodiscard]] std::string printable(std::string_view text);
 
+// The same of a text that keeps its line ends and tabs, and comes in pieces that may end within a character.
+class PrintableLines {
+ public:
+  // What the text has more to show with this piece. A character that is not complete yet waits for the next piece.
+  [[nodiscard]] std::string next(std::string_view piece);
+  // At the end of the text: the bytes of a character that never became complete.
+  [[nodiscard]] std::string end();
+
+ private:
+  std::string waiting_;  // bytes of the text, at most three
+  std::string shown_;    // the last of what was returned: what a command of GitHub's may begin with
+};
+
+// The same of a whole text.
+[[nodiscard]] std::string printable_lines(std::string_view text);
+
 // At most `columns` characters of `text`, the last three "..." where it is longer. Never a part of a character.
 [[nodiscard]] std::string shortened(const std::string& text, size_t columns);
 

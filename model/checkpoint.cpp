@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <stdexcept>
 
@@ -89,6 +90,27 @@ std::map<std::string, Tensor> hugging_face_layout(const GPT2& model, bool gradie
     tensors[prefix + parameter.name] = is_conv1d(parameter.name) ? tensor.t() : tensor;
   }
   return tensors;
+}
+
+std::string hugging_face_config(const Config& config) {
+  const int64_t end_of_text = config.vocabulary - 1;
+  const nlohmann::json fields{{"model_type", "gpt2"},
+                              {"architectures", nlohmann::json::array({"GPT2LMHeadModel"})},
+                              {"n_layer", config.n_layer},
+                              {"n_head", config.n_head},
+                              {"n_embd", config.n_embd},
+                              {"n_positions", config.n_positions},
+                              {"vocab_size", config.vocabulary},
+                              {"activation_function", "gelu_new"},
+                              {"layer_norm_epsilon", Config::layer_norm_eps},
+                              {"initializer_range", Config::init_std},
+                              {"embd_pdrop", 0.0},
+                              {"attn_pdrop", 0.0},
+                              {"resid_pdrop", 0.0},
+                              {"tie_word_embeddings", true},
+                              {"bos_token_id", end_of_text},
+                              {"eos_token_id", end_of_text}};
+  return fields.dump(1) + "\n";
 }
 
 void save_weights(const GPT2& model, const std::filesystem::path& file) {

@@ -20,6 +20,9 @@ void load_weights(GPT2& model, const std::filesystem::path& file);
 // float32, with the leading "transformer.". Throws std::system_error where the file cannot be written.
 void save_weights(const GPT2& model, const std::filesystem::path& file);
 
+// The config.json that stands beside such a file for Hugging Face's from_pretrained().
+std::string hugging_face_config(const Config& config);
+
 // What save_weights writes, for any tensors that belong to the parameters (their gradients, for instance).
 std::map<std::string, at::Tensor> hugging_face_layout(const GPT2& model, bool gradients = false);
 

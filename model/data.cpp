@@ -1,9 +1,11 @@
 // A cached token file is used only if decoding it gives the text back. That costs milliseconds and makes checksums and
-// locks unnecessary.
+// locks unnecessary. Files are read in blocks, because a text may be larger than the memory.
 #include "model/data.h"
 
 #include "files/files.h"
 #include "files/sha256.h"
+#include "model/text_file.h"
+#include "model/token_source.h"
 #include "model/tokenizer.h"
 
 #include <fmt/format.h>
@@ -22,10 +24,33 @@ static_assert(std::endian::native == std::endian::little, "token files are read 
 
 constexpr int32_t kMagic = 20240520;
 constexpr int32_t kVersion = 1;
-using Header = std::array<int32_t, 256>;
+using Header = std::array<int32_t, token_file_header / sizeof(int32_t)>;
 
-std::string sha256_of(const std::vector<uint16_t>& tokens) {
-  return files::sha256_hex({reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(uint16_t)});
+constexpr size_t block_bytes = size_t{1} << 20;
+constexpr size_t block_tokens = size_t{1} << 15;  // little, so that what is not kept leaves no large gap in the heap
+
+void hash_tokens(std::span<const uint16_t> tokens, files::Sha256& hash) {
+  hash.update({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()});
+}
+
+// Calls use(block) with the file's bytes, block by block.
+void read_blocks(const std::filesystem::path& path, const auto& use) {
+  files::InputFile file(path);
+  std::string block;
+  for (uint64_t left = file.size(); left > 0; left -= block.size()) {
+    block.resize(static_cast<size_t>(std::min<uint64_t>(left, block_bytes)));
+    file.read(block.data(), block.size());
+    use(block);
+  }
+}
+
+void tokenize(TextFile& text, const Tokenizer& tokenizer, std::vector<uint16_t>& tokens) {
+  std::string part;
+  for (uint64_t begin = 0; begin < text.size(); begin += part.size()) {
+    part = text.part(begin, 16 * block_bytes);
+    const std::vector<uint16_t> more = tokenizer.encode(part, begin);
+    tokens.insert(tokens.end(), more.begin(), more.end());
+  }
 }
 
 // Vigna's generator, https://prng.di.unimi.it/splitmix64.c, first number for this seed.
@@ -38,7 +63,7 @@ uint64_t splitmix64(uint64_t seed) {
 
 }  // namespace
 
-TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary) {
+TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary, Keep keep) {
   const auto refuse = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("{}: {}", path.string(), why));
   };
@@ -57,14 +82,27 @@ TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary) {
   if (count < 0 || static_cast<uint64_t>(count) * sizeof(uint16_t) != stored) {
     refuse(fmt::format("the header promises {} tokens of 2 bytes, but {} bytes follow it", count, stored));
   }
-  TokenStream stream{std::vector<uint16_t>(static_cast<size_t>(count)), path.string(), "", path};
-  file.read(stream.tokens.data(), stored);
-  const auto bad = std::ranges::find_if(stream.tokens, [&](uint16_t token) { return token >= vocabulary; });
-  if (bad != stream.tokens.end()) {
-    refuse(fmt::format("tokens must be between 0 and {}, got {} at position {}", vocabulary - 1, *bad,
-                       bad - stream.tokens.begin()));
+  TokenStream stream{{}, path.string(), "", path};
+  const auto tokens = static_cast<size_t>(count);
+  stream.tokens.resize(keep == Keep::in_memory ? tokens : std::min(tokens, block_tokens));
+  files::Sha256 hash;
+  for (size_t done = 0; done < tokens;) {
+    const std::span<uint16_t> room = std::span(stream.tokens).subspan(keep == Keep::in_memory ? done : 0);
+    const std::span<uint16_t> block = room.first(std::min({room.size(), tokens - done, block_tokens}));
+    file.read(block.data(), block.size_bytes());
+    const auto bad = std::ranges::find_if(block, [&](uint16_t token) { return token >= vocabulary; });
+    if (bad != block.end()) {
+      refuse(fmt::format("tokens must be between 0 and {}, got {} at position {}", vocabulary - 1, *bad,
+                         done + static_cast<size_t>(bad - block.begin())));
+    }
+    hash_tokens(block, hash);
+    done += block.size();
   }
-  stream.sha256 = sha256_of(stream.tokens);
+  stream.sha256 = hash.hex();
+  if (keep == Keep::in_file) {
+    stream.tokens = {};
+    stream.in_file = tokens;
+  }
   return stream;
 }
 
@@ -82,63 +120,133 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
 }
 
 TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::filesystem::path& vocabulary_path,
-                           const std::filesystem::path& cache_folder) {
-  const std::string text = files::read_file(text_path);
+                           const std::filesystem::path& cache_folder, Keep keep) {
+  TextFile text(text_path);
   files::Sha256 key;
-  key.update(text);
+  read_blocks(text_path, [&](const std::string& block) { key.update(block); });
   key.update(files::read_file(vocabulary_path));
   const std::filesystem::path cache = cache_folder / (key.hex().substr(0, 16) + ".bin");
   const Tokenizer tokenizer = Tokenizer::load(vocabulary_path);
+  const auto named = [&](TokenStream stream) {
+    stream.source = text_path.string();
+    stream.text = text_path;
+    stream.vocabulary = vocabulary_path;
+    return stream;
+  };
   try {
-    TokenStream cached = load_tokens(cache, tokenizer.size());
-    cached.source = text_path.string();
-    if (tokenizer.decode(cached.tokens) == text) return cached;
+    TokenStream cached = load_tokens(cache, tokenizer.size(), keep);
+    (void)places_of_tokens(text, tokenizer, cache);
+    return named(std::move(cached));
   } catch (const std::invalid_argument&) {
     // missing or damaged: written below
   }
   TokenStream stream{{}, text_path.string(), "", cache};
   try {
-    stream.tokens = tokenizer.encode(text);
+    tokenize(text, tokenizer, stream.tokens);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("{}: {}", text_path.string(), error.what()));
   }
-  stream.sha256 = sha256_of(stream.tokens);
   std::filesystem::create_directories(cache_folder);
   write_tokens(cache, stream.tokens);
-  return stream;
+  if (keep == Keep::in_file) return named(load_tokens(cache, tokenizer.size(), keep));
+  files::Sha256 hash;
+  hash_tokens(stream.tokens, hash);
+  stream.sha256 = hash.hex();
+  return named(std::move(stream));
 }
 
 TokenStream tokens_of(const std::filesystem::path& path, const std::filesystem::path& vocabulary_path,
-                      const std::filesystem::path& cache_folder, int64_t vocabulary) {
-  if (path.extension() == ".bin") return load_tokens(path, vocabulary);
-  return tokens_of_text(path, vocabulary_path, cache_folder);
+                      const std::filesystem::path& cache_folder, int64_t vocabulary, Keep keep) {
+  if (path.extension() == ".bin") return load_tokens(path, vocabulary, keep);
+  return tokens_of_text(path, vocabulary_path, cache_folder, keep);
 }
 
-BatchLoader::BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed)
-    : tokens_(stream.tokens), B_(B), T_(T), window_(0) {
+std::filesystem::path repeated_text(const std::filesystem::path& text_path, uint64_t bytes,
+                                    const std::filesystem::path& cache_folder) {
+  const std::string text = files::read_file(text_path);
+  if (text.empty()) throw std::invalid_argument(fmt::format("{}: is empty", text_path.string()));
+  const uint64_t copies = (bytes + text.size() - 1) / text.size();
+  if (copies <= 1) return text_path;
+  const std::filesystem::path repeated = cache_folder / fmt::format("{}-{}-times-{}.txt", text_path.stem().string(),
+                                                                    copies, files::sha256_hex(text).substr(0, 8));
+  std::error_code unknown;  // where there is none yet
+  if (std::filesystem::file_size(repeated, unknown) == copies * text.size() && !unknown) return repeated;
+  std::filesystem::create_directories(cache_folder);
+  files::AtomicFile file(repeated, files::Links::followed);
+  for (uint64_t copy = 0; copy < copies; ++copy) file.write(text.data(), text.size());
+  file.commit();
+  return repeated;
+}
+
+BatchLoader::BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed, Batches batches)
+    : tokens_(stream.tokens), B_(B), T_(T), size_(stream.size()) {
   if (B < 1 || T < 1) {
     throw std::invalid_argument(fmt::format("batch and context must be at least 1, got {} x {}", B, T));
   }
   const bool overflows = __builtin_mul_overflow(static_cast<size_t>(B), static_cast<size_t>(T), &window_);
-  if (overflows || tokens_.size() <= window_) {
+  if (overflows || size_ <= window_) {
     throw std::invalid_argument(
-        fmt::format("{}: {} tokens; a batch of {} x {} needs {} x {} + 1", stream.source, tokens_.size(), B, T, B, T));
+        fmt::format("{}: {} tokens; a batch of {} x {} needs {} x {} + 1", stream.source, size_, B, T, B, T));
   }
-  const size_t windows = (tokens_.size() - 1) / window_;
-  if (seed != 0) position_ = splitmix64(seed) % windows * window_;
+  const bool gathers = batches == Batches::gather || batches == Batches::prefetched;
+  if (!gathers) source_ = source_of(batches, stream);
+  if (gathers && tokens_.empty()) {
+    throw std::invalid_argument(fmt::format("{}: no tokens are in memory", stream.source));
+  }
+  if (seed != 0) position_ = splitmix64(seed) % static_cast<size_t>(windows()) * window_;
+}
+
+void BatchLoader::skip(int64_t batches) {
+  const auto count = static_cast<size_t>(windows());
+  position_ = (position_ / window_ + static_cast<size_t>(batches)) % count * window_;
+}
+
+BatchLoader::~BatchLoader() = default;
+
+void BatchLoader::gather(const at::Tensor& inputs, const at::Tensor& targets) {
+  std::ranges::copy(tokens_.subspan(position_, window_), inputs.mutable_data_ptr<int64_t>());
+  std::ranges::copy(tokens_.subspan(position_ + 1, window_), targets.mutable_data_ptr<int64_t>());
+  copies_ += 2;
+}
+
+// As programs in PyTorch do it: a tensor of each sequence, and all of them stacked.
+void BatchLoader::stack(const at::Tensor& inputs, const at::Tensor& targets) {
+  std::vector<at::Tensor> x, y;
+  for (int64_t b = 0; b < B_; ++b) {
+    const std::span<const uint16_t> tokens =
+        source_->at(position_ + static_cast<size_t>(b * T_), static_cast<size_t>(T_ + 1));
+    const at::Tensor sequence =
+        at::from_blob(const_cast<uint16_t*>(tokens.data()), {T_ + 1}, at::ScalarType::UInt16).to(at::kLong);
+    x.push_back(sequence.narrow(0, 0, T_));
+    y.push_back(sequence.narrow(0, 1, T_));
+    ++copies_;
+  }
+  at::Tensor into_inputs = inputs, into_targets = targets;
+  at::stack_out(into_inputs, x);
+  at::stack_out(into_targets, y);
 }
 
 void BatchLoader::next(const at::Tensor& inputs, const at::Tensor& targets) {
-  std::ranges::copy(tokens_.subspan(position_, window_), inputs.mutable_data_ptr<int64_t>());
-  std::ranges::copy(tokens_.subspan(position_ + 1, window_), targets.mutable_data_ptr<int64_t>());
+  if (source_) {
+    stack(inputs, targets);
+  } else {
+    gather(inputs, targets);
+  }
+  made_by_ = ::gettid();
   position_ += window_;
-  if (tokens_.size() - position_ < window_ + 1) position_ = 0;
+  if (size_ - position_ < window_ + 1) position_ = 0;
 }
 
 std::pair<at::Tensor, at::Tensor> BatchLoader::next() {
   auto batch = std::pair(at::empty({B_, T_}, at::kLong), at::empty({B_, T_}, at::kLong));
   next(batch.first, batch.second);
   return batch;
+}
+
+BatchWork BatchLoader::work() const {
+  BatchWork work = source_ ? source_->work() : BatchWork{};
+  work.copies = copies_;
+  return work;
 }
 
 }  // namespace model

@@ -3,9 +3,14 @@
 // tokens as uint16. Because the count is an int32, a file holds at most 2147483647 tokens.
 #pragma once
 
+#include "model/recipe.h"
+
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,16 +23,32 @@ class Tensor;
 
 namespace model {
 
+inline constexpr size_t token_file_header = 1024;  // bytes before the tokens
+
 struct TokenStream {
-  std::vector<uint16_t> tokens;
-  std::string source;               // the file they came from: token file or text
-  std::string sha256;               // of the tokens as little-endian uint16, 64 hexadecimal digits
-  std::filesystem::path file = {};  // a token file that holds them: the one given, or the cache's
+  std::vector<uint16_t> tokens;                      // empty where they stay in the file
+  std::string source;                                // the file they came from: token file or text
+  std::string sha256;                                // of the tokens as little-endian uint16, 64 hexadecimal digits
+  std::filesystem::path file = {};                   // a token file that holds them: the one given, or the cache's
+  size_t in_file = 0;                                // how many tokens stay there
+  std::filesystem::path text = {}, vocabulary = {};  // that they were made of; empty: not known
+
+  [[nodiscard]] size_t size() const { return tokens.empty() ? in_file : tokens.size(); }
 };
+
+// Where the tokens of a file are when it has been read and checked.
+enum class Keep { in_memory, in_file };
+
+// What the recipe's batches are made of.
+[[nodiscard]] constexpr Keep kept_for(Batches batches) {
+  const bool from_file = batches == Batches::tokenized || batches == Batches::read || batches == Batches::mapped;
+  return from_file ? Keep::in_file : Keep::in_memory;
+}
 
 // Reads a token file. Throws std::invalid_argument for another magic or version, a count that does not match the file's
 // size, a token that is not below `vocabulary` (naming its position), and a `vocabulary` outside 1..65536.
-[[nodiscard]] TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary);
+[[nodiscard]] TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary,
+                                      Keep keep = Keep::in_memory);
 
 // Writes a token file atomically. Throws std::system_error if it cannot be written, std::invalid_argument for more
 // tokens than the count can hold.
@@ -39,12 +60,28 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
 // std::system_error if the cache cannot be written.
 [[nodiscard]] TokenStream tokens_of_text(const std::filesystem::path& text_path,
                                          const std::filesystem::path& vocabulary_path,
-                                         const std::filesystem::path& cache_folder);
+                                         const std::filesystem::path& cache_folder, Keep keep = Keep::in_memory);
 
 // Tokens of either kind of file: a token file (its name ends in .bin; the vocabulary file is not needed) or a text.
 // Throws as the two above.
 [[nodiscard]] TokenStream tokens_of(const std::filesystem::path& path, const std::filesystem::path& vocabulary_path,
-                                    const std::filesystem::path& cache_folder, int64_t vocabulary);
+                                    const std::filesystem::path& cache_folder, int64_t vocabulary,
+                                    Keep keep = Keep::in_memory);
+
+// A text of whole copies of `text_path`'s, as many as it takes to have at least `bytes`. Kept in `cache_folder`
+// (created if need be) under a name that says of which text, and how often. Throws std::invalid_argument for a text
+// that is empty or cannot be read, std::system_error if the copies cannot be written.
+[[nodiscard]] std::filesystem::path repeated_text(const std::filesystem::path& text_path, uint64_t bytes,
+                                                  const std::filesystem::path& cache_folder);
+
+// What was done for batches, counted where it was done.
+struct BatchWork {
+  int64_t copies = 0;                 // runs of tokens that were copied, each by itself
+  int64_t tokenized = 0;              // tokens that were made of text
+  int64_t reads = 0, bytes_read = 0;  // of a file, by calls
+};
+
+class TokenSource;
 
 // Consecutive windows of B*T tokens and, one token further on, their targets (as the loader of Karpathy's
 // build-nanogpt, train_gpt2.py). Goes back to the first token when fewer than B*T + 1 are left, so up to B*T tokens at
@@ -52,21 +89,45 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
 class BatchLoader {
  public:
   // Starts at token 0 for seed 0, else at window splitmix64(seed) % number of windows. `stream` must outlive the
-  // loader. Throws std::invalid_argument if B or T is below 1 or the stream has fewer than B*T + 1 tokens.
-  BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed);
-  BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t) = delete;  // would dangle
+  // loader. `batches` is how they are made, and does not change what is in them; that a thread makes them is up to the
+  // caller. Throws std::invalid_argument if B or T is below 1, the stream has fewer than B*T + 1 tokens, or lacks what
+  // `batches` needs (token_source.h).
+  BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed, Batches batches = Batches::gather);
+  BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t, Batches = Batches::gather) = delete;  // would dangle
+  ~BatchLoader();
+  BatchLoader(const BatchLoader&) = delete;  // may own a file
+  BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // Fills inputs and targets, (B, T) int64 on the CPU, contiguous.
+  // Fills inputs and targets, (B, T) int64 on the CPU, contiguous. Throws std::invalid_argument if a file that the
+  // tokens come from cannot be read.
   void next(const at::Tensor& inputs, const at::Tensor& targets);
   // The same in newly allocated tensors.
   [[nodiscard]] std::pair<at::Tensor, at::Tensor> next();
 
+  // How many windows there are: next() gives them all, in turn.
+  [[nodiscard]] int64_t windows() const { return static_cast<int64_t>((size_ - 1) / window_); }
+  // As if next() had been called so many times more.
+  void skip(int64_t batches);
+  // The token at which the next window begins.
+  [[nodiscard]] int64_t position() const { return static_cast<int64_t>(position_); }
+  // So far.
+  [[nodiscard]] BatchWork work() const;
+  // The thread that made the last batch, as gettid() names it.
+  [[nodiscard]] pid_t made_by() const { return made_by_; }
+
  private:
+  void gather(const at::Tensor& inputs, const at::Tensor& targets);
+  void stack(const at::Tensor& inputs, const at::Tensor& targets);
+
   std::span<const uint16_t> tokens_;
+  std::unique_ptr<TokenSource> source_;  // of batches that are made sequence by sequence
   int64_t B_;
   int64_t T_;
-  size_t window_;  // B*T
+  size_t size_;        // tokens
+  size_t window_ = 0;  // B*T
   size_t position_ = 0;
+  int64_t copies_ = 0;
+  pid_t made_by_ = 0;
 };
 
 }  // namespace model

@@ -3,6 +3,8 @@
 // step is read from the device, so that a captured step can be replayed.
 #pragma once
 
+#include "model/optimizer.h"
+
 #include <ATen/ATen.h>
 
 #include <cstdint>
@@ -22,8 +24,8 @@ class CudaMasterAdamW {
   // All tensors are contiguous and stay where they are. Waits for the device.
   explicit CudaMasterAdamW(std::vector<MasterWeight> weights);
 
-  // AdamW::clip_coefficient's
-  [[nodiscard]] at::Tensor clip_coefficient() const;
+  // AdamW::clip's
+  [[nodiscard]] Clip clip(double max_norm) const;
 
   // Each 0-dim float32 on the weights' device; `number` is the step's, from 1.
   void step(const at::Tensor& learning_rate, const at::Tensor& number, const at::Tensor& coefficient) const;

@@ -27,15 +27,16 @@ std::shared_ptr<const CudaMasterAdamW> cuda_master_adamw([[maybe_unused]] const 
 
 }  // namespace
 
-AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights)
-    : kind_(kind), weights_(weights) {
+AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights, const AdamWOptions& options)
+    : kind_(kind), weights_(weights), max_norm_(options.max_norm), step_count_(options.first_step) {
   const at::TensorOptions on_device = parameters.front().tensor.options().requires_grad(false).dtype(at::kFloat);
   step_tensor_ = at::zeros({}, on_device);
   groups_.resize(2);
-  groups_[0].weight_decay = weight_decay;
+  groups_[0].weight_decay = options.weight_decay;
   groups_[1].weight_decay = 0.0;
   for (const Parameter& parameter : parameters) {
     Group& group = groups_[parameter.tensor.dim() >= 2 ? 0 : 1];
+    group.names.push_back(parameter.name);
     group.parameters.push_back(parameter.tensor);
     group.remainders.push_back(parameter.remainder);
     group.first_moments.push_back(at::zeros_like(parameter.tensor, on_device));
@@ -83,14 +84,14 @@ Tensor AdamW::learning_rate_on_device() const {
   return on_device != nullptr ? *on_device : at::full_like(step_tensor_, std::get<double>(learning_rate_));
 }
 
-Tensor AdamW::clip_coefficient() const {
+Clip AdamW::clip() const {
   if constexpr (built_with_cuda_kernels) {
-    if (on_cuda_) return on_cuda_->clip_coefficient();
+    if (on_cuda_) return on_cuda_->clip(max_norm_);
   }
   const Tensor norm = weights_ == Weights::master
                           ? master_norm()
                           : at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(), 2)), 2);
-  return (norm + 1e-6).reciprocal_().mul_(max_norm).clamp_max_(1.0);
+  return {norm, (norm + 1e-6).reciprocal_().mul_(max_norm_).clamp_max_(1.0)};
 }
 
 void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& found_inf) {
@@ -251,6 +252,17 @@ int64_t AdamW::state_bytes() const {
     }
   }
   return bytes;
+}
+
+std::map<std::string, Tensor> AdamW::state() const {
+  std::map<std::string, Tensor> tensors{{"step", step_tensor_}};
+  for (const Group& group : groups_) {
+    for (size_t i = 0; i < group.names.size(); ++i) {
+      tensors["first_moment." + group.names[i]] = group.first_moments[i];
+      tensors["second_moment." + group.names[i]] = group.second_moments[i];
+    }
+  }
+  return tensors;
 }
 
 void AdamW::drop_gradients() {

@@ -10,8 +10,11 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -19,14 +22,25 @@ namespace model {
 
 class CudaMasterAdamW;
 
+struct AdamWOptions {
+  double weight_decay = 0.1;  // on tensors with two or more dimensions only
+  double max_norm = 1.0;      // of all gradients together; infinity: they are never clipped
+  int64_t first_step = 0;     // steps that were taken before, whose moments will be loaded (state())
+};
+
+// Of a step, each 0-dim float32 on the device.
+struct Clip {
+  at::Tensor norm;         // of all gradients together
+  at::Tensor coefficient;  // min(1, max_norm / (norm + 1e-6)), NaN where the norm is
+};
+
 class AdamW {
  public:
   static constexpr double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
-  static constexpr double weight_decay = 0.1;  // on tensors with two or more dimensions only
-  static constexpr double max_norm = 1.0;
 
   // Master weights need the fused kind, and have their gradients (gradients.h).
-  AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights = Weights::separate);
+  AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights = Weights::separate,
+        const AdamWOptions& options = {});
 
   // A captured step takes it from a tensor of one element on the device, which is valid for one step. An optimizer must
   // take it always from the host or always from the device.
@@ -37,8 +51,8 @@ class AdamW {
   // scaling).
   void unscale(const at::Tensor& inverse_scale, at::Tensor& found_inf);
 
-  // The factor that brings the gradients' global norm to max_norm, at most 1: 0-dim, on the device.
-  [[nodiscard]] at::Tensor clip_coefficient() const;
+  // The gradients' global norm, and the factor that brings it to max_norm.
+  [[nodiscard]] Clip clip() const;
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
   // clipped gradients first. A found_inf of 1 (one element on the device) skips the update there: the host does not
@@ -52,8 +66,14 @@ class AdamW {
   // Of the moments.
   [[nodiscard]] int64_t state_bytes() const;
 
+  // What steps change beside the weights, by name: "first_moment.wte.weight", "second_moment.wte.weight", ...; "step",
+  // how many steps counted (0-dim float32; only some kinds need it). The tensors are the optimizer's own: what is
+  // copied into them is loaded.
+  [[nodiscard]] std::map<std::string, at::Tensor> state() const;
+
  private:
   struct Group {
+    std::vector<std::string> names;
     std::vector<at::Tensor> parameters, remainders, first_moments, second_moments, steps;
     double weight_decay;
     [[nodiscard]] std::vector<at::Tensor> gradients() const;
@@ -87,10 +107,11 @@ class AdamW {
 
   Optimizer kind_;
   Weights weights_;
+  double max_norm_;
   std::vector<Group> groups_;                                       // decayed, not decayed
   std::variant<std::monostate, double, at::Tensor> learning_rate_;  // a tensor: 0-dim float32 on the device
   std::optional<bool> from_host_;                                   // what factors are made of, from the first step on
-  int64_t step_count_ = 0;
+  int64_t step_count_;
   at::Tensor step_tensor_;                          // 0-dim float32 on the parameters' device
   std::shared_ptr<const CudaMasterAdamW> on_cuda_;  // of master weights on a GPU; else null
 };

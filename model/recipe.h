@@ -21,6 +21,14 @@ constexpr auto names_of(Device) { return std::to_array<std::string_view>({"cpu",
 enum class HostMemory { release, keep };
 constexpr auto names_of(HostMemory) { return std::to_array<std::string_view>({"release", "keep"}); }
 
+// How a batch comes to be. `gather`: all tokens lie in memory, and one pass copies a batch. `tokenized`: the text is
+// tokenized in the step. `read`, `mapped`: a token file, read sequence by sequence, or mapped. `preloaded`: all tokens
+// lie in memory, and each sequence is copied by itself. `prefetched`: `gather` by a thread, while the step before runs.
+enum class Batches { gather, tokenized, read, mapped, preloaded, prefetched };
+constexpr auto names_of(Batches) {
+  return std::to_array<std::string_view>({"gather", "tokenized", "read", "mapped", "preloaded", "prefetched"});
+}
+
 // at::Context's float32 matmul precision: full float32, TF32 (CUDA), or the CPU's oneDNN path.
 enum class MatmulPrecision { highest, high, medium };
 constexpr auto names_of(MatmulPrecision) { return std::to_array<std::string_view>({"highest", "high", "medium"}); }
@@ -75,6 +83,7 @@ constexpr auto names_of(Weights) { return std::to_array<std::string_view>({"sepa
 struct Recipe {
   Device device = Device::cpu;
   HostMemory host_memory = HostMemory::release;
+  Batches batches = Batches::gather;
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
   Autocast autocast = Autocast::off;
   QkvProducts qkv_products = QkvProducts::one;
@@ -98,6 +107,7 @@ template <class RecipeType, class Visitor>
 void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("device", recipe.device);
   visit("host_memory", recipe.host_memory);
+  visit("batches", recipe.batches);
   visit("matmul_precision", recipe.matmul_precision);
   visit("autocast", recipe.autocast);
   visit("qkv_products", recipe.qkv_products);
@@ -126,6 +136,7 @@ nlohmann::json recipe_diff(const Recipe& before, const Recipe& after);
 
 // The value as in JSON: "bf16".
 constexpr std::string_view name_of(Device value) { return names_of(value)[static_cast<size_t>(value)]; }
+constexpr std::string_view name_of(Batches value) { return names_of(value)[static_cast<size_t>(value)]; }
 constexpr std::string_view name_of(Autocast value) { return names_of(value)[static_cast<size_t>(value)]; }
 constexpr std::string_view name_of(Attention value) { return names_of(value)[static_cast<size_t>(value)]; }
 

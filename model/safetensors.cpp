@@ -166,10 +166,8 @@ std::vector<Entry> parse_entries(const std::filesystem::path& path, const json& 
   return entries;
 }
 
-}  // namespace
-
-std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& path) {
-  files::InputFile file(path);
+// The entries of an open file, which is left at the first byte of the data.
+std::vector<Entry> read_entries(const std::filesystem::path& path, files::InputFile& file) {
   uint64_t header_size = 0;
   if (file.size() < sizeof(header_size)) refuse(path, fmt::format("must have at least 8 bytes, got {}", file.size()));
   file.read(&header_size, sizeof(header_size));
@@ -180,9 +178,22 @@ std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& 
   }
   std::string header(header_size, '\0');
   file.read(header.data(), header.size());
+  return parse_entries(path, parse_header(path, header), rest - header_size);
+}
 
+}  // namespace
+
+std::map<std::string, std::vector<int64_t>> read_safetensors_shapes(const std::filesystem::path& path) {
+  files::InputFile file(path);
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (Entry& entry : read_entries(path, file)) shapes.emplace(entry.name, std::move(entry.shape));
+  return shapes;
+}
+
+std::map<std::string, at::Tensor> read_safetensors(const std::filesystem::path& path) {
+  files::InputFile file(path);
   std::map<std::string, at::Tensor> tensors;
-  for (const Entry& entry : parse_entries(path, parse_header(path, header), rest - header_size)) {
+  for (const Entry& entry : read_entries(path, file)) {
     at::Tensor tensor = at::empty(entry.shape, entry.type);
     const size_t size = entry.end - entry.begin;
     auto* const bytes = static_cast<uint8_t*>(tensor.mutable_data_ptr());

@@ -283,7 +283,7 @@ void Tokenizer::merge(std::string_view piece, std::vector<uint16_t>& ids) const 
   }
 }
 
-std::vector<uint16_t> Tokenizer::encode(std::string_view utf8) const {
+std::vector<uint16_t> Tokenizer::encode(std::string_view utf8, uint64_t begin) const {
   std::vector<uint16_t> ids;
   ids.reserve(utf8.size() / 3);
   std::unordered_map<std::string_view, std::pair<size_t, size_t>> seen;  // piece -> where in ids it stands
@@ -296,7 +296,7 @@ std::vector<uint16_t> Tokenizer::encode(std::string_view utf8) const {
                                   match.get(), nullptr);
     if (found <= PCRE2_ERROR_UTF8_ERR1 && found >= PCRE2_ERROR_UTF8_ERR21) {
       throw std::invalid_argument(
-          fmt::format("invalid UTF-8 at byte {}; text must be UTF-8", pcre2_get_startchar(match.get())));
+          fmt::format("invalid UTF-8 at byte {}; text must be UTF-8", begin + pcre2_get_startchar(match.get())));
     }
     const size_t stop = found < 0 ? start : pcre2_get_ovector_pointer(match.get())[1];
     if (stop <= start) throw std::runtime_error(fmt::format("PCRE2 failed at byte {}: error {}", start, found));

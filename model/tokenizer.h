@@ -35,8 +35,9 @@ class Tokenizer {
   ~Tokenizer() = default;
 
   // Token ids of `utf8`, never end_of_text: "<|endoftext|>" in the text is ordinary text. O(n log n) for any text.
-  // Throws std::invalid_argument with the byte offset where `utf8` is not valid UTF-8.
-  [[nodiscard]] std::vector<uint16_t> encode(std::string_view utf8) const;
+  // Throws std::invalid_argument with the byte offset where `utf8` is not valid UTF-8; `begin` is the offset of its
+  // first byte.
+  [[nodiscard]] std::vector<uint16_t> encode(std::string_view utf8, uint64_t begin = 0) const;
 
   // The bytes of `tokens`; end_of_text becomes "<|endoftext|>". The result need not be UTF-8: one character may span
   // several tokens. Throws std::invalid_argument with the position of an id that is not below size().

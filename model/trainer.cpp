@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <stdexcept>
 
 namespace model {
@@ -26,6 +27,8 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
   require(options.accumulation >= 1 && options.accumulation <= most,
           fmt::format("accumulation must be between 1 and {}, got {}", most, options.accumulation));
   require(options.max_steps >= 1, fmt::format("steps must be at least 1, got {}", options.max_steps));
+  require(options.first_step >= 0 && options.first_step <= options.max_steps,
+          fmt::format("the first step must be between 0 and {}, got {}", options.max_steps, options.first_step));
   require(recipe.execution == Execution::eager || recipe.device == Device::cuda,
           "recipe: execution graph needs device cuda");
   if (recipe.weights == Weights::master) {
@@ -63,18 +66,22 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       model_(model_of(config, recipe, options.seed, device_)),
       gradients_(recipe.weights == Weights::master ? std::make_unique<Gradients>(model_.parameters()) : nullptr),
       ops_(ops_for(recipe, gradients_.get())),
-      optimizer_(model_.parameters(), recipe.optimizer, recipe.weights),
-      inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps, options.seed, device_),
+      optimizer_(
+          model_.parameters(), recipe.optimizer, recipe.weights,
+          {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step}),
+      inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps - options.first_step, options.seed,
+              device_, recipe.batches, options.first_step),
       executor_(make_executor(
-          recipe.execution, [this] { optimizer_.drop_gradients(); }, [this] { on_phase("replay"); })) {
+          recipe.execution, [this] { optimizer_.drop_gradients(); }, [this] { on_phase("replay"); })),
+      step_(options.first_step) {
   const auto on_device = at::TensorOptions().device(device_);
-  losses_ = at::zeros({options.max_steps}, on_device);
+  values_ = at::zeros({options.max_steps, 3}, on_device);
   if (recipe.execution == Execution::graph) {
     std::vector<float> schedule;
     for (int64_t i = 0; i < options.max_steps; ++i) schedule.push_back(static_cast<float>(options.schedule.at(i)));
     learning_rates_ =
         at::from_blob(schedule.data(), {options.max_steps}, at::kFloat).to(device_, at::kFloat, false, true);
-    step_index_ = at::zeros({1}, on_device.dtype(at::kLong));
+    step_index_ = at::full({1}, options.first_step, on_device.dtype(at::kLong));
     if (recipe.deterministic) step_numbers_ = at::arange(options.max_steps, on_device.dtype(at::kLong));
   }
   if (recipe.autocast == Autocast::fp16) {
@@ -85,10 +92,20 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
   }
 }
 
-Tensor Trainer::micro_loss(size_t micro_step) {
+Tensor Trainer::loss_of(const Tensor& inputs, const Tensor& targets) const {
   const AutocastScope autocast(device_.type(), recipe_.autocast);
-  const Tensor pair = inputs_.batch()[static_cast<int64_t>(micro_step)];
-  return model_.loss(ops_, pair[0], pair[1]);
+  return model_.loss(ops_, inputs, targets);
+}
+
+double Trainer::evaluate(const TokenStream& tokens, int64_t batches) const {
+  const at::NoGradGuard no_grad;
+  BatchLoader loader(tokens, options_.B, options_.T, /*seed=*/0);
+  Tensor sum = at::zeros({}, at::TensorOptions().device(device_).dtype(at::kDouble));
+  for (int64_t i = 0; i < batches; ++i) {
+    const auto [inputs, targets] = loader.next();
+    sum += loss_of(inputs.to(device_), targets.to(device_));
+  }
+  return sum.item<double>() / static_cast<double>(batches);
 }
 
 Tensor Trainer::forward_logits(const Tensor& tokens) const {
@@ -104,7 +121,8 @@ void Trainer::run_step() {
   Tensor step_loss;
   for (size_t i = 0; i < static_cast<size_t>(options_.accumulation); ++i) {
     on_phase("forward");
-    Tensor loss = micro_loss(i);
+    const Tensor pair = inputs_.batch()[static_cast<int64_t>(i)];
+    Tensor loss = loss_of(pair[0], pair[1]);
     if (options_.accumulation > 1) loss = loss * share;
     step_loss = i == 0 ? loss.detach() : step_loss + loss.detach();
     on_phase("backward");
@@ -118,28 +136,31 @@ void Trainer::run_step() {
     found_inf = scaler_->found_inf;
     optimizer_.unscale(scaler_->scale.to(at::kDouble).reciprocal().to(at::kFloat), *found_inf);
   }
-  const Tensor coefficient = optimizer_.clip_coefficient();
+  const Clip clip = optimizer_.clip();
   on_phase("update");
-  optimizer_.step(coefficient, found_inf);
+  optimizer_.step(clip.coefficient, found_inf);
   if (scaler_) {
     scaler_->skipped.add_(scaler_->found_inf);
     at::_amp_update_scale_(scaler_->scale, scaler_->growth_tracker, scaler_->found_inf, 2.0, 0.5,
                            options_.scale_growth_interval);
   }
-  keep_loss(step_loss);
+  keep(step_loss, clip);
 }
 
-void Trainer::keep_loss(const Tensor& loss) {
+void Trainer::keep(const Tensor& loss, const Clip& clip) {
+  const std::array<Tensor, 3> values{loss, clip.norm, clip.coefficient};
   if (recipe_.execution == Execution::eager) {
-    losses_.select(0, step_).copy_(loss);
+    Tensor place = values_.select(0, step_);
+    at::stack_out(place, values);
     return;
   }
-  // In a captured step the place of the loss comes from the device.
+  // In a captured step the values' place comes from the device.
+  const Tensor row = at::stack(values).unsqueeze(0);
   if (recipe_.deterministic) {
     // index_copy_ would sort its indices and check them first.
-    losses_.copy_(at::where(at::eq(step_numbers_, step_index_), loss.reshape({1}), losses_));
+    values_.copy_(at::where(at::eq(step_numbers_, step_index_).unsqueeze(1), row, values_));
   } else {
-    losses_.index_copy_(0, step_index_, loss.reshape({1}));
+    values_.index_copy_(0, step_index_, row);
   }
   step_index_.add_(1);
 }
@@ -158,12 +179,19 @@ void Trainer::synchronize() const {
   if (device_.is_cuda()) c10::cuda::device_synchronize();
 }
 
-std::vector<double> Trainer::losses() const {
-  const Tensor host = losses_.narrow(0, 0, step_).to(at::kCPU, at::kDouble);
-  return {host.data_ptr<double>(), host.data_ptr<double>() + host.numel()};
+std::vector<StepValues> Trainer::values(int64_t from) const {
+  const Tensor host = values_.narrow(0, from, step_ - from).to(at::kCPU, at::kDouble);
+  const auto rows = host.accessor<double, 2>();
+  std::vector<StepValues> values;
+  for (int64_t i = 0; i < rows.size(0); ++i) values.push_back({rows[i][0], rows[i][1], rows[i][2]});
+  return values;
 }
 
-double Trainer::last_loss() const { return losses_[step_ - 1].item<float>(); }
+std::vector<double> Trainer::losses() const {
+  std::vector<double> losses;
+  for (const StepValues& step : values(options_.first_step)) losses.push_back(step.loss);
+  return losses;
+}
 
 double Trainer::loss_scale() const { return scaler_ ? scaler_->scale.item<float>() : 1.0; }
 

@@ -18,9 +18,12 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,10 +33,20 @@ struct TrainerOptions {
   int64_t B = 1;             // sequences per micro-step
   int64_t T = 256;           // tokens per sequence, at most the model's positions
   int64_t accumulation = 1;  // micro-steps per step
-  int64_t max_steps = 50;    // how many losses are kept
+  int64_t max_steps = 50;    // the last step, counted from the first of all
+  int64_t first_step = 0;    // how many steps were taken before, whose state will be loaded
   uint64_t seed = 1;         // weights and the place in the text where training begins
   Schedule schedule = {};
-  int64_t scale_growth_interval = 2000;  // fp16: steps without overflow until the loss scale doubles
+  double weight_decay = AdamWOptions{}.weight_decay;
+  double max_norm = AdamWOptions{}.max_norm;  // to which gradients are clipped; infinity: they are not
+  int64_t scale_growth_interval = 2000;       // fp16: steps without overflow until the loss scale doubles
+};
+
+// What a step leaves to be read.
+struct StepValues {
+  double loss = 0;  // mean over its tokens, in nats
+  double norm = 0;  // of all gradients together, before clipping; not finite in a step that the scaler skipped
+  double clip = 1;  // what the gradients were multiplied by
 };
 
 class Trainer {
@@ -45,11 +58,27 @@ class Trainer {
   // One update. Throws std::out_of_range after max_steps.
   void step();
 
-  // Waits for the device; the mean loss per token of every step so far.
+  // How many steps were taken, with those before the first.
+  [[nodiscard]] int64_t steps_taken() const { return step_; }
+
+  // Waits for the device; of the steps from number `from` on, which counts from 0 and is at least first_step.
+  [[nodiscard]] std::vector<StepValues> values(int64_t from) const;
+  // The loss of every step that was taken here. Waits for the device.
   [[nodiscard]] std::vector<double> losses() const;
 
-  // Waits for the device; the loss of the last step. There must have been a step.
-  [[nodiscard]] double last_loss() const;
+  // The mean loss per token, in nats, of the stream's first `batches` windows of B x T tokens: the forward pass as the
+  // recipe has it, one operation after the other, without gradients. Changes nothing of the training. Waits for the
+  // device. Throws std::invalid_argument for a stream of fewer than B x T + 1 tokens.
+  [[nodiscard]] double evaluate(const TokenStream& tokens, int64_t batches) const;
+
+  // What must be kept, beside the weights (checkpoint.h), to go on to the bit: the optimizer's state, padding rows of
+  // the vocabulary, which files of weights leave out, and the gradient scaler's. By name; the tensors are the
+  // trainer's own. Nothing is drawn at random after the weights, and the batches follow from the number of steps.
+  [[nodiscard]] std::map<std::string, at::Tensor> state() const;
+  // Copies such a state into this trainer, whose first_step says after how many steps it was taken. Throws
+  // std::invalid_argument, which begins with `where`, for a tensor that is missing, unknown, or of another shape or
+  // type.
+  void load_state(const std::map<std::string, at::Tensor>& tensors, const std::string& where);
 
   // Waits for the device.
   void synchronize() const;
@@ -68,6 +97,7 @@ class Trainer {
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   [[nodiscard]] GPT2& model() { return model_; }
   [[nodiscard]] Ops& ops() { return ops_; }
+  [[nodiscard]] const Inputs& inputs() const { return inputs_; }
 
   // For tests: the forward pass as a step does it, on tokens (B, T) int64 -> (B, T, rows), without a loss.
   [[nodiscard]] at::Tensor forward_logits(const at::Tensor& tokens) const;
@@ -87,8 +117,9 @@ class Trainer {
   };
 
   void run_step();
-  void keep_loss(const at::Tensor& loss);
-  [[nodiscard]] at::Tensor micro_loss(size_t micro_step);
+  void keep(const at::Tensor& loss, const Clip& clip);
+  // inputs, targets (B, T) int64 on the device
+  [[nodiscard]] at::Tensor loss_of(const at::Tensor& inputs, const at::Tensor& targets) const;
 
   Recipe recipe_;
   TrainerOptions options_;
@@ -104,12 +135,12 @@ class Trainer {
   Inputs inputs_;
   std::unique_ptr<Executor> executor_;
   std::optional<GradientScaler> scaler_;
-  at::Tensor losses_;  // (max_steps) float32, each the mean of its step
+  at::Tensor values_;  // (max_steps, 3) float32: loss, norm and clip of each step
   // Of graphs only:
   at::Tensor learning_rates_;  // (max_steps) float32, the schedule
   at::Tensor step_index_;      // (1) int64
   at::Tensor step_numbers_;    // (max_steps) int64: 0, 1, 2, ...; where the recipe is deterministic
-  int64_t step_ = 0;
+  int64_t step_;
 };
 
 }  // namespace model

@@ -68,7 +68,7 @@ def render(view):
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
     environment.filters.update(
         tera=lambda x: f"{x / 1e12:,.4g}", code=code, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
-        count=words.count, energy=words.energy, memory=words.memory, rate=words.rate,
+        count=words.count, energy=words.energy, memory=words.memory, percent=words.percent, rate=words.rate,
         ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times),
         times_between=lambda e: words.between(e["lo"], e["hi"], words.times))
     environment.globals.update(label=label, of=words_of, remarks=remarks, Md=Md, number_of=words.number_of,

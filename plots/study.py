@@ -49,6 +49,17 @@ def memory_parts(rung):
     return parts
 
 
+def batches(study):
+    """[(rung, what its batches cost)], where the study is about them."""
+    return [(r, r["batches"]) for r in own_rungs(study) if "batches" in r]
+
+
+def cached(cost):
+    """How much of the batches' file lay in the page cache: '100 % → 12 %'."""
+    before, after, size = cost["cached_before"], cost["cached_after"], cost["file_bytes"]
+    return "—" if before is None or after is None or not size else f"{100 * before / size:.0f} % → {100 * after / size:.0f} %"
+
+
 def mfus(study):
     """(the kinds of MFU that rungs have, each once; why there is none)"""
     known = [r["mfu"] for r in measured(study) if r.get("mfu")]

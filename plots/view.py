@@ -93,7 +93,7 @@ def part_view(report, part, suffix, name):
         "headline": study["words"]["headline"] if head.first or not lead else lead.chart.finding,
         "rungs": of.own_rungs(study), "mode": study["mode"], "heads": heads(study),
         "worths": of.worths(study), "predictions": [(study["rungs"][p["rung"]], p) for p in part.get("predictions", [])],
-        "peers": of.peers(study), "unit": of.memory_unit(study),
+        "peers": of.peers(study), "batches": of.batches(study), "unit": of.memory_unit(study),
         "environment": environment(study), "splits": splits,
         "memory_parts": [name for name in [*of.MEMORY_PARTS.values(), "other"] if name in known],
         "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for *_, m in splits),

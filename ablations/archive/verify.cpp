@@ -30,7 +30,7 @@ using files::Json;
 namespace {
 
 // Whether that is a recipe's field with its plain value. A recipe of before the field was there says nothing of it, and
-// means that.
+// means that; a program of after that may have written it into the study.
 bool is_plain_in_recipe(const std::string& object, const std::string& field, const Json& value) {
   static const Json plain = model::to_json(model::Recipe());
   return object.ends_with("/recipe") && plain.contains(field) && plain.at(field) == value;
@@ -52,7 +52,7 @@ class Differences {
         }
       }
       for (const auto& [key, value] : stored.items()) {
-        if (expected.contains(key)) continue;
+        if (expected.contains(key) || is_plain_in_recipe(field, key, value)) continue;
         findings.push_back({file_, field + (Json::json_pointer() / key).to_string(), dumped(value), "nothing"});
       }
     } else if (stored.is_array() && expected.is_array()) {
@@ -123,6 +123,14 @@ std::vector<Finding> check_record(const Record& record, const std::string& name,
   if (steps_ms > most * whole_ms || steps_ms < least * whole_ms) {
     summary.findings.push_back(
         {name, has_device ? "/timing/device_ms" : "/timing/window_ms", dumped(whole_ms), dumped(steps_ms)});
+  }
+
+  // A step's batch is a part of it, by the same clock.
+  for (size_t i = 0; !has_device && timing.data_ms && i < step_ms.size(); ++i) {
+    const double data_ms = i < timing.data_ms->size() ? timing.data_ms->at(i) : -1;
+    if (data_ms >= 0 && data_ms <= step_ms[i]) continue;
+    summary.findings.push_back({name, fmt::format("/timing/data_ms/{}", i), dumped(data_ms), dumped(step_ms[i])});
+    break;
   }
 
   Differences rest(name);

@@ -10,14 +10,45 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace ablations {
 
 using files::Json;
 
 namespace {
+
+// None for a text that is no size.
+std::optional<double> parsed_bytes(const std::string& text) {
+  constexpr std::pair<const char*, double> units[] = {{"", 1},
+                                                      {"kB", 1e3},
+                                                      {"MB", 1e6},
+                                                      {"GB", 1e9},
+                                                      {"KiB", 1024},
+                                                      {"MiB", 1024.0 * 1024},
+                                                      {"GiB", 1024.0 * 1024 * 1024}};
+  try {
+    size_t used = 0;
+    const double number = std::stod(text, &used);
+    for (const auto& [unit, bytes] : units) {
+      if (text.substr(used) == unit) return number * bytes;
+    }
+  } catch (const std::exception&) {  // not a number, or none that fits
+  }
+  return std::nullopt;
+}
+
+// "6GB": a whole number of the largest unit.
+std::string bytes_text(int64_t bytes) {
+  for (const auto& [unit, size] : {std::pair{"GB", int64_t{1000000000}}, {"MB", 1000000}, {"kB", 1000}}) {
+    if (bytes % size == 0) return fmt::format("{}{}", bytes / size, unit);
+  }
+  return fmt::format("{} bytes", bytes);
+}
 
 // What a message shows of a flag's value.
 std::string or_nothing(const std::string& text) { return text.empty() ? "nothing" : text; }
@@ -62,6 +93,49 @@ CLI::Option* add_number(Command& command, const std::string& names, int64_t& val
           },
           help)
       ->type_name("N");
+}
+
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
+                      const std::string& rule, std::function<bool(double)> allowed) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [&value, name, rule, allowed = std::move(allowed)](const std::string& text) {
+            try {
+              size_t used = 0;
+              value = std::stod(text, &used);
+              if (used == text.size() && std::isfinite(value) && allowed(value)) return;
+            } catch (const std::exception&) {  // not a number, or none that fits
+            }
+            throw std::invalid_argument(fmt::format("{} must be {}, got {}", name, rule, or_nothing(text)));
+          },
+          help)
+      ->type_name("X");
+}
+
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help, double least,
+                      std::optional<double> most) {
+  const std::string rule =
+      most ? fmt::format("a number between {} and {}", least, *most) : fmt::format("a number from {} on", least);
+  return add_real(command, name, value, help, rule,
+                  [least, most](double number) { return number >= least && (!most || number <= *most); });
+}
+
+CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value, const std::string& help,
+                       int64_t least, int64_t most) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [&value, name, least, most](const std::string& text) {
+            const std::optional<double> bytes = parsed_bytes(text);
+            if (!bytes || !(*bytes >= static_cast<double>(least) && *bytes <= static_cast<double>(most))) {
+              throw std::invalid_argument(fmt::format("{} must be a size between {} and {}, such as 500MB, got {}",
+                                                      name, bytes_text(least), bytes_text(most), or_nothing(text)));
+            }
+            value = static_cast<int64_t>(*bytes);
+          },
+          help)
+      ->type_name("SIZE");
 }
 
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help) {
@@ -140,6 +214,17 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
 void add_deterministic_flag(Command& command, WorkloadFlags& flags) {
   command.add_flag("--deterministic", flags.deterministic,
                    "PyTorch's deterministic algorithms: bit-identical losses each time, also on a GPU");
+}
+
+void add_data_flags(Command& command, WorkloadFlags& flags) {
+  constexpr int64_t least = 1000, most = 6000000000;  // of which a token file can still hold all tokens
+  add_bytes(command, "--repeat-to", flags.repeat_to,
+            "make a text of that size from copies of --data, and keep it in the cache folder (500MB, 2GB; default: "
+            "the text as it is)",
+            least, most);
+  command.add_flag("--cold-cache", flags.cold_cache,
+                   "take each run's data out of the page cache before its first step, as far as the kernel does it "
+                   "(default: leave it as it is)");
 }
 
 void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,16 @@ void add_help_commands(CommandLine& line);
 // Reads a whole number as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most);
+// A number that need not be whole, such as "6e-4", and that `allowed` takes. `rule` says which those are: "a number above
+// 0". An infinite one is none.
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
+                      const std::string& rule, std::function<bool(double)> allowed);
+// From `least` on, up to `most` where there is one.
+CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help, double least,
+                      std::optional<double> most = {});
+// A number of bytes: "500MB", "1.5GB", "64MiB", "1000".
+CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value, const std::string& help,
+                       int64_t least, int64_t most);
 // A share in percent, kept as a fraction: "2" and "2%" are 0.02.
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help);
 // A name, a file or a document: not empty, and UTF-8, because the records carry it. FILE, PATH or RECORD in `type`
@@ -76,6 +87,7 @@ void add_wait(Command& command, bool& wait);
 void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
                         const std::string& default_size);
 void add_deterministic_flag(Command& command, WorkloadFlags& flags);
+void add_data_flags(Command& command, WorkloadFlags& flags);  // --repeat-to and --cold-cache
 constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
                                           "--accumulation", "--steps", "--warmup",  "--seed",
                                           "--threads",      "--data",  "--vocab"};

@@ -52,6 +52,8 @@ void add_ablate(CommandLine& line) {
                     {"ladder ablate --mode leave-one-out", "What is lost without each optimization?"},
                     {"ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash",
                      "Speed and memory of two rungs over batch sizes."},
+                    {"ladder ablate --ladder data-pipeline-cpu --repeat-to 500MB --cold-cache",
+                     "What the input costs, from a file that is not in the page cache."},
                     {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
                      "The same work in plain PyTorch, its runs between ours."}}});
   command.heading("What to measure");
@@ -103,6 +105,7 @@ void add_ablate(CommandLine& line) {
                    "start although a run is expected to exceed --limit or the memory (default: refuse, exit status 3)");
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
+  add_data_flags(command, flags->workload);
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
   add_text(command, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
@@ -168,13 +171,17 @@ void add_run(CommandLine& line) {
   command.add_flag("--report-steps-to-parent", flags->report_steps)->group("");
   add_workload_flags(command, flags->workload, "gpt2-124m, or the ladder's",
                      "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
+  add_data_flags(command, flags->workload);
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
   add_text(command, "--record", flags->record, "write the record here (default: nowhere)", "FILE");
   command.add_flag("--json", flags->json, "print the record as JSON");
   for (const char* flag : workload_flags) plan->excludes(command.get_option(flag));  // the plan says these
-  plan->excludes(command.get_option("--deterministic"));
-  from->excludes(command.get_option("--deterministic"));
+  for (const char* flag : {"--deterministic", "--cold-cache"}) {
+    plan->excludes(command.get_option(flag));
+    from->excludes(command.get_option(flag));
+  }
+  plan->excludes(command.get_option("--repeat-to"));
   for (const char* flag : workload_flags) {  // the record says these, but not where the data is
     if (std::string_view(flag) != "--data" && std::string_view(flag) != "--vocab") {
       from->excludes(command.get_option(flag));

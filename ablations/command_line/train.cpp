@@ -1,6 +1,7 @@
-// Commands for the trainer as a user would use it: train, tokenize.
+// Commands for the trainer as a user would use it: train, sample, tokenize.
 #include "ablations/command_line/command.h"
 #include "ablations/commands/commands.h"
+#include "model/config.h"
 
 #include <memory>
 
@@ -8,30 +9,90 @@ namespace ablations {
 namespace {
 
 void add_train(CommandLine& line) {
+  constexpr int64_t most_steps = 1000000;
   auto flags = std::make_shared<TrainFlags>();
   Command& command = line.add(
       {.group = "Train",
        .name = "train",
-       .summary = "train, and save the weights for Hugging Face",
+       .summary = "train GPT-2, with checkpoints to go on from",
        .about =
-           "Trains with the trainer that the ladders measure. Prints loss, time and tokens per second of every step. "
-           "Writes nothing unless --save names a file (safetensors, GPT-2's names), which Hugging Face's "
-           "GPT2LMHeadModel "
-           "and --weights read. After Ctrl-C or SIGTERM the step is finished, the weights are saved, and the exit "
-           "status is 130. A loss that is not finite ends the training with exit status 1, and nothing is saved.",
-       .examples = {{"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors",
-                     "Twenty steps of the two-layer model."},
-                    {"ladder train --weights weights.safetensors --model tiny -T 64",
-                     "Starts from those weights; optimizer, schedule and text start from the beginning."}}});
+           "Trains with the trainer that the ladders measure, and prints loss, learning rate, norm of the gradients, "
+           "time and tokens per second. The last part of the text is not trained on: its loss is the validation loss. "
+           "Without --recipe it takes this machine's ladder with all of its rungs.\n"
+           "With --out it leaves a folder: the settings (training.json), a line for each step (log.jsonl, and the same "
+           "as metrics.csv), and checkpoints, which are there whole or not at all. The last ones stay, and the one "
+           "with the lowest validation loss; the links latest and best lead to them. Hugging Face's "
+           "GPT2LMHeadModel.from_pretrained() reads a checkpoint as it is.\n"
+           "After Ctrl-C or SIGTERM the step is finished and saved, and the exit status is 130. --resume goes on from "
+           "the last checkpoint; on a CPU the losses are the same to the bit as without a stop. A loss that is not "
+           "finite ends the training with exit status 1, and nothing is saved of it.",
+       .examples = {
+           {"ladder train --model tiny -T 64 --steps 200 --out training",
+            "Two hundred steps of the two-layer model; the checkpoints are in training/checkpoints."},
+           {"ladder train --resume --out training", "Goes on from the last checkpoint."},
+           {"ladder train -B 8 -T 1024 --batch-tokens 524288 --epochs 1 --data book.txt --out training",
+            "GPT-2's batch of half a million tokens, in as many micro-steps as it takes."},
+           {"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors", "Only the weights at the end."},
+           {"ladder train --weights weights.safetensors --model tiny -T 64 --steps 20",
+            "Starts from those weights; optimizer, schedule and text start from the beginning."}}});
+  add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens");
+  for (const char* flag : {"--steps", "--warmup"}) command.remove_option(command.get_option(flag));  // of timed runs
+  add_number(command, "--batch-tokens", flags->batch_tokens,
+             "tokens of a step, in place of --accumulation: as many micro-steps as it takes", 1, int64_t{1} << 36)
+      ->excludes(command.get_option("--accumulation"));
+  add_deterministic_flag(command, flags->workload);
+  command.heading("How long to train (one of these)");
+  add_number(command, "--steps", flags->workload.steps, "updates of the weights", 1, most_steps);
+  add_number(command, "--tokens", flags->tokens, "as many steps as it takes for so many tokens", 1, INT64_MAX);
+  add_number(command, "--epochs", flags->epochs, "as many steps as it takes to see the text so many times", 1,
+             most_steps);
   command.heading("How to train");
-  add_text(command, "--recipe", flags->recipe, "JSON file, or JSON (default: plain float32 on the CPU)", "FILE|JSON");
+  add_text(command, "--recipe", flags->recipe,
+           "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: the last rung that this machine can have, of "
+           "ladder gpt2 with a GPU, of gpt2-cpu without)",
+           "FILE|JSON");
   add_text(command, "--weights", flags->weights, "start from these weights (safetensors, GPT-2's names)", "FILE");
-  add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens, 50 steps");
-  command.remove_option(command.get_option("--warmup"));  // nothing is timed
+  add_real(command, "--lr", flags->lr, "highest learning rate (default 0.0006)", 0);
+  add_real(command, "--min-lr", flags->min_lr, "learning rate after the decay (default: a tenth of --lr)", 0);
+  add_number(command, "--warmup-steps", flags->warmup_steps,
+             "steps in which the learning rate rises (default: a twenty-fifth of --decay-steps, and 10 or more)", 0,
+             most_steps);
+  add_number(command, "--decay-steps", flags->decay_steps,
+             "the step at which it has fallen to --min-lr, along half a cosine (default: the last step)", 1,
+             most_steps);
+  add_real(command, "--weight-decay", flags->weight_decay, "AdamW's, of matrices and embeddings (default 0.1)", 0);
+  add_real(command, "--clip", flags->clip, "norm to which gradients are clipped (default 1; 0: they are not)", 0);
+  command.heading("Validation");
+  auto* share = add_real(command, "--validation-share", flags->validation_share,
+                         "the last part of the text, which is not trained on (default 0.1; 0: no validation)", 0, 0.9);
+  add_text(command, "--validation-data", flags->validation_data,
+           "a text, or a token file, for the validation loss in place of that part", "FILE")
+      ->excludes(share);
+  add_number(command, "--validation-every", flags->validation_every,
+             "steps between two validation losses (default: a tenth of all); every checkpoint has one, too", 1,
+             most_steps);
+  add_number(command, "--validation-batches", flags->validation_batches,
+             "batches of batch x context tokens for a validation loss (default: 20, or all that are there)", 1,
+             most_steps);
   command.heading("Where the results go");
-  add_text(command, "--save", flags->save, "write the weights here at the end or when interrupted", "FILE");
+  auto* out = add_text(command, "--out", flags->out, "folder of the training: log and checkpoints", "FOLDER");
+  add_number(command, "--save-every", flags->save_every, "steps between two checkpoints (default: a tenth of all)", 1,
+             most_steps)
+      ->needs(out);
+  add_number(command, "--keep", flags->keep,
+             "how many of the last checkpoints stay (default 2); the best one stays besides", 1, most_steps)
+      ->needs(out);
+  command.add_flag("--resume", flags->resume, "go on with the training in --out, from its last checkpoint");
+  add_number(command, "--log-every", flags->log_every,
+             "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_steps);
+  add_text(command, "--save", flags->save, "also write the weights here, at the end or when interrupted", "FILE");
   command.add_flag("--json", flags->json, "print only the losses, as JSON");
-  command.callback([&line, flags] { line.chosen = [flags] { return train(*flags); }; });
+  command.callback([&line, &command, flags] {
+    if (flags->resume) {
+      check_resume(command, {"--data", "--vocab", "--validation-data", "--log-every", "--save", "--json"}, "training");
+    }
+    line.chosen = [flags] { return train(*flags); };
+  });
 }
 
 void add_tokenize(CommandLine& line) {
@@ -51,10 +112,59 @@ void add_tokenize(CommandLine& line) {
   command.callback([&line, flags] { line.chosen = [flags] { return tokenize(*flags); }; });
 }
 
+void add_sample(CommandLine& line) {
+  auto flags = std::make_shared<SampleFlags>();
+  Command& command = line.add(
+      {.group = "Train",
+       .name = "sample",
+       .summary = "write text with trained weights",
+       .about =
+           "Goes on from a prompt, token by token, on the CPU in float32. Reads what `ladder train --save` writes, and "
+           "Hugging Face's GPT-2 as it is (model.safetensors). The text appears while it is made. What a terminal "
+           "would act on instead of showing it is spelled out. After Ctrl-C or SIGTERM the exit status is 130.\n"
+           "The model's sizes come from the file. Its number of heads is that of --model, else the n_head of a "
+           "config.json beside the file, else that of the known model of these sizes.\n"
+           "GPT-2 sees only as many tokens as it has positions (1024). Whenever they are full, all but the last half "
+           "is forgotten, and the text goes on.",
+       .examples = {{"ladder sample --weights weights.safetensors --prompt \"To be\"",
+                     "200 tokens by the model that `ladder train --save weights.safetensors` has left."},
+                    {"ladder sample --weights gpt2/model.safetensors --top-k 40 --count 3",
+                     "Three texts by Hugging Face's GPT-2, without unlikely tokens, with seeds 1 to 3."},
+                    {"ladder sample --weights weights.safetensors --temperature 0 --json",
+                     "Always the likeliest token: the same text each time."}}});
+  command.heading("What to go on from");
+  add_text(command, "--weights", flags->weights, "weights (safetensors, GPT-2's names)", "FILE")->required();
+  add_choice(command, "--model", flags->model, model::preset_names(), " (default: what the file is of)", "NAME");
+  command
+      .add_option("--prompt", flags->prompt,
+                  "UTF-8 text that comes before (default: nothing, so that a new text begins)")
+      ->type_name("TEXT");
+  add_text(command, "--vocab", flags->vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
+           "FILE");
+  command.heading("How to choose each token");
+  add_real(command, "--temperature", flags->temperature,
+           "divides the logits: below 1 likely tokens become likelier, 0 always takes the likeliest (default 1)",
+           "a number from 0 on", [](double x) { return x >= 0; });
+  add_number(command, "--top-k", flags->top_k, "choose among the N likeliest only (default 0: among all)", 0, 50257);
+  add_real(command, "--top-p", flags->top_p,
+           "choose among the fewest likeliest that have this probability together (default 1: among all)",
+           "a number above 0 and at most 1", [](double x) { return x > 0 && x <= 1; });
+  add_number(command, "--seed", flags->seed, "the same seed gives the same text (default 1)", 0, INT64_MAX);
+  command.heading("How much");
+  add_number(command, "--tokens", flags->tokens, "at most so many tokens (default 200)", 1, 1000000);
+  command.add_flag("--ignore-eos", flags->ignore_eos, "go on after an end-of-text token (default: end there)");
+  add_number(command, "--count", flags->count, "so many texts, the next ones with the next seeds (default 1)", 1,
+             10000);
+  add_number(command, "--threads", flags->threads, "CPU threads (default: one for each core it may use)", 1, 4096);
+  command.add_flag("--json", flags->json, "print texts and tokens as JSON, at the end");
+  command.callback([&line, flags] { line.chosen = [flags] { return sample(*flags); }; });
+}
+
 }  // namespace
 
 void add_training_commands(CommandLine& line) {
   add_train(line);
+  add_sample(line);
   add_tokenize(line);
 }
 

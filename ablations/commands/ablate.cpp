@@ -5,6 +5,7 @@
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
+#include "ablations/plan/ladder.h"
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/profile/estimate.h"
@@ -22,6 +23,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 #include <utility>
@@ -87,9 +89,11 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
                                                        : static_cast<double>(harness::available_memory().value_or(0));
   const std::string why = hopeless(plan, estimate, memory);
   if (why.empty()) return;
-  const Ladder fitting = load_ladder(chosen_ladder(""));
-  const bool fits_better = plan.workload.model == fitting.workload.model &&
-                           plan.workload.B * plan.workload.T > fitting.workload.B * fitting.workload.T;
+  const std::vector<std::string> names = ladder_names();
+  const bool has_own = !machine.gpu && std::ranges::find(names, plan.ladder.name + "-cpu") != names.end();
+  const Ladder fitting = load_ladder(has_own ? plan.ladder.name + "-cpu" : chosen_ladder(""));
+  const bool fits_better = has_own || (plan.workload.model == fitting.workload.model &&
+                                       plan.workload.B * plan.workload.T > fitting.workload.B * fitting.workload.T);
   const std::string instead =
       fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
                   : "fewer --steps, a smaller --batch, --context or --model take less";

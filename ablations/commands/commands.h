@@ -23,6 +23,7 @@ int history(const HistoryFlags& flags);
 int verify(const VerifyFlags& flags);
 int merge(const MergeFlags& flags);
 int train(const TrainFlags& flags);
+int sample(const SampleFlags& flags);
 int tokenize(const TokenizeFlags& flags);
 
 }  // namespace ablations

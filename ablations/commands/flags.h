@@ -18,7 +18,9 @@ struct WorkloadFlags {
   int64_t seed = 1;
   int64_t threads = 0;
   std::string data, vocabulary;
+  int64_t repeat_to = 0;       // bytes of text, from whole copies of it
   bool deterministic = false;  // on every rung
+  bool cold_cache = false;     // each run begins without its data in the page cache
 };
 
 struct AblateFlags {
@@ -106,10 +108,29 @@ struct MergeFlags {
   bool group_by_device = false;
 };
 
+// Negative where zero has a meaning: not given.
 struct TrainFlags {
   WorkloadFlags workload;
-  std::string recipe = "{}", weights, save;
-  bool json = false;
+  std::string recipe, weights;
+  int64_t tokens = 0, epochs = 0;  // one of these, or workload.steps
+  int64_t batch_tokens = 0;
+  double lr = -1, min_lr = -1, weight_decay = -1, clip = -1;
+  int64_t warmup_steps = -1, decay_steps = 0;
+  double validation_share = -1;
+  std::string validation_data;
+  int64_t validation_every = 0, validation_batches = 0;
+  std::string out, save;
+  int64_t log_every = 0, save_every = 0, keep = 0;
+  bool resume = false, json = false;
+};
+
+struct SampleFlags {
+  std::string weights, model, prompt, vocabulary;
+  int64_t tokens = 200, count = 1;
+  double temperature = 1, top_p = 1;  // model/sampler.h
+  int64_t top_k = 0;
+  int64_t seed = 1, threads = 0;
+  bool ignore_eos = false, json = false;
 };
 
 struct TokenizeFlags {

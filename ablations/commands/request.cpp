@@ -52,13 +52,20 @@ void check_recipe(const model::Recipe& recipe, const model::Config& config) {
   }
 }
 
+// The data against the recipe.
+void check_data(const model::Recipe& recipe, const fs::path& data) {
+  if (const std::string obstacle = batches_obstacle(recipe.batches, data); !obstacle.empty()) {
+    throw std::invalid_argument("recipe: " + obstacle);
+  }
+}
+
 // The tokens that the plan's runs read. A text is tokenised here once, so that no run has to.
 model::TokenStream tokens_of(const PlannedWorkload& workload) {
   const int64_t vocabulary = model::preset(workload.model).vocabulary;
   const std::string& file = workload.tokens;
-  if (!file.empty() && fs::exists(file)) return model::load_tokens(file, vocabulary);
-  model::TokenStream tokens =
-      model::tokens_of(workload.data, workload.vocabulary, files::cache_folder() / "tokens", vocabulary);
+  if (!file.empty() && fs::exists(file)) return model::load_tokens(file, vocabulary, model::Keep::in_file);
+  model::TokenStream tokens = model::tokens_of(workload.data, workload.vocabulary, files::cache_folder() / "tokens",
+                                               vocabulary, model::Keep::in_file);
   if (!file.empty() && !fs::exists(file)) {
     throw std::invalid_argument(
         fmt::format("{}: the study's token file is missing, and {} does not give it again: the text, the vocabulary or "
@@ -68,7 +75,7 @@ model::TokenStream tokens_of(const PlannedWorkload& workload) {
   return tokens;
 }
 
-fs::path data_file(const WorkloadFlags& flags) {
+fs::path named_data(const WorkloadFlags& flags) {
   if (!flags.data.empty()) return fs::absolute(flags.data);
   const bool readable = fs::exists(default_text()) && (!flags.vocabulary.empty() || fs::exists(default_vocabulary()));
   if (!readable && fs::exists(bundled_tokens())) return bundled_tokens();
@@ -78,6 +85,16 @@ fs::path data_file(const WorkloadFlags& flags) {
                     default_text().string()));
   }
   return default_text();
+}
+
+fs::path data_file(const WorkloadFlags& flags) {
+  fs::path data = named_data(flags);
+  if (flags.repeat_to == 0) return data;
+  if (data.extension() == ".bin") {
+    throw std::invalid_argument(
+        fmt::format("--repeat-to: needs a text, and {} is a token file; --data names a text", data.string()));
+  }
+  return model::repeated_text(data, static_cast<uint64_t>(flags.repeat_to), files::cache_folder() / "texts");
 }
 
 fs::path vocabulary_file(const WorkloadFlags& flags) {
@@ -132,7 +149,7 @@ Plan make_plan(const AblateFlags& ablate) {
             .created = shared ? "" : harness::utc_now(),
             .ladder = {.name = ladder.name, .title = ladder.title, .file = ladder.file},
             .workload = {ladder.workload, ladder.workload.model, static_cast<uint64_t>(flags.seed), threads_of(flags),
-                         data_file(flags).string(), vocabulary_file(flags).string()},
+                         data_file(flags).string(), vocabulary_file(flags).string(), /*tokens=*/"", flags.cold_cache},
             .warmup_steps = ladder.plan.warmup_steps,
             .timed_steps = ladder.plan.timed_steps,
             .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.plan.repeats,
@@ -145,6 +162,12 @@ Plan make_plan(const AblateFlags& ablate) {
   plan.workload.positions = model::with_positions(model::preset(plan.workload.model), flags.positions).n_positions;
   if (shared) plan.shard = shard_of(ablate.shard);
   plan.rungs = rungs_of(ladder, design, shape_of(plan), harness::this_machine());
+  for (Rung& rung : plan.rungs) {
+    const std::string reason = batches_obstacle(rung.recipe.batches, plan.workload.data);
+    if (rung.status != Rung::Status::planned || reason.empty()) continue;
+    rung.status = Rung::Status::not_applicable;
+    rung.reason = reason;
+  }
   if (plan.rungs.front().shape) plan.workload.positions = plan.rungs.front().shape->positions;
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
@@ -159,7 +182,7 @@ Plan make_plan(const AblateFlags& ablate) {
 
 std::string check_workload(const Plan& plan) {
   const PlannedWorkload& workload = plan.workload;
-  const model::TokenStream tokens = tokens_of(workload);
+  const model::TokenStream tokens = tokens_of(workload);  // in the file: they may be more than the memory
   const model::Config config = model::preset(workload.model);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const Rung& rung = plan.rungs[i];
@@ -167,8 +190,9 @@ std::string check_workload(const Plan& plan) {
     const Shape shape = shape_of(plan, i);
     check_context(workload.model, shape.T, shape.positions);
     check_recipe(rung.recipe, config);
+    check_data(rung.recipe, workload.data);
     check_warmup(rung.recipe, plan.warmup_steps);
-    (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed);
+    (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed, model::Batches::mapped);
     if (!rung.peer.empty() && !fs::exists(peer_script())) {
       throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
     }
@@ -189,8 +213,8 @@ RunOptions options_again(const RunFlags& run) {
   options.data = data_file(run.workload);
   options.vocabulary = vocabulary_file(run.workload);
   const int64_t vocabulary = model::preset(options.model).vocabulary;
-  const model::TokenStream tokens =
-      model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens", vocabulary);
+  const model::TokenStream tokens = model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens",
+                                                     vocabulary, model::Keep::in_file);
   options.tokens = tokens.file;
   std::vector<std::string> faults;
   if (const Workload::Data& data = record.workload.data; data.sha256 != tokens.sha256) {
@@ -209,6 +233,7 @@ RunOptions options_again(const RunFlags& run) {
   }
   check_context(options.model, options.T, options.positions);
   check_recipe(options.recipe, model::preset(options.model));
+  check_data(options.recipe, options.data);
   return options;
 }
 
@@ -236,6 +261,7 @@ RunOptions planned_options(const RunFlags& run) {
           .data = workload.data,
           .vocabulary = workload.vocabulary,
           .tokens = workload.tokens,
+          .cold_cache = workload.cold_cache,
           .recipe = rung.recipe,
           .applied = rung.applied};
 }
@@ -283,8 +309,10 @@ RunOptions run_options(const RunFlags& run) {
   options.threads = threads_of(flags);
   options.data = data_file(flags);
   options.vocabulary = vocabulary_file(flags);
+  options.cold_cache = flags.cold_cache;
   check_context(options.model, options.T, options.positions);
   check_recipe(options.recipe, model::preset(options.model));
+  check_data(options.recipe, options.data);
   return options;
 }
 

@@ -1,104 +1,256 @@
-// `ladder train` and `ladder tokenize`: the trainer without measuring.
+// `ladder train`: begins a training, or goes on with one. `ladder tokenize`: its text as a token file.
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/place.h"
-#include "ablations/commands/request.h"
-#include "ablations/text/text.h"
+#include "ablations/commands/training_request.h"
+#include "ablations/run/reproduce.h"
+#include "ablations/text/figures.h"
+#include "ablations/training/training.h"
+#include "ablations/training/training_folder.h"
+#include "ablations/training/training_log.h"
 #include "files/json_file.h"
 #include "files/printable.h"
 #include "files/resources.h"
+#include "harness/measure/locks.h"
 #include "harness/measure/process.h"
 #include "model/checkpoint.h"
-#include "model/config.h"
 #include "model/data.h"
 #include "model/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 namespace ablations {
 
+namespace fs = std::filesystem;
 using files::Json;
+using files::printable;
 
 namespace {
 
-// Weights that are not finite are not saved.
-void save_finite(model::Trainer& trainer, const std::string& file) {
-  for (const model::Parameter& parameter : trainer.model().parameters()) {
-    if (at::isfinite(parameter.tensor).all().item<bool>()) continue;
-    throw std::runtime_error(
-        fmt::format("--save {}: not written, because the weights {} are not finite", file, parameter.name));
+// The folder of a training at work, if it has one.
+struct Kept {
+  fs::path folder;
+  std::optional<harness::FolderLock> lock;
+  std::optional<Checkpoints> checkpoints;
+  std::optional<Checkpoint> from;  // where the training goes on
+  std::optional<TrainingLog> log;
+
+  [[nodiscard]] int64_t first_step() const { return from ? from->step : 0; }
+  [[nodiscard]] fs::path latest() const { return checkpoints->place_of(*checkpoints->latest()); }
+  [[nodiscard]] std::string what_is_left() const {
+    if (!checkpoints || !checkpoints->latest()) return "no checkpoint was saved before";
+    return fmt::format("the last good checkpoint is of step {}: {}", checkpoints->latest()->step, latest().string());
   }
-  model::save_weights(trainer.model(), file);
-  fmt::print(stderr, "weights: {}\n", files::printable(file));
+};
+
+// A new training. Its folder is made later, by keep(), when nothing can be refused any more.
+PreparedTraining begun(const TrainFlags& flags, const Kept& kept) {
+  if (!kept.folder.empty()) {
+    check_can_make(kept.folder);
+    check_may_begin_training(kept.folder);
+  }
+  PreparedTraining prepared = prepared_training(flags);
+  prepare_process(prepared.options);
+  prepared.training.environment = environment_here();
+  return prepared;
 }
 
-void print_losses(const model::Trainer& trainer) {
-  Json losses = Json::array();
-  for (const double loss : trainer.losses()) losses.push_back(files::finite_or_null(loss));
-  fmt::print("{}\n", Json{{"losses", losses}}.dump());
+PreparedTraining gone_on_with(const TrainFlags& flags, Kept& kept) {
+  const Training training = open_training(kept.folder);
+  kept.lock.emplace(kept.folder);
+  kept.checkpoints.emplace(kept.folder, training.keep);
+  kept.from = latest_checkpoint(*kept.checkpoints, training);
+  PreparedTraining again = prepared_again(flags, training);
+  prepare_process(again.options);
+  const int64_t position = again.position_after(kept.first_step());
+  if (kept.from && position != kept.from->position) {
+    throw std::invalid_argument(fmt::format("{}: its next batch begins at token {} of the text, this program's at {}",
+                                            kept.latest().string(), kept.from->position, position));
+  }
+  return again;
+}
+
+// The steps before are read, or the folder is made.
+std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training, Kept& kept) {
+  if (kept.folder.empty()) return {};
+  std::vector<TrainingStep> before;
+  if (flags.resume) {
+    before = logged_steps(kept.folder, kept.first_step());
+  } else {
+    fs::create_directories(kept.folder);
+    kept.lock.emplace(kept.folder);
+    create_training(training, kept.folder);
+    kept.checkpoints.emplace(kept.folder, training.keep);
+  }
+  kept.log.emplace(kept.folder, before);
+  return before;
+}
+
+void check_saves_over_nothing_read(const TrainFlags& flags) {
+  RunFlags run;
+  run.workload = flags.workload;
+  run.recipe = flags.recipe;
+  check_not_read("--save", flags.save, inputs_of(run));
+  check_not_read("--save", flags.save, {{"--weights", flags.weights}, {"--validation-data", flags.validation_data}});
+}
+
+void say_what_begins(const PreparedTraining& prepared, int64_t first_step) {
+  const TrainingSettings& settings = prepared.training.settings;
+  const auto tokens = static_cast<double>(settings.tokens_per_step()), steps = static_cast<double>(settings.steps);
+  fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
+  fmt::print(stderr, "{}, {} parameters: {} of {} tokens ({} of {} x {}), {:.3g} times the text\n", settings.model,
+             count(static_cast<double>(prepared.training.parameters)), number_of(settings.steps, "step"), plain(tokens),
+             number_of(settings.accumulation, "micro-step"), settings.B, settings.T,
+             steps * tokens / static_cast<double>(prepared.data.training.tokens.size()));
+  if (first_step > 0) fmt::print(stderr, "goes on after step {}\n", first_step);
+}
+
+void note_other_program(const Training& training) {
+  const std::vector<std::string> different =
+      compare_programs(training.environment, environment_here(), training.settings.recipe.device).differences;
+  if (different.empty()) return;
+  fmt::print(stderr,
+             "note: this is not the program that began the training, so losses may differ in their last "
+             "digits: {}\n",
+             printable(fmt::format("{}", fmt::join(different, "; "))));
+}
+
+// Weights that a training begins with.
+void load_first_weights(model::Trainer& trainer, const Training& training) {
+  if (!training.files.weights || !training.settings.weights) return;
+  const fs::path file = *training.files.weights;
+  if (sha256_of_file(file) != training.settings.weights->sha256) {
+    throw std::invalid_argument(fmt::format("{}: has changed since the training began", file.string()));
+  }
+  model::load_weights(trainer.model(), file);
+  const std::string weight = weight_not_finite(trainer.model());
+  if (weight.empty()) return;
+  throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is not finite", file.string(), weight));
+}
+
+// --save: only what is finite.
+void save_last_weights(model::Trainer& trainer, const std::string& file) {
+  const std::string weight = weight_not_finite(trainer.model());
+  if (!weight.empty()) {
+    throw std::runtime_error(
+        fmt::format("--save {}: not written, because the weights {} are not finite", file, weight));
+  }
+  model::save_weights(trainer.model(), file);
+  fmt::print(stderr, "weights: {}\n", printable(file));
+}
+
+// What is done with each step's figures.
+class Reporter {
+ public:
+  Reporter(const TrainFlags& flags, int64_t steps, int64_t log_every)
+      : json_(flags.json), steps_(steps), log_every_(log_every) {}
+
+  void show(const TrainingStep& step, double seconds_left) {
+    losses_.push_back(step.loss ? Json(*step.loss) : Json());
+    const bool is_shown = step.step % log_every_ == 0 || step.step == steps_ || step.validation_loss || step.spike;
+    if (json_ || !is_shown) return;
+    fmt::print("{}\n", step_line(step, steps_, seconds_left));
+    std::fflush(stdout);
+  }
+  void end() const {
+    if (json_) fmt::print("{}\n", Json{{"losses", losses_}}.dump());
+  }
+
+ private:
+  bool json_;
+  int64_t steps_, log_every_;
+  Json losses_ = Json::array();
+};
+
+// Throws std::runtime_error for a training that is not finite.
+void say_how_it_ended(const TrainFlags& flags, const Training& training, const TrainingEnd& end, const Kept& kept) {
+  if (end.why == TrainingEnd::Why::not_finite) {
+    const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
+    const std::string unsaved = flags.save.empty() ? "" : fmt::format("; {} is not written", flags.save);
+    throw std::runtime_error(fmt::format(
+        "{} is not finite: training stops{}{}; try a smaller --lr, more --warmup-steps, or a smaller --clip", end.what,
+        left, unsaved));
+  }
+  if (end.why == TrainingEnd::Why::interrupted) {
+    fmt::print(
+        stderr, "interrupted after step {} of {}{}\n", end.step, training.settings.steps,
+        flags.out.empty() && flags.save.empty() ? "; nothing is saved, because neither --out nor --save is given" : "");
+  }
+  if (flags.out.empty() || flags.json) return;
+  const auto best = kept.checkpoints->best();
+  fmt::print(stderr, "checkpoints: {}\n", printable((kept.folder / "latest").string()));
+  if (best) {
+    fmt::print(stderr, "best: {}, step {}, validation loss {:.4f}\n", printable((kept.folder / "best").string()),
+               best->step, *best->validation_loss);
+  }
+  if (end.why == TrainingEnd::Why::interrupted) {
+    fmt::print(stderr, "go on with: ladder train --resume --out {}\n", printable(flags.out));
+  }
 }
 
 }  // namespace
 
 int train(const TrainFlags& flags) {
-  RunFlags run_flags;
-  run_flags.workload = flags.workload;
-  run_flags.recipe = flags.recipe;
-  WorkloadFlags& workload = run_flags.workload;
-  if (workload.model.empty()) workload.model = "gpt2-124m";
-  const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
-  if (workload.T == 0) workload.T = std::min<int64_t>(256, config.n_positions);
-  if (workload.steps == 0) workload.steps = 50;
-  const int64_t steps = workload.steps;
-  const RunOptions options = run_options(run_flags);
   if (!flags.save.empty()) {
     check_can_write("--save", flags.save);
-    check_not_read("--save", flags.save, inputs_of(run_flags));
-    check_not_read("--save", flags.save, {{"--weights", flags.weights}});
+    check_saves_over_nothing_read(flags);
   }
-  prepare_process(options);
-  const model::TokenStream tokens = tokens_of(options);
-  model::Trainer trainer(
-      config, options.recipe,
-      {.B = options.B,
-       .T = options.T,
-       .accumulation = options.accumulation,
-       .max_steps = steps,
-       .seed = options.seed,
-       .schedule = {.warmup_steps = std::min<int64_t>(10, steps), .decay_steps = std::max<int64_t>(steps, 11)}},
-      tokens);
-  if (!flags.weights.empty()) model::load_weights(trainer.model(), flags.weights);
+  Kept kept{.folder = files::named_folder(flags.out), .lock = {}, .checkpoints = {}, .from = {}, .log = {}};
+  const PreparedTraining prepared = flags.resume ? gone_on_with(flags, kept) : begun(flags, kept);
+  const Training& training = prepared.training;
+  const TrainingSettings& settings = training.settings;
+  if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));
+  model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings, kept.first_step()),
+                         prepared.data.training);
+  if (kept.from) {
+    load_checkpoint(trainer, kept.latest());
+  } else {
+    load_first_weights(trainer, training);
+  }
+  const std::vector<TrainingStep> before = keep(flags, training, kept);
+
+  TrainingHooks hooks;
+  hooks.log_every = flags.log_every > 0 ? flags.log_every : settings.recipe.device == model::Device::cuda ? 10 : 1;
+  for (const TrainingStep& step : before) {
+    if (step.loss) hooks.losses_before.push_back(*step.loss);
+  }
+  Reporter reporter(flags, settings.steps, hooks.log_every);
+  hooks.on_step = [&](const TrainingStep& step, double seconds_left) {
+    reporter.show(step, seconds_left);
+    if (kept.log) kept.log->add(step);
+  };
+  if (kept.checkpoints) {
+    hooks.save = [&](const TrainingStep& step) {
+      kept.log->sync();  // no checkpoint without the log of its steps
+      kept.checkpoints->save(trainer, {.step = step.step,
+                                       .position = prepared.position_after(step.step),
+                                       .loss = step.loss,
+                                       .validation_loss = step.validation_loss,
+                                       .training = training});
+    };
+  }
+  hooks.interrupted = harness::interrupted;
+  if (!flags.json) say_what_begins(prepared, kept.first_step());
+  if (flags.resume) note_other_program(training);
   harness::catch_interrupts();  // a step that has begun is finished, and what was learned is saved
-  int64_t done = 0;
-  double loss = 0;
-  while (done < steps && !harness::interrupted() && std::isfinite(loss)) {
-    const auto start = std::chrono::steady_clock::now();
-    trainer.step();
-    ++done;
-    loss = trainer.last_loss();
-    if (flags.json) continue;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("step {:>5}  loss {:.4f}  {} ms  {} tokens/s\n", done, loss, number(seconds * 1e3),
-               number(static_cast<double>(trainer.tokens_per_step()) / seconds));
-    std::fflush(stdout);
+  TrainingEnd end;
+  try {
+    end = carry_on(trainer, training, prepared.data, hooks);
+  } catch (const std::system_error& error) {  // a full disk
+    throw std::runtime_error(fmt::format("{}: training stops; {}", error.what(), kept.what_is_left()));
   }
-  if (flags.json) print_losses(trainer);
-  if (!std::isfinite(loss)) {
-    throw std::runtime_error(fmt::format("the loss of step {} is not finite: training stops{}", done,
-                                         flags.save.empty() ? "" : ", and " + flags.save + " is not written"));
-  }
-  if (done < steps) {
-    fmt::print(stderr, "interrupted after step {} of {}{}\n", done, steps,
-               flags.save.empty() ? "; nothing is saved, because --save names no file" : "");
-  }
-  if (!flags.save.empty()) save_finite(trainer, flags.save);
-  return done < steps ? 130 : 0;
+  reporter.end();
+  say_how_it_ended(flags, training, end, kept);
+  if (!flags.save.empty()) save_last_weights(trainer, flags.save);
+  return end.why == TrainingEnd::Why::interrupted ? 130 : 0;
 }
 
 int tokenize(const TokenizeFlags& flags) {
@@ -108,7 +260,10 @@ int tokenize(const TokenizeFlags& flags) {
   check_not_read("--out", flags.out, {{"--data", flags.data}, {"--vocab", vocabulary}});
   const auto stream = model::tokens_of_text(flags.data, vocabulary, files::cache_folder() / "tokens");
   model::write_tokens(flags.out, stream.tokens);
-  fmt::print("{}: {} tokens\n", files::printable(flags.out), stream.tokens.size());
+  const auto text = static_cast<double>(std::filesystem::file_size(flags.data));
+  const auto tokens = static_cast<double>(stream.tokens.size() * sizeof(uint16_t));
+  fmt::print("{}: {} tokens, {} bytes of {} bytes of text{}\n", files::printable(flags.out), stream.tokens.size(),
+             number(tokens), number(text), text > 0 ? fmt::format(" ({:.2f} of its size)", tokens / text) : "");
   return 0;
 }
 

@@ -118,6 +118,35 @@ struct Observations {
       field("gradients_in_place", &Weights::gradients_in_place, None::defaulted);
     }
   };
+  // How the batches came to be: the first four in one step, the others since the process began.
+  struct Batches {
+    int64_t micro_steps = 0, sequences = 0, tokens = 0;  // of the step, in all its micro-steps
+    Counts operations;                                   // dispatched while the step had its batch made, by name
+    int64_t copies = 0;                                  // runs of tokens that were copied, each by itself
+    int64_t tokenized = 0;                               // tokens that were made of text
+    int64_t reads = 0, bytes_read = 0;                   // of a file by calls, as the loader counts them
+    std::optional<int64_t> process_bytes_read;  // by calls of the process meanwhile; none: the kernel does not say
+    std::optional<std::string> mapping;         // where the tokens' file lies in the process's memory; none: nowhere
+    int64_t steps = 0;                          // batches so far, each of a whole step
+    int64_t by_a_thread = 0;                    // of them, made by another thread than the step's
+    int64_t ready = 0;                          // of those, there when the step asked
+
+    static void fields(auto&& field) {
+      field("micro_steps", &Batches::micro_steps, None::defaulted);
+      field("sequences", &Batches::sequences, None::defaulted);
+      field("tokens", &Batches::tokens, None::defaulted);
+      field("operations", &Batches::operations, None::defaulted);
+      field("copies", &Batches::copies, None::defaulted);
+      field("tokenized", &Batches::tokenized, None::defaulted);
+      field("reads", &Batches::reads, None::defaulted);
+      field("bytes_read", &Batches::bytes_read, None::defaulted);
+      field("process_bytes_read", &Batches::process_bytes_read);
+      field("mapping", &Batches::mapping);
+      field("steps", &Batches::steps, None::defaulted);
+      field("by_a_thread", &Batches::by_a_thread, None::defaulted);
+      field("ready", &Batches::ready, None::defaulted);
+    }
+  };
   struct Determinism {
     bool algorithms = false;  // ATen's deterministic ones are on
     bool refuses = false;     // an operation that has no deterministic way
@@ -144,6 +173,7 @@ struct Observations {
   std::optional<Weights> weights;         // none in older records
   std::optional<Counts> matrix_products;  // of a step, by library and type, and packed ones of bfloat16; none on a GPU
   std::optional<StepCalls> cuda_calls;    // none on a CPU
+  std::optional<Batches> batches;         // none in older records
   Refault refault;
   double loss_scale = 1;  // of the gradient scaler
   Determinism determinism;
@@ -161,6 +191,7 @@ struct Observations {
     field("weights", &Observations::weights, None::absent);
     field("matrix_products", &Observations::matrix_products);
     field("cuda_calls", &Observations::cuda_calls);
+    field("batches", &Observations::batches, None::absent);
     field("refault", &Observations::refault, None::defaulted);
     field("loss_scale", &Observations::loss_scale, None::defaulted);
     field("determinism", &Observations::determinism, None::defaulted);

@@ -74,6 +74,7 @@ struct PlannedWorkload : Shape {
   int64_t threads = 1;
   std::string data, vocabulary;  // files
   std::string tokens = {};       // the token file made of them, which the runs read; empty: they read the data
+  bool cold_cache = false;       // each run begins without its data in the page cache
 
   static void fields(auto&& field) {
     Shape::fields(field);
@@ -83,6 +84,7 @@ struct PlannedWorkload : Shape {
     field("data", &PlannedWorkload::data);
     field("vocabulary", &PlannedWorkload::vocabulary);
     field("tokens", &PlannedWorkload::tokens, None::default_absent);
+    field("cold_cache", &PlannedWorkload::cold_cache, None::default_absent);
   }
 };
 

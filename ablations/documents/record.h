@@ -82,9 +82,10 @@ struct RunTiming {
   std::vector<double> step_ms;
   std::vector<std::optional<double>> loss;  // none: not finite
   std::vector<int64_t> page_faults;
-  std::optional<int64_t> skipped_steps;  // by the gradient scaler; an older record does not say
-  double window_ms = 0;                  // of the timed steps, by the host's clock
-  std::optional<double> device_ms;       // the same by the device's; a CPU has none
+  std::optional<std::vector<double>> data_ms;  // the host's time for the step's batch; an older record does not say
+  std::optional<int64_t> skipped_steps;        // by the gradient scaler; likewise
+  double window_ms = 0;                        // of the timed steps, by the host's clock
+  std::optional<double> device_ms;             // the same by the device's; a CPU has none
   // Share of the window that the threads waited for a core. A value of none: the kernel does not count it.
   std::optional<std::optional<double>> processor_lost;
   std::optional<std::optional<AllocatorCalls>> allocator;  // a value of none: of a CPU
@@ -95,6 +96,7 @@ struct RunTiming {
     field("step_ms", &RunTiming::step_ms);
     field("loss", &RunTiming::loss);
     field("page_faults", &RunTiming::page_faults);
+    field("data_ms", &RunTiming::data_ms, None::absent);
     field("skipped_steps", &RunTiming::skipped_steps, None::absent);
     field("window_ms", &RunTiming::window_ms);
     field("device_ms", &RunTiming::device_ms);
@@ -118,6 +120,31 @@ struct RunSummary {
     field("max_ms", &RunSummary::max_ms);
     field("n", &RunSummary::n);
     field("tokens_per_s", &RunSummary::tokens_per_s);
+  }
+};
+
+// What the run's data cost beside time. "read": by calls of the process, of any file; none: the kernel does not say.
+struct DataUse {
+  std::string file;                                    // the name of the one that batches come from; empty: of none
+  int64_t file_bytes = 0;                              // its size
+  std::optional<int64_t> bytes_read, reads;            // in the timed window
+  std::optional<int64_t> storage_bytes;                // of a disk, likewise
+  int64_t major_faults = 0;                            // pages that came from a disk, likewise
+  std::optional<int64_t> resident_bytes;               // of memory that holds data; what is mapped counts, too
+  std::optional<int64_t> cached_before, cached_after;  // bytes of the file in the page cache around all steps
+  bool cold = false;                                   // the file was taken out of it first, as far as that went
+
+  static void fields(auto&& field) {
+    field("file", &DataUse::file);
+    field("file_bytes", &DataUse::file_bytes);
+    field("bytes_read", &DataUse::bytes_read);
+    field("reads", &DataUse::reads);
+    field("storage_bytes", &DataUse::storage_bytes);
+    field("major_faults", &DataUse::major_faults);
+    field("resident_bytes", &DataUse::resident_bytes);
+    field("cached_before", &DataUse::cached_before);
+    field("cached_after", &DataUse::cached_after);
+    field("cold", &DataUse::cold, None::default_absent);
   }
 };
 
@@ -197,6 +224,7 @@ struct Record : RunEnd {
   RunSummary summary;
   RunMemory memory;
   std::optional<LeastWork> least_work;  // absent in older records and in a peer's
+  std::optional<DataUse> data;          // likewise
   files::Json observations;             // Observations; a peer's are of its own form
   std::vector<Proof> proofs;
   Environment environment;
@@ -222,6 +250,7 @@ struct Record : RunEnd {
     field("summary", &Record::summary, None::defaulted);
     field("memory", &Record::memory, None::defaulted);
     field("least_work", &Record::least_work, None::absent);
+    field("data", &Record::data, None::absent);
     field("observations", &Record::observations, None::defaulted);
     field("proofs", &Record::proofs, None::defaulted);
     field("environment", &Record::environment, None::defaulted);

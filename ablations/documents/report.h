@@ -25,6 +25,7 @@ struct ReportedRun {
   std::string started;  // UTC, ISO 8601
   int64_t warmup_steps = 0;
   std::vector<double> step_ms;                          // of all steps, warm-up first
+  std::vector<double> data_ms;                          // of their batches, where the study is about them
   std::vector<std::optional<double>> loss;              // none: not finite
   std::vector<std::string> flags;                       // what disturbed it
   std::optional<std::vector<std::string>> first_flags;  // of its first record, where it was made again
@@ -40,6 +41,7 @@ struct ReportedRun {
     field("started", &ReportedRun::started);
     field("warmup_steps", &ReportedRun::warmup_steps);
     field("step_ms", &ReportedRun::step_ms);
+    field("data_ms", &ReportedRun::data_ms, None::default_absent);
     field("loss", &ReportedRun::loss);
     field("flags", &ReportedRun::flags);
     field("first_flags", &ReportedRun::first_flags, None::absent);

@@ -28,6 +28,7 @@ struct Setting {
   Maybe<std::string> cpu_capability;             // of a CPU: the instructions of ATen's kernels
   Maybe<std::string> driver, driver_cuda, cuda;  // of a GPU
   Maybe<std::string> kernel_switches;  // by which libraries choose kernels: "none", "MKL_CBWR=COMPATIBLE, ..."
+  Maybe<std::string> page_cache;       // "cold" where the run's data were taken out of it
 
   [[nodiscard]] bool is_of_cpu() const { return threads.has_value(); }
 
@@ -55,6 +56,7 @@ struct Setting {
     field("driver_cuda", &Setting::driver_cuda, None::absent);
     field("cuda", &Setting::cuda, None::absent);
     field("kernel_switches", &Setting::kernel_switches, None::absent);
+    field("page_cache", &Setting::page_cache, None::absent);
   }
 };
 

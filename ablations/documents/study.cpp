@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace ablations {
@@ -48,6 +49,10 @@ void Study::check(const std::string& where) const {
     if (runs[i].repeat < 0) refuse(fmt::format("{}: \"repeat\" is {}", who, runs[i].repeat));
     if (runs[i].position < 0) refuse(fmt::format("{}: \"position\" is {}", who, runs[i].position));
   }
+}
+
+bool is_about_batches(const Study& study) {
+  return std::ranges::any_of(study.rungs, [](const StudyRung& rung) { return rung.batches.has_value(); });
 }
 
 int64_t swept_size(Swept swept, const StudyRung& rung) {

@@ -144,6 +144,31 @@ struct RungGuard {
   }
 };
 
+// What a rung's batches cost, where a study is about them: where its rungs differ in how batches come to be.
+struct RungBatches {
+  Median ms;                                           // of a step: the host's time for its batch
+  double share = 0;                                    // of the step's time
+  std::optional<double> bytes_read, storage_bytes;     // of a step: by calls, and from a disk
+  double major_faults = 0;                             // of a step
+  std::optional<int64_t> resident_bytes;               // of memory that holds data: the most of all runs
+  int64_t file_bytes = 0;                              // of the file that batches come from
+  std::optional<int64_t> cached_before, cached_after;  // bytes of it in the page cache around the first run's steps
+  bool cold = false;                                   // it was to be taken out of the page cache before each run
+
+  static void fields(auto&& field) {
+    field("ms", &RungBatches::ms);
+    field("share", &RungBatches::share);
+    field("bytes_read", &RungBatches::bytes_read);
+    field("storage_bytes", &RungBatches::storage_bytes);
+    field("major_faults", &RungBatches::major_faults);
+    field("resident_bytes", &RungBatches::resident_bytes);
+    field("file_bytes", &RungBatches::file_bytes);
+    field("cached_before", &RungBatches::cached_before);
+    field("cached_after", &RungBatches::cached_after);
+    field("cold", &RungBatches::cold, None::default_absent);
+  }
+};
+
 struct StudyRung {
   size_t index = 0;
   std::optional<std::string> optimization;
@@ -162,6 +187,7 @@ struct StudyRung {
   std::optional<int64_t> peak_memory_bytes;
   std::optional<RunMemory> memory;      // as in the record of its first run
   std::optional<LeastWork> least_work;  // likewise
+  std::optional<RungBatches> batches;
   std::optional<int64_t> skipped_steps;
   std::optional<double> page_faults_per_step, joules_per_token;
   std::optional<std::optional<Mfu>> mfu;          // no value: it has no time. absent: an older study's
@@ -196,6 +222,7 @@ struct StudyRung {
     field("peak_memory_bytes", &StudyRung::peak_memory_bytes);
     field("memory", &StudyRung::memory, None::absent);
     field("least_work", &StudyRung::least_work, None::absent);
+    field("batches", &StudyRung::batches, None::absent);
     field("skipped_steps", &StudyRung::skipped_steps, None::absent);
     field("page_faults_per_step", &StudyRung::page_faults_per_step);
     field("joules_per_token", &StudyRung::joules_per_token, None::absent);
@@ -324,6 +351,9 @@ struct Study {
     field("sha256", &Study::sha256, None::absent);
   }
 };
+
+// Whether it has rungs that tell what their batches cost.
+bool is_about_batches(const Study& study);
 
 // Of a rung of a sweep: the size that it varies.
 int64_t swept_size(Swept swept, const StudyRung& rung);

@@ -62,8 +62,9 @@ struct StudyWords {
   std::vector<std::string> remarks;  // with `code`
   std::vector<RungWords> rungs;      // one for each of the study's
   std::vector<Card> trust;
-  std::string disturbance;                // empty: nobody knows
-  std::string worth, memory, prediction;  // empty: its page has no worths, no parts of memory, no predictions
+  std::string disturbance;  // empty: nobody knows
+  // Empty: its page has no worths, no parts of memory, no predictions, nothing about batches.
+  std::string worth, memory, prediction, batches;
   std::vector<Term> how_to_read;
   std::string command;  // that makes the study again
   Findings findings;    // not in older reports
@@ -77,6 +78,7 @@ struct StudyWords {
     field("worth", &StudyWords::worth);
     field("memory", &StudyWords::memory);
     field("prediction", &StudyWords::prediction, None::default_absent);
+    field("batches", &StudyWords::batches, None::default_absent);
     field("how_to_read", &StudyWords::how_to_read);
     field("command", &StudyWords::command);
     field("findings", &StudyWords::findings, None::defaulted);

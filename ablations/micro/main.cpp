@@ -96,6 +96,7 @@ int run(int argc, char** argv) {
   micro::Suite suite(on_cpu, on_cuda);
   micro::add_operations(suite);
   micro::add_updates(suite);
+  micro::add_memory(suite);
   micro::add_overheads(suite);
   micro::Table table(sizes);
   if (benchmark::RunSpecifiedBenchmarks(&table) == 0) {

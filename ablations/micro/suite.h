@@ -58,6 +58,7 @@ void set_rates(benchmark::State& state, double flops, double bytes);
 
 void add_operations(Suite& suite);  // forward and backward of every operation
 void add_updates(Suite& suite);     // the optimizer's kinds and the clip
+void add_memory(Suite& suite);      // what attention keeps, by T
 void add_overheads(Suite& suite);   // batches, the harness itself, NVTX
 
 }  // namespace micro

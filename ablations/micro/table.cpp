@@ -52,10 +52,12 @@ void Table::ReportRuns(const std::vector<Run>& runs) {
       continue;
     }
     const double seconds = run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
-    const auto share = run.counters.find("share_of_step");
+    const auto share = run.counters.find("share_of_step"), kept = run.counters.find("kept_bytes");
     fmt::print("{:<44}{:>13}", name, in_time_units(seconds));
     if (run.counters.contains("launch_bound")) {
       fmt::print("  may include launching\n");
+    } else if (kept != run.counters.end()) {
+      fmt::print("  keeps {:.1f} MiB\n", kept->second.value / (1024.0 * 1024.0));
     } else if (share == run.counters.end()) {
       fmt::print("{:>11}{:>11}\n", giga(run, "flops_per_second"), giga(run, "bytes_per_second"));
     } else {

@@ -52,7 +52,7 @@ void add_updates(Suite& suite) {
     suite.add("clip/float32", device, [weights, device](benchmark::State& state) {
       const AdamW optimizer(weights->on(device), Optimizer::fused);
       at::Tensor coefficient;
-      time_calls(state, device, nothing, [&] { coefficient = optimizer.clip_coefficient(); });
+      time_calls(state, device, nothing, [&] { coefficient = optimizer.clip().coefficient; });
       set_rates(state, 0, 4 * numbers_in(weights->on(device)));  // gradients read
     });
     struct Kind {

@@ -61,6 +61,10 @@ bool is_deterministic(const Study& study) {
   return !study.rungs.empty() && std::ranges::all_of(study.rungs, is_set);
 }
 
+bool is_cold(const Study& study) {
+  return std::ranges::any_of(study.rungs, [](const StudyRung& rung) { return rung.batches && rung.batches->cold; });
+}
+
 // A ladder of one's own is known by its file only.
 Words ladder_flags(const Study& study) { return {"--ladder", study.ladder.file.value_or(study.ladder.name)}; }
 
@@ -86,6 +90,7 @@ Words workload_flags(const Study& study) {
   }
   const std::string& source = workload.data.source;
   if (!source.empty() && !is_usual_text(source)) add(flags, {"--data", source});
+  if (is_cold(study)) flags.emplace_back("--cold-cache");
   if (is_deterministic(study)) flags.emplace_back("--deterministic");
   return flags;
 }

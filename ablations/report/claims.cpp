@@ -32,6 +32,8 @@ std::string in_words(const Seen::Bytes& bytes) {
   return fmt::format("{:.0f} -> {:.0f} MiB", bytes.below / mebi, bytes.own / mebi);
 }
 
+std::string in_words(const Seen::Milliseconds& ms) { return fmt::format("{:.3g} -> {:.3g} ms", ms.below, ms.own); }
+
 std::string ratio_in_words(const Seen& seen) {
   const std::string interval =
       seen.lo && seen.hi ? fmt::format("[{:.2f}-{:.2f}]", *seen.lo, *seen.hi) : "(no interval)";
@@ -46,18 +48,23 @@ std::string beside(const Claim& claim, double least, double most) {
   return "as claimed";
 }
 
+std::string beside(const Claim& claim, double factor) { return beside(claim, factor, factor); }
+
 // Empty if the study does not have it.
 std::string measured(const Claim& claim, const Seen& seen) {
   const auto sized = [&](const std::optional<Seen::Bytes>& bytes) {
     if (!bytes || bytes->own <= 0) return std::string();
     const double factor = bytes->below / bytes->own;
-    return fmt::format("{}, {}", in_words(*bytes), beside(claim, factor, factor));
+    return fmt::format("{}, {}", in_words(*bytes), beside(claim, factor));
   };
   switch (claim.about) {
     case Claim::About::step:
       if (!seen.lo || !seen.hi) return ratio_in_words(seen);
       if (*seen.hi < 1 && claim.least >= 1) return ratio_in_words(seen) + ", slower, not faster";
       return fmt::format("{}, {}", ratio_in_words(seen), beside(claim, *seen.lo, *seen.hi));
+    case Claim::About::batch:
+      if (!seen.batch || seen.batch->own <= 0) return "";
+      return fmt::format("{}, {}", in_words(*seen.batch), beside(claim, seen.batch->below / seen.batch->own));
     case Claim::About::activations:
       return sized(seen.activations);
     case Claim::About::peak:
@@ -94,6 +101,7 @@ std::string seen_line(const Seen& seen) {
                                  markdown(seen.shape), ratio_in_words(seen));
   if (seen.activations) text += "; activations " + in_words(*seen.activations);
   if (seen.peak) text += "; peak " + in_words(*seen.peak);
+  if (seen.batch) text += "; a batch " + in_words(*seen.batch);
   return text + "\n";
 }
 
@@ -118,7 +126,10 @@ std::optional<Seen> seen_in(const Study& study, const std::string& optimization)
                   .lo = rung.speedup_against->lo,
                   .hi = rung.speedup_against->hi,
                   .activations = bytes_of(activations(*below), activations(rung)),
-                  .peak = bytes_of(below->peak_memory_bytes, rung.peak_memory_bytes)};
+                  .peak = bytes_of(below->peak_memory_bytes, rung.peak_memory_bytes),
+                  .batch = below->batches && rung.batches
+                               ? std::optional(Seen::Milliseconds{below->batches->ms.median, rung.batches->ms.median})
+                               : std::nullopt};
     }
     below = &rung;
   }

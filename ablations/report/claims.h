@@ -22,6 +22,10 @@ struct Seen {
     double below = 0, own = 0;
   };
   std::optional<Bytes> activations, peak;  // the first with autocast's copies of the weights
+  struct Milliseconds {
+    double below = 0, own = 0;
+  };
+  std::optional<Milliseconds> batch;  // of a step, where the study is about batches
 };
 
 // Of the optimization's rung in the study of a cumulative ladder; none where it has no number, or the rung below none.

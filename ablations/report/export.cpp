@@ -88,8 +88,26 @@ void add_ratio(Row& row, const std::string& name, const std::optional<Ratio>& ra
   row.emplace_back(name + "_pairs", ratio ? Json(ratio->pairs) : Json());
 }
 
+// Columns that a table has only where one of the report's studies is about batches.
+bool has_batches(const Report& report) {
+  return std::ranges::any_of(report.studies, [](const ReportedStudy& entry) { return is_about_batches(entry.study); });
+}
+
+void add_batches(Row& row, const std::optional<RungBatches>& batches) {
+  const RungBatches known = batches.value_or(RungBatches{});
+  add_bounded(row, "data_ms", "median", batches ? std::optional(known.ms.median) : std::nullopt, known.ms);
+  row.emplace_back("data_share", batches ? Json(known.share) : Json());
+  row.emplace_back("data_bytes_read", or_null(known.bytes_read));
+  row.emplace_back("data_storage_bytes", or_null(known.storage_bytes));
+  row.emplace_back("data_major_faults", batches ? Json(known.major_faults) : Json());
+  row.emplace_back("data_resident_bytes", or_null(known.resident_bytes));
+  row.emplace_back("data_file_bytes", batches ? Json(known.file_bytes) : Json());
+  row.emplace_back("data_cached_before", or_null(known.cached_before));
+  row.emplace_back("data_cached_after", or_null(known.cached_after));
+}
+
 // Of a study and a rung that are none it tells the columns' names.
-Row rung_row(const std::string& source, const Study& study, const StudyRung& rung) {
+Row rung_row(const std::string& source, const Study& study, const StudyRung& rung, bool with_batches) {
   Row row{{"study", source},
           {"index", rung.index},
           {"optimization", or_null(rung.optimization)},
@@ -119,6 +137,10 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
   row.emplace_back("optimizer_bytes", or_null(memory.optimizer_bytes));
   row.emplace_back("weight_copies_bytes", or_null(memory.weight_copies_bytes));
   row.emplace_back("activations_bytes", or_null(memory.activations_bytes));
+  if (with_batches) {
+    row.emplace_back("page_faults_per_step", or_null(rung.page_faults_per_step));
+    add_batches(row, rung.batches);
+  }
   row.emplace_back("mfu", rung.mfu && *rung.mfu ? or_null((*rung.mfu)->value) : Json());
   row.emplace_back("joules_per_token", or_null(rung.joules_per_token));
   const RungGuard guard = rung.guard.value_or(RungGuard{});
@@ -139,8 +161,8 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
 }
 
 // Of a run and a rung that are none it tells the columns' names.
-Row step_row(const std::string& source, const ReportedRun& run, const StudyRung& rung, size_t step) {
-  return {{"study", source},
+Row step_row(const std::string& source, const ReportedRun& run, const StudyRung& rung, size_t step, bool with_batches) {
+  Row row{{"study", source},
           {"run", run.id},
           {"rung", run.rung},
           {"label", label_of(rung)},
@@ -151,6 +173,8 @@ Row step_row(const std::string& source, const ReportedRun& run, const StudyRung&
           {"ms", step < run.step_ms.size() ? Json(run.step_ms[step]) : Json()},
           {"loss", step < run.loss.size() ? or_null(run.loss[step]) : Json()},
           {"disturbed", run.flags.empty() ? 0 : 1}};
+  if (with_batches) row.emplace_back("data_ms", step < run.data_ms.size() ? Json(run.data_ms[step]) : Json());
+  return row;
 }
 
 std::vector<double> timed_ms(const ReportedRun& run) {
@@ -262,19 +286,25 @@ std::string date_of(std::string created) {
 }  // namespace
 
 std::string rungs_csv(const Report& report) {
-  Table table(rung_row({}, {}, {}));
+  const bool with_batches = has_batches(report);
+  Table table(rung_row({}, {}, {}, with_batches));
   for (const ReportedStudy& entry : report.studies) {
-    for (const StudyRung& rung : entry.study.rungs) table.add(rung_row(entry.source, entry.study, rung));
+    for (const StudyRung& rung : entry.study.rungs) {
+      table.add(rung_row(entry.source, entry.study, rung, with_batches));
+    }
   }
   return table.text();
 }
 
 std::string steps_csv(const Report& report) {
-  Table table(step_row({}, {}, {}, 0));
+  const bool with_batches = has_batches(report);
+  Table table(step_row({}, {}, {}, 0, with_batches));
   for (const ReportedStudy& entry : report.studies) {
     for (const ReportedRun& run : entry.runs) {
       const StudyRung& rung = entry.study.rungs.at(run.rung);
-      for (size_t step = 0; step < run.step_ms.size(); ++step) table.add(step_row(entry.source, run, rung, step));
+      for (size_t step = 0; step < run.step_ms.size(); ++step) {
+        table.add(step_row(entry.source, run, rung, step, with_batches));
+      }
     }
   }
   return table.text();

@@ -73,6 +73,7 @@ std::vector<RungLosses> losses_of(const StudyFiles& files) {
 }
 
 std::vector<ReportedRun> runs_of(const StudyFiles& files) {
+  const bool about_batches = is_about_batches(files.study);
   std::vector<ReportedRun> list;
   for (size_t i = 0; i < files.records.size(); ++i) {
     if (!files.records[i]) continue;
@@ -87,6 +88,7 @@ std::vector<ReportedRun> runs_of(const StudyFiles& files) {
                     .started = record.started,
                     .warmup_steps = timing.warmup_steps,
                     .step_ms = timing.step_ms,
+                    .data_ms = about_batches ? timing.data_ms.value_or(std::vector<double>{}) : std::vector<double>{},
                     .loss = timing.loss,
                     .flags = record.flags.value_or(std::vector<std::string>{}),
                     .processor_lost = timing.processor_lost.value_or(std::nullopt),

@@ -165,6 +165,18 @@ std::string worth_words(Mode mode) {
   return "";
 }
 
+std::string batch_words(const Study& study) {
+  if (!is_about_batches(study)) return "";
+  const bool cold =
+      std::ranges::any_of(study.rungs, [](const StudyRung& rung) { return rung.batches && rung.batches->cold; });
+  return fmt::format(
+      "ms: the host's time for the batch of a step{}; read, disk: bytes of a step, by calls and from a disk; faults: "
+      "page faults of a step; held: memory that holds data; cached: how much of their file lay in the page cache, "
+      "before the first step{} and after the last",
+      study.device.kind == model::Device::cuda ? ", while the GPU may still compute" : "",
+      cold ? ", when it was to be empty," : "");
+}
+
 std::string memory_words(const Study& study) {
   bool is_known = false, is_apart = false, has_autocast = false;
   for (const StudyRung& rung : study.rungs) {

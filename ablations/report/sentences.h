@@ -53,6 +53,9 @@ std::vector<std::string> remarks_of(const Study& study);
 // What the worths of a mode are; empty for the cumulative ladder and a sweep, which have none.
 std::string worth_words(Mode mode);
 
+// What the columns about batches are; empty where the study is not about them.
+std::string batch_words(const Study& study);
+
 // What the parts of a rung's memory are; empty where no rung's was counted.
 std::string memory_words(const Study& study);
 

@@ -203,6 +203,37 @@ std::string rung_rows(const Study& study, const Look& look) {
   return text + rule(look);
 }
 
+// As brief, but what is below a hundredth stays a decimal number.
+std::string small(double ms) { return ms < 0.00995 ? fmt::format("{:.4f}", ms) : brief(ms); }
+
+std::string or_dash(const std::optional<double>& value) { return value ? rate(*value) : "-"; }
+
+// "100>12 %": how much of the file lay in the page cache before and after.
+std::string cached(const RungBatches& batches) {
+  if (!batches.cached_before || !batches.cached_after || batches.file_bytes == 0) return "-";
+  const auto percent = [&](int64_t bytes) {
+    return std::clamp(100 * static_cast<double>(bytes) / static_cast<double>(batches.file_bytes), 0.0, 100.0);
+  };
+  return fmt::format("{:.0f}>{:.0f} %", percent(*batches.cached_before), percent(*batches.cached_after));
+}
+
+// What batches cost, where the study is about them.
+std::string batch_rows(const Study& study, const Look& look) {
+  if (!is_about_batches(study)) return "";
+  constexpr const char* row = "{:<25}{:>8}{:>8}{:>7}{:>7}{:>8}{:>6}{:>11}\n";
+  std::string text = headed(
+      look, "\n" + fmt::format(row, "a step's batch", "ms", "of step", "read", "disk", "faults", "held", "cached"));
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.batches) continue;
+    const RungBatches& batches = *rung.batches;
+    text += fmt::format(
+        row, shortened(label(study, rung), label_width), small(batches.ms.median), brief(100 * batches.share) + " %",
+        or_dash(batches.bytes_read), or_dash(batches.storage_bytes), or_dash(rung.page_faults_per_step),
+        batches.resident_bytes ? rate(static_cast<double>(*batches.resident_bytes)) : "-", cached(batches));
+  }
+  return text + rule(look) + wrapped(batch_words(study));
+}
+
 std::string peer_rows(const Study& study, const Look& look) {
   if (std::ranges::none_of(study.rungs, [](const StudyRung& rung) { return rung.peer.has_value(); })) return "";
   constexpr const char* row = "{:<25} {:<21}{}{:>9} {:>22}\n";
@@ -336,7 +367,7 @@ std::string study_table(const Study& as_written, const Look& look) {
     text += look.painted(Style::strong, wrapped(headline));
   }
   for (const std::string& note : study.notes.value_or(std::vector<std::string>{})) text += wrapped(note);
-  text += worth_rows(study, look) + peer_rows(study, look);
+  text += batch_rows(study, look) + worth_rows(study, look) + peer_rows(study, look);
   for (const StudyRung& rung : study.rungs) {
     if (rung.explanation) text += wrapped(*rung.explanation, "  ");
   }

@@ -20,6 +20,7 @@ StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise)
                    .worth = worth_words(study.mode),
                    .memory = memory_words(study),
                    .prediction = prediction_words(entry.predictions),
+                   .batches = batch_words(study),
                    .how_to_read = how_to_read(study),
                    .command = command_again(study),
                    .findings = findings_of(study, entry.runs, entry.losses)};

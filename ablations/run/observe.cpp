@@ -2,6 +2,7 @@
 
 #include "ablations/techniques/techniques.h"
 #include "harness/gpu/cuda_calls.h"
+#include "harness/measure/file_use.h"
 #include "harness/measure/library_calls.h"
 #include "harness/measure/memory_log.h"
 #include "harness/measure/operation_log.h"
@@ -90,6 +91,43 @@ class Callbacks {
   model::Trainer& trainer_;
 };
 
+// How one step had its batch made. Between begin() and end() there is nothing else.
+class BatchWatch {
+ public:
+  explicit BatchWatch(const model::Inputs& inputs) : inputs_(inputs) {}
+  void begin() {
+    before_ = inputs_.work().work;
+    reads_ = harness::ReadCount::now();
+  }
+  void end() {
+    const auto now = harness::ReadCount::now();
+    if (reads_ && now) seen_.process_bytes_read = now->since(*reads_).bytes;
+    const model::InputWork& after = inputs_.work();
+    seen_.copies = after.work.copies - before_.copies;
+    seen_.tokenized = after.work.tokenized - before_.tokenized;
+    seen_.reads = after.work.reads - before_.reads;
+    seen_.bytes_read = after.work.bytes_read - before_.bytes_read;
+    seen_.steps = after.steps;
+    seen_.by_a_thread = after.by_a_thread;
+    seen_.ready = after.ready;
+  }
+  Observations::Batches seen(const Counts& operations) {
+    const Tensor& batch = inputs_.batch();  // (micro_steps, 2, B, T)
+    seen_.micro_steps = batch.size(0);
+    seen_.sequences = batch.size(0) * batch.size(2);
+    seen_.tokens = seen_.sequences * batch.size(3);
+    seen_.operations = operations;
+    if (const auto mapping = harness::mapping_of(inputs_.file())) seen_.mapping = mapping->address;
+    return seen_;
+  }
+
+ private:
+  const model::Inputs& inputs_;
+  model::BatchWork before_;
+  std::optional<harness::ReadCount> reads_;
+  Observations::Batches seen_;
+};
+
 // One step, watched from within: what it is made of, where it dispatches its operations.
 Observed watch_step(model::Trainer& trainer) {
   const std::vector<std::optional<Gradient>> gradients_before = gradients_of(trainer.model());
@@ -119,10 +157,15 @@ Observed watch_step(model::Trainer& trainer) {
   harness::OperationLog log;
   const harness::MemoryLog memory(model::device_type(recipe.device));
   const harness::ParameterCopies copies;
+  BatchWatch batches(trainer.inputs());
+  bool in_data = false;
   std::optional<int64_t> before_forward, after_forward;
   trainer.on_phase = [&](std::string_view phase) {
+    if (in_data) batches.end();
     original.on_phase(phase);
     log.begin_phase(phase);
+    in_data = phase == "data";
+    if (in_data) batches.begin();
     if (phase == "forward" && !before_forward) before_forward = memory.live_bytes();
     if (phase == "backward" && !after_forward) {
       after_forward = memory.live_bytes();
@@ -142,6 +185,7 @@ Observed watch_step(model::Trainer& trainer) {
     seen.operations[phase] = harness::sum(log.operations(phase));
   }
   seen.operations["total"] = log.total();
+  seen.batches = batches.seen(log.operations("data"));
   seen.update_operations = log.operations("update");
   seen.backward_nodes = log.backward_nodes();
   {

@@ -40,9 +40,22 @@ void prepare_process(const RunOptions& options) {
 
 model::TokenStream tokens_of(const RunOptions& options) {
   const int64_t vocabulary = config_of(options).vocabulary;
-  return options.tokens.empty()
-             ? model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens", vocabulary)
-             : model::load_tokens(options.tokens, vocabulary);
+  const model::Keep keep = model::kept_for(options.recipe.batches);
+  if (options.tokens.empty()) {
+    return model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens", vocabulary, keep);
+  }
+  model::TokenStream stream = model::load_tokens(options.tokens, vocabulary, keep);
+  if (batches_obstacle(model::Batches::tokenized, options.data).empty()) {
+    stream.text = options.data;
+    stream.vocabulary = options.vocabulary;
+  }
+  return stream;
+}
+
+std::string batches_obstacle(model::Batches batches, const std::filesystem::path& data) {
+  if (batches != model::Batches::tokenized || data.extension() != ".bin") return "";
+  return fmt::format("batches tokenized needs a text, and {} is a token file; --data names a text",
+                     data.filename().string());
 }
 
 Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens) {

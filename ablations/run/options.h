@@ -24,6 +24,7 @@ struct RunOptions {
   int64_t threads = 0;                     // 0: one for each core it may use
   std::filesystem::path data, vocabulary;  // text or token file; needed for text only
   std::filesystem::path tokens;            // the token file made of data, which is then only named
+  bool cold_cache = false;                 // without the data in the page cache
   model::Recipe recipe;
   std::vector<std::string> applied;  // names of the optimizations, for the record
 };
@@ -41,9 +42,12 @@ int busy_threads(model::Device device, int threads);
 // Sets the host's memory and the threads as the run wants them: before the process makes its first tensor.
 void prepare_process(const RunOptions& options);
 
-// The run's text. Throws std::invalid_argument for a text or a token file that cannot be read or that the model's
-// vocabulary does not cover.
+// The run's tokens, in memory where its batches are made of such. Throws std::invalid_argument for a text or a token
+// file that cannot be read or that the model's vocabulary does not cover.
 model::TokenStream tokens_of(const RunOptions& options);
+
+// Why batches cannot be made so of the data, a text or a token file; empty: they can.
+std::string batches_obstacle(model::Batches batches, const std::filesystem::path& data);
 
 // sha256, tokens: of the text.
 Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens);

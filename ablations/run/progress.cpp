@@ -1,5 +1,6 @@
 #include "ablations/run/progress.h"
 
+#include "ablations/text/figures.h"
 #include "ablations/text/style.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -7,21 +8,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 
 namespace ablations {
 
 using files::shortened;
-
-namespace {
-
-std::string clock_time(double seconds) {
-  const auto whole = std::llround(seconds);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
-
-}  // namespace
 
 Progress::Progress(const Plan& plan, size_t planned, size_t runs, double expected_s)
     : plan_(plan),

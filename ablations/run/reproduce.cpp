@@ -47,6 +47,7 @@ RunOptions options_of(const Record& record, const std::string& where) {
                      .data = {},
                      .vocabulary = {},
                      .tokens = {},
+                     .cold_cache = record.data && record.data->cold,
                      .recipe = record.known_recipe(where),
                      .applied = record.optimizations};
   if (options.timed_steps < 1 || timing.loss.size() != timing.step_ms.size()) {

@@ -7,6 +7,8 @@
 #include "ablations/techniques/techniques.h"
 #include "ablations/text/text.h"
 #include "harness/measure/clock.h"
+#include "harness/measure/file_use.h"
+#include "harness/measure/system_memory.h"
 #include "harness/measure/utc.h"
 #include "harness/stats/stats.h"
 
@@ -15,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <new>
 #include <optional>
@@ -23,9 +26,52 @@ namespace ablations {
 
 namespace {
 
-RunTiming timing_of(const harness::Timing& timing, const model::Trainer& trainer,
+// What is read of files while it lives, and what lies in the page cache before and after.
+class DataWatch {
+ public:
+  DataWatch(const std::filesystem::path& file, bool cold) : file_(file) {
+    use_.file = file.filename().string();
+    use_.cold = cold && !file.empty();
+    if (file.empty()) return;
+    std::error_code gone;  // then the size is not known
+    const auto size = std::filesystem::file_size(file, gone);
+    use_.file_bytes = gone ? 0 : static_cast<int64_t>(size);
+    if (cold) harness::drop_from_page_cache(file);
+    use_.cached_before = harness::cached_bytes(file);
+  }
+  void begin() {
+    use_.major_faults = harness::major_faults();
+    reads_ = harness::ReadCount::now();
+  }
+  void end() {
+    const auto now = harness::ReadCount::now();
+    use_.major_faults = harness::major_faults() - use_.major_faults;
+    if (!reads_ || !now) return;
+    const harness::Reads reads = now->since(*reads_);
+    use_.bytes_read = reads.bytes;
+    use_.reads = reads.calls;
+    use_.storage_bytes = reads.storage_bytes;
+  }
+  // opened_bytes: by how much the process grew when the data were opened.
+  DataUse complete(const std::optional<int64_t>& opened_bytes) {
+    if (!file_.empty()) use_.cached_after = harness::cached_bytes(file_);
+    if (opened_bytes) {
+      const auto mapping = file_.empty() ? std::nullopt : harness::mapping_of(file_);
+      use_.resident_bytes = *opened_bytes + (mapping ? mapping->resident_bytes : 0);
+    }
+    return use_;
+  }
+
+ private:
+  std::filesystem::path file_;
+  DataUse use_;
+  std::optional<harness::ReadCount> reads_;
+};
+
+RunTiming timing_of(const harness::Timing& timing, const std::vector<double>& data_ms, const model::Trainer& trainer,
                     const std::optional<AllocatorCalls>& calls) {
   RunTiming result;
+  result.data_ms = data_ms;
   result.warmup_steps = timing.warmup_steps;
   result.step_ms = timing.step_ms;
   for (const double loss : trainer.losses()) {
@@ -56,12 +102,15 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps);
   model::Trainer& trainer = workload.trainer();
   Watch watch(options.recipe.device);
+  DataWatch data(trainer.inputs().file(), options.cold_cache);
   std::optional<AllocatorCalls> calls;  // on a GPU
   const auto on_begin = [&] {
     if (workload.on_cuda()) calls = allocator_calls();
     watch.begin();
+    data.begin();
   };
   const auto on_end = [&] {
+    data.end();
     watch.end();
     if (calls) calls = allocator_calls() - *calls;
   };
@@ -71,7 +120,8 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
   // Before observing: that takes memory, and more steps.
   const PeakMemory peak = peak_memory(options.recipe);
   Record record;
-  record.timing = timing_of(timing, trainer, calls);
+  record.data = data.complete(workload.opened_bytes());
+  record.timing = timing_of(timing, workload.data_ms(), trainer, calls);
   const Observed seen = observe(trainer);
   const auto timed_faults = std::span(timing.page_faults).subspan(static_cast<size_t>(timing.warmup_steps));
   const double faults_per_step = harness::median(std::vector<double>(timed_faults.begin(), timed_faults.end()));

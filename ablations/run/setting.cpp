@@ -45,7 +45,11 @@ Setting setting_of(const Environment& environment, const Workload& workload, con
   return setting;
 }
 
-Setting setting_of(const Record& record) { return setting_of(record.environment, record.workload, record.recipe); }
+Setting setting_of(const Record& record) {
+  Setting setting = setting_of(record.environment, record.workload, record.recipe);
+  if (record.data && record.data->cold) setting.page_cache = "cold";
+  return setting;
+}
 
 Setting machine_setting(const Environment& environment, bool cuda) {
   Setting setting;

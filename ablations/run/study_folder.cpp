@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -17,18 +16,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// Of the names of the writers' own files: NAME.0123456789abcdef.tmp.
-constexpr size_t unfinished_ending = 1 + 16 + 4;
-
-std::string finished_name(const std::string& file) {
-  const std::string name = file.substr(0, file.size() - std::min(file.size(), unfinished_ending));
-  return files::is_unfinished(file, name) ? name : "";
-}
-
-}  // namespace
 
 const std::set<std::string>& files_of_study() {
   static const std::set<std::string> names{study_file,   "report.json",  "report.html",    "report.md",
@@ -51,7 +38,7 @@ void check_may_begin(const fs::path& folder) {
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (finished_name(name) == "plan.json") continue;  // its writer was killed
+    if (files::is_unfinished(name, "plan.json")) continue;  // its writer was killed
     throw std::invalid_argument(fmt::format(
         "{}: is not empty ({} is in it); a study needs a new or an empty folder, name another one with --out",
         folder.string(), name));
@@ -163,7 +150,7 @@ void remove_unfinished_files(const fs::path& folder, const std::set<std::string>
   std::vector<fs::path> unfinished;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (names.contains(finished_name(name)) && !entry.is_directory()) unfinished.push_back(entry.path());
+    if (names.contains(files::finished_name(name)) && !entry.is_directory()) unfinished.push_back(entry.path());
   }
   std::error_code ignored;
   for (const fs::path& file : unfinished) fs::remove(file, ignored);

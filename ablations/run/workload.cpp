@@ -1,5 +1,7 @@
 #include "ablations/run/workload.h"
 
+#include "harness/measure/system_memory.h"
+
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -28,22 +30,33 @@ const RunOptions& checked_and_prepared(const RunOptions& options) {
 Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
     : options_(checked_and_prepared(options)),
       config_(config_of(options)),
+      resident_before_(harness::resident_bytes()),
       tokens_(tokens_of(options)),
+      resident_opened_(harness::resident_bytes()),
       trainer_(config_, options.recipe,
                {.B = options.B,
                 .T = options.T,
                 .accumulation = options.accumulation,
                 .max_steps = steps,
                 .seed = options.seed},
-               tokens_) {
+               tokens_),
+      data_clock_("data", static_cast<size_t>(steps)) {
   label(harness::nvtx_tool_attached());
 }
 
 void Gpt2Workload::label(bool follow_autograd) {
   labels_.reset();
   labels_ = std::make_unique<harness::Labels>(follow_autograd);
-  trainer_.on_phase = [this](std::string_view phase) { labels_->begin_phase(phase); };
+  trainer_.on_phase = [this](std::string_view phase) {
+    data_clock_.begin_phase(phase);
+    labels_->begin_phase(phase);
+  };
   trainer_.ops().on_part = [this](int64_t layer, std::string_view part) { labels_->begin_part(layer, part); };
+}
+
+std::optional<int64_t> Gpt2Workload::opened_bytes() const {
+  if (!resident_before_ || !resident_opened_) return std::nullopt;
+  return *resident_opened_ - *resident_before_;
 }
 
 }  // namespace ablations

@@ -4,6 +4,7 @@
 #include "ablations/documents/workload.h"
 #include "ablations/run/options.h"
 #include "harness/measure/labels.h"
+#include "harness/measure/phase_clock.h"
 #include "harness/measure/workload.h"
 #include "model/config.h"
 #include "model/data.h"
@@ -11,8 +12,9 @@
 #include "model/trainer.h"
 
 #include <cstdint>
-#include <iterator>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace ablations {
 
@@ -37,16 +39,24 @@ class Gpt2Workload : public harness::Workload {
   void follow_autograd() { label(true); }
 
   [[nodiscard]] ablations::Workload description() const {
-    return workload_of(options_, tokens_.sha256, std::ssize(tokens_.tokens));
+    return workload_of(options_, tokens_.sha256, static_cast<int64_t>(tokens_.size()));
   }
+
+  // The host's time for the batch of each step so far.
+  [[nodiscard]] const std::vector<double>& data_ms() const { return data_clock_.ms(); }
+  // By how much the process grew when the data were opened; none where the kernel does not say.
+  [[nodiscard]] std::optional<int64_t> opened_bytes() const;
 
  private:
   void label(bool follow_autograd);
 
   RunOptions options_;
   model::Config config_;
+  std::optional<int64_t> resident_before_;
   model::TokenStream tokens_;
+  std::optional<int64_t> resident_opened_;
   model::Trainer trainer_;
+  harness::PhaseClock data_clock_;
   std::unique_ptr<harness::Labels> labels_;
 };
 

@@ -149,6 +149,28 @@ std::optional<size_t> counted_reference(const Plan& plan, size_t reference, size
   return reference == rung ? std::nullopt : std::optional(reference);
 }
 
+// Runs that were to begin without their data in the page cache, where it kept most of them.
+void warn_of_cache(const Plan& plan, const Measured& measured, Lines& warnings) {
+  if (!plan.workload.cold_cache) return;
+  int64_t warm = 0, unknown = 0;
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    for (const auto& [repeat, run] : runs) {
+      if (!run.data || !run.data->cached_before) {
+        ++unknown;
+      } else if (2 * *run.data->cached_before > run.data->file_bytes) {
+        ++warm;
+      }
+    }
+  }
+  const auto were = [&](int64_t runs) { return fmt::format("{} of {} runs", runs, measured.runs_ok); };
+  if (warm > 0) {
+    warnings.push_back(were(warm) +
+                       " began with their data in the page cache all the same: this file system keeps it, "
+                       "or another program holds it");
+  }
+  if (unknown > 0) warnings.push_back(were(unknown) + " do not tell whether their data were in the page cache");
+}
+
 // Every rung by its reference. Returns the plan's that counts.
 size_t judge_rungs(const Plan& plan, const Measured& measured, Rungs& rungs, Lines& warnings) {
   const size_t reference = reference_that_counts(plan, rungs);
@@ -336,10 +358,16 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   const size_t reference = judge_rungs(plan, measured, rungs, warnings);
   const auto& gpu = study.environment.gpu;
   const auto last = number_rungs(plan, measured, reference, gpu ? gpu->name : "", rungs);
+  if (is_about_batches(plan)) {
+    for (StudyRung& rung : rungs) {
+      if (rung.ms_per_step && !rung.peer) rung.batches = batches_of(measured.runs_of[rung.index]);
+    }
+  }
   add_peers(measured, rungs);
   add_explanations(plan, folder, rungs);
   warn_of_rungs(plan, measured, rungs, warnings);
   warn_of_disturbances(measured, warnings);
+  warn_of_cache(plan, measured, warnings);
   warn_of_sittings(measured, warnings);
   warn_of_load(study.environment, warnings);
   study.headline = headline_of(plan, measured, rungs, reference, last);

@@ -45,7 +45,7 @@ Made made_of(const Record& record) {
 }  // namespace
 
 RunData run_data(const Record& record) {
-  RunData run;
+  RunData run{.recipe = record.recipe};
   const RunTiming& timing = record.timing;
   const size_t steps = timing.step_ms.size();
   if (timing.warmup_steps >= std::ssize(timing.step_ms) || timing.page_faults.size() != steps ||
@@ -56,6 +56,14 @@ RunData run_data(const Record& record) {
   }
   run.timed_ms.assign(timing.step_ms.begin() + timing.warmup_steps, timing.step_ms.end());
   run.median_ms = harness::median(run.timed_ms);
+  if (timing.data_ms) {
+    if (timing.data_ms->size() != steps) {
+      throw std::invalid_argument(fmt::format("record of run \"{}\": {} times of batches for {} steps", record.id,
+                                              timing.data_ms->size(), steps));
+    }
+    run.data_ms.assign(timing.data_ms->begin() + timing.warmup_steps, timing.data_ms->end());
+  }
+  run.data = record.data;
   run.page_faults_per_step =
       harness::median(std::vector<double>(timing.page_faults.begin() + timing.warmup_steps, timing.page_faults.end()));
   for (const std::optional<double>& loss : timing.loss) {

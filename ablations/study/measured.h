@@ -16,7 +16,10 @@ namespace ablations {
 // What the analysis takes from one good record.
 struct RunData {
   double median_ms = 0;
+  files::Json recipe;                    // as its record has it
   std::vector<double> timed_ms, losses;  // losses of every step; NaN where it was not finite
+  std::vector<double> data_ms;           // of the timed steps; empty: not known
+  std::optional<DataUse> data;
   double page_faults_per_step = 0;
   int64_t peak_bytes = 0, tokens_per_step = 0;
   int64_t skipped_steps = 0;  // by the gradient scaler

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <optional>
+#include <set>
 #include <vector>
 
 namespace ablations {
@@ -32,6 +35,16 @@ Median tokens_per_s(const Median& ms, int64_t tokens_per_step) {
   return tokens;
 }
 
+// Over the runs that have it.
+std::optional<double> median_of(const RunsByRepeat& runs, std::optional<int64_t> DataUse::*field) {
+  std::vector<double> values;
+  for (const auto& [repeat, run] : runs) {
+    const std::optional<int64_t>& value = (*run.data).*field;
+    if (value) values.push_back(static_cast<double>(*value) / static_cast<double>(run.timed_ms.size()));
+  }
+  return values.empty() ? std::nullopt : std::optional(harness::median(values));
+}
+
 std::string summary_of(const Plan& plan, size_t index) {
   const Rung& rung = plan.rungs[index];
   const Optimization* optimization = find_optimization(rung.optimization);
@@ -44,6 +57,16 @@ std::string summary_of(const Plan& plan, size_t index) {
     if (optimization == nullptr && !rung.applied.empty()) return "Several optimizations at once.";
   }
   return optimization != nullptr ? optimization->summary : "The recipe from which the ladder starts.";
+}
+
+// A field that the rung's records do not have is newer than they are, and they had its plain value. So a stored study
+// stays as it is when recipes get a field more.
+void leave_out_unknown(const files::Json& recorded, files::Json& recipe) {
+  static const files::Json plain = model::to_json(model::Recipe());
+  for (auto field = recipe.begin(); field != recipe.end();) {
+    const bool is_newer = !recorded.contains(field.key()) && field.value() == plain.at(field.key());
+    field = is_newer ? recipe.erase(field) : std::next(field);
+  }
 }
 
 // What can be told of a rung from the plan.
@@ -91,6 +114,7 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
   const RunsByRepeat& runs = measured.runs_of[index];
   const auto failure = measured.failures.find(index);
   if (!runs.empty()) {
+    if (!rung.peer) leave_out_unknown(runs.begin()->second.recipe, rung.recipe);
     rung.runs_ok = runs.size();
     judge_alone(runs, rung);
     const Optimization* optimization = find_optimization(plan.rungs[index].optimization);
@@ -140,6 +164,41 @@ void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::strin
   if (skipped > 0) rung.skipped_steps = skipped;
   rung.page_faults_per_step = harness::median(faults);
   rung.mfu = mfu(planned.recipe, gpu, first.flops_per_step, rung.ms_per_step->median);
+}
+
+bool is_about_batches(const Plan& plan) {
+  std::set<model::Batches> kinds;
+  for (const Rung& rung : plan.rungs) {
+    if (rung.status == Rung::Status::planned && rung.peer.empty()) kinds.insert(rung.recipe.batches);
+  }
+  return kinds.size() > 1;
+}
+
+std::optional<RungBatches> batches_of(const RunsByRepeat& runs) {
+  const auto is_known = [](const auto& run) { return !run.second.data_ms.empty() && run.second.data; };
+  if (runs.empty() || !std::ranges::all_of(runs, is_known)) return std::nullopt;
+  const DataUse& first = *runs.begin()->second.data;
+  RungBatches batches{.bytes_read = median_of(runs, &DataUse::bytes_read),
+                      .storage_bytes = median_of(runs, &DataUse::storage_bytes),
+                      .file_bytes = first.file_bytes,
+                      .cached_before = first.cached_before,
+                      .cached_after = first.cached_after,
+                      .cold = first.cold};
+  std::vector<double> ms, shares, faults;
+  for (const auto& [repeat, run] : runs) {
+    const auto steps = static_cast<double>(run.timed_ms.size());
+    ms.push_back(harness::median(run.data_ms));
+    shares.push_back(ms.back() / run.median_ms);
+    faults.push_back(static_cast<double>(run.data->major_faults) / steps);
+    if (run.data->resident_bytes) {
+      batches.resident_bytes = std::max(batches.resident_bytes.value_or(0), *run.data->resident_bytes);
+    }
+  }
+  const harness::Estimate estimate = harness::median_with_interval(ms);
+  batches.ms = {bounds(estimate), estimate.center};
+  batches.share = harness::median(shares);
+  batches.major_faults = harness::median(faults);
+  return batches;
 }
 
 }  // namespace ablations

@@ -28,6 +28,12 @@ void add_conditions(const RunsByRepeat& runs, StudyRung& rung);
 // elsewhere, false.
 bool losses_differ(const RunsByRepeat& runs);
 
+// Whether rungs of ours differ in how batches come to be.
+bool is_about_batches(const Plan& plan);
+
+// What the rung's batches cost; none where one of its records does not say.
+std::optional<RungBatches> batches_of(const RunsByRepeat& runs);
+
 // Time, memory and MFU of a rung that is proven. `gpu`: its name; empty: none.
 void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::string& gpu, StudyRung& rung);
 

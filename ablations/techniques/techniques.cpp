@@ -13,6 +13,7 @@ using model::Recipe;
 // Each in its own file.
 Technique device();
 Technique host_memory();
+Technique batches();
 Technique matmul_precision();
 Technique autocast();
 Technique qkv_products();
@@ -30,9 +31,9 @@ Technique determinism();
 
 const std::vector<Technique>& techniques() {
   static const std::vector<Technique> all{
-      device(),          host_memory(), matmul_precision(), autocast(),   qkv_products(), attention(),
-      cross_entropy(),   residual(),    products(),         norm(),       mlp(),          execution(),
-      vocabulary_rows(), optimizer(),   weights(),          determinism()};
+      device(),    host_memory(),     batches(),   matmul_precision(), autocast(),   qkv_products(),
+      attention(), cross_entropy(),   residual(),  products(),         norm(),       mlp(),
+      execution(), vocabulary_rows(), optimizer(), weights(),          determinism()};
   return all;
 }
 

@@ -21,7 +21,13 @@ struct Text {
 
 // A figure that somebody has published. report/claims.h compares it with the records.
 struct Claim {
-  enum class About { step, activations, peak, other };  // the time of a step; two sorts of memory
+  enum class About {
+    step,
+    batch,
+    activations,
+    peak,
+    other
+  };  // two times, of a step and its batch; two sorts of memory
 
   std::string claim;                           // "333 -> 300 ms per step"
   std::string source;                          // who says so, on what machine

@@ -35,6 +35,13 @@ std::string count(double value) {
   return digits3(value / unit) + "T";
 }
 
+std::string clock_time(double seconds) {
+  const int64_t whole = std::llround(seconds);
+  const int64_t hours = whole / 3600, minutes = whole / 60 % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)
+                   : fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
 std::string number_of(int64_t things, const std::string& one) {
   const std::string count = things < 1000 ? std::to_string(things) : number(static_cast<double>(things));
   return fmt::format("{} {}{}", count, one, things == 1 ? "" : "s");

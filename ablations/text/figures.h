@@ -24,6 +24,9 @@ std::string in_ms(double value);
 // With K, M, G or T: "16.4K".
 std::string count(double value);
 
+// How long something lasts: "0:07" "12:05" "1:02:05".
+std::string clock_time(double seconds);
+
 // "3 runs", "1 run".
 std::string number_of(int64_t things, const std::string& one);
 

@@ -1,6 +1,7 @@
 #include "harness/measure/system_memory.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -12,6 +13,19 @@ int64_t minor_faults() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
+}
+
+int64_t major_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_majflt;
+}
+
+std::optional<int64_t> resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  if (!(statm >> pages >> resident)) return std::nullopt;
+  return resident * ::sysconf(_SC_PAGESIZE);
 }
 
 std::optional<int64_t> available_memory() {

@@ -4,7 +4,6 @@
 #include "model/fused.h"
 #include "model/kernels/adamw.h"
 #include "model/kernels/gradient_norm.h"
-#include "model/optimizer.h"
 
 #include <algorithm>
 #include <iterator>
@@ -56,7 +55,7 @@ CudaMasterAdamW::Table CudaMasterAdamW::table_of(const std::vector<MasterWeight>
       .tensors = on_device(tensors, device), .chunks = on_device(chunks, device), .chunk_count = std::ssize(chunks)};
 }
 
-Tensor CudaMasterAdamW::clip_coefficient() const {
+Clip CudaMasterAdamW::clip(double max_norm) const {
   const Node node("model::gradient_norm");
   const at::TensorOptions options = weights_.front().gradient.options();
   const Tensor sums = at::empty({all_.chunk_count}, options), norm = at::empty({}, options),
@@ -64,12 +63,12 @@ Tensor CudaMasterAdamW::clip_coefficient() const {
   kernels::gradient_norm({.tensors = pointer<const kernels::ParameterTensor>(all_.tensors),
                           .chunks = pointer<const kernels::Chunk>(all_.chunks),
                           .chunk_count = all_.chunk_count,
-                          .max_norm = static_cast<float>(AdamW::max_norm),
+                          .max_norm = static_cast<float>(max_norm),
                           .workspace = pointer<float>(sums),
                           .norm = pointer<float>(norm),
                           .coefficient = pointer<float>(coefficient)},
                          stream_for(norm));
-  return coefficient;
+  return {norm, coefficient};
 }
 
 template <class T>

@@ -111,6 +111,27 @@ class PlantedStudy : public testing::Test {
             {"proofs", {{{"field", "autocast"}, {"passed", true}, {"expected", "e"}, {"observed", "o"}}}},
             {"environment", json_of(environment_here())}};
   }
+  // The study becomes one about batches: its second rung reads a file, its third has all in memory. cached: bytes of
+  // 1000 in the page cache before the first step.
+  void make_about_batches(int64_t cached = 1000) {
+    plan_.rungs[1].recipe.batches = model::Batches::read;
+    for (const PlannedRun& run : plan_.runs) {
+      Json record = good(run, 100.0 / std::pow(2.0, static_cast<double>(run.rung)));
+      const double ms = 10.0 / (1.0 + static_cast<double>(run.rung) + static_cast<double>(run.repeat));
+      record["timing"]["data_ms"] = {500.0, ms, ms};
+      record["data"] = {{"file", "tokens.bin"},
+                        {"file_bytes", 1000},
+                        {"bytes_read", run.rung == 1 ? 68 : 0},
+                        {"reads", run.rung == 1 ? 2 : 0},
+                        {"storage_bytes", nullptr},
+                        {"major_faults", 1},
+                        {"resident_bytes", 100 + 10 * run.repeat},
+                        {"cached_before", cached},
+                        {"cached_after", 500}};
+      if (plan_.workload.cold_cache) record["data"]["cold"] = true;
+      write(run, record);
+    }
+  }
   const PlannedRun& run_of(size_t rung, int64_t repeat) const {
     for (const PlannedRun& run : plan_.runs) {
       if (run.rung == rung && run.repeat == repeat) return run;

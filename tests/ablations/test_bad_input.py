@@ -25,6 +25,7 @@ RUN = ["run", "--model", "tiny", "-T", "16", "--steps", "1", "--warmup", "0", "-
 TRAIN = ["train", "--model", "tiny", "-T", "16", "--steps", "1", "--save", "saved.safetensors"]
 LADDERS = ", ".join(sorted(file.stem for file in (ROOT / "ladders").glob("*.json")))
 TOKENIZE = ["tokenize", "--out", "tokens.bin"]
+SAMPLE = ["sample", "--tokens", "5", "--weights", "tiny.safetensors"]
 PROFILE = ["profile", "--trace", "--out", "profile"]
 
 
@@ -41,6 +42,16 @@ def safetensors_file(tensors: dict[str, np.ndarray]) -> bytes:
         data += array.astype("<f4").tobytes()
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
+
+
+def tiny_weights(**other: np.ndarray) -> dict[str, np.ndarray]:
+    """Those of model tiny, all 0."""
+    tensors = {"wte": np.zeros((50257, 32)), "wpe": np.zeros((64, 32)), "ln_f": np.zeros(32)}
+    for layer in range(2):
+        tensors |= {f"h.{layer}.{name}": np.zeros(shape) for name, shape in {
+            "ln_1": 32, "attn.c_attn": (32, 96), "attn.c_proj": (32, 32), "ln_2": 32, "mlp.c_fc": (32, 128), "mlp.c_proj": (128, 32)}.items()}
+    biases = {f"{name}.bias": np.zeros(array.shape[-1]) for name, array in tensors.items() if name not in ("wte", "wpe")}
+    return {f"{name}.weight": array for name, array in tensors.items()} | biases | other
 
 
 def plan_document(**workload) -> dict:
@@ -69,7 +80,13 @@ FILES = {
     "short.bin": token_file([7] * 16),
     "half-header.bin": token_file([])[:500],
     "id.bin": token_file([7] * 99 + [50257]),
+    "cut.bin": token_file([7] * 100)[:-6],
+    "empty.txt": b"",
+    "one.bin": token_file([7]),
     "shape.safetensors": safetensors_file({"transformer.wte.weight": np.zeros((3, 4), np.float32)}),
+    "tiny.safetensors": safetensors_file(tiny_weights()),
+    "cut.safetensors": safetensors_file(tiny_weights())[:100000],
+    "nan.safetensors": safetensors_file(tiny_weights(**{"ln_f.bias": np.full(32, np.nan)})),
     "start-cuda.json": ladder_document(start={"device": "cuda"}, rungs=[]),
     "start-rows.json": ladder_document(start={"vocabulary_rows": 50256}, rungs=[]),
     "plans/garbage/plan.json": GARBAGE,
@@ -161,6 +178,36 @@ REFUSED = [
     ([*TOKENIZE, "--data", "good.txt", "--vocab", "missing.tiktoken"], "missing.tiktoken: No such file"),
     ([*TRAIN, "--weights", "garbage.safetensors"], r"garbage.safetensors: not a safetensors file: its header must be at most \d+ bytes"),
     ([*TRAIN, "--weights", "shape.safetensors"], r'"wte.weight" has shape \(3, 4\); tiny needs \(50257, 32\)'),
+    # Trainings.
+    ([*TRAIN, "--data", "empty.txt"], "empty.txt: 0 tokens; a batch of 1 x 16 needs 1 x 16 [+] 1"),
+    ([*TRAIN, "--data", "one.bin"], "one.bin: 1 tokens; a batch of 1 x 16 needs 1 x 16 [+] 1"),
+    ([*TRAIN, "--data", "cut.bin"], "cut.bin: the header promises 100 tokens of 2 bytes, but 194 bytes follow it"),
+    ([*TRAIN, "--data", "good.bin"], r"good.bin: its last 10 tokens, for validation .--validation-share 0.1.: 10 tokens; a batch of 1 x 16 needs"),
+    ([*TRAIN, "--data", "good.bin", "--validation-data", "id.bin"], "id.bin: tokens must be between 0 and 50256, got 50257 at position 99"),
+    ([*TRAIN, "--data", "good.bin", "--validation-share", "0.5", "--validation-batches", "4"], "--validation-batches must be between 1 and 3, "),
+    ([*TRAIN, "--data", "good.bin", "--validation-share", "0", "--validation-every", "1"], "--validation-every: there is no text for validation"),
+    ([*TRAIN[:-4], "--save", "x"], "one of --steps, --tokens and --epochs must say how long to train, got none"),
+    ([*TRAIN, "--epochs", "1"], "one of --steps, --tokens and --epochs must say how long to train, got 2"),
+    ([*TRAIN, "--batch-tokens", "100"], "--batch-tokens must be a multiple of batch x context, 1 x 16 = 16, got 100; 96 or 112 would do"),
+    ([*TRAIN, "--lr", "fast"], "--lr must be a number from 0 on, got fast"),
+    ([*TRAIN, "--lr", "1e-4", "--min-lr", "2e-4"], r"--min-lr must be at most the learning rate 0.0001 \(--lr\), got 0.0002"),
+    ([*TRAIN, "--warmup-steps", "5"], r"--warmup-steps must be at most 1, the step at which the decay ends \(--decay-steps\), got 5"),
+    ([*TRAIN, "--validation-share", "1"], "--validation-share must be a number between 0 and 0.9, got 1"),
+    ([*TRAIN, "--out", "."], r"is not empty \(.* is in it\); a training needs a new or an empty folder"),
+    (["train", "--resume"], "--resume needs --out, the folder of the training"),
+    (["train", "--resume", "--out", "nothing-here"], r"nothing-here: holds no training \(no training.json\)"),
+    (["train", "--resume", "--out", "nothing-here", "--seed", "2"], "--seed would change the plan that --resume continues"),
+    # What a text is to be written with.
+    (["sample"], "--weights is required"),
+    (["sample", "--weights", "garbage.safetensors"], "garbage.safetensors: not a safetensors file"),
+    (["sample", "--weights", "cut.safetensors"], "cut.safetensors: tensor .* data_offsets must begin at .* and end by"),
+    (["sample", "--weights", "shape.safetensors"], 'shape.safetensors: not GPT-2\'s weights: tensor "wpe.weight" is missing'),
+    (["sample", "--weights", "nan.safetensors", "--tokens", "5"], "the weights give logits that are not finite"),
+    ([*SAMPLE, "--model", "gpt2-124m"], "tiny.safetensors: has 2 layers of width 32; gpt2-124m has 12 of width 768"),
+    ([*SAMPLE, "--prompt", "word " * 65], r"--prompt must have at most 64 tokens, the positions of the model, got 6\d"),
+    ([*SAMPLE, "--prompt", os.fsdecode(b"caf\xe9")], "--prompt: invalid UTF-8 at byte 3; text must be UTF-8"),
+    ([*SAMPLE, "--count", "2", "--temperature", "0"], "--count must be 1 with --temperature 0, .*, got 2"),
+    ([*SAMPLE, "--top-p", "0"], "--top-p must be a number above 0 and at most 1, got 0"),
     # Folders of studies.
     (["report", "good.txt"], "good.txt"),
     (["report", "nowhere"], "nowhere: no such file or folder"),
@@ -202,7 +249,7 @@ REFUSED = [
     ([*RUN, "--run", "r1-00-start"], "--plan"),
     (["run", "--plan", "plans/batch/plan.json"], "--run"),
     (["run", "--plan", "plans/batch/plan.json", "--run", "r1-00-start", "--steps", "3"], "--plan"),
-    ([*TRAIN, "--warmup", "3"], "--warmup"),
+    ([*TRAIN, "--warmup", "3"], 'there is no flag "--warmup"'),
     (["doctor", "--peaks=3"], "--peaks takes no value"),
     (["report"], "STUDY... is missing"),
     ([*PROFILE, "--ladder", "tiny"], "--ladder: needs --rung or --diff"),
@@ -221,6 +268,11 @@ REFUSED = [
 @pytest.mark.parametrize("arguments, says", named(REFUSED))
 def test_what_cannot_be_used(assert_refused, arguments, says) -> None:
     assert_refused(arguments, says)
+
+
+def test_a_vocabulary_that_was_not_fetched(assert_refused) -> None:
+    assert_refused(SAMPLE, r"the vocabulary is missing \(.*gpt2.tiktoken\): `make data` fetches it, or name yours with --vocab",
+                   variables={"XDG_CACHE_HOME": "/nonexistent"})
 
 
 @pytest.mark.parametrize("arguments, says", named([

@@ -117,6 +117,17 @@ def test_what_needs_no_numbers_is_proven_and_what_needs_them_is_not(ladders, nam
         assert all(passed[field] for field in passed.keys() - numbers - {"autocast"}), (rung, record["proofs"])
 
 
+def test_batches_are_made_in_every_way_beside_a_gpu(run) -> None:
+    """A step more has been made than steps have had, and with a thread a further one."""
+    for rung, way in {"gpu": "tokenized", "token_file": "read", "gather": "gather", "prefetch": "prefetched"}.items():
+        record = run(rung, name="data-pipeline")
+        assert record["recipe"]["batches"] == way and record["recipe"]["device"] == "cuda"
+        passed, calls = proofs(record), record["observations"]["cuda_calls"]
+        assert passed["batches"] and passed["device"] and calls["host_waits"] == 0, (rung, record["proofs"], calls)
+        assert len(record["timing"]["data_ms"]) == len(record["timing"]["step_ms"]), rung
+        assert record["timing"]["allocator"] == {"allocations": 0, "frees": 0, "retries": 0}, rung
+
+
 WARMUP_3 = ["--model", "tiny", "-T", "64", "--warmup", "3"]
 
 

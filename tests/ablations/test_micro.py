@@ -175,6 +175,24 @@ def test_bytes_of_large_operations_are_those_that_a_step_counts(operations):
     assert operations["head_loss_fused/forward/float32/cpu"]["bytes"] == 4 * (2 * x + 2 * wte) + 8 * B * T + 4
 
 
+def test_attention_written_out_keeps_a_matrix_and_flash_attention_none(measured):
+    results = measured("^attention_memory_.*/(128|256)/cpu")
+    kept = {name: result["kept_bytes"] for name, result in results.items()}
+    assert len(kept) == 4
+    for length in (128, 256):
+        matrices, output = 4 * 12 * length * length, 4 * length * C  # float32
+        assert output <= kept[f"attention_memory_flash/{length}/cpu"] < 1.5 * output, kept
+        assert kept[f"attention_memory_manual/{length}/cpu"] >= matrices + output, kept
+
+
+def test_batches_are_made_by_a_loop_and_by_one_gather(measured):
+    results = measured("^batch_(loop|gather)/(16|128)x512/cpu")
+    assert set(results) == {f"batch_{way}/{size}x512/cpu" for way in ("loop", "gather") for size in (16, 128)}
+    for name, result in results.items():
+        assert not result.get("error_occurred") and result["real_time"] > 0, result
+        assert result["bytes"] == 20 * 512 * int(name.split("/")[1].split("x")[0])
+
+
 @pytest.mark.thorough
 def test_optimizer_batches_and_overheads_are_measured_too(listed, measured):
     results = measured("^(clip|adamw_.*|batch_loader|inputs|harness|nvtx)/.*cpu")

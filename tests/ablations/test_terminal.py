@@ -164,7 +164,7 @@ def test_help_of_the_program(ladder, helps) -> None:
     words = " ".join(text.split())
     assert "Exit status: 0 fine; 1 " in words and "docs/cli.md" in words and "docs/report.md" in words
     assert not re.search(r"\[OPTIONS\]|SUBCOMMAND|Positionals|Subcommands", text)
-    assert set(helps) == {"doctor", "ablate", "run", "profile", "merge", "report", "history", "verify", "compare", "gate", "train",
+    assert set(helps) == {"doctor", "ablate", "run", "profile", "merge", "report", "history", "verify", "compare", "gate", "train", "sample",
                           "tokenize", "help", "completion"}
 
 

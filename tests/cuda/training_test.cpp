@@ -1,5 +1,6 @@
 // Training on the device: every rung of the ladder is proven and learns what the CPU learns, a replayed graph does what
-// eager steps do while data and learning rate change, and the gradient scaler skips a step without asking the host.
+// eager steps do while data and learning rate change, a training goes on from its state, and the gradient scaler skips
+// a step without asking the host.
 #include "ablations/plan/ladder.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
@@ -13,10 +14,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -203,6 +208,47 @@ TEST(Data, ArrivesInOrderWhileStepsCompute) {
   const std::vector<double> cpu = losses(small(), {}, options);
   const std::vector<double> seen = losses(small(), on_device({}), options);
   for (size_t i = 0; i < cpu.size(); ++i) EXPECT_NEAR(seen[i], cpu[i], 1e-3) << "step " << i;
+}
+
+// A training that is evaluated now and then, and one that goes on from the middle of it. Sums may come in another
+// order.
+TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
+  constexpr int64_t steps = 16, half = 8;
+  for (const Execution execution : {Execution::eager, Execution::graph}) {
+    if (rehearsal() && execution == Execution::graph) continue;  // a CPU has none
+    const Recipe recipe = on_device({.execution = execution, .vocabulary_rows = 50304, .optimizer = Optimizer::fused});
+    TrainerOptions options{.B = 2, .T = 64, .accumulation = 2, .max_steps = steps, .schedule = steep};
+    const std::vector<double> undisturbed = losses(small(), recipe, options);
+    std::map<std::string, at::Tensor> state;
+    std::vector<at::Tensor> weights;
+    std::vector<StepValues> expected;
+    {
+      Trainer whole(small(), recipe, options, text());
+      for (int64_t step = 1; step <= steps; ++step) {
+        whole.step();
+        if (step % 3 == 0) EXPECT_TRUE(std::isfinite(whole.evaluate(text(), 2)));
+        if (step != half) continue;
+        for (const auto& [name, tensor] : whole.state()) state[name] = tensor.clone();
+        for (const Parameter& parameter : whole.model().parameters())
+          weights.push_back(parameter.tensor.detach().clone());
+      }
+      const std::vector<double> evaluated = whole.losses();
+      for (size_t i = 0; i < evaluated.size(); ++i) EXPECT_NEAR(evaluated[i], undisturbed[i], 2e-3) << i;
+      expected = whole.values(half);
+    }
+    options.first_step = half;
+    Trainer second(small(), recipe, options, text());
+    for (size_t i = 0; i < weights.size(); ++i) second.model().parameters()[i].tensor.data().copy_(weights[i]);
+    second.load_state(state, "state");
+    for (int64_t step = half; step < steps; ++step) second.step();
+    const std::vector<StepValues> seen = second.values(half);
+    ASSERT_EQ(seen.size(), expected.size());
+    for (size_t i = 0; i < seen.size(); ++i) {
+      EXPECT_NEAR(seen[i].loss, expected[i].loss, 2e-3) << i;
+      EXPECT_NEAR(seen[i].norm / expected[i].norm, 1, 2e-2) << i;
+      EXPECT_NEAR(seen[i].clip, std::min(1.0, 1 / (seen[i].norm + 1e-6)), 1e-5) << i;
+    }
+  }
 }
 
 class Steps : public harness::Workload {

@@ -1,4 +1,5 @@
-// A stranger's text in a message, and writing where somebody else may have put links.
+// Files and folders that are whole or not there, a stranger's text in a message, and writing where somebody else may
+// have put links.
 #include "files/files.h"
 
 #include <gtest/gtest.h>
@@ -41,6 +42,80 @@ TEST(AtomicFile, IsNotInItsPlaceBeforeItsBytesAreOnTheDisk) {
   the_disk_is_full = false;
   EXPECT_EQ(files::read_file(path), "before");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(AtomicFolder, IsInItsPlaceWithAllItsFilesOrNotAtAll) {
+  const files::TemporaryFolder folder("files-test");
+  const fs::path path = folder.path() / "kept";
+  const auto write = [&](const char* text) {
+    files::AtomicFolder kept(path);
+    EXPECT_TRUE(files::is_unfinished(kept.place().filename().string(), "kept"));
+    files::write_file(kept.place() / "one", text);
+    files::write_file(kept.place() / "two", "2");
+    EXPECT_FALSE(fs::exists(path / "two"));
+    the_disk_is_full = std::string(text) == "no room";
+    kept.commit();
+  };
+  EXPECT_THROW(write("no room"), std::system_error);
+  the_disk_is_full = false;
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+  write("1");
+  EXPECT_EQ(files::read_file(path / "one"), "1");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+  EXPECT_THROW(write("another"), std::system_error);  // nothing in its place is lost
+  EXPECT_EQ(files::read_file(path / "one"), "1");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+  files::remove_folder(path);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(GrowingFile, BeginsWithWhatItIsToldAndGrows) {
+  const files::TemporaryFolder folder("files-test");
+  const fs::path path = folder.path() / "log", mine = folder.path() / "mine";
+  std::ofstream(mine) << "mine";
+  fs::create_symlink(mine, path);
+  {
+    files::GrowingFile log(path, "1\n");
+    log.append("2\n");
+    log.append("3\n");
+    log.sync();
+    EXPECT_EQ(files::read_file(path), "1\n2\n3\n");
+  }
+  files::GrowingFile(path, "1\n").append("other\n");
+  EXPECT_EQ(files::read_file(path), "1\nother\n");
+  EXPECT_EQ(files::read_file(mine), "mine");
+  EXPECT_THROW(files::GrowingFile(folder.path() / "none" / "log", ""), std::system_error);
+}
+
+TEST(InputFile, ReadsAtAPlaceWithoutMovingItsOwn) {
+  const files::TemporaryFolder folder("files-test");
+  const fs::path path = folder.path() / "ten";
+  std::ofstream(path) << "0123456789";
+  files::InputFile file(path);
+  std::string three(3, ' ');
+  file.read(three.data(), 3);
+  EXPECT_EQ(three, "012");
+  file.read_at(7, three.data(), 3);
+  EXPECT_EQ(three, "789");
+  file.read(three.data(), 3);
+  EXPECT_EQ(three, "345");
+  try {
+    file.read_at(8, three.data(), 3);
+    ADD_FAILURE() << "read beyond the end";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(error.what(), path.string() + ": the file ended early with 1 bytes still to read");
+  }
+}
+
+TEST(MappedFile, HasTheFilesBytes) {
+  const files::TemporaryFolder folder("files-test");
+  const fs::path path = folder.path() / "ten", empty = folder.path() / "empty";
+  std::ofstream(path) << "0123456789";
+  std::ofstream(empty) << "";
+  EXPECT_EQ(files::MappedFile(path).bytes(), "0123456789");
+  EXPECT_THROW(files::MappedFile{empty}, std::invalid_argument);
+  EXPECT_THROW(files::MappedFile{folder.path() / "absent"}, std::invalid_argument);
+  EXPECT_THROW(files::MappedFile{folder.path()}, std::invalid_argument);
 }
 
 TEST(Quotes, FitOneLine) {
@@ -97,6 +172,17 @@ TEST_F(Links, OfFoldersAreRefused) {
   EXPECT_EQ(files::named_folder("none"), "none");
 }
 
+TEST_F(Links, AreWrittenInPlaceOfLinksOnly) {
+  for (const char* target : {"real", "mine"}) {
+    files::write_link(folder_ / "link", target);
+    EXPECT_EQ(fs::read_symlink(folder_ / "link"), target);
+  }
+  EXPECT_THROW(files::write_link(folder_ / "mine", "real"), std::system_error);
+  EXPECT_THROW(files::write_link(folder_ / "real", "mine"), std::system_error);
+  EXPECT_EQ(text_of(folder_ / "mine"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 3);
+}
+
 TEST_F(Links, ToALogLoseNothing) {
   fs::create_symlink(folder_ / "mine", folder_ / "soft");
   fs::create_hard_link(folder_ / "mine", folder_ / "hard");
@@ -112,6 +198,8 @@ TEST_F(Links, ToALogLoseNothing) {
 }
 
 TEST(Unfinished, IsWhatAWriterOfThatNameLeaves) {
+  EXPECT_EQ(files::finished_name("a.json.0123456789abcdef.tmp"), "a.json");
+  EXPECT_EQ(files::finished_name("a.json"), "");
   EXPECT_TRUE(files::is_unfinished("a.json.0123456789abcdef.tmp", "a.json"));
   for (const char* other :
        {"a.json", "a.json.tmp", "b.json.0123456789abcdef.tmp", "a.json.0123456789abcdeg.tmp",

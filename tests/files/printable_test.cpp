@@ -39,6 +39,32 @@ TEST(Printable, MakesValidUtf8OfAnyBytes) {
   EXPECT_EQ(printable("\xf0\x9f\x98\x80"), "\xf0\x9f\x98\x80");
 }
 
+TEST(PrintableLines, KeepsLinesAndSpellsOutTheRest) {
+  EXPECT_EQ(files::printable_lines("a\n\tb\r\n\x1b[31m\u202e\xff \u00e9"), "a\n\tb \n\\x1b[31m\\u{202e}\\xff \u00e9");
+  EXPECT_EQ(files::printable_lines("cut \xf0\x9f\x98"), "cut \\xf0\\x9f\\x98");
+}
+
+// However a text is cut, each piece that is shown is whole characters, and together they are the text.
+TEST(PrintableLines, ShowsACharacterWhenItIsComplete) {
+  const std::string text = "x\u00e9\u4e2d\U0001f600\n\x1b\xc3(\xe4\xb8\xf0\x9f\x98\xff\xf5\u00e9";
+  const std::string whole = files::printable_lines(text);
+  for (size_t step = 1; step < 6; ++step) {
+    files::PrintableLines lines;
+    std::string shown;
+    for (size_t i = 0; i < text.size(); i += step) {
+      const std::string piece = lines.next(std::string_view(text).substr(i, step));
+      EXPECT_EQ(piece, files::printable_lines(piece)) << "not whole characters";
+      shown += piece;
+    }
+    EXPECT_EQ(shown + lines.end(), whole) << step;
+  }
+  files::PrintableLines lines;
+  EXPECT_EQ(lines.next("\xf0\x9f"), "");
+  EXPECT_EQ(lines.next("\x98\x80!"), "\U0001f600!");  // at once
+  EXPECT_EQ(lines.next("\xff"), "\\xff");             // no character begins so
+  EXPECT_EQ(lines.end(), "");
+}
+
 TEST(Shortened, NeverCutsACharacter) {
   EXPECT_EQ(shortened("abcdef", 6), "abcdef");
   EXPECT_EQ(shortened("abcdefg", 6), "abc...");

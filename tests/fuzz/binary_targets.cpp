@@ -61,7 +61,9 @@ bool read_safetensors(std::string_view bytes) {
   static const MemoryFile file;
   file.write(bytes);
   return taken([] {
+    const auto shapes = model::read_safetensors_shapes(file.path());
     for (const auto& [name, tensor] : model::read_safetensors(file.path())) {
+      if (tensor.sizes() != shapes.at(name)) throw std::logic_error("the header has another shape");
       if (tensor.numel() > 0) (void)tensor.flatten()[-1].item<double>();
     }
   });

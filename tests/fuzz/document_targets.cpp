@@ -1,5 +1,5 @@
-// JSON documents: ladders, plans, records, studies, reports, traces, baselines and noise floors, each followed to where
-// the program shows what it holds.
+// JSON documents: ladders, plans, records, studies, reports, traces, baselines, noise floors and what a training
+// leaves, each followed to where the program shows what it holds.
 #include "ablations/archive/history.h"
 #include "ablations/archive/seal.h"
 #include "ablations/gate/baseline.h"
@@ -18,6 +18,7 @@
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/techniques/techniques.h"
+#include "ablations/training/training_log.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "files/printable.h"
@@ -223,8 +224,49 @@ bool read_trace(std::string_view bytes) {
   });
 }
 
+namespace {
+
+// A document that says the same when it is written again.
+template <class T>
+T same_again(std::string_view bytes) {
+  const auto read = ablations::value_from<T>(files::parse_json(bytes, "file"), "file");
+  const Json written = ablations::json_of(read);
+  require(ablations::json_of(ablations::value_from<T>(Json::parse(written.dump()), "again")) == written,
+          "it changes when it is copied");
+  return read;
+}
+
+}  // namespace
+
+bool read_checkpoint(std::string_view bytes) {
+  return taken([&] { (void)same_again<ablations::Checkpoint>(bytes); });
+}
+
+// Against another one, as where a checkpoint is of another training.
+bool read_training(std::string_view bytes) {
+  static const auto other = ablations::value_from<ablations::Training>(seed("training/valid.json"), "training");
+  return taken([&] {
+    const auto training = same_again<ablations::Training>(bytes);
+    for (const std::string& line : ablations::differences(training.settings, other.settings)) {
+      check_shown(files::printable(line));
+    }
+  });
+}
+
+// As the log of a training that goes on: with its table, and on a terminal.
+bool read_training_step(std::string_view bytes) {
+  static const files::TemporaryFolder folder("ladder-fuzz-training");
+  return taken([&] {
+    const auto step = same_again<ablations::TrainingStep>(bytes);
+    check_shown(ablations::step_line(step, 100, 7));
+    const ablations::TrainingLog log(folder.path(), {step});
+    require(ablations::logged_steps(folder.path()).size() == 1, "a step is lost in the log");
+  });
+}
+
 const std::map<std::string, Target>& targets() {
   static const std::map<std::string, Target> all{{"baseline", read_baseline},
+                                                 {"checkpoint", read_checkpoint},
                                                  {"ladder", read_ladder},
                                                  {"noise", read_noise},
                                                  {"plan", read_plan},
@@ -235,6 +277,8 @@ const std::map<std::string, Target>& targets() {
                                                  {"text", encode_text},
                                                  {"tokens", read_tokens},
                                                  {"trace", read_trace},
+                                                 {"training", read_training},
+                                                 {"training_step", read_training_step},
                                                  {"vocabulary", read_vocabulary}};
   return all;
 }
@@ -242,7 +286,8 @@ const std::map<std::string, Target>& targets() {
 const std::vector<std::string>& words_of(const std::string& target) {
   static const auto all = [] {
     std::map<std::string, std::vector<std::string>> words;
-    for (const char* kind : {"baseline", "ladder", "noise", "plan", "record", "report", "study", "trace"}) {
+    for (const char* kind : {"baseline", "checkpoint", "ladder", "noise", "plan", "record", "report", "study", "trace",
+                             "training", "training_step"}) {
       const fs::path file = files::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
       std::set<std::string> found;
       const Json schema = Json::parse(files::read_file(file)).flatten();

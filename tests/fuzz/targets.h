@@ -13,7 +13,8 @@ namespace fuzz {
 // finding.
 using Target = bool (*)(std::string_view bytes);
 
-// baseline, ladder, noise, plan, record, report, study, trace; safetensors, tokens, vocabulary, text.
+// baseline, checkpoint, ladder, noise, plan, record, report, study, trace, training, training_step; safetensors,
+// tokens, vocabulary, text.
 const std::map<std::string, Target>& targets();
 
 // For documents: field names and allowed words of the schemas. Empty for other targets.
@@ -21,6 +22,7 @@ const std::vector<std::string>& words_of(const std::string& target);
 
 // What targets() gathers.
 bool read_baseline(std::string_view bytes);
+bool read_checkpoint(std::string_view bytes);
 bool read_ladder(std::string_view bytes);
 bool read_noise(std::string_view bytes);
 bool read_plan(std::string_view bytes);
@@ -28,6 +30,8 @@ bool read_record(std::string_view bytes);
 bool read_report(std::string_view bytes);
 bool read_study(std::string_view bytes);
 bool read_trace(std::string_view bytes);
+bool read_training(std::string_view bytes);
+bool read_training_step(std::string_view bytes);
 bool read_safetensors(std::string_view bytes);
 bool read_tokens(std::string_view bytes);
 bool read_vocabulary(std::string_view bytes);

@@ -4,11 +4,14 @@
 
 #include "files/files.h"
 #include "files/sha256.h"
+#include "model/text_file.h"
+#include "model/token_source.h"
 #include "model/tokenizer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,7 +19,9 @@
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <system_error>
+#include <vector>
 
 namespace {
 
@@ -180,6 +185,209 @@ TEST(BatchLoaderTest, TheSeedChoosesTheFirstWindow) {
   const auto tight = counting(7 + 6);  // two windows and nothing to spare
   for (uint64_t seed = 1; seed < 50; ++seed) starts.insert(first_input(tight, 2, 3, seed));
   EXPECT_EQ(starts, (std::set<int64_t>{0, 6}));
+}
+
+TEST(BatchLoaderTest, SkipsAsIfItHadGivenThem) {
+  const auto stream = counting(6 * 7 + 3);
+  for (const uint64_t seed : {0, 1, 5}) {
+    model::BatchLoader walked(stream, 2, 3, seed);
+    EXPECT_EQ(walked.windows(), 7);
+    for (int64_t batches = 0; batches < 20; ++batches) {
+      model::BatchLoader skipped(stream, 2, 3, seed);
+      skipped.skip(batches);
+      EXPECT_EQ(skipped.position(), walked.position()) << batches;
+      EXPECT_EQ(skipped.next().first[0][0].item<int64_t>(), walked.position()) << batches;
+      (void)walked.next();
+    }
+  }
+}
+
+TEST(BatchLoaderTest, RefusesWhatTheBatchesNeedAndTheStreamLacks) {
+  const auto stream = counting(14);  // of no file
+  for (const model::Batches batches : {model::Batches::tokenized, model::Batches::read, model::Batches::mapped}) {
+    EXPECT_THROW(model::BatchLoader(stream, 2, 3, 0, batches), std::invalid_argument);
+  }
+  for (const model::Batches batches : {model::Batches::gather, model::Batches::preloaded}) {
+    EXPECT_NO_THROW(model::BatchLoader(stream, 2, 3, 0, batches));
+    model::TokenStream elsewhere{{}, "test", ""};
+    elsewhere.in_file = 14;
+    EXPECT_THROW(model::BatchLoader(elsewhere, 2, 3, 0, batches), std::invalid_argument);
+  }
+}
+
+// Every kind of character that the split pattern tells apart, long runs without a cut, and white space of all sorts.
+std::string a_text() {
+  const std::vector<std::string> parts = {
+      "the ",  "King's",        " 1623", "\n\n", "  \t ", "don't",  " \u00e9t\u00e9",      "\u00a0", "\u3000",
+      "...!?", " \u4f60\u597d", "x",     "\r\n", "'ll ",  "\u2028", std::string(200, 'y'), ", ",     "<|endoftext|>"};
+  std::string text;
+  uint32_t random = 1;
+  while (text.size() < 20000) {
+    random = random * 1664525 + 1013904223;
+    text += parts[(random >> 16) % parts.size()];
+  }
+  return text;
+}
+
+TEST_F(DataTest, BatchesAreTheSameHoweverTheyComeToBe) {
+  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
+  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+  const fs::path text = file("text.txt", a_text());
+  const auto in_memory = model::tokens_of_text(text, vocabulary, folder_ / "cache");
+  const auto in_file = model::tokens_of_text(text, vocabulary, folder_ / "cache", model::Keep::in_file);
+  EXPECT_TRUE(in_file.tokens.empty());
+  EXPECT_EQ(in_file.size(), in_memory.size());
+  EXPECT_EQ(in_file.sha256, in_memory.sha256);
+  constexpr int64_t B = 3, T = 17;
+  const auto windows = static_cast<int64_t>((in_memory.size() - 1) / (B * T));
+  for (const uint64_t seed : {0, 1, 2, 3}) {
+    for (const model::Batches batches : {model::Batches::tokenized, model::Batches::read, model::Batches::mapped,
+                                         model::Batches::preloaded, model::Batches::prefetched}) {
+      SCOPED_TRACE(std::string(model::name_of(batches)) + ", seed " + std::to_string(seed));
+      model::BatchLoader plain(in_memory, B, T, seed);
+      model::BatchLoader other(model::kept_for(batches) == model::Keep::in_file ? in_file : in_memory, B, T, seed,
+                               batches);
+      for (int64_t i = 0; i < 2 * windows + 1; ++i) {  // to the end, from the beginning on, and once more
+        const auto expected = plain.next(), batch = other.next();
+        ASSERT_TRUE(batch.first.equal(expected.first) && batch.second.equal(expected.second)) << "batch " << i;
+      }
+      const int64_t made = 2 * windows + 1;
+      const model::BatchWork work = other.work();
+      EXPECT_EQ(work.copies, batches == model::Batches::prefetched ? 2 * made : B * made);
+      EXPECT_EQ(work.tokenized > 0, batches == model::Batches::tokenized);
+      EXPECT_EQ(work.reads > 0, batches == model::Batches::tokenized || batches == model::Batches::read);
+      if (batches == model::Batches::read) {
+        EXPECT_EQ(work.reads, B * made);
+        EXPECT_EQ(work.bytes_read, 2 * (T + 1) * B * made);
+      }
+      EXPECT_EQ(other.made_by(), ::gettid());
+    }
+  }
+}
+
+TEST_F(DataTest, ATextIsTokenizedFromAnyPlace) {
+  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
+  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+  std::string long_text;
+  while (long_text.size() < 400000) long_text += a_text();
+  const fs::path text = file("text.txt", long_text);
+  const auto stream = model::tokens_of_text(text, vocabulary, folder_ / "cache");
+  ASSERT_GT(stream.size(), model::TokenizedText::places_apart) << "one place is not enough for this test";
+  model::TokenizedText tokenized(text, vocabulary, stream.file);
+  const std::vector<size_t> positions = {
+      0, 65536, 65535, 1, 70000, 70003, 65537, stream.size() - 5, 131071 % (stream.size() - 5)};
+  for (const size_t position : positions) {
+    const auto tokens = tokenized.at(position, 5);
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), stream.tokens.begin() + static_cast<std::ptrdiff_t>(position)))
+        << position;
+  }
+}
+
+TEST_F(DataTest, PartsOfATextHaveTheTokensOfTheWhole) {
+  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
+  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+  const auto tokenizer = model::Tokenizer::load(vocabulary);
+  const std::string whole = a_text();
+  const auto expected = tokenizer.encode(whole);
+  model::TextFile text(file("text.txt", whole));
+  for (const size_t least : {1, 7, 64, 1000}) {
+    std::vector<uint16_t> tokens;
+    std::string part;
+    for (uint64_t begin = 0; begin < text.size(); begin += part.size()) {
+      part = text.part(begin, least);
+      ASSERT_GE(part.size(), std::min<size_t>(least, whole.size() - begin));
+      ASSERT_EQ(text.cut_before(begin), begin) << "a part begins at a cut";
+      const auto more = tokenizer.encode(part);
+      tokens.insert(tokens.end(), more.begin(), more.end());
+    }
+    EXPECT_EQ(tokens, expected) << least;
+  }
+}
+
+TEST_F(DataTest, FilesThatChangedAreRefused) {
+  const std::string tokens("\x01\x00\x02\x00\x03\x00\x04\x00\x05\x00\x06\x00\x07\x00", 14);
+  const std::string whole = token_file(20240520, 1, 7, tokens);
+  const auto refused = [&](const model::TokenStream& stream, model::Batches batches) -> std::string {
+    try {
+      model::BatchLoader loader(stream, 2, 3, 0, batches);
+      (void)loader.next();
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  for (const model::Batches batches : {model::Batches::read, model::Batches::mapped}) {
+    const auto stream = model::load_tokens(file("tokens.bin", whole), 50257, model::Keep::in_file);
+    EXPECT_EQ(refused(stream, batches), "accepted");
+    fs::resize_file(stream.file, whole.size() - 2);
+    EXPECT_EQ(refused(stream, batches),
+              stream.file.string() + ": the file has changed: it had 1038 bytes, and has 1036");
+    fs::remove(stream.file);
+    EXPECT_NE(refused(stream, batches).find("No such file"), std::string::npos);
+  }
+  // Shorter in the middle of a training.
+  const auto stream = model::load_tokens(file("tokens.bin", whole), 50257, model::Keep::in_file);
+  model::BatchLoader loader(stream, 2, 3, 0, model::Batches::read);
+  (void)loader.next();
+  fs::resize_file(stream.file, 1024 + 8);
+  EXPECT_THROW((void)loader.next(), std::invalid_argument);
+}
+
+TEST_F(DataTest, TokensOfAnotherTextAreRefused) {
+  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
+  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+  const fs::path text = file("text.txt", "to be, or not to be");
+  auto stream = model::tokens_of_text(text, vocabulary, folder_ / "cache", model::Keep::in_file);
+  EXPECT_NO_THROW(model::BatchLoader(stream, 1, 2, 0, model::Batches::tokenized));
+  for (const char* other : {"to be, or not to bee", "to be, or not to b", "2 be, or not to be", ""}) {
+    stream.text = file("other.txt", other);
+    try {
+      model::BatchLoader(stream, 1, 2, 0, model::Batches::tokenized);
+      ADD_FAILURE() << "accepted: " << other;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find("its tokens are not those of " + stream.text.string()),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  stream.text = text;
+  stream.vocabulary = folder_ / "absent";
+  EXPECT_THROW(model::BatchLoader(stream, 1, 2, 0, model::Batches::tokenized), std::invalid_argument);
+}
+
+TEST_F(DataTest, TokensThatStayInTheFileAreCheckedLikeOthers) {
+  const std::string two("\x01\x00\x02\x00", 4);
+  const fs::path path = file("tokens.bin", token_file(20240520, 1, 2, two));
+  const auto kept = model::load_tokens(path, 50257), left = model::load_tokens(path, 50257, model::Keep::in_file);
+  EXPECT_EQ(left.sha256, kept.sha256);
+  EXPECT_EQ(left.size(), 2U);
+  EXPECT_TRUE(left.tokens.empty());
+  try {
+    (void)model::load_tokens(path, 2, model::Keep::in_file);
+    ADD_FAILURE() << "accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(error.what(), path.string() + ": tokens must be between 0 and 1, got 2 at position 1");
+  }
+}
+
+TEST_F(DataTest, ATextIsRepeatedInWholeCopies) {
+  const fs::path text = file("play.txt", "Exit.\n");  // 6 bytes
+  const fs::path cache = folder_ / "new" / "texts";
+  EXPECT_EQ(model::repeated_text(text, 6, cache), text) << "it is large enough";
+  EXPECT_FALSE(fs::exists(cache));
+  const fs::path repeated = model::repeated_text(text, 13, cache);
+  EXPECT_EQ(repeated.parent_path(), cache);
+  EXPECT_EQ(repeated.filename().string().find("play-3-times-"), 0U) << repeated;
+  EXPECT_EQ(files::read_file(repeated), "Exit.\nExit.\nExit.\n");
+  const auto written = fs::last_write_time(repeated) - std::chrono::hours(1);
+  fs::last_write_time(repeated, written);
+  EXPECT_EQ(model::repeated_text(text, 18, cache), repeated);
+  EXPECT_EQ(fs::last_write_time(repeated), written) << "was written a second time";
+  fs::resize_file(repeated, 7);
+  EXPECT_EQ(files::read_file(model::repeated_text(text, 18, cache)).size(), 18U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(cache), {}), 1);
+  EXPECT_THROW((void)model::repeated_text(file("empty.txt", ""), 10, cache), std::invalid_argument);
+  EXPECT_THROW((void)model::repeated_text(folder_ / "absent", 10, cache), std::invalid_argument);
 }
 
 TEST(BatchLoaderTest, RefusesWhatDoesNotFit) {

@@ -43,7 +43,7 @@ std::vector<std::pair<Optimizer, bool>> every_kind_and_form() {
 TEST(AdamW, FollowsTheFormula) {
   for (const Optimizer kind : {Optimizer::loop, Optimizer::foreach, Optimizer::fused}) {
     const auto parameters = two_parameters();
-    AdamW optimizer(parameters, kind);
+    AdamW optimizer(parameters, kind, Weights::separate, {.weight_decay = 0.3});
     // One element of each, followed by hand in double precision.
     std::vector<double> value, m{0, 0}, v{0, 0};
     for (const Parameter& p : parameters) value.push_back(p.tensor.flatten()[2].item<double>());
@@ -54,12 +54,12 @@ TEST(AdamW, FollowsTheFormula) {
         const double g = parameters[i].tensor.grad().flatten()[2].item<double>();
         m[i] = 0.9 * m[i] + 0.1 * g;
         v[i] = 0.95 * v[i] + 0.05 * g * g;
-        value[i] *= 1 - lr * (i == 0 ? 0.1 : 0.0);  // only the matrix decays
+        value[i] *= 1 - lr * (i == 0 ? 0.3 : 0.0);  // only the matrix decays
         const double m_hat = m[i] / (1 - std::pow(0.9, step)), v_hat = v[i] / (1 - std::pow(0.95, step));
         value[i] -= lr * m_hat / (std::sqrt(v_hat) + 1e-8);
       }
       optimizer.set_learning_rate(lr);
-      optimizer.step(optimizer.clip_coefficient());
+      optimizer.step(optimizer.clip().coefficient);
     }
     for (size_t i = 0; i < 2; ++i) {
       EXPECT_NEAR(parameters[i].tensor.flatten()[2].item<double>(), value[i], 2e-6)
@@ -77,7 +77,7 @@ TEST(AdamW, ALearningRateOnTheDeviceDoesTheSame) {
       for (int step = 1; step <= 4; ++step) {
         set_gradients(parameters, step);
         set_learning_rate(optimizer, 0.01 / step, on_device);
-        optimizer.step(optimizer.clip_coefficient());
+        optimizer.step(optimizer.clip().coefficient);
       }
       results.push_back(at::cat({parameters[0].tensor.detach().flatten(), parameters[1].tensor.detach()}));
     }
@@ -94,7 +94,7 @@ TEST(AdamW, ALearningRateOfZeroChangesNothing) {
     set_gradients(parameters, 1.0);
     parameters[0].tensor.mutable_grad().zero_();  // neither moment moves: 0 / 0 must not get in
     set_learning_rate(optimizer, 0.0, on_device);
-    optimizer.step(optimizer.clip_coefficient());
+    optimizer.step(optimizer.clip().coefficient);
     EXPECT_TRUE(at::equal(parameters[0].tensor, before)) << static_cast<int>(kind) << " " << on_device;
   }
 }
@@ -103,12 +103,12 @@ TEST(AdamW, RefusesAStepWithoutALearningRateAndAnotherSide) {
   const auto parameters = two_parameters();
   AdamW optimizer(parameters, Optimizer::loop);
   set_gradients(parameters, 1.0);
-  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient()), std::logic_error);
+  EXPECT_THROW(optimizer.step(optimizer.clip().coefficient), std::logic_error);
   set_learning_rate(optimizer, 0.1, /*on_device=*/true);
-  optimizer.step(optimizer.clip_coefficient());
-  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient()), std::logic_error);  // it held for one step
+  optimizer.step(optimizer.clip().coefficient);
+  EXPECT_THROW(optimizer.step(optimizer.clip().coefficient), std::logic_error);  // it held for one step
   set_learning_rate(optimizer, 0.1, /*on_device=*/false);
-  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient()), std::logic_error);  // would begin at step 1 again
+  EXPECT_THROW(optimizer.step(optimizer.clip().coefficient), std::logic_error);  // would begin at step 1 again
 }
 
 TEST(AdamW, ClipsToTheNorm) {
@@ -116,10 +116,14 @@ TEST(AdamW, ClipsToTheNorm) {
   set_gradients(parameters, 10.0);
   double sum = 0;
   for (const Parameter& p : parameters) sum += p.tensor.grad().pow(2).sum().item<double>();
-  AdamW optimizer(parameters, Optimizer::loop);
-  EXPECT_NEAR(optimizer.clip_coefficient().item<double>(), 1.0 / (std::sqrt(sum) + 1e-6), 1e-7);
+  const AdamW optimizer(parameters, Optimizer::loop), wider(parameters, Optimizer::loop, {}, {.max_norm = 2.0}),
+      unlimited(parameters, Optimizer::loop, {}, {.max_norm = INFINITY});
+  EXPECT_NEAR(optimizer.clip().norm.item<double>() / std::sqrt(sum), 1, 1e-6);
+  EXPECT_NEAR(optimizer.clip().coefficient.item<double>(), 1.0 / (std::sqrt(sum) + 1e-6), 1e-7);
+  EXPECT_NEAR(wider.clip().coefficient.item<double>(), 2.0 / (std::sqrt(sum) + 1e-6), 1e-7);
+  EXPECT_EQ(unlimited.clip().coefficient.item<double>(), 1.0);
   set_gradients(parameters, 1e-3);
-  EXPECT_EQ(optimizer.clip_coefficient().item<double>(), 1.0);
+  EXPECT_EQ(optimizer.clip().coefficient.item<double>(), 1.0);
 
   // All kinds apply it: first steps are scale-free in AdamW, so the second one shows it.
   std::vector<Tensor> results;
@@ -129,7 +133,7 @@ TEST(AdamW, ClipsToTheNorm) {
     one.set_learning_rate(0.1);
     for (const double scale : {0.01, 100.0}) {
       set_gradients(fresh, scale);
-      one.step(one.clip_coefficient());
+      one.step(one.clip().coefficient);
     }
     results.push_back(fresh[0].tensor.detach());
   }
@@ -149,14 +153,14 @@ TEST(AdamW, SkipsAStepWhoseGradientsOverflowed) {
     parameters[1].tensor.mutable_grad()[3] = INFINITY;
     optimizer.unscale(at::full({1}, 0.5), found_inf);
     EXPECT_EQ(found_inf.item<float>(), 1.0F);
-    optimizer.step(optimizer.clip_coefficient(), found_inf);
+    optimizer.step(optimizer.clip().coefficient, found_inf);
     EXPECT_TRUE(at::equal(parameters[0].tensor, before)) << static_cast<int>(kind);
     EXPECT_TRUE(at::equal(parameters[1].tensor, at::zeros({7}))) << static_cast<int>(kind);
     // The skipped step is not counted: the next one is the first.
     found_inf.zero_();
     set_gradients(parameters, 1e-3);
     set_learning_rate(optimizer, 0.1, on_device);
-    optimizer.step(optimizer.clip_coefficient(), found_inf);
+    optimizer.step(optimizer.clip().coefficient, found_inf);
     const double moved = (parameters[0].tensor - before * (1 - 0.1 * 0.1)).abs().max().item<double>();
     EXPECT_NEAR(moved, 0.1, 1e-3) << static_cast<int>(kind);  // a first step moves by the learning rate
   }
@@ -191,12 +195,13 @@ TEST(MasterAdamW, FollowsTheFusedKind) {
       whole[i].tensor.grad().copy_(gradient);
       split[i].tensor.grad().copy_(gradient);
     }
-    const Tensor clip = reference.clip_coefficient();
+    const auto [norm, clip] = reference.clip();
     EXPECT_EQ(clip.item<double>() < 1, step % 2 == 0);
-    EXPECT_NEAR(one.clip_coefficient().item<double>() / clip.item<double>(), 1, 1e-6);
+    EXPECT_NEAR(one.clip().coefficient.item<double>() / clip.item<double>(), 1, 1e-6);
+    EXPECT_NEAR(one.clip().norm.item<double>() / norm.item<double>(), 1, 1e-6);
     for (AdamW* optimizer : {&reference, &one, &two}) {
       optimizer->set_learning_rate(0.01 * step);
-      optimizer->step(optimizer->clip_coefficient());
+      optimizer->step(optimizer->clip().coefficient);
     }
     for (size_t i = 0; i < fused.size(); ++i) {
       // 5 units in the last place; of weights near 0, of what was added to them.
@@ -214,9 +219,9 @@ TEST(MasterAdamW, NoNumberStaysNone) {
   const Gradients gradients(parameters);
   AdamW optimizer(parameters, Optimizer::fused, Weights::master);
   parameters[1].tensor.grad()[3] = NAN;
-  EXPECT_TRUE(std::isnan(optimizer.clip_coefficient().item<float>()));
+  EXPECT_TRUE(std::isnan(optimizer.clip().coefficient.item<float>()));
   optimizer.set_learning_rate(0.1);
-  optimizer.step(optimizer.clip_coefficient());
+  optimizer.step(optimizer.clip().coefficient);
   for (const Parameter& parameter : parameters) EXPECT_TRUE(whole_weight(parameter).isnan().all().item<bool>());
 }
 
@@ -225,9 +230,9 @@ TEST(MasterAdamW, TakesItsLearningRateFromTheHost) {
   const Gradients gradients(parameters);
   AdamW optimizer(parameters, Optimizer::fused, Weights::master);
   set_learning_rate(optimizer, 0.1, /*on_device=*/true);
-  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient()), std::logic_error);
+  EXPECT_THROW(optimizer.step(optimizer.clip().coefficient), std::logic_error);
   set_learning_rate(optimizer, 0.1, /*on_device=*/false);
-  EXPECT_THROW(optimizer.step(optimizer.clip_coefficient(), at::zeros({1})), std::logic_error);
+  EXPECT_THROW(optimizer.step(optimizer.clip().coefficient, at::zeros({1})), std::logic_error);
 }
 
 // The loops of each instruction set, called as they are.
@@ -302,7 +307,7 @@ TEST(AdamW, ASkippedStepInTheMiddleLeavesNoTrace) {
       const auto step = [&, on_device = on_device](double scale) {
         set_gradients(parameters, scale);
         set_learning_rate(optimizer, 0.01, on_device);
-        optimizer.step(optimizer.clip_coefficient(), found_inf);
+        optimizer.step(optimizer.clip().coefficient, found_inf);
       };
       step(0.1);
       if (with_overflow) {

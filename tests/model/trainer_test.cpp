@@ -1,10 +1,16 @@
-// A step under every recipe of the CPU: it learns, it repeats to the bit, accumulation adds up, sizes are checked.
+// A step under every recipe of the CPU: it learns, it repeats to the bit, it goes on to the bit from what was kept,
+// accumulation adds up, sizes are checked.
 #include "model/trainer.h"
+
+#include "files/files.h"
+#include "model/checkpoint.h"
+#include "model/safetensors.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 namespace {
 
@@ -103,6 +109,149 @@ TEST(Trainer, Float16MovesItsScaleWithEveryStep) {
   EXPECT_EQ(trainer.loss_scale(), std::ldexp(65536.0, steps - 2 * skipped));
 }
 
+// Recipes that keep different things: the scaler, padding rows, bf16 weights with their remainders, ...
+std::vector<Recipe> recipes_that_keep_different_things() {
+  const Recipe master{.cross_entropy = CrossEntropy::fused,
+                      .norm = Norm::fused,
+                      .mlp = Mlp::fused,
+                      .optimizer = Optimizer::fused,
+                      .weights = Weights::master};
+  Recipe split = master;
+  split.autocast = Autocast::bf16;
+  split.vocabulary_rows = 50304;
+  return {{},
+          {.optimizer = Optimizer::foreach},
+          {.autocast = Autocast::bf16,
+           .attention = Attention::flash,
+           .vocabulary_rows = 50304,
+           .optimizer = Optimizer::fused},
+          {.autocast = Autocast::fp16, .optimizer = Optimizer::loop},
+          master,
+          split};
+}
+
+TEST(Trainer, GoesOnToTheBitFromWhatWasKept) {
+  const TokenStream stream = text();
+  const files::TemporaryFolder folder("trainer-test");
+  const auto weights = folder.path() / "weights", state = folder.path() / "state";
+  constexpr int64_t steps = 7, half = 4;
+  for (const Recipe& recipe : recipes_that_keep_different_things()) {
+    TrainerOptions options{.B = 2,
+                           .T = 16,
+                           .accumulation = 2,
+                           .max_steps = steps,
+                           .seed = 3,
+                           .schedule = {.peak = 1e-2, .floor = 1e-3, .warmup_steps = 2, .decay_steps = 6},
+                           .scale_growth_interval = 3};
+    Trainer whole(preset("tiny"), recipe, options, stream);
+    for (int64_t i = 0; i < half; ++i) whole.step();
+    save_weights(whole.model(), weights);
+    write_safetensors(state, whole.state());
+    for (int64_t i = half; i < steps; ++i) whole.step();
+
+    options.first_step = half;
+    Trainer second(preset("tiny"), recipe, options, stream);
+    load_weights(second.model(), weights);
+    second.load_state(read_safetensors(state), "state");
+    EXPECT_EQ(second.steps_taken(), half);
+    for (int64_t i = half; i < steps; ++i) second.step();
+    const auto expected = whole.values(half), found = second.values(half);
+    ASSERT_EQ(found.size(), static_cast<size_t>(steps - half));
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].loss, expected[i].loss) << to_json(recipe).dump() << " " << i;
+      EXPECT_EQ(found[i].norm, expected[i].norm) << to_json(recipe).dump() << " " << i;
+    }
+    for (size_t i = 0; i < whole.model().parameters().size(); ++i) {
+      const Parameter &one = whole.model().parameters()[i], &other = second.model().parameters()[i];
+      EXPECT_TRUE(at::equal(whole_weight(one), whole_weight(other))) << to_json(recipe).dump() << " " << one.name;
+    }
+    const auto last = second.state();
+    for (const auto& [name, tensor] : whole.state()) EXPECT_TRUE(at::equal(tensor, last.at(name))) << name;
+    EXPECT_EQ(second.skipped_steps(), whole.skipped_steps());
+
+    // Without the state it would be another training.
+    Trainer forgetful(preset("tiny"), recipe, options, stream);
+    load_weights(forgetful.model(), weights);
+    for (int64_t i = half; i < steps; ++i) forgetful.step();
+    EXPECT_NE(forgetful.losses(), second.losses()) << to_json(recipe).dump();
+  }
+}
+
+TEST(Trainer, RefusesTheStateOfAnother) {
+  const TokenStream stream = text();
+  const TrainerOptions options{.B = 1, .T = 8, .max_steps = 1};
+  Trainer trainer(preset("tiny"), {.vocabulary_rows = 50304}, options, stream);
+  auto state = trainer.state();
+  const auto refusal = [&] {
+    try {
+      trainer.load_state(state, "file");
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal(), "accepted");
+  state["padding.wte.weight"] = at::zeros({46, 32});
+  EXPECT_EQ(refusal(),
+            "file: tensor \"padding.wte.weight\" must be Float of shape (47, 32), got Float of shape (46, 32)");
+  state["padding.wte.weight"] = at::zeros({47, 32}, at::kDouble);
+  EXPECT_NE(refusal().find("got Double of shape (47, 32)"), std::string::npos);
+  state.erase("padding.wte.weight");
+  EXPECT_EQ(refusal(), "file: tensor \"padding.wte.weight\" is missing");
+  state = trainer.state();
+  state["scaler.scale"] = at::ones({1});
+  EXPECT_EQ(refusal(), "file: tensor \"scaler.scale\" is not a part of this training's state");
+}
+
+TEST(Trainer, EvaluatingChangesNothing) {
+  const TokenStream stream = text();
+  TokenStream other;
+  for (int i = 0; i < 200; ++i) other.tokens.push_back(static_cast<uint16_t>(i * 37 % 50257));
+  for (const Recipe& recipe : recipes_that_keep_different_things()) {
+    const TrainerOptions options{.B = 2,
+                                 .T = 16,
+                                 .accumulation = 2,
+                                 .max_steps = 4,
+                                 .seed = 0,
+                                 .schedule = {.peak = 3e-3, .floor = 3e-4, .warmup_steps = 1}};
+    Trainer left_alone(preset("tiny"), recipe, options, stream), evaluated(preset("tiny"), recipe, options, stream);
+    // The first two windows are the micro-steps of the first step.
+    const double before = evaluated.evaluate(stream, 2);
+    for (int i = 0; i < 4; ++i) {
+      left_alone.step();
+      evaluated.step();
+      (void)evaluated.evaluate(other, 3);
+    }
+    EXPECT_EQ(evaluated.losses(), left_alone.losses()) << to_json(recipe).dump();
+    EXPECT_NEAR(before, evaluated.losses().front(), 1e-5) << to_json(recipe).dump();
+    EXPECT_LT(evaluated.evaluate(stream, 2), before) << "it has learned " << to_json(recipe).dump();
+    EXPECT_EQ(evaluated.evaluate(other, 3), evaluated.evaluate(other, 3));
+    EXPECT_THROW((void)evaluated.evaluate({.tokens = {1, 2, 3}, .source = "few", .sha256 = ""}, 1),
+                 std::invalid_argument);
+  }
+}
+
+TEST(Trainer, KeepsTheNormOfEachStepAndWhatItWasClippedBy) {
+  const TokenStream stream = text();
+  for (const double max_norm : {0.1, 1e3, static_cast<double>(INFINITY)}) {
+    Trainer trainer(preset("tiny"), {}, {.B = 2, .T = 16, .max_steps = 3, .max_norm = max_norm}, stream);
+    for (int i = 0; i < 3; ++i) trainer.step();
+    for (const StepValues& step : trainer.values(0)) {
+      EXPECT_GT(step.norm, 0.1);
+      EXPECT_NEAR(step.clip, std::min(1.0, max_norm / (step.norm + 1e-6)), 1e-6);
+    }
+    EXPECT_EQ(trainer.values(1).size(), 2U);
+    EXPECT_EQ(trainer.values(1).front().loss, trainer.losses()[1]);
+    // The gradients of the last step are still there, clipped.
+    double squares = 0;
+    for (const Parameter& parameter : trainer.model().parameters()) {
+      squares += parameter.tensor.grad().to(at::kDouble).square().sum().item<double>();
+    }
+    const StepValues last = trainer.values(2).front();
+    EXPECT_NEAR(std::sqrt(squares) / (last.norm * last.clip), 1, 1e-4);
+  }
+}
+
 TEST(Trainer, TellsItsPhases) {
   const TokenStream stream = text();
   Trainer trainer(preset("tiny"), {}, {.B = 1, .T = 8, .accumulation = 2, .max_steps = 1}, stream);
@@ -133,6 +282,7 @@ TEST(Trainer, RefusesSizesThatCannotBe) {
   refused({.B = 1, .T = 0});
   refused({.B = 1, .T = 8, .accumulation = 0});
   refused({.B = 1, .T = 8, .max_steps = 0});
+  refused({.B = 1, .T = 8, .max_steps = 3, .first_step = 4});
   refused({.B = 1000, .T = 64});  // more than the text has
   refused({.B = 1, .T = 8}, {.execution = Execution::graph});
   refused({.B = 1, .T = 8}, {.vocabulary_rows = 50000});

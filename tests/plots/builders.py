@@ -176,7 +176,7 @@ def words_of(study, runs=()):
     return {"headline": head, "rungs": [rung_words(study, r) for r in study["rungs"]],
             "findings": findings(*charts.OF_STUDY) | {"ladder": ladder},
             "remarks": ["These are `CPU` figures."] if study["device"]["kind"] == "cpu" else [],
-            "worth": "What each is worth.", "memory": "weights: what is trained",
+            **({"batches": "ms: the host's `time`"} if of.batches(study) else {}), "worth": "What each is worth.", "memory": "weights: what is trained",
             "trust": [{"what": "Proofs", "value": "7 of 7 passed", "mood": "good", "words": "what the runs were `seen` to do"},
                       {"what": "Disturbed runs", "value": "1 of 35", "mood": "warn", "words": ""}],
             "disturbance": "runs were disturbed" if any(run["flags"] for run in runs) else "no run was disturbed",
@@ -214,6 +214,16 @@ def predicted(report):
     part["predictions"] = [{"rung": i, "work": works[i], "saved": saved[i], "ratio": 1.25 if i == 1 else None} for i in range(len(works))]
     part["words"]["prediction"] = "It counts `bytes` and FLOPs only."
     return report
+
+
+def about_batches(study):
+    """The study with what its rungs' batches cost: the first is read from a disk, and of the last nothing is known."""
+    for i, r in enumerate(study["rungs"]):
+        unknown = i == len(study["rungs"]) - 1
+        r["batches"] = {"ms": {"median": 2.4 / (i + 1), "lo": 2.3 / (i + 1), "hi": 2.5 / (i + 1)}, "share": 0.0123, "bytes_read": None if unknown else 66e3,
+                        "storage_bytes": None if unknown else 32e3, "major_faults": 0.5, "resident_bytes": None if unknown else 3132082,
+                        "file_bytes": 4000, "cached_before": None if unknown else 0, "cached_after": None if unknown else 1000}
+    return study
 
 
 def with_peers(*ratios, runs=5):

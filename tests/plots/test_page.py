@@ -9,8 +9,8 @@ import shutil
 from unittest import mock
 
 import pytest
-from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, comparison_of, disturbed, entry, gate_of, history_of, make, mixed, noise_of,
-                      other_losses, predicted, recorded, report_of, run, series_of, trace_of, valid, with_peers, without_number)
+from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, about_batches, comparison_of, disturbed, entry, gate_of, history_of, make, mixed,
+                      noise_of, other_losses, predicted, recorded, report_of, run, series_of, trace_of, valid, with_peers, without_number)
 from test_modes import factorial, sweep, worth
 
 from charts.attribution import CALLED
@@ -85,7 +85,7 @@ def worths():
 DOCUMENTS = {
     "ladder": lambda: report_of(make()),
     "every status": lambda: predicted(report_of(mixed())),
-    "a GPU": lambda: report_of(make(device="cuda")),
+    "a GPU": lambda: report_of(about_batches(make(device="cuda"))),
     "single runs": lambda: report_of(make(runs=1)),
     "no number": lambda: report_of(nothing()),
     "long names": lambda: report_of(long_names()),

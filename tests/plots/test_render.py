@@ -6,7 +6,7 @@ import re
 import struct
 import xml.etree.ElementTree as ET
 
-from builders import (LADDER, files_in, make, markdown_of, mixed, predicted, report_of, run, table, told, told_study, valid,
+from builders import (LADDER, about_batches, files_in, make, markdown_of, mixed, predicted, report_of, run, table, told, told_study, valid,
                       without_number)
 
 import markdown
@@ -163,6 +163,14 @@ def test_predictions_stand_beside_what_was_measured():
         ["+ SDPA attention", "29.0 GB", "500 MB", "810 GFLOP", "-10.0 GFLOP", "—", "**1.33×** (1.32× – 1.35×)"],
         ["+ vocab 50304", "28.5 GB", "500 MB", "800 GFLOP", "10.0 GFLOP", "—", "—"]]
     assert "Predicted and measured" not in markdown_of(make())  # older records
+
+
+def test_what_batches_cost_has_a_table_where_a_study_is_about_them():
+    study = about_batches(make())
+    rows = table(markdown_of(valid(study)), "\nms: the host's `time`.")
+    assert rows[0] == ["plain fp32", "2.40 (2.30 – 2.50)", "1.23 %", "66.0 KB", "32.0 KB", "12", "3.13 MB", "0 % → 25 %"]
+    assert rows[-1][3:] == ["—", "—", "12", "—", "—"] and len(rows) == len(study["rungs"])
+    assert "What a batch costs" not in markdown_of(make())
 
 
 def test_a_void_rung_never_shows_its_number():

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -59,6 +61,52 @@ TEST(CommandLine, EveryCommandThatATechniqueNamesParses) {
 TEST(CommandLine, AWrongExampleWouldBeFound) {
   CommandLine line;
   EXPECT_THROW(line.app.parse("ladder ablate --laddre tiny", true), CLI::ParseError);
+}
+
+TEST(CommandLine, NumbersThatNeedNotBeWhole) {
+  const auto refusal = [](const std::string& flags) -> std::string {
+    CommandLine line;
+    try {
+      line.app.parse("ladder sample --weights x " + flags, true);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  for (const char* good : {"0", "0.8", "1e-3", "100"})
+    EXPECT_EQ(refusal(std::string("--temperature ") + good), "accepted");
+  for (const char* bad : {"-1", "-0.001", "nan", "inf", "1e999", "1.0x", "warm"}) {
+    EXPECT_EQ(refusal(std::string("--temperature ") + bad),
+              std::string("--temperature must be a number from 0 on, got ") + bad);
+  }
+  for (const char* good : {"1", "0.001", "0.95"}) EXPECT_EQ(refusal(std::string("--top-p ") + good), "accepted");
+  for (const char* bad : {"0", "1.001", "-0.5", "nan"}) {
+    EXPECT_EQ(refusal(std::string("--top-p ") + bad),
+              std::string("--top-p must be a number above 0 and at most 1, got ") + bad);
+  }
+  EXPECT_EQ(refusal("--top-k -1"), "--top-k must be a whole number between 0 and 50257, got -1");
+}
+
+TEST(CommandLine, ASizeIsANumberWithAUnit) {
+  const auto bytes_of = [](const std::string& text) -> std::string {
+    int64_t bytes = 0;
+    Command command({.group = "Measure", .name = "x", .summary = "x", .about = "x", .examples = {}});
+    add_bytes(command, "--size", bytes, "a size", 1000, 6000000000);
+    try {
+      command.parse(std::vector<std::string>{"--size=" + text});
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return std::to_string(bytes);
+  };
+  EXPECT_EQ(bytes_of("2GB"), "2000000000");
+  EXPECT_EQ(bytes_of("1.5MB"), "1500000");
+  EXPECT_EQ(bytes_of("64KiB"), "65536");
+  EXPECT_EQ(bytes_of("1000"), "1000");
+  EXPECT_EQ(bytes_of("6GB"), "6000000000");
+  for (const std::string wrong : {"999", "7GB", "-2GB", "2TB", "GB", "2 GB", "nan", "inf", "1e99", "2GBx"}) {
+    EXPECT_EQ(bytes_of(wrong), "--size must be a size between 1kB and 6GB, such as 500MB, got " + wrong);
+  }
 }
 
 TEST(CommandLine, EveryFlagIsDescribed) {

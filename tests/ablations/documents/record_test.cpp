@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -73,6 +74,27 @@ TEST(RecordDocument, KeepsTheLeastWorkOfAStep) {
   json["least_work"] = {{"flops", 8.5e11}, {"bytes", 2.5e10}};
   expect_kept(json);
   json["least_work"].erase("bytes");
+  EXPECT_THROW((void)value_from<Record>(json, "the record"), std::invalid_argument);
+}
+
+TEST(RecordDocument, KeepsWhatItsDataCost) {
+  Json json = recorded();
+  EXPECT_FALSE(value_from<Record>(json, "the record").data.has_value());
+  json["timing"]["data_ms"] = {0.5, 0.25};
+  json["data"] = {{"file", "tokens.bin"},   {"file_bytes", 1000}, {"bytes_read", nullptr},     {"reads", 7},
+                  {"storage_bytes", 4096},  {"major_faults", 1},  {"resident_bytes", nullptr}, {"cached_before", 0},
+                  {"cached_after", nullptr}};
+  expect_kept(json);
+  EXPECT_FALSE(value_from<Record>(json, "the record").data->cold);
+  json["data"]["cold"] = true;
+  expect_kept(json);
+  for (const auto& [field, value] :
+       {std::pair<const char*, Json>{"file_bytes", -1}, {"file", nullptr}, {"cold", "yes"}}) {
+    Json wrong = json;
+    wrong["data"][field] = value;
+    EXPECT_THROW((void)value_from<Record>(wrong, "the record"), std::invalid_argument) << field;
+  }
+  json["timing"]["data_ms"] = {0.0};
   EXPECT_THROW((void)value_from<Record>(json, "the record"), std::invalid_argument);
 }
 

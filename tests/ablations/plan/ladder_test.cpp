@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 namespace {
 
@@ -154,6 +155,21 @@ TEST(Climb, EveryRungIsOneEditMore) {
   }
   EXPECT_EQ(rungs.back().recipe.vocabulary_rows, 50304);
   EXPECT_EQ(reference_rung(rungs), 0U);
+}
+
+TEST(Climb, TheDataPipelineChangesHowBatchesComeToBeAndNothingElse) {
+  for (const auto& [name, machine] : {std::pair{"data-pipeline", &hopper}, {"data-pipeline-cpu", &cpu}}) {
+    const auto rungs = climb(load_ladder(name), *machine);
+    const size_t first = reference_rung(rungs);
+    ASSERT_EQ(rungs.size() - first, 6U) << name;
+    EXPECT_EQ(rungs[first].recipe.batches, model::Batches::tokenized);
+    for (size_t i = first + 1; i < rungs.size(); ++i) {
+      EXPECT_EQ(rungs[i].status, Rung::Status::planned) << name << ": " << rungs[i].reason;
+      const Json changed = model::recipe_diff(rungs[i - 1].recipe, rungs[i].recipe);
+      EXPECT_TRUE(changed.size() == 1 && changed.contains("batches")) << name << ": " << changed;
+    }
+    EXPECT_EQ(rungs.back().recipe.batches, model::Batches::prefetched);
+  }
 }
 
 TEST(Climb, WithoutAGpuItsRungsSayWhy) {

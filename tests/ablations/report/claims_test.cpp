@@ -55,6 +55,16 @@ TEST(Claims, OfMemoryStandBesideMemory) {
   EXPECT_EQ(checked(of(Claim::About::peak, 1.3, 1.3), "bf16", {unknown}).standing, Standing::not_measured);
 }
 
+TEST(Claims, OfABatchStandBesideItsTime) {
+  const Claim claim = of(Claim::About::batch, 90, 100);
+  EXPECT_EQ(checked(claim, "gather", {seen(1, 1, 1)}).standing, Standing::not_measured) << "it is not about batches";
+  Seen about = seen(1, 1, 1);
+  about.batch = Seen::Milliseconds{.below = 4.8, .own = 0.05};
+  EXPECT_EQ(words(claim, {about}), "A device: 4.8 -> 0.05 ms, as claimed.");
+  about.batch->own = 0.4;
+  EXPECT_EQ(words(claim, {about}), "A device: 4.8 -> 0.4 ms, less than claimed.");
+}
+
 TEST(Claims, ThatCannotBeSoAreContradictedWhateverIsMeasured) {
   Claim claim = of(Claim::About::step, 1.5, 2);
   claim.wrong = "Because.";

@@ -3,6 +3,7 @@
 
 #include "ablations/profile/profile_counters.h"
 #include "ablations/report/export.h"
+#include "ablations/report/words.h"
 #include "ablations/study/analysis.h"
 #include "ablations/study/guard.h"
 #include "tests/ablations/planted_study.h"
@@ -302,6 +303,26 @@ TEST_F(Report, StepsAsCsvAreAllSteps) {
   }
   EXPECT_EQ(without_loss, 1U);
   EXPECT_EQ(warmup, 9U);
+}
+
+TEST_F(Report, AboutBatchesHasColumnsOfThem) {
+  for (const auto& csv : {rungs_csv(typed(report())), steps_csv(typed(report()))}) {
+    EXPECT_EQ(csv.find("data_"), std::string::npos) << "other studies do without";
+  }
+  make_about_batches();
+  const Json document = report();
+  EXPECT_NE(with_words(typed(document)).studies[0].words->batches.find("the host's time"), std::string::npos);
+  const auto rungs = cells(rungs_csv(typed(document))), steps = cells(steps_csv(typed(document)));
+  for (const auto& row : rungs) EXPECT_EQ(row.size(), rungs[0].size());
+  EXPECT_NEAR(std::stod(cell(rungs, 2, "data_ms_median")), 10.0 / 3, 1e-9);
+  EXPECT_EQ(cell(rungs, 2, "data_bytes_read"), "34.0");
+  EXPECT_EQ(cell(rungs, 2, "data_storage_bytes"), "");
+  EXPECT_EQ(cell(rungs, 2, "data_cached_before"), "1000");
+  EXPECT_EQ(cell(rungs, 2, "page_faults_per_step"), "1.0");
+  EXPECT_EQ(steps.size(), 1U + 27U);
+  for (size_t i = 1; i < steps.size(); ++i) {
+    EXPECT_EQ(cell(steps, i, "data_ms") == "500.0", cell(steps, i, "warmup") == "1") << i;
+  }
 }
 
 TEST_F(Report, WithoutARunHasItsColumnsAllTheSame) {

@@ -150,6 +150,19 @@ TEST(RecipeHash, ChangesWithTheRecipeAndTheStepAndNothingElse) {
   EXPECT_THROW(recipe_hash({{"autocast", "int4"}}, workload), std::invalid_argument);
 }
 
+TEST(Setting, ARunThatBeganWithoutItsDataInThePageCacheIsNoOthers) {
+  Record record;
+  record.environment = environment;
+  record.workload = workload;
+  record.recipe = {{"device", "cpu"}, {"autocast", "off"}};
+  const Setting plain = setting_of(record);
+  EXPECT_FALSE(json_of(plain).contains("page_cache"));
+  record.data = DataUse{.cold = true};
+  EXPECT_EQ(differences(plain, setting_of(record)), std::vector<std::string>{"page_cache: as it was against cold"});
+  record.data->cold = false;
+  EXPECT_TRUE(differences(plain, setting_of(record)).empty());
+}
+
 TEST(DeviceSlug, CanBePartOfAFileName) {
   const auto slug = [](std::optional<std::string> device, std::optional<int64_t> threads) {
     Setting setting;

@@ -37,6 +37,49 @@ TEST_F(Analysis, ComputesMediansRatiosAndTheHeadline) {
   EXPECT_TRUE(s["rungs"][0]["speedup_previous"].is_null());
 }
 
+TEST_F(Analysis, AFieldThatIsNewerThanTheRecordsStaysAway) {
+  EXPECT_EQ(study()["rungs"][1]["recipe"], model::to_json(plan_.rungs[1].recipe));
+  for (const int64_t repeat : {0, 1, 2}) {
+    Json record = good(run_of(1, repeat), 50);
+    record["recipe"].erase("batches");   // plain
+    record["recipe"].erase("autocast");  // and not
+    write(run_of(1, repeat), record);
+  }
+  Json expected = model::to_json(plan_.rungs[1].recipe);
+  expected.erase("batches");
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][1]["recipe"], expected);
+  EXPECT_TRUE(s["rungs"][0]["recipe"].contains("batches"));
+}
+
+TEST_F(Analysis, WhatBatchesCostIsToldWhereRungsDifferInThem) {
+  for (const Json& rung : study()["rungs"]) EXPECT_FALSE(rung.contains("batches"));
+  EXPECT_EQ(planted::table_of(study()).find("a step's batch"), std::string::npos);
+  make_about_batches();
+  const Json s = study(), read = s["rungs"][1]["batches"];
+  EXPECT_NEAR(read["ms"]["median"].get<double>(), 10.0 / 3, 1e-9);  // of 5, 10/3 and 2.5: warm-up is not among them
+  EXPECT_LT(read["ms"]["lo"].get<double>(), 10.0 / 3);
+  EXPECT_NEAR(read["share"].get<double>(), 10.0 / 3 / 50, 1e-9);
+  EXPECT_DOUBLE_EQ(read["bytes_read"].get<double>(), 34);  // 68 in two steps
+  EXPECT_TRUE(read["storage_bytes"].is_null());
+  EXPECT_DOUBLE_EQ(read["major_faults"].get<double>(), 0.5);
+  EXPECT_EQ(read["resident_bytes"], 120);
+  EXPECT_EQ(read["cached_after"], 500);
+  EXPECT_EQ(s["rungs"][2]["batches"]["bytes_read"], 0.0);
+  EXPECT_EQ(s["rungs"].size(), 3U);
+  const std::string table = planted::table_of(s);
+  EXPECT_NE(table.find("a step's batch"), std::string::npos) << table;
+  EXPECT_TRUE(std::regex_search(table, std::regex("\\+ bf16 autocast +3.33 +6.67 % +34.0 +- .* 100>50 %\n"))) << table;
+  // One record that does not say is enough.
+  write(run_of(1, 0), good(run_of(1, 0), 50));
+  EXPECT_FALSE(study()["rungs"][1].contains("batches"));
+  EXPECT_TRUE(study()["rungs"][2].contains("batches"));
+  Json contradicting = good(run_of(1, 0), 50);
+  contradicting["timing"]["data_ms"] = {1.0};
+  write(run_of(1, 0), contradicting);
+  EXPECT_THROW((void)study(), std::invalid_argument);
+}
+
 TEST_F(Analysis, MfuIsNoneOnACpuAndSaysWhy) {
   const Json s = study();
   EXPECT_TRUE(s["rungs"][1]["mfu"]["value"].is_null());

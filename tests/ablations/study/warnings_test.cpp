@@ -24,6 +24,20 @@ TEST_F(Warnings, WhatCouldNotBeCountedIsSaid) {
       << study()["warnings"];
 }
 
+TEST_F(Warnings, ACacheThatCouldNotBeEmptiedIsSaid) {
+  const auto said = [&] { return study()["warnings"].dump(); };
+  make_about_batches();
+  EXPECT_EQ(said().find("page cache"), std::string::npos) << "nobody asked for an empty one";
+  plan_.workload.cold_cache = true;
+  make_about_batches(1000);
+  EXPECT_NE(said().find("9 of 9 runs began with their data in the page cache all the same"), std::string::npos)
+      << said();
+  make_about_batches(10);
+  EXPECT_EQ(said().find("page cache"), std::string::npos);
+  write(run_of(1, 0), good(run_of(1, 0), 50));
+  EXPECT_NE(said().find("1 of 9 runs do not tell whether their data were in the page cache"), std::string::npos);
+}
+
 TEST_F(Warnings, DisturbedRunsAreSaidAndTheirRungIsMarked) {
   EXPECT_FALSE(study()["rungs"][1].contains("flags"));
   EXPECT_EQ(planted::table_of(study()).find('!'), std::string::npos);

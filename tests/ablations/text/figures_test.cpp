@@ -28,6 +28,13 @@ TEST(Figures, TimesAndRatesHaveThreeDigits) {
   EXPECT_EQ(count(2e15), "2,000T");
 }
 
+TEST(Figures, ClockTimes) {
+  EXPECT_EQ(clock_time(7.4), "0:07");
+  EXPECT_EQ(clock_time(725), "12:05");
+  EXPECT_EQ(clock_time(3599.6), "1:00:00");
+  EXPECT_EQ(clock_time(100 * 3600 + 125), "100:02:05");
+}
+
 TEST(Figures, SharesAndCounts) {
   EXPECT_EQ(percent(0.031), "3.1 %");
   EXPECT_EQ(percent(0.97), "97 %");

@@ -1,6 +1,8 @@
 // The clock on a workload of known length: never too short, and every step has its own time.
 #include "harness/measure/clock.h"
 
+#include "harness/measure/phase_clock.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -50,6 +52,22 @@ TEST(Clock, SaysWhenTheTimedWindowBeginsAndEnds) {
   harness::measure(
       sleeper, 2, 1, [](int64_t) {}, [&] { done("begin "); }, [&] { done("end "); });
   EXPECT_EQ(order, (std::vector<std::string>{"begin 2/1", "end 3/2"}));
+}
+
+TEST(PhaseClock, TimesOnePhaseOfEachStep) {
+  harness::PhaseClock clock("data", 2);
+  for (const int length : {12, 4}) {
+    clock.begin_phase("data");
+    std::this_thread::sleep_for(std::chrono::milliseconds(length));
+    clock.begin_phase("forward");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    clock.begin_phase("backward");
+    clock.begin_phase("");
+  }
+  clock.begin_phase("data");  // and has not ended
+  ASSERT_EQ(clock.ms().size(), 2U);
+  EXPECT_GE(clock.ms()[0], 12);
+  EXPECT_GE(clock.ms()[1], 4);
 }
 
 }  // namespace

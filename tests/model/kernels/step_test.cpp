@@ -212,7 +212,7 @@ TEST(CudaStep, UpdatesMasterWeightsAsACpuDoes) {
                        .gradient = tensor.grad(),
                        .first_moment = at::zeros(tensor.sizes()),
                        .second_moment = at::zeros(tensor.sizes()),
-                       .weight_decay = tensor.dim() >= 2 ? AdamW::weight_decay : 0.0});
+                       .weight_decay = tensor.dim() >= 2 ? AdamWOptions{}.weight_decay : 0.0});
   }
   const CudaMasterAdamW tried(weights);
   at::manual_seed(3);
@@ -222,9 +222,12 @@ TEST(CudaStep, UpdatesMasterWeightsAsACpuDoes) {
       weights[i].gradient.copy_(gradient);
       on_cpu.parameters()[i].tensor.grad().copy_(gradient);
     }
-    const Tensor expected = reference.clip_coefficient(), found = tried.clip_coefficient();
+    const auto [expected_norm, expected] = reference.clip();
+    const auto [norm, found] = tried.clip(AdamWOptions{}.max_norm);
     EXPECT_EQ(expected.item<double>() < 1, number % 2 == 0);
     EXPECT_NEAR(found.item<double>() / expected.item<double>(), 1, 1e-5);
+    EXPECT_NEAR(norm.item<double>() / expected_norm.item<double>(), 1, 1e-5);
+    EXPECT_EQ(tried.clip(INFINITY).coefficient.item<double>(), 1);
     const double rate = 0.01 * number;
     reference.set_learning_rate(rate);
     reference.step(expected);

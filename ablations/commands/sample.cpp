@@ -1,0 +1,121 @@
+// `ladder sample`: text by trained weights.
+#include "ablations/commands/commands.h"
+#include "ablations/commands/defaults.h"
+#include "ablations/run/options.h"
+#include "ablations/text/style.h"
+#include "files/json_file.h"
+#include "files/printable.h"
+#include "harness/measure/process.h"
+#include "model/checkpoint.h"
+#include "model/config_of_weights.h"
+#include "model/sampler.h"
+#include "model/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+using files::Json;
+
+namespace {
+
+model::Tokenizer tokenizer_of(const SampleFlags& flags) {
+  if (!flags.vocabulary.empty()) return model::Tokenizer::load(flags.vocabulary);
+  const std::filesystem::path file = default_vocabulary();
+  if (std::filesystem::exists(file)) return model::Tokenizer::load(file);
+  throw std::invalid_argument(
+      fmt::format("the vocabulary is missing ({}): `make data` fetches it, or name yours with --vocab", file.string()));
+}
+
+std::vector<uint16_t> encoded_prompt(const SampleFlags& flags, const model::Tokenizer& tokenizer,
+                                     const model::Config& config) {
+  std::vector<uint16_t> prompt;
+  try {
+    prompt = tokenizer.encode(flags.prompt);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("--prompt: {}", error.what()));
+  }
+  if (std::ssize(prompt) > config.n_positions) {
+    throw std::invalid_argument(fmt::format("--prompt must have at most {} tokens, the positions of the model, got {}",
+                                            config.n_positions, prompt.size()));
+  }
+  return prompt;
+}
+
+// A text on standard output while it comes. The prompt appears with the first token, so that nothing is shown of a
+// model that gives none.
+class ShownText {
+ public:
+  explicit ShownText(std::string prompt) : prompt_(std::move(prompt)) {}
+
+  void add(std::string_view bytes) {
+    fmt::print("{}", lines_.next(std::exchange(prompt_, "") + std::string(bytes)));
+    std::fflush(stdout);
+  }
+  void end() {
+    add("");
+    fmt::print("{}\n", lines_.end());
+  }
+
+ private:
+  std::string prompt_;
+  files::PrintableLines lines_;
+};
+
+}  // namespace
+
+int sample(const SampleFlags& flags) {
+  if (flags.count > 1 && flags.temperature == 0) {
+    throw std::invalid_argument(fmt::format(
+        "--count must be 1 with --temperature 0, which gives the same text each time, got {}", flags.count));
+  }
+  const model::Config config = model::config_of_weights(flags.weights, flags.model);
+  const model::Tokenizer tokenizer = tokenizer_of(flags);
+  const std::vector<uint16_t> prompt = encoded_prompt(flags, tokenizer, config);
+  RunOptions process;
+  process.threads = flags.threads;
+  prepare_process(process);
+  model::GPT2 gpt2(config, config.vocabulary, /*seed=*/0, at::kCPU);
+  model::load_weights(gpt2, flags.weights);
+  if (std::ssize(prompt) + flags.tokens > config.n_positions) {
+    fmt::print(stderr, "note: the model has {} positions; whenever they are full, it goes on from the last {} tokens\n",
+               config.n_positions, model::tokens_kept_when_full(config));
+  }
+
+  harness::catch_interrupts();
+  Json samples = Json::array();
+  for (int64_t i = 0; i < flags.count && !harness::interrupted(); ++i) {
+    const model::SampleOptions options{
+        .tokens = flags.tokens,
+        .sampling = {.temperature = flags.temperature, .top_k = flags.top_k, .top_p = flags.top_p},
+        .seed = static_cast<uint64_t>(flags.seed + i),
+        .stop_at_end_of_text = !flags.ignore_eos};
+    if (!flags.json && flags.count > 1) {
+      fmt::print("{}\n", standard_output().painted(Style::faint, fmt::format("--- seed {}", options.seed)));
+    }
+    ShownText shown(flags.prompt);
+    const std::vector<uint16_t> tokens =
+        model::generate(gpt2, model::reference_ops(), prompt, options, [&](uint16_t token) {
+          if (!flags.json) shown.add(tokenizer.decode({&token, 1}));
+          return !harness::interrupted();
+        });
+    const char* const end = std::ssize(tokens) == flags.tokens ? "tokens"
+                            : harness::interrupted()           ? "interrupted"
+                                                               : "end_of_text";
+    if (!flags.json) shown.end();
+    samples.push_back({{"seed", options.seed}, {"text", tokenizer.decode(tokens)}, {"tokens", tokens}, {"end", end}});
+  }
+  if (flags.json) {
+    const Json document{{"prompt", flags.prompt}, {"prompt_tokens", prompt}, {"samples", samples}};
+    // A text may end within a character.
+    fmt::print("{}\n", document.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
+  }
+  return harness::interrupted() ? 130 : 0;
+}
+
+}  // namespace ablations

@@ -1,0 +1,38 @@
+// Turns the flags of `ladder train`, or a training that was begun with them, into all that the training is made of.
+// Refuses everything that would fail later.
+#pragma once
+
+#include "ablations/commands/flags.h"
+#include "ablations/commands/place.h"
+#include "ablations/run/options.h"
+#include "ablations/training/training.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+struct PreparedTraining {
+  Training training;
+  RunOptions options;  // of a run with the same work: its process, model and files
+  TrainingData data;
+
+  // The token of the text at which the batches after so many steps begin.
+  [[nodiscard]] int64_t position_after(int64_t steps) const;
+};
+
+// Each throws std::invalid_argument that names the flag or the file, its value and what is allowed, harness::Unfit for
+// a device that this machine does not have. training.environment is left empty. The second is for --resume: flags may
+// only say where the texts are, which must be the same.
+PreparedTraining prepared_training(const TrainFlags& flags);
+PreparedTraining prepared_again(const TrainFlags& flags, const Training& training);
+
+// All files that a training reads.
+std::vector<Input> inputs_of(const TrainingFiles& files);
+
+// Of the bytes, in hexadecimal. Throws std::invalid_argument where the file cannot be read.
+std::string sha256_of_file(const std::filesystem::path& path);
+
+}  // namespace ablations

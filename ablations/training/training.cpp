@@ -1,0 +1,145 @@
+#include "ablations/training/training.h"
+
+#include "ablations/profile/mfu.h"
+#include "ablations/training/spikes.h"
+#include "harness/measure/environment.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::optional<double> if_finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
+
+// What of the step is not finite; empty: all is. The gradient scaler skips steps whose gradients overflow.
+std::string fault_of(const TrainingStep& step, bool is_scaled) {
+  if (!step.loss) return fmt::format("the loss of step {}", step.step);
+  if (!step.norm && !is_scaled) return fmt::format("the norm of the gradients of step {}", step.step);
+  return "";
+}
+
+}  // namespace
+
+TrainingData with_validation_share(model::TokenStream text, double share) {
+  const auto all = text.tokens.size();
+  const auto count = static_cast<size_t>(share * static_cast<double>(all));
+  if (share == 0) return {std::move(text), {}};
+  const std::string source = std::move(text.source);
+  const auto begin = text.tokens.end() - static_cast<std::ptrdiff_t>(count);
+  model::TokenStream validation{
+      {begin, text.tokens.end()},
+      fmt::format("{}: its last {} tokens, for validation (--validation-share {})", source, count, share),
+      ""};
+  text.tokens.erase(begin, text.tokens.end());
+  text.sha256.clear();
+  text.source = fmt::format("{}: without its last {} tokens (--validation-share {})", source, count, share);
+  return {std::move(text), std::move(validation)};
+}
+
+void check_data(const TrainingData& data, const TrainingSettings& settings) {
+  (void)model::BatchLoader(data.training, settings.B, settings.T, settings.seed);
+  if (settings.validation_every == 0) return;
+  const int64_t windows = model::BatchLoader(data.validation, settings.B, settings.T, 0).windows();
+  if (settings.validation_batches >= 1 && settings.validation_batches <= windows) return;
+  throw std::invalid_argument(fmt::format(
+      "--validation-batches must be between 1 and {}, the batches of {} x {} that are there for validation, got {}",
+      windows, settings.B, settings.T, settings.validation_batches));
+}
+
+model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t first_step) {
+  return {.B = settings.B,
+          .T = settings.T,
+          .accumulation = settings.accumulation,
+          .max_steps = settings.steps,
+          .first_step = first_step,
+          .seed = settings.seed,
+          .schedule = settings.learning_rate,
+          .weight_decay = settings.weight_decay,
+          .max_norm = settings.clip.value_or(std::numeric_limits<double>::infinity())};
+}
+
+TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const TrainingData& data,
+                     const TrainingHooks& hooks) {
+  using Why = TrainingEnd::Why;
+  const TrainingSettings& settings = training.settings;
+  const std::string gpu = harness::this_machine().gpu ? harness::this_machine().gpu->name : "";
+  SpikeWatch spikes;
+  for (const double loss : hooks.losses_before) (void)spikes.take(loss);
+  const int64_t first = trainer.steps_taken();
+  const auto begin = Clock::now();
+  auto looked = begin;   // when the steps' figures were read last
+  int64_t seen = first;  // how many of them have been read
+  const auto read = [&](int64_t step) {
+    const std::vector<model::StepValues> values = trainer.values(seen);  // waits for the device
+    const double ms = seconds_since(looked) * 1e3 / static_cast<double>(step - seen);
+    std::vector<TrainingStep> steps;
+    for (const model::StepValues& value : values) {
+      const int64_t number = ++seen;
+      steps.push_back({.step = number,
+                       .tokens = number * settings.tokens_per_step(),
+                       .loss = if_finite(value.loss),
+                       .learning_rate = settings.learning_rate.at(number - 1),
+                       .norm = if_finite(value.norm),
+                       .clip = if_finite(value.clip),
+                       .ms = ms,
+                       .tokens_per_s = static_cast<double>(settings.tokens_per_step()) / (ms / 1e3),
+                       .mfu = mfu(settings.recipe, gpu, training.flops_per_step, ms).value,
+                       .spike = spikes.take(value.loss)});
+    }
+    return steps;
+  };
+  for (int64_t step = first + 1; step <= settings.steps; ++step) {
+    trainer.step();
+    const auto is_due = [&](int64_t every) { return every > 0 && (step == settings.steps || step % every == 0); };
+    const bool stops = hooks.interrupted() && step < settings.steps;
+    const bool saves = hooks.save && (stops || is_due(training.save_every));
+    // A checkpoint has a validation loss, except where somebody waits for the program's end.
+    const bool validates = !stops && (is_due(settings.validation_every) || (saves && settings.validation_every > 0));
+    if (!stops && !saves && !validates && !is_due(hooks.log_every)) continue;
+
+    std::vector<TrainingStep> steps = read(step);
+    const bool is_scaled = settings.recipe.autocast == model::Autocast::fp16;
+    std::string fault;
+    for (size_t i = 0; i < steps.size() && fault.empty(); ++i) {
+      fault = fault_of(steps[i], is_scaled);
+      if (!fault.empty()) steps.resize(i + 1);
+    }
+    if (fault.empty() && saves) {
+      const std::string weight = weight_not_finite(trainer.model());
+      if (!weight.empty()) fault = fmt::format("after step {} the weight {}", step, weight);
+    }
+    if (fault.empty() && validates) {
+      const double loss = trainer.evaluate(data.validation, settings.validation_batches);
+      steps.back().validation_loss = if_finite(loss);
+      if (!std::isfinite(loss)) fault = fmt::format("the validation loss after step {}", step);
+    }
+    const double seconds_left =
+        seconds_since(begin) / static_cast<double>(step - first) * static_cast<double>(settings.steps - step);
+    for (const TrainingStep& one : steps) hooks.on_step(one, seconds_left);
+    if (!fault.empty()) return {.why = Why::not_finite, .step = steps.back().step, .what = fault};
+    if (saves) hooks.save(steps.back());
+    if (stops) return {.why = Why::interrupted, .step = step};
+    looked = Clock::now();
+  }
+  return {.why = Why::finished, .step = settings.steps};
+}
+
+std::string weight_not_finite(const model::GPT2& gpt2) {
+  for (const model::Parameter& parameter : gpt2.parameters()) {
+    if (!at::isfinite(parameter.tensor).all().item<bool>()) return parameter.name;
+  }
+  return "";
+}
+
+}  // namespace ablations

@@ -1,0 +1,74 @@
+// The files of a training's folder:
+//
+//   FOLDER/training.json    what is trained, on what and how (documents/training.h); never changed
+//   FOLDER/log.jsonl        a line for each step (training_log.h)
+//   FOLDER/metrics.csv      the same as a table
+//   FOLDER/checkpoints/step-00000100/
+//     model.safetensors     the weights under GPT-2's names, and config.json: what Hugging Face's from_pretrained()
+//     reads optimizer.safetensors what else is needed to go on to the bit (Trainer::state) checkpoint.json       after
+//     how many steps, and of which training
+//   FOLDER/latest, FOLDER/best   links to the last checkpoint, and to the one of the lowest validation loss
+//
+// A checkpoint is there whole or not at all, whatever ends the program. A folder may have been prepared by a stranger:
+// nothing is written through a link, and a training begins in an empty folder.
+#pragma once
+
+#include "ablations/documents/training.h"
+#include "model/trainer.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// Throws std::invalid_argument where there is anything in the folder.
+void check_may_begin_training(const std::filesystem::path& folder);
+
+// Writes the training.json of a folder that nobody else begins a training in (harness::FolderLock). Throws as the
+// check, std::system_error where it cannot be written.
+void create_training(const Training& training, const std::filesystem::path& folder);
+
+// Throws std::invalid_argument where the folder holds no training.
+Training open_training(const std::filesystem::path& folder);
+
+class Checkpoints {
+ public:
+  // Those in a training's folder. Removes what killed programs left in the folder; nobody else may be at work in it.
+  // `keep`: how many of the last ones stay. Throws std::invalid_argument for one that cannot be read.
+  Checkpoints(const std::filesystem::path& folder, int64_t keep);
+
+  struct Stored {
+    int64_t step = 0;
+    std::optional<double> validation_loss;
+  };
+  // None where there is none; best: with a validation loss.
+  [[nodiscard]] std::optional<Stored> latest() const;
+  [[nodiscard]] std::optional<Stored> best() const;
+  [[nodiscard]] std::filesystem::path place_of(const Stored& stored) const;
+
+  // Saves a checkpoint after those that are there, and removes those that need not stay. Throws std::system_error where
+  // it cannot be written; all others are as they were then.
+  void save(model::Trainer& trainer, const Checkpoint& checkpoint);
+
+ private:
+  void link(const std::string& name, const std::optional<Stored>& stored);
+  void remove_old();
+
+  std::filesystem::path folder_;
+  int64_t keep_;
+  std::vector<Stored> stored_;  // by their steps
+  bool links_ = true;           // false once one could not be made
+};
+
+// The latest checkpoint of the training in the folder. Throws std::invalid_argument where it cannot be read, or is of
+// another training: the message says what differs.
+std::optional<Checkpoint> latest_checkpoint(const Checkpoints& checkpoints, const Training& training);
+
+// Copies a checkpoint's weights and state into a trainer whose first_step is the checkpoint's. Throws
+// std::invalid_argument that names the file and what does not fit.
+void load_checkpoint(model::Trainer& trainer, const std::filesystem::path& checkpoint);
+
+}  // namespace ablations

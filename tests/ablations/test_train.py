@@ -1,0 +1,328 @@
+"""`ladder train`: a training that is stopped, killed or out of room goes on to the same losses, and what it leaves is what others read.
+
+The two-layer model on a token file that is made here. Steps take milliseconds; most of the time is the start of the program.
+"""
+
+import csv
+import json
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import struct
+
+import numpy as np
+import pytest
+from conftest import HANGS_AFTER_S, read_json, validator, wait_for
+
+STEPS = 40
+B, T, ACCUMULATION, VALIDATION_BATCHES = 2, 16, 2, 3
+TOKENS = 4000
+SIZES = ["--model", "tiny", "-B", B, "-T", T, "--threads", 1]
+# Padding rows, moments and 16-bit weights are all kept. In float32 otherwise, so that transformers can follow.
+RECIPE = {"attention": "flash", "optimizer": "fused", "vocabulary_rows": 50304}
+SETTINGS = [*SIZES, "--accumulation", ACCUMULATION, "--steps", STEPS, "--lr", "0.003", "--warmup-steps", 5, "--recipe", json.dumps(RECIPE),
+            "--validation-every", 10, "--validation-batches", VALIDATION_BATCHES, "--seed", 5]
+
+
+def token_file(path: pathlib.Path, tokens) -> pathlib.Path:
+    header = np.zeros(256, "<i4")
+    header[:3] = 20240520, 1, len(tokens)
+    path.write_bytes(header.tobytes() + np.array(tokens, "<u2").tobytes())
+    return path
+
+
+def lines(folder: pathlib.Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def figures(folder: pathlib.Path) -> list[tuple]:
+    """Of each step all that does not depend on the clock, or on when a checkpoint was saved."""
+    return [(line["step"], line["tokens"], line["loss"], line["norm"], line["clip"], line["learning_rate"]) for line in lines(folder)]
+
+
+def steps_saved(folder: pathlib.Path) -> list[int]:
+    names = [path.name for path in (folder / "checkpoints").iterdir()]
+    return sorted(int(name.removeprefix("step-")) for name in names if re.fullmatch(r"step-\d{8}", name))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> pathlib.Path:
+    chance = np.random.default_rng(1)
+    words = chance.integers(0, 50257, 40)
+    return token_file(tmp_path_factory.mktemp("data") / "text.bin", words[chance.integers(0, 40, TOKENS)])
+
+
+@pytest.fixture(scope="module")
+def whole(ladder, data, tmp_path_factory):
+    """A training that nothing has disturbed: its folder and the finished process."""
+    folder = tmp_path_factory.mktemp("whole") / "training"
+    done = ladder("train", *SETTINGS, "--data", data, "--save-every", 15, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+@pytest.fixture
+def assert_is_whole(whole):
+    def check(folder: pathlib.Path) -> None:
+        assert figures(folder) == figures(whole[0])
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            assert (folder / "latest" / name).read_bytes() == (whole[0] / "latest" / name).read_bytes(), name
+        assert not list(folder.rglob("*.tmp"))
+
+    return check
+
+
+def test_what_a_training_leaves_and_tells(whole) -> None:
+    folder, done = whole
+    assert sorted(path.name for path in folder.iterdir()) == ["best", "checkpoints", "latest", "log.jsonl", "metrics.csv", "training.json"]
+    training, log = read_json(folder / "training.json"), lines(folder)
+    validator("training").validate(training)
+    for line in log:
+        validator("training_step").validate(line)
+    assert [line["step"] for line in log] == list(range(1, STEPS + 1))
+    assert training["settings"]["recipe"] == {**training["settings"]["recipe"], **RECIPE} and training["recipe_from"] == "--recipe"
+    validated = {line["step"]: line["validation_loss"] for line in log if "validation_loss" in line}
+    assert list(validated) == [10, 15, 20, 30, 40]  # every tenth step, and with each checkpoint
+    assert log[-1]["loss"] < log[0]["loss"] - 1 and validated[40] < validated[10]
+    assert [line["learning_rate"] for line in log[:5]] == pytest.approx([0.0006, 0.0012, 0.0018, 0.0024, 0.003])
+    assert log[-1]["learning_rate"] == pytest.approx(0.0003, rel=0.1) and log[-1]["tokens"] == STEPS * B * T * ACCUMULATION
+    for line in log:
+        assert line["clip"] == pytest.approx(min(1, 1 / (line["norm"] + 1e-6)), rel=1e-5)
+        assert line["tokens_per_s"] == pytest.approx(1000 * B * T * ACCUMULATION / line["ms"]) and "mfu" not in line
+
+    with (folder / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = ("step", "tokens", "loss", "validation_loss", "learning_rate", "norm", "clip", "ms", "tokens_per_s", "mfu", "spike")
+    assert tuple(rows[0]) == names
+    assert [{name: float(cell) for name, cell in row.items() if cell} for row in rows] == [
+        {name: line[name] for name in names if name in line} for line in log]
+
+    best = min((step for step in (15, 30, 40)), key=validated.get)
+    assert steps_saved(folder) == sorted({30, 40, best})
+    assert (folder / "latest").resolve().name == "step-00000040" and (folder / "best").resolve().name == f"step-{best:08}"
+    for step in steps_saved(folder):
+        checkpoint = read_json(folder / "checkpoints" / f"step-{step:08}" / "checkpoint.json")
+        validator("checkpoint").validate(checkpoint)
+        assert checkpoint["training"] == training and checkpoint["validation_loss"] == validated[step]
+
+    shown = done.stdout.splitlines()
+    assert len(shown) == STEPS
+    number = r"[\d.,]+"
+    assert re.fullmatch(rf"step  1/{STEPS}  loss {log[0]['loss']:.4f}  lr 6.00e-04  norm {number}  {number} ms  {number} tokens/s  \d+:\d\d left",
+                        shown[0]), shown[0]
+    assert f"  validation {validated[40]:.4f}  " in shown[-1] and "left" not in shown[-1]
+    said = done.stderr.splitlines()
+    assert said[0] == "recipe: --recipe"
+    assert said[1].startswith(f"tiny, 1.64M parameters: {STEPS} steps of 64 tokens (2 micro-steps of 2 x 16), 0.711 times the text")
+    assert said[2:] == [f"checkpoints: {folder / 'latest'}", f"best: {folder / 'best'}, step {best}, validation loss {validated[best]:.4f}"]
+
+
+def test_transformers_reads_a_checkpoint(whole, data) -> None:
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    folder, _ = whole
+    gpt2, found = transformers.GPT2LMHeadModel.from_pretrained(folder / "latest", output_loading_info=True)
+    assert not found["missing_keys"] and not found["unexpected_keys"] and not found["mismatched_keys"]
+    tokens = np.fromfile(data, "<u2", offset=1024).astype(np.int64)[TOKENS - TOKENS // 10:]
+    windows = [tokens[i * B * T : (i + 1) * B * T + 1] for i in range(VALIDATION_BATCHES)]
+    with torch.no_grad():
+        losses = [torch.nn.functional.cross_entropy(gpt2(torch.tensor(window[:-1].reshape(B, T))).logits.flatten(0, 1),
+                                                    torch.tensor(window[1:])).item() for window in windows]
+    assert np.mean(losses) == pytest.approx(lines(folder)[-1]["validation_loss"], abs=1e-4)
+
+
+def test_interrupted_and_killed_it_goes_on_to_the_same_losses(ladder, start, data, assert_is_whole, tmp_path) -> None:
+    folder = tmp_path / "training"
+    training = start("train", *SETTINGS, "--data", data, "--save-every", 1, "--out", folder)
+    for _ in range(2):
+        assert training.stdout.readline().startswith("step ")
+    training.send_signal(signal.SIGTERM)
+    shown, said = training.communicate(timeout=HANGS_AFTER_S)
+    assert training.returncode == 130, said
+    done = int(re.search(rf"^interrupted after step (\d+) of {STEPS}$", said, re.M)[1])
+    assert 2 <= done < STEPS and steps_saved(folder)[-1] == done == len(lines(folder))
+    assert said.splitlines()[-1] == f"go on with: ladder train --resume --out {folder}"
+
+    # Killed in the middle of saving: what is half written is under another name.
+    resumed = start("train", "--resume", "--out", folder)
+    wait_for(lambda: len(lines(folder)) > done + 1 and list((folder / "checkpoints").glob("*.tmp")), "a checkpoint is being saved")
+    resumed.kill()
+    resumed.communicate()
+    left = steps_saved(folder)
+    assert left and left[-1] < STEPS
+    for step in left:
+        place = folder / "checkpoints" / f"step-{step:08}"
+        assert sorted(path.name for path in place.iterdir()) == ["checkpoint.json", "config.json", "model.safetensors", "optimizer.safetensors"]
+    with (folder / "log.jsonl").open("a") as log:
+        log.write('{"kind": "trai')  # as where it was killed in the middle of a line
+
+    # While it goes on, no other may.
+    again = start("train", "--resume", "--out", folder)
+    shown = again.stdout.readline()
+    again.send_signal(signal.SIGSTOP)
+    other = ladder("train", "--resume", "--out", folder)
+    assert other.returncode == 2 and "at work in this folder" in other.stderr, other.stderr
+    again.send_signal(signal.SIGCONT)
+    stdout, stderr = again.communicate(timeout=HANGS_AFTER_S)
+    assert again.returncode == 0 and f"\ngoes on after step {left[-1]}\n" in stderr, stderr
+    assert [int(line.split()[1].split("/")[0]) for line in (shown + stdout).splitlines()] == list(range(left[-1] + 1, STEPS + 1))
+    assert_is_whole(folder)
+
+    finished = ladder("train", "--resume", "--out", folder, "--save", tmp_path / "last.safetensors")
+    assert finished.returncode == 0 and finished.stdout == ""
+    assert (tmp_path / "last.safetensors").read_bytes() == (folder / "latest" / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("recipe", [
+    {"autocast": "bf16", "vocabulary_rows": 50304, "cross_entropy": "fused", "norm": "fused", "mlp": "fused", "optimizer": "fused",
+     "weights": "master"},
+    {"host_memory": "keep", "optimizer": "foreach"},
+], ids=lambda recipe: recipe["optimizer"])
+def test_other_recipes_go_on_to_the_bit(ladder, start, data, tmp_path, recipe) -> None:
+    flags = [*SIZES, "--accumulation", 2, "--steps", 60, "--lr", "0.003", "--data", data, "--recipe", json.dumps(recipe), "--validation-every", 7]
+    calm = ladder("train", *flags, "--out", tmp_path / "calm", "--json")
+    assert calm.returncode == 0, calm.stderr
+    training = start("train", *flags, "--save-every", 60, "--out", tmp_path / "stopped")
+    assert training.stdout.readline().startswith("step ")
+    training.send_signal(signal.SIGINT)
+    training.communicate(timeout=HANGS_AFTER_S)
+    assert training.returncode == 130 and len(lines(tmp_path / "stopped")) < 60
+    assert ladder("train", "--resume", "--out", tmp_path / "stopped").returncode == 0
+    assert figures(tmp_path / "stopped") == figures(tmp_path / "calm")
+    losses = [line["loss"] for line in lines(tmp_path / "calm")]
+    assert json.loads(calm.stdout) == {"losses": losses} and losses[-1] < losses[0] - 0.5
+
+
+def test_a_full_disk_costs_only_what_came_after_the_last_checkpoint(ladder, data, assert_is_whole, small_disk, tmp_path) -> None:
+    """A checkpoint has 19 MB: on this disk there is room for one, and while the next is written, for no other."""
+    folder = small_disk("32m") / "training"
+    done = ladder("train", *SETTINGS, "--data", data, "--save-every", 5, "--keep", 1, "--out", folder)
+    assert done.returncode == 1 and steps_saved(folder) == [5] and not list(folder.rglob("*.tmp")), done.stderr
+    assert re.fullmatch(rf"ladder: cannot write {folder}/checkpoints/step-00000010\..*: No space left on device: training stops; "
+                        rf"the last good checkpoint is of step 5: {folder}/checkpoints/step-00000005\n",
+                        done.stderr.split("\n", 2)[2]), done.stderr
+    shutil.copytree(folder, tmp_path / "elsewhere", symlinks=True)
+    assert ladder("train", "--resume", "--out", tmp_path / "elsewhere").returncode == 0
+    assert_is_whole(tmp_path / "elsewhere")
+
+
+def test_files_that_may_not_grow_cost_no_checkpoint(ladder, whole, tmp_path) -> None:
+    """As above, for those who may not mount a disk."""
+    folder = tmp_path / "training"
+    shutil.copytree(whole[0], folder, symlinks=True)
+    shutil.rmtree(folder / "checkpoints" / "step-00000040")
+    kept = {path: path.read_bytes() for path in folder.rglob("*.safetensors") if not path.parent.is_symlink()}
+    limit = 8 << 20  # the weights fit, the optimizer's state does not
+    done = ladder("train", "--resume", "--out", folder, "--json", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert "File too large: training stops; the last good checkpoint is of step 30: " in done.stderr
+    assert {path: path.read_bytes() for path in kept} == kept and not list(folder.rglob("*.tmp"))
+    assert ladder("train", "--resume", "--out", folder).returncode == 0
+    assert figures(folder) == figures(whole[0])
+
+
+def test_what_is_not_finite_is_not_saved(ladder, data, tmp_path) -> None:
+    common = [*SIZES, "--data", data, "--recipe", "{}"]
+    out, saved = tmp_path / "training", tmp_path / "saved.safetensors"
+    saved.write_text("mine")
+    done = ladder("train", *common, "--steps", 40, "--lr", "1e30", "--warmup-steps", 0, "--validation-share", 0, "--save-every", 1, "--out", out,
+                  "--save", saved, "--json")
+    assert done.returncode == 1 and json.loads(done.stdout)["losses"][-1] is None
+    assert done.stderr == (f"ladder: the loss of step 2 is not finite: training stops; the last good checkpoint is of step 1: "
+                           f"{out}/checkpoints/step-00000001; {saved} is not written; try a smaller --lr, more --warmup-steps, or a smaller --clip\n")
+    assert saved.read_text() == "mine" and steps_saved(out) == [1] and [line["loss"] is None for line in lines(out)] == [False, True]
+
+    # Weights that are not finite are refused before the first step, also where the text does not use them.
+    good, bad = out / "latest" / "model.safetensors", tmp_path / "bad.safetensors"
+    content = good.read_bytes()
+    header = 8 + struct.unpack("<Q", content[:8])[0]
+    last = json.loads(content[8:header])["transformer.wpe.weight"]["data_offsets"][1]
+    bad.write_bytes(content[: header + last - 4] + b"\xff" * 4 + content[header + last :])
+    done = ladder("train", *common, "--steps", 1, "--weights", bad, "--out", tmp_path / "none")
+    assert (done.returncode, done.stderr) == (2, f"ladder: {bad}: tensor \"wpe.weight\" is not finite\n")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_spike_is_marked(ladder, tmp_path) -> None:
+    """A text of the same four words for 4,000 tokens, then of others: step 161 is the first that meets them."""
+    text = token_file(tmp_path / "text.bin", [*([7, 11, 13, 17] * 1000), *range(5000, 5400)])
+    done = ladder("train", "--model", "tiny", "-B", 1, "-T", 25, "--threads", 1, "--data", text, "--seed", 0, "--steps", 165, "--lr", "0.003",
+                  "--log-every", 1000, "--validation-share", 0, "--out", tmp_path / "training")
+    assert done.returncode == 0, done.stderr
+    spikes = {line["step"]: line["spike"] for line in lines(tmp_path / "training") if "spike" in line}
+    assert spikes[161] == max(spikes.values()) > 5
+    shown = [line.split()[1] for line in done.stdout.splitlines()]
+    assert shown == [f"{step}/165" for step in sorted({*spikes, 165})]  # spikes are shown whatever --log-every says
+
+
+def test_weights_at_the_end_and_to_begin_with(ladder, start, data, tmp_path) -> None:
+    common = ["train", *SIZES, "--data", data, "--recipe", "{}", "--seed", 0, "--lr", "0.003", "--warmup-steps", 1]
+    saved = tmp_path / "weights.safetensors"
+    training = start(*common, "--steps", 100000, "--save", saved)
+    for _ in range(3):
+        assert training.stdout.readline().startswith("step ")
+    training.send_signal(signal.SIGINT)
+    _, said = training.communicate(timeout=HANGS_AFTER_S)
+    assert training.returncode == 130 and said.splitlines()[-1] == f"weights: {saved}", said
+    first = json.loads(ladder(*common, "--steps", 1, "--json").stdout)["losses"]
+    from_there = ladder(*common, "--steps", 2, "--weights", saved, "--json", "--out", tmp_path / "training")
+    assert from_there.returncode == 0, from_there.stderr
+    assert json.loads(from_there.stdout)["losses"][0] < first[0] - 0.01  # the same batch, after training
+    settings = read_json(tmp_path / "training" / "training.json")["settings"]
+    assert settings["weights"]["source"] == saved.name and len(settings["weights"]["sha256"]) == 64
+
+    # Killed before its first checkpoint, it begins again, with the same weights or not at all.
+    shutil.rmtree(tmp_path / "training" / "checkpoints")
+    again = ladder("train", "--resume", "--out", tmp_path / "training", "--json")
+    assert again.returncode == 0 and again.stdout == from_there.stdout, again.stderr
+    shutil.rmtree(tmp_path / "training" / "checkpoints")
+    with saved.open("ab") as file:
+        file.write(b"x")
+    changed = ladder("train", "--resume", "--out", tmp_path / "training")
+    assert changed.returncode == 2 and changed.stderr.endswith(f"{saved}: has changed since the training began\n")
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ("other training", r"checkpoint.json: is not of the training that training.json describes: seed: 6 against 5$"),
+    ("moved on", r"step-00000040: its next batch begins at token 7 of the text, this program's at \d+$"),
+    ("other text", r"text.bin: is not the text of the training: its 3000 tokens have SHA-256 \w+, the 4000 of \"text.bin\" had \w+; --data says"),
+    ("line", r"log.jsonl: line 3: not valid JSON"),
+])
+def test_what_does_not_belong_to_the_training_is_refused(ladder, whole, data, tmp_path, change, says) -> None:
+    folder, flags = tmp_path / "training", []
+    shutil.copytree(whole[0], folder, symlinks=True)
+    last = folder / "checkpoints" / "step-00000040"
+    if change in ("other training", "moved on"):
+        checkpoint = read_json(last / "checkpoint.json")
+        checkpoint["training"]["settings"]["seed"] += change == "other training"
+        checkpoint["position"] = 7 if change == "moved on" else checkpoint["position"]
+        (last / "checkpoint.json").write_text(json.dumps(checkpoint))
+    elif change == "other text":
+        flags = ["--data", token_file(tmp_path / "text.bin", [7] * 3000)]
+    else:
+        log = (folder / "log.jsonl").read_text().splitlines(keepends=True)
+        (folder / "log.jsonl").write_text("".join([*log[:2], "garbage\n", *log[3:]]))
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    done = ladder("train", "--resume", "--out", folder, "--json", *flags)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
+    assert re.search(says, done.stderr.rstrip()), done.stderr
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> None:
+    """This machine's ladder; tokens, epochs and a batch in tokens are told as steps."""
+    common = ["train", "--model", "tiny", "-B", 1, "-T", 16, "--threads", 1, "--data", data]
+    done = ladder(*common, "--tokens", 1000, "--batch-tokens", 128, "--out", tmp_path / "tokens")
+    assert done.returncode == 0, done.stderr
+    settings = read_json(tmp_path / "tokens" / "training.json")["settings"]
+    assert settings["steps"] == 8 and settings["accumulation"] == 8 and settings["recipe"]["optimizer"] == "fused"
+    assert re.match(r'recipe: ladder gpt2-cpu up to "fused AdamW", its last rung that this machine can have', done.stderr), done.stderr
+    assert "8 steps of 128 tokens (8 micro-steps of 1 x 16)" in done.stderr
+    assert settings["validation_share"] == 0.1 and settings["validation_batches"] == 20 and settings["clip"] == 1.0
+    done = ladder(*common, "--epochs", 2, "--accumulation", 7, "--validation-data", data, "--clip", 0, "--out", tmp_path / "epochs")
+    assert done.returncode == 0, done.stderr
+    settings = read_json(tmp_path / "epochs" / "training.json")["settings"]
+    assert settings["steps"] == -(-2 * ((TOKENS - 1) // 16) // 7) and settings["clip"] is None
+    assert settings["validation_share"] == 0 and settings["validation_data"]["tokens"] == TOKENS
+    assert {line["clip"] for line in lines(tmp_path / "epochs")} == {1.0}
