@@ -80,7 +80,7 @@ TEST_F(ConfigOfWeights, ReadsTheHeadsOfOthersFromConfigJson) {
   EXPECT_EQ(config_of_weights(file_).n_head, 4);
   write_json(R"({"n_head": 5})");
   expect_refused("config.json: \"n_head\" must divide the width 24, got 5");
-  for (const std::string heads : {"0", "-4", "18446744073709551615", "\"4\"", "2.0"}) {
+  for (const std::string heads : {"0", "-4", "9223372036854775807", "\"4\"", "2.0"}) {
     write_json("{\"n_head\": " + heads + "}");
     expect_refused("config.json: \"n_head\" must divide the width 24, got " + heads);
   }
