@@ -38,8 +38,9 @@ def token_file(tokens: list[int]) -> bytes:
 def safetensors_file(tensors: dict[str, np.ndarray]) -> bytes:
     header, data = {}, b""
     for name, array in tensors.items():
+        array = array.astype("<f4")
         header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [len(data), len(data) + array.nbytes]}
-        data += array.astype("<f4").tobytes()
+        data += array.tobytes()
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
 
