@@ -2,7 +2,8 @@
 //
 //     z = (loss - mean) / standard deviation, of the last `spike_window` losses before it
 //
-// A loss that falls has z below 0. A spike widens the deviation, so a loss that stays high is marked three times at most.
+// A loss that falls has z below 0. A spike widens the deviation, so a loss that stays high is marked three times at
+// most.
 #pragma once
 
 #include <cstddef>

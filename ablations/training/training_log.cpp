@@ -34,7 +34,7 @@ std::string csv_row(const TrainingStep& step) {
 }
 
 std::string text_of(const std::vector<TrainingStep>& steps, const std::string& head,
-                   std::string (*line_of)(const TrainingStep&)) {
+                    std::string (*line_of)(const TrainingStep&)) {
   std::string text = head;
   for (const TrainingStep& step : steps) text += line_of(step);
   return text;

@@ -193,8 +193,9 @@ TEST_F(Folder, RefusesOthersCheckpoints) {
 
   const model::Config larger{"larger", 2, 2, 64, 64};
   model::Trainer of_larger(larger, recipe_, {.B = 1, .T = 8, .max_steps = 1}, text_);
-  EXPECT_NE(refusal([&] { load_checkpoint(of_larger, checkpoint); }).find("has shape (50257, 32); larger needs (50257, 64)"),
-            std::string::npos)
+  EXPECT_NE(
+      refusal([&] { load_checkpoint(of_larger, checkpoint); }).find("has shape (50257, 32); larger needs (50257, 64)"),
+      std::string::npos)
       << refusal([&] { load_checkpoint(of_larger, checkpoint); });
   model::Trainer unpadded(model::preset("tiny"), {}, {.B = 1, .T = 8, .max_steps = 1}, text_);
   EXPECT_NE(refusal([&] { load_checkpoint(unpadded, checkpoint); })
