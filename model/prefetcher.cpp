@@ -35,7 +35,7 @@ bool Prefetcher::take() {
   const bool was_full = state_ == State::full;
   changed_.wait(lock, [this] { return state_ == State::full; });
   state_ = State::idle;
-  tensor_ = at::Tensor();
+  tensor_.reset();
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   return was_full;
 }

@@ -59,6 +59,10 @@ void print_summary(const RunOptions& options, const Record& record) {
       options.model, options.B, options.T, number(summary.median_ms), number(summary.min_ms), number(summary.max_ms),
       summary.n, number(summary.tokens_per_s), gib(record.memory.peak_bytes),
       last ? fmt::format("{:.4f}", *last) : "not finite");
+  if (const auto& data = record.data;
+      data && data->cold && 2 * data->cached_before.value_or(data->file_bytes) > data->file_bytes) {
+    fmt::print("--cold-cache: {} stayed in the page cache, or nobody can tell\n", printable(data->file));
+  }
   if (!record.is_disturbed()) return;
   for (const std::string& flag : *record.flags) fmt::print("disturbed: {}\n", flag);
 }

@@ -206,6 +206,13 @@ TEST(Table, FitsEightyColumnsWhateverTheContent) {
       shown.peak_memory_bytes = std::llround(9e18 * std::pow(share(random), 20));
       if (i % 7 == 0) shown.flags = std::vector<std::string>{"shared"};
       if (i % 11 == 0) shown.peak_memory_bytes.reset();
+      shown.page_faults_per_step = wild();
+      shown.batches = RungBatches{.ms = {{}, wild()}, .share = wild(), .bytes_read = wild(), .major_faults = wild()};
+      if (i % 4 == 0) {
+        shown.batches->resident_bytes = shown.batches->cached_before = std::llround(9e18 * share(random));
+        shown.batches->file_bytes = std::llround(9e18 * share(random));
+        shown.batches->cached_after = 0;
+      }
     }
     rungs.push_back(shown);
   }
