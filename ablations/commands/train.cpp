@@ -123,19 +123,6 @@ void note_other_program(const Training& training) {
              printable(fmt::format("{}", fmt::join(different, "; "))));
 }
 
-// Weights that a training begins with.
-void load_first_weights(model::Trainer& trainer, const Training& training) {
-  if (!training.files.weights || !training.settings.weights) return;
-  const fs::path file = *training.files.weights;
-  if (sha256_of_file(file) != training.settings.weights->sha256) {
-    throw std::invalid_argument(fmt::format("{}: has changed since the training began", file.string()));
-  }
-  model::load_weights(trainer.model(), file);
-  const std::string weight = weight_not_finite(trainer.model());
-  if (weight.empty()) return;
-  throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is not finite", file.string(), weight));
-}
-
 // --save: only what is finite.
 void save_last_weights(model::Trainer& trainer, const std::string& file) {
   const std::string weight = weight_not_finite(trainer.model());
