@@ -59,11 +59,11 @@ void add_train(CommandLine& line) {
            "FILE|JSON");
   add_text(command, "--weights", flags->weights, "start from these weights (safetensors, GPT-2's names)", "FILE");
   add_real(command, "--lr", flags->lr, "highest learning rate (default 0.0006)", 0);
-  CLI::Option* const sweep =
-      add_text(command, "--lr-sweep", flags->lr_sweep,
-               "in place of one training, a short one for each of COUNT learning rates, from MIN to MAX in equal ratios: "
-               "which are too low, good and too high, and why",
-               "MIN:MAX:COUNT");
+  CLI::Option* const sweep = add_text(
+      command, "--lr-sweep", flags->lr_sweep,
+      "in place of one training, a short one for each of COUNT learning rates, from MIN to MAX in equal ratios: "
+      "which are too low, good and too high, and why",
+      "MIN:MAX:COUNT");
   add_real(command, "--min-lr", flags->min_lr, "learning rate after the decay (default: a tenth of --lr)", 0);
   add_number(command, "--warmup-steps", flags->warmup_steps,
              "steps in which the learning rate rises (default: a twenty-fifth of --decay-steps, and 10 or more)", 0,

@@ -96,6 +96,12 @@ void say_what_came_of(const SweptRate& rate, size_t number, size_t rates) {
              figure(rate.losses.front()), rate.not_finite.empty() ? figure(rate.losses.back()) : "not finite");
 }
 
+void say_that_it_stopped(const LearningRateSweep& sweep, const std::string& out) {
+  const bool is_kept = !out.empty() && !sweep.rates.empty();
+  fmt::print(stderr, "interrupted after {} of {} rates{}\n", sweep.rates.size(), sweep.planned,
+             is_kept ? "; draw what is there with: ladder report " + printable(out) : "");
+}
+
 }  // namespace
 
 int lr_sweep(const TrainFlags& flags) {
@@ -115,9 +121,8 @@ int lr_sweep(const TrainFlags& flags) {
     lock.emplace(out);
   }
 
-  LearningRateSweep sweep{.device = trained_on(prepared.training),
-                          .training = prepared.training,
-                          .planned = std::ssize(rates)};
+  LearningRateSweep sweep{
+      .device = trained_on(prepared.training), .training = prepared.training, .planned = std::ssize(rates)};
   if (!flags.json) say_what_is_swept(prepared, rates.size());
   harness::catch_interrupts();
   for (const TrainingSchedule& schedule : schedules) {
@@ -130,17 +135,14 @@ int lr_sweep(const TrainFlags& flags) {
     if (!out.empty()) write_document(out / lr_sweep_file, sweep);  // so that what fails later costs no rate
   }
   const bool stopped = std::ssize(sweep.rates) < sweep.planned;
-  if (sweep.rates.empty()) {
-    fmt::print(stderr, "interrupted during the first rate; nothing is saved\n");
-    return 130;
-  }
+  if (stopped) say_that_it_stopped(sweep, flags.out);
+  if (sweep.rates.empty()) return 130;
   Drawn drawn;
-  if (!out.empty()) drawn = draw_lr_sweep(sweep, out);
+  if (!out.empty() && !stopped) drawn = draw_lr_sweep(sweep, out);
   if (flags.json) {
     fmt::print("{}\n", files::ascii_text(json_of(sweep)));
   } else {
-    fmt::print("{}", lr_sweep_table(sweep, standard_output()));
-    if (!out.empty()) fmt::print("Files:\n{}", drawn.files);
+    fmt::print("{}{}", lr_sweep_table(sweep, standard_output()), drawn.files.empty() ? "" : "Files:\n" + drawn.files);
   }
   return stopped ? 130 : sweep.best ? 0 : 1;
 }

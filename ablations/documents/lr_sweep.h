@@ -21,10 +21,10 @@ struct Names<RateVerdict> {
 };
 
 // Why; training/rate_verdict.h has the rules.
-enum class RateReason { hardly_falls, still_falling, near_the_best, falls_behind, oscillates, diverged };
+enum class RateReason { falls_slowly, still_falling, near_the_best, falls_behind, oscillates, diverged };
 template <>
 struct Names<RateReason> {
-  static constexpr std::array list{"hardly falls", "still falling", "near the best",
+  static constexpr std::array list{"falls slowly", "still falling", "near the best",
                                    "falls behind", "oscillates",    "diverged"};
 };
 
@@ -72,9 +72,9 @@ struct LearningRateSweep {
   std::vector<SweptRate> rates;  // from low to high
 
   // What follows from them.
-  int64_t end_steps = 1;        // of each training, those that are its end
-  double margin = 0;            // nats; a smaller difference is none
-  std::optional<size_t> best;   // of `rates`, that with the lowest losses at the end; none: all diverged
+  int64_t end_steps = 1;       // of each training, those that are its end
+  double margin = 0;           // nats; a smaller difference is none
+  std::optional<size_t> best;  // of `rates`, that with the lowest losses at the end; none: all diverged
   TrainingWords words;
 
   static void fields(auto&& field) {

@@ -26,11 +26,11 @@ std::string lr_sweep_table(const LearningRateSweep& as_written, const Look& look
                                          std::string(columns, '-') + "\n");
   for (const SweptRate& rate : sweep.rates) {
     const std::string verdict = name_of(rate.verdict);
-    const std::string row = wrapped(
-        fmt::format(rate_row, fmt::format("{:.3g}", rate.learning_rate.peak),
-                    rate.end ? fmt::format("{:.4g}", rate.end->mean) : "-", rate.end ? fmt::format("{:.2f}", rate.end->swing) : "-",
-                    verdict, rate.words),
-        std::string(why_at, ' '));
+    const std::string row =
+        wrapped(fmt::format(rate_row, fmt::format("{:.3g}", rate.learning_rate.peak),
+                            rate.end ? fmt::format("{:.4g}", rate.end->mean) : "-",
+                            rate.end ? fmt::format("{:.2f}", rate.end->swing) : "-", verdict, rate.words),
+                std::string(why_at, ' '));
     text += look.painted(style_of(verdict), row, verdict_at, verdict.size());
   }
   text += look.painted(Style::faint, std::string(columns, '-') + "\n");

@@ -42,17 +42,16 @@ std::string words_of_rate(const LearningRateSweep& sweep, size_t index) {
   const double above = end.mean - best.mean;
   switch (rate.reason) {
     case RateReason::oscillates:
-      return fmt::format("oscillates: its last {} losses swing by {:.2f} nats about their line, the best rate's by "
-                         "{:.2f}",
-                         sweep.end_steps, end.swing, best.swing);
+      return fmt::format(
+          "oscillates: its last {} losses swing by {:.2f} nats about their line, the best rate's by "
+          "{:.2f}",
+          sweep.end_steps, end.swing, best.swing);
     case RateReason::falls_behind:
       return fmt::format("falls behind: it ends {:.2f} nats above the best", above);
     case RateReason::still_falling:
-      return fmt::format("still falling: {:.2f} nats in its last {} steps; it ends {:.2f} above the best", end.fall,
-                         sweep.end_steps, above);
-    case RateReason::hardly_falls:
-      return fmt::format("hardly falls: {:.2f} nats in its last {} steps; it ends {:.2f} above the best",
-                         std::max(end.fall, 0.0), sweep.end_steps, above);
+    case RateReason::falls_slowly:
+      return fmt::format("{}: {:.2f} nats in its last {} steps, the best rate {:.2f}; it ends {:.2f} above it",
+                         name_of(rate.reason), end.fall, sweep.end_steps, best.fall, above);
     case RateReason::near_the_best:
     case RateReason::diverged:
       break;
@@ -123,7 +122,8 @@ std::vector<Term> sweep_terms(const LearningRateSweep& sweep) {
       {"Good", fmt::format("rates end at most {:g} nats above the best.", sweep.margin)},
       {"Too low",
        fmt::format("is a rate below the best that ends further above it. It is still falling where the line through "
-                   "its end falls by more than {0:g} nats: it needs more steps. Otherwise it hardly falls.",
+                   "its end falls further than the best rate's, by more than {:g} nats: it is where the best was "
+                   "before. Otherwise it falls slowly.",
                    sweep.margin)},
       {"Too high",
        fmt::format("is a rate above the best that ends further above it, or that oscillates: the losses at its end "
@@ -131,8 +131,9 @@ std::vector<Term> sweep_terms(const LearningRateSweep& sweep) {
                    "the same batches. It has diverged where a loss or a norm is not finite, or where it ends above its "
                    "first loss.",
                    sweep.margin, swing_ratio)},
-      {"Short trainings", "find the order of magnitude. A long training often needs a lower rate than the best of a "
-                          "short one, and another model, batch or text another rate."}};
+      {"Short trainings",
+       "find the order of magnitude. A long training often needs a lower rate than the best of a "
+       "short one, and another model, batch or text another rate."}};
 }
 
 }  // namespace
@@ -141,14 +142,14 @@ LearningRateSweep with_words(LearningRateSweep sweep) {
   for (size_t i = 0; i < sweep.rates.size(); ++i) sweep.rates[i].words = words_of_rate(sweep, i);
   const std::string headline = sweep_headline(sweep);
   const auto count = [&](RateVerdict verdict) { return those(sweep, verdict).size(); };
-  sweep.words = {.headline = headline,
-                 .remarks = sweep_remarks(sweep),
-                 .cards = sweep_cards(sweep),
-                 .how_to_read = sweep_terms(sweep),
-                 .findings = {{"lr_sweep", headline},
-                              {"lr_curves", fmt::format("Rates: {} too low, {} good, {} too high",
-                                                        count(RateVerdict::too_low), count(RateVerdict::good),
-                                                        count(RateVerdict::too_high))}}};
+  sweep.words = {
+      .headline = headline,
+      .remarks = sweep_remarks(sweep),
+      .cards = sweep_cards(sweep),
+      .how_to_read = sweep_terms(sweep),
+      .findings = {{"lr_sweep", headline},
+                   {"lr_curves", fmt::format("Rates: {} too low, {} good, {} too high", count(RateVerdict::too_low),
+                                             count(RateVerdict::good), count(RateVerdict::too_high))}}};
   return sweep;
 }
 

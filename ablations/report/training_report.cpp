@@ -93,13 +93,11 @@ double median_rate(const Steps& steps) {
   return harness::median(rates);
 }
 
-bool ended_early(const Training& training, const Steps& steps) {
-  return steps.back().step < training.settings.steps;
-}
+bool ended_early(const Training& training, const Steps& steps) { return steps.back().step < training.settings.steps; }
 
 // ---- sentences
 
-std::string headline_of(const Steps& steps) {
+std::string training_headline(const Steps& steps) {
   const TrainingStep& last = steps.back();
   if (!last.loss) return fmt::format("The loss of step {} is not finite", last.step);
   const Steps with = validated(steps);
@@ -175,11 +173,10 @@ std::vector<Card> cards_on(const Training& training, const Steps& steps) {
   const std::optional<TrainingStep> best = best_validated(steps);
   const auto is_spike = [](const TrainingStep& step) { return step.spike.has_value(); };
   const auto spike = std::ranges::find_if(steps, is_spike);
-  std::vector<Card> cards{
-      {"Steps", fmt::format("{} of {}", last.step, training.settings.steps),
-       ended_early(training, steps) ? Mood::warn : Mood::good,
-       fmt::format("{} tokens in {}, without validation and checkpoints", count(static_cast<double>(last.tokens)),
-                   clock_time(seconds_of(steps)))}};
+  std::vector<Card> cards{{"Steps", fmt::format("{} of {}", last.step, training.settings.steps),
+                           ended_early(training, steps) ? Mood::warn : Mood::good,
+                           fmt::format("{} tokens in {}, without validation and checkpoints",
+                                       count(static_cast<double>(last.tokens)), clock_time(seconds_of(steps)))}};
   cards.push_back(best ? Card{"Lowest validation loss", fmt::format("{:.2f}", *best->validation_loss), Mood::plain,
                               fmt::format("after step {}", best->step)}
                        : Card{"Lowest validation loss", "not taken", Mood::plain, "no text was kept for it"});
@@ -206,8 +203,8 @@ std::vector<Term> terms_of(const std::vector<TrainingStretch>& stretches) {
       {"The learning rate", "rises in a line during the warm-up and falls along half a cosine."},
       {"The norm",
        "is of all gradients together, before they are clipped. A norm that grows from step to step announces trouble."},
-      {"A spike", fmt::format("is a loss {:g} standard deviations or more above the {} losses before it.", spike_z,
-                              spike_window)},
+      {"A spike",
+       fmt::format("is a loss {:g} standard deviations or more above the {} losses before it.", spike_z, spike_window)},
       {"Tokens per second", "are those of the steps alone: validation and checkpoints take their time besides."}};
   const TrainingStretch& first = stretches.front();
   if (const int64_t length = first.last - first.first + 1; length > 1) {
@@ -243,7 +240,7 @@ TrainingReport training_report(const std::string& source, const Training& traini
                         .training = training,
                         .steps = steps.back().step,
                         .stretches = stretches_of(steps)};
-  report.words = {.headline = headline_of(steps),
+  report.words = {.headline = training_headline(steps),
                   .remarks = remarks_on(training, steps),
                   .cards = cards_on(training, steps),
                   .how_to_read = terms_of(report.stretches),

@@ -86,7 +86,8 @@ Style style_of(std::string_view verdict) {
   const auto is_one_of = [&](Words words) { return std::ranges::find(words, verdict) != words.end(); };
   if (is_one_of({"REGRESSION", "FAILED", "failed", "unproven", "void", "too high"})) return Style::bad;
   if (is_one_of({"INCONCLUSIVE", "UNFIT", "SLOWER", "too low"})) return Style::caution;
-  return is_one_of({"IMPROVEMENT", "SAME", "SAVED", "CALIBRATED", "faster", "proven", "good"}) ? Style::good : Style::plain;
+  return is_one_of({"IMPROVEMENT", "SAME", "SAVED", "CALIBRATED", "faster", "proven", "good"}) ? Style::good
+                                                                                               : Style::plain;
 }
 
 }  // namespace ablations

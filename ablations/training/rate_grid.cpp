@@ -34,8 +34,8 @@ std::optional<T> number_in(std::string_view text) {
 std::vector<double> rates_of(const std::string& text) {
   const size_t first = text.find(':'), second = first == std::string::npos ? first : text.find(':', first + 1);
   const auto refuse = [&](const std::string& why) {
-    throw std::invalid_argument(fmt::format("--lr-sweep must be MIN:MAX:COUNT, such as 1e-5:1e-1:9, {}, got {}", why,
-                                            files::in_quotes(text)));
+    throw std::invalid_argument(
+        fmt::format("--lr-sweep must be MIN:MAX:COUNT, such as 1e-5:1e-1:9, {}, got {}", why, files::in_quotes(text)));
   };
   if (second == std::string::npos) refuse("three numbers with colons between them");
   const std::string_view view = text;

@@ -30,12 +30,12 @@ RateReason reason_of(const SweptRate& rate, const SweptRate& best, bool is_above
   if (is_above && rate.end->swing > std::max(rate_margin, swing_ratio * best.end->swing)) return RateReason::oscillates;
   if (rate.end->mean <= best.end->mean + rate_margin) return RateReason::near_the_best;
   if (is_above) return RateReason::falls_behind;
-  return rate.end->fall > rate_margin ? RateReason::still_falling : RateReason::hardly_falls;
+  return rate.end->fall > best.end->fall + rate_margin ? RateReason::still_falling : RateReason::falls_slowly;
 }
 
 RateVerdict verdict_of(RateReason reason) {
   if (reason == RateReason::near_the_best) return RateVerdict::good;
-  const bool is_low = reason == RateReason::hardly_falls || reason == RateReason::still_falling;
+  const bool is_low = reason == RateReason::falls_slowly || reason == RateReason::still_falling;
   return is_low ? RateVerdict::too_low : RateVerdict::too_high;
 }
 

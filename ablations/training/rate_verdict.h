@@ -4,14 +4,17 @@
 // lowest mean. All trainings begin with the same weights and see the same batches, so a hard batch is hard for all, and
 // the best rate's losses show how far batches differ. Of another rate the first rule that holds:
 //
-//   diverged       too high   a loss or a norm of gradients is not finite; or the rate is above the best one and its end
+//   diverged       too high   a loss or a norm of gradients is not finite; or the rate is above the best one and its
+//   end
 //                             is above its first loss by more than `rate_margin`
 //   oscillates     too high   above the best one; about the straight line that fits its end, its losses swing by more
-//                             than `rate_margin`, and `swing_ratio` times as much as the best one's
+//                             than `rate_margin`, and than `swing_ratio` times as much as the best one's
 //   near the best  good       its end is above the best one's by at most `rate_margin`
 //   falls behind   too high   above the best one
-//   still falling  too low    below the best one; the line at its end falls by more than `rate_margin`
-//   hardly falls   too low    below the best one
+//   still falling  too low    below the best one; the line falls further than the best one's, by more than
+//   `rate_margin`:
+//                             it is where the best one was before
+//   falls slowly   too low    below the best one
 //
 // Where every rate has ended early or above its first loss, all have diverged, and none is the best.
 #pragma once
