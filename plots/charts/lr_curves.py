@@ -60,5 +60,7 @@ def drawing(sweep, narrow):
 
 def draw(sweep):
     notes = [f"1 rate of {every(sweep)} is drawn, {number_of(len(sweep['rates']), 'rate')} were trained"] if every(sweep) > 1 else []
-    return Chart(finding_of(sweep["words"], NAME), ["a line for each rate · blue: too low · green: good · red: too high, which a line may leave"],
-                 notes, about(sweep), drawing(sweep, False), drawing(sweep, True))
+    lines = ["a line for each rate · blue: too low · green: good · red: too high"]
+    if any(row["loss"] > edges(sweep)[1] for row in rows(sweep)[0]):
+        lines.append("losses far above the first ones are beyond the upper edge")
+    return Chart(finding_of(sweep["words"], NAME), lines, notes, about(sweep), drawing(sweep, False), drawing(sweep, True))

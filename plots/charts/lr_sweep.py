@@ -55,7 +55,7 @@ def good_zones(sweep):
 
 
 def drawing(sweep, narrow):
-    data, ends = points(sweep), edges(sweep)
+    data, ends, width = points(sweep), edges(sweep), NARROW - 66 if narrow else WIDTH
     rates = [row["rate"] for row in data]
     margin = max((rates[-1] / rates[0]) ** 0.04, 1.1)
     decades = [10.0 ** e for e in range(math.ceil(math.log10(rates[0]) - 1e-9), math.floor(math.log10(rates[-1]) + 1e-9) + 1)]
@@ -73,19 +73,19 @@ def drawing(sweep, narrow):
         {"data": {"values": good_zones(sweep)}, "mark": {"type": "rect", "color": GRID, "opacity": 0.6, "aria": False},
          "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}, "y": {"value": 0}, "y2": {"value": HEIGHT}}},
         {"data": {"values": first}, "mark": {"type": "rule", "strokeDash": [4, 3], "color": GREY, "aria": False}, "encoding": {"y": at_first}},
-        {"data": {"values": first}, "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "fontSize": TEXT, "color": INK, "aria": False},
-         "encoding": {"x": {"value": 6}, "y": at_first, "text": {"field": "text", "type": "nominal"}}},
+        {"data": {"values": first}, "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -4, "fontSize": TEXT, "color": INK, "aria": False},
+         "encoding": {"x": {"value": width - 6}, "y": at_first, "text": {"field": "text", "type": "nominal"}}},
         {"mark": {"type": "line", "strokeWidth": 1, "color": GREY, "aria": False}, "transform": [{"filter": "!datum.beyond"}],
          "encoding": {"x": x, "y": y}},
         {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": [{"filter": "!datum.beyond"}],
          "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}},
         {"mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
          "encoding": {"x": x, "y": y, "description": {"field": "aria", "type": "nominal"}, **look}}]
-    return {"width": NARROW - 66 if narrow else WIDTH, "height": HEIGHT, "data": {"values": data}, "layer": layers}
+    return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers}
 
 
 def draw(sweep):
-    lines = [f"points: mean loss of the last {number_of(sweep['end_steps'], 'step')} · whiskers: how far they swing about a line · grey: good"]
+    lines = [f"points: mean loss of the last {number_of(sweep['end_steps'], 'step')} · whiskers: how far they swing about a line · grey: good rates"]
     beyond = sum(row["beyond"] for row in points(sweep))
     if beyond:
         lines.append(f"at the upper edge: {number_of(beyond, 'rate')} whose losses ended beyond it, or were not finite")
