@@ -12,7 +12,7 @@ namespace ablations {
 namespace {
 
 constexpr const char* rate_row = "{:<9} {:>7} {:>6}  {:<8}  {}";
-constexpr size_t verdict_at = 26, why_at = 36;  // columns
+constexpr size_t why_at = 36;  // the last column
 
 }  // namespace
 
@@ -26,12 +26,12 @@ std::string lr_sweep_table(const LearningRateSweep& as_written, const Look& look
                                          std::string(columns, '-') + "\n");
   for (const SweptRate& rate : sweep.rates) {
     const std::string verdict = name_of(rate.verdict);
-    const std::string row =
+    const std::string line =
         wrapped(fmt::format(rate_row, fmt::format("{:.3g}", rate.learning_rate.peak),
                             rate.end ? fmt::format("{:.4g}", rate.end->mean) : "-",
                             rate.end ? fmt::format("{:.2f}", rate.end->swing) : "-", verdict, rate.words),
                 std::string(why_at, ' '));
-    text += look.painted(style_of(verdict), row, verdict_at, verdict.size());
+    text += look.painted(style_of(verdict), line, line.find(verdict), verdict.size());
   }
   text += look.painted(Style::faint, std::string(columns, '-') + "\n");
   text += wrapped(sweep.words.headline + ".");
