@@ -10,7 +10,9 @@ import secrets
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-KINDS = ["report", "history", "gate"]
+# What can be drawn, and the command that makes it.
+KINDS = {"report": "ladder report", "history": "ladder history", "gate": "ladder gate", "training_report": "ladder report TRAINING",
+         "lr_sweep": "ladder train --lr-sweep"}
 
 
 class Refused(Exception):
@@ -33,9 +35,9 @@ def load(path):
     except (ValueError, RecursionError) as e:
         raise Refused(f"{path}: not valid JSON: {e}") from e
     kind = document.get("kind") if isinstance(document, dict) else None
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise Refused(f"{path}: kind is {json.dumps(kind)}; what can be drawn is "
-                      + ", ".join(f'"{k}" (`ladder {k}` makes it)' for k in KINDS))
+                      + ", ".join(f'"{kind}" (`{command}` makes it)' for kind, command in KINDS.items()))
     version = document.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
         raise Refused(f"{path}: schema_version is {json.dumps(version)}, this program reads {SCHEMA_VERSION}")

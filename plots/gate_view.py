@@ -7,6 +7,8 @@ from documents import Refused
 from view import Drawn, flatten
 from words import clean, number_of, unit_of
 
+PAGE, TEMPLATE, HAS_MARKDOWN = "gate", "gate", False
+
 
 def common_setting(entries):
     """[(name, value)] of the circumstances that all rungs share."""

@@ -1,4 +1,4 @@
-"""report.md: a report in GitHub's Markdown. Every value is escaped, unless it is Md already."""
+"""report.md: a report, or a training, in GitHub's Markdown. Every value is escaped, unless it is Md already."""
 
 import json
 import re
@@ -59,8 +59,8 @@ def commands(text):
     return Md("".join(part if i % 2 else re.sub(r"\S(?:.*\S)?", lambda m: escape(m[0]), part) for i, part in enumerate(parts)))
 
 
-def render(view):
-    """The Markdown of view.view's dict."""
+def render(shown, template="report.md.j2"):
+    """The Markdown of view.view's dict, or of training_view.view's with its own template."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -73,5 +73,5 @@ def render(view):
         times_between=lambda e: words.between(e["lo"], e["hi"], words.times))
     environment.globals.update(label=label, of=words_of, remarks=remarks, Md=Md, number_of=words.number_of,
                                command=lambda text: Md(clean(text)))
-    text = environment.get_template("report.md.j2").render(**view)
+    text = environment.get_template(template).render(**shown)
     return re.sub(r"\n{3,}", "\n\n", text)

@@ -1,4 +1,4 @@
-"""report.html and gate.html: each is one file that works from a disk, without a network.
+"""report.html, of a study or a training, and gate.html: each is one file that works from a disk, without a network.
 
 The page has every chart twice, wide and narrow; its width decides which is shown. A rule for each of theme's colours makes the same
 drawing dark. Every value is escaped. The page's policy forbids loading anything, and all styles and scripts but its own two, which
@@ -95,7 +95,8 @@ def as_text(value):
 
 
 def render(template, shown):
-    """The page of report.html.j2 with view.view's dict, or of gate.html.j2 with gate_view.view's."""
+    """The page of report.html.j2 with view.view's dict, of gate.html.j2 with gate_view.view's, or of training.html.j2 with
+    training_view.view's."""
     import jinja2
     import markupsafe
 

@@ -1,7 +1,8 @@
-"""python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a history or a gate's verdict (results/schemas).
+"""python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a history, a gate's verdict, a training or a sweep of learning rates
+(results/schemas).
 
-Of a report it writes report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its data. Of a gate it writes
-gate.html and its charts. Of a history it writes one picture: history.svg, history.png and history.vl.json. It prints what it wrote.
+Of a report, a training and a sweep it writes report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its
+data. Of a gate it writes gate.html and its charts. Of a history it writes one picture: history.svg, history.png and history.vl.json. It prints what it wrote.
 If vl-convert is not installed, the page and the pictures are left out, and one line says so. Exit status 2, with one line on stderr:
 wrong usage, unreadable input, or a folder that cannot be written. Exit status 3: Jinja2 is not installed.
 """
@@ -15,17 +16,20 @@ import gate_view
 import markdown
 import page
 import picture
+import training_view
 import view
 import words
 from charts import history
 from documents import Refused
+
+VIEWS = {"report": view, "gate": gate_view, "training_report": training_view, "lr_sweep": training_view}
 
 
 def draw(document):
     """{file name: bytes} of all that is written. None for a file of another document that must be removed."""
     if document["kind"] == "history":
         return picture.files("history", history.of_history(document))
-    of_kind = {"report": view, "gate": gate_view}[document["kind"]]
+    of_kind = VIEWS[document["kind"]]
     shown = of_kind.view(document)
     files = {f"charts/{name}{end}": None for name in of_kind.chart_names() for end in (".svg", ".png", ".vl.json")}
     can_draw = True
@@ -33,10 +37,9 @@ def draw(document):
         drawn = picture.files(f"charts/{one.name}", one.chart)
         can_draw = can_draw and all(drawn.values())
         files |= drawn
-    name = f"{document['kind']}.html"
-    files = {name: page.render(f"{name}.j2", shown).encode() if can_draw else None, **files}
-    if document["kind"] == "report":
-        files["report.md"] = markdown.render(shown | {"has_pictures": can_draw}).encode()
+    files = {f"{of_kind.PAGE}.html": page.render(f"{of_kind.TEMPLATE}.html.j2", shown).encode() if can_draw else None, **files}
+    if of_kind.HAS_MARKDOWN:
+        files[f"{of_kind.PAGE}.md"] = markdown.render(shown | {"has_pictures": can_draw}, f"{of_kind.TEMPLATE}.md.j2").encode()
     return files
 
 
@@ -46,8 +49,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments=None):
-    parser = Parser(prog="render.py", usage="render.py DOCUMENT.json OUT_DIR", description="Draw a report, a history or a gate's verdict.")
-    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json, history.json or gate.json")
+    parser = Parser(prog="render.py", usage="render.py DOCUMENT.json OUT_DIR", description="Draw a document of results.")
+    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json, history.json, gate.json or lr_sweep.json")
     parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="made where it is missing; its old files are replaced")
     try:
         options = parser.parse_args(arguments)

@@ -14,6 +14,9 @@ from documents import Refused
 from words import clean, shorten
 
 
+PAGE, TEMPLATE, HAS_MARKDOWN = "report", "report", True
+
+
 class Drawn(NamedTuple):
     name: str                # of its files, and of its place in the page
     question: str

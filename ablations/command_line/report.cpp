@@ -12,7 +12,7 @@ void add_report(CommandLine& line) {
   Command& command = line.add(
       {.group = "Report",
        .name = "report",
-       .summary = "draw a study, or two side by side: page, charts, CSV, JSON",
+       .summary = "draw a study, two side by side, or a training: page, charts, CSV, JSON",
        .about =
            "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
            "charts/, each chart that has data, as SVG, PNG and Vega-Lite. Also writes rungs.csv, steps.csv, "
@@ -21,17 +21,22 @@ void add_report(CommandLine& line) {
            "Measures nothing: every number is computed again from the records, so a study can be drawn wherever its "
            "folder is copied. Documents in a study's folder with/ are shown beside it. Two studies are compared rung "
            "by rung, also if they were measured on different machines, and the page names what differs. A gate has a "
-           "page of its own, gate.html, which is drawn again from its gate.json.",
+           "page of its own, gate.html, which is drawn again from its gate.json.\n"
+           "Of a training's folder (`ladder train --out`) it draws loss, validation loss, learning rate, norm of the "
+           "gradients and tokens per second, also while the training runs; report.json then has the points of the "
+           "charts. A sweep of learning rates is drawn again from its lr_sweep.json.",
        .examples = {{"ladder report study", "Draws the study in the folder study, there."},
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
                     {"ladder report study --with gate.json --with history.json",
                      "The same page with a gate's verdict and a history."},
                     {"ladder report report.json", "Draws a report again that another machine wrote."},
-                    {"ladder report gates/GATE", "Draws a gate's page again."}}});
+                    {"ladder report gates/GATE", "Draws a gate's page again."},
+                    {"ladder report training", "Draws the training in the folder training."}}});
   command.heading("Arguments");
   command
       .add_option("study", flags->studies,
-                  "one study or two: a folder, NAME.study.json with NAME.records.jsonl; or a report.json, or a gate")
+                  "one study or two: a folder, NAME.study.json with NAME.records.jsonl; or a report.json, a gate, a "
+                  "training's folder, or a sweep of learning rates")
       ->type_name("PATH")
       ->required()
       ->expected(1, 2);

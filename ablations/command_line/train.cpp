@@ -25,7 +25,12 @@ void add_train(CommandLine& line) {
            "GPT2LMHeadModel.from_pretrained() reads a checkpoint as it is.\n"
            "After Ctrl-C or SIGTERM the step is finished and saved, and the exit status is 130. --resume goes on from "
            "the last checkpoint; on a CPU the losses are the same to the bit as without a stop. A loss that is not "
-           "finite ends the training with exit status 1, and nothing is saved of it.",
+           "finite ends the training with exit status 1, and nothing is saved of it. `ladder report` draws a "
+           "training.\n"
+           "With --lr-sweep it trains once for each learning rate, with the same weights at first and the same text, "
+           "and tells which rates are too low, good and too high. In --out it leaves lr_sweep.json, a page and charts. "
+           "--warmup-steps 0 and --clip 0 show the same without warm-up and without clipping. The exit status is 1 if "
+           "every rate diverged.",
        .examples = {
            {"ladder train --model tiny -T 64 --steps 200 --out training",
             "Two hundred steps of the two-layer model; the checkpoints are in training/checkpoints."},
@@ -34,7 +39,9 @@ void add_train(CommandLine& line) {
             "GPT-2's batch of half a million tokens, in as many micro-steps as it takes."},
            {"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors", "Only the weights at the end."},
            {"ladder train --weights weights.safetensors --model tiny -T 64 --steps 20",
-            "Starts from those weights; optimizer, schedule and text start from the beginning."}}});
+            "Starts from those weights; optimizer, schedule and text start from the beginning."},
+           {"ladder train --model tiny -T 64 --steps 60 --lr-sweep 1e-5:1e-1:9 --out sweep",
+            "Nine short trainings: which learning rates are good for this model, batch and text."}}});
   add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens");
   for (const char* flag : {"--steps", "--warmup"}) command.remove_option(command.get_option(flag));  // of timed runs
   add_number(command, "--batch-tokens", flags->batch_tokens,
@@ -53,6 +60,11 @@ void add_train(CommandLine& line) {
            "FILE|JSON");
   add_text(command, "--weights", flags->weights, "start from these weights (safetensors, GPT-2's names)", "FILE");
   add_real(command, "--lr", flags->lr, "highest learning rate (default 0.0006)", 0);
+  CLI::Option* const sweep = add_text(
+      command, "--lr-sweep", flags->lr_sweep,
+      "in place of one training, a short one for each of COUNT learning rates, from MIN to MAX in equal ratios: "
+      "which are too low, good and too high, and why",
+      "MIN:MAX:COUNT");
   add_real(command, "--min-lr", flags->min_lr, "learning rate after the decay (default: a tenth of --lr)", 0);
   add_number(command, "--warmup-steps", flags->warmup_steps,
              "steps in which the learning rate rises (default: a twenty-fifth of --decay-steps, and 10 or more)", 0,
@@ -86,12 +98,16 @@ void add_train(CommandLine& line) {
   add_number(command, "--log-every", flags->log_every,
              "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_steps);
   add_text(command, "--save", flags->save, "also write the weights here, at the end or when interrupted", "FILE");
-  command.add_flag("--json", flags->json, "print only the losses, as JSON");
+  command.add_flag("--json", flags->json, "print only the losses, as JSON; of --lr-sweep all of lr_sweep.json");
+  for (const char* flag : {"--lr", "--validation-every", "--validation-batches", "--save-every", "--keep", "--resume",
+                           "--log-every", "--save"}) {
+    sweep->excludes(command.get_option(flag));
+  }
   command.callback([&line, &command, flags] {
     if (flags->resume) {
       check_resume(command, {"--data", "--vocab", "--validation-data", "--log-every", "--save", "--json"}, "training");
     }
-    line.chosen = [flags] { return train(*flags); };
+    line.chosen = [flags] { return flags->lr_sweep.empty() ? train(*flags) : lr_sweep(*flags); };
   });
 }
 

@@ -24,6 +24,11 @@ int verify(const VerifyFlags& flags);
 int merge(const MergeFlags& flags);
 int train(const TrainFlags& flags);
 int sample(const SampleFlags& flags);
+
+// Trains once for each rate of flags.lr_sweep, and says which are too low, good and too high. Returns the exit status:
+// 1 where all diverged, 130 when interrupted.
+int lr_sweep(const TrainFlags& flags);
+
 int tokenize(const TokenizeFlags& flags);
 
 }  // namespace ablations

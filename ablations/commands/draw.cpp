@@ -34,6 +34,15 @@ std::string printable_lines(const std::string& text) {
   return shown;
 }
 
+template <Document T>
+Drawn written_and_drawn(const T& document, const fs::path& out, const char* name) {
+  fs::create_directories(out);
+  write_document(out / name, document);
+  Drawn drawn = draw("report", out / name, out);
+  drawn.files.insert(0, printable((out / name).string()) + "\n");
+  return drawn;
+}
+
 }  // namespace
 
 Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {
@@ -106,6 +115,16 @@ const std::vector<std::string>& files_of_gate() {
   return files;
 }
 
+const std::vector<std::string>& files_of_training_report() {
+  static const std::vector<std::string> files{"report.json", "report.html", "report.md", "charts", "drawing.log"};
+  return files;
+}
+
+const std::vector<std::string>& files_of_lr_sweep() {
+  static const std::vector<std::string> files{lr_sweep_file, "report.html", "report.md", "charts", "drawing.log"};
+  return files;
+}
+
 void remove_drawn_gate(const fs::path& out) {
   fs::remove(out / "gate.html");
   for (const char* chart : {"gate", "pairs"}) {  // chart_names() in plots/gate_view.py
@@ -128,6 +147,14 @@ Drawn draw_report(const Report& report, const fs::path& out) {
   Drawn drawn = draw("report", out / "report.json", out);
   drawn.files.insert(0, files);
   return drawn;
+}
+
+Drawn draw_training_report(const TrainingReport& report, const fs::path& out) {
+  return written_and_drawn(report, out, "report.json");
+}
+
+Drawn draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
+  return written_and_drawn(sweep, out, lr_sweep_file);
 }
 
 Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {

@@ -3,7 +3,9 @@
 
 #include "ablations/archive/study_files.h"
 #include "ablations/documents/gate.h"
+#include "ablations/documents/lr_sweep.h"
 #include "ablations/documents/report.h"
+#include "ablations/documents/training_report.h"
 
 #include <filesystem>
 #include <string>
@@ -19,7 +21,7 @@ struct Drawn {
   std::string files;    // the names of what was written, a line each
 };
 
-// Draws `document`, a report, a history or a gate as `what` says, into `out` by plots/render.py.
+// Draws `document` into `out` by plots/render.py. `what`: the word for it in a message.
 Drawn draw(std::string_view what, const std::filesystem::path& document, const std::filesystem::path& out);
 
 // Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
@@ -32,15 +34,24 @@ Drawn show_gate(GateResult result, const std::filesystem::path& file, const std:
 // Prints a report's notes on standard error.
 void show_notes(const Report& report);
 
-// Names of the files that a report and a gate leave where they are drawn.
+// A sweep of learning rates, in its folder.
+inline constexpr const char* lr_sweep_file = "lr_sweep.json";
+
+// Names of the files that each leaves where it is drawn.
 const std::vector<std::string>& files_of_report();
 const std::vector<std::string>& files_of_gate();
+const std::vector<std::string>& files_of_training_report();
+const std::vector<std::string>& files_of_lr_sweep();
 
 // Removes what an earlier verdict left there.
 void remove_drawn_gate(const std::filesystem::path& out);
 
 // Writes report.json and its exports into `out` and draws them.
 Drawn draw_report(const Report& report, const std::filesystem::path& out);
+
+// Write the document into `out` and draw it.
+Drawn draw_training_report(const TrainingReport& report, const std::filesystem::path& out);
+Drawn draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
 
 // The report of one study. Does not throw: the measurements count even without their drawing.
 Drawn try_draw_report(const StudyFiles& study, const std::filesystem::path& out);

@@ -115,6 +115,7 @@ struct TrainFlags {
   int64_t tokens = 0, epochs = 0;  // one of these, or workload.steps
   int64_t batch_tokens = 0;
   double lr = -1, min_lr = -1, weight_decay = -1, clip = -1;
+  std::string lr_sweep;  // "1e-5:1e-1:9": a training for each of these rates, in place of one
   int64_t warmup_steps = -1, decay_steps = 0;
   double validation_share = -1;
   std::string validation_data;

@@ -1,4 +1,5 @@
-// `ladder report`: a study, or two beside each other, or a gate, as a page and charts.
+// `ladder report`: a study, or two beside each other, a gate, a training, or a sweep of learning rates, as a page and
+// charts.
 #include "ablations/report/report.h"
 
 #include "ablations/archive/seal.h"
@@ -9,8 +10,14 @@
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
 #include "ablations/report/compare_table.h"
+#include "ablations/report/lr_sweep_table.h"
+#include "ablations/report/lr_sweep_words.h"
+#include "ablations/report/training_report.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/text/style.h"
+#include "ablations/training/rate_verdict.h"
+#include "ablations/training/training_folder.h"
+#include "ablations/training/training_log.h"
 #include "files/files.h"
 #include "files/printable.h"
 
@@ -36,6 +43,12 @@ bool is_document(const fs::path& path, const char* kind) {
 fs::path verdict_file(const fs::path& path) {
   if (fs::is_directory(path)) return fs::exists(path / "gate.json") ? path / "gate.json" : fs::path();
   return is_document(path, "gate") ? path : fs::path();
+}
+
+// The same of a sweep of learning rates.
+fs::path lr_sweep_in(const fs::path& path) {
+  if (fs::is_directory(path)) return fs::exists(path / lr_sweep_file) ? path / lr_sweep_file : fs::path();
+  return is_document(path, "lr_sweep") ? path : fs::path();
 }
 
 StudyFiles read_study(const StudyPlace& place) {
@@ -97,16 +110,23 @@ void check_report_goes_to(const fs::path& out, const std::vector<std::string>& w
   for (const std::string& name : files_of_report()) check_not_read("--out", out / name, inputs);
 }
 
+// Before a document is drawn elsewhere than in its own folder.
+void check_is_no_studys(const fs::path& out) {
+  if (!is_of_kind(out / "plan.json", "plan")) return;
+  throw std::invalid_argument(
+      fmt::format("{}: is a study's or a gate's folder; name another one with --out", out.string()));
+}
+
+bool are_same(const fs::path& folder, const fs::path& other) {
+  return fs::exists(folder) && fs::exists(other) && fs::equivalent(folder, other);
+}
+
 int draw_gate(const fs::path& file, const ReportFlags& flags) {
   const fs::path out =
       place_of_drawing(file, flags, "gate", "ladder report STUDY --with GATE.json shows it beside a study");
   const auto result = read_document<GateResult>(file);
-  const bool in_its_folder = fs::exists(out) && fs::equivalent(out, fs::absolute(file).parent_path());
-  if (!in_its_folder || file.filename() != "gate.json") {
-    if (is_of_kind(out / "plan.json", "plan")) {
-      throw std::invalid_argument(
-          fmt::format("{}: is a study's or another gate's folder; name another one with --out", out.string()));
-    }
+  if (!are_same(out, fs::absolute(file).parent_path()) || file.filename() != "gate.json") {
+    check_is_no_studys(out);
     check_draws_over_own(out, "gate.json", "gate", files_of_gate());
     fs::create_directories(out);
     write_document(out / "gate.json", result);
@@ -114,6 +134,34 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
   check_has_no_links(out, {"charts"});
   const Drawn drawn = show_gate(result, file, out, false);
   return drawn.exit_status != 0 ? drawn.exit_status : result.exit_status;
+}
+
+int draw_training(const fs::path& folder, const ReportFlags& flags) {
+  const fs::path out = place_of_drawing(folder / log_file, flags, "training", "name it alone");
+  const Training training = open_training(folder);
+  const std::vector<TrainingStep> steps = logged_steps(folder);
+  if (steps.empty()) throw std::invalid_argument(fmt::format("{}: has no step yet", (folder / log_file).string()));
+  if (!are_same(out, folder)) {
+    check_is_no_studys(out);
+    check_draws_over_own(out, "report.json", "training_report", files_of_training_report());
+  }
+  check_has_no_links(out, {"charts"});
+  const std::string name = fs::weakly_canonical(folder).filename().string();
+  const TrainingReport report = training_report(name, training, steps);
+  const Drawn drawn = draw_training_report(report, out);
+  fmt::print("{}Files:\n{}", training_summary(report, standard_output()), drawn.files);
+  return drawn.exit_status;
+}
+
+int redraw_lr_sweep(const fs::path& file, const ReportFlags& flags) {
+  const fs::path out = place_of_drawing(file, flags, "sweep of learning rates", "name it alone");
+  const LearningRateSweep sweep = with_words(judged(read_document<LearningRateSweep>(file)));
+  check_is_no_studys(out);
+  check_draws_over_own(out, lr_sweep_file, "lr_sweep", files_of_lr_sweep());
+  check_has_no_links(out, {"charts"});
+  const Drawn drawn = draw_lr_sweep(sweep, out);
+  fmt::print("{}Files:\n{}", lr_sweep_table(sweep, standard_output()), drawn.files);
+  return drawn.exit_status;
 }
 
 int draw_again(const fs::path& file, const ReportFlags& flags) {
@@ -139,6 +187,8 @@ int report(const ReportFlags& flags) {
   for (const fs::path& path : paths) {
     if (is_document(path, "report")) return draw_again(path, flags);
     if (const fs::path verdict = verdict_file(path); !verdict.empty()) return draw_gate(verdict, flags);
+    if (holds_training(path)) return draw_training(files::named_folder(path), flags);
+    if (const fs::path sweep = lr_sweep_in(path); !sweep.empty()) return redraw_lr_sweep(sweep, flags);
   }
   if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {
     throw std::invalid_argument(fmt::format("{}: given twice; name two different studies", paths[0].string()));

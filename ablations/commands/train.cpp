@@ -36,7 +36,7 @@ using files::printable;
 namespace {
 
 // The folder of a training at work, if it has one.
-struct OpenTraining {
+struct KeptTraining {
   fs::path folder;
   std::optional<harness::FolderLock> lock;
   std::optional<Checkpoints> checkpoints;
@@ -52,7 +52,7 @@ struct OpenTraining {
 };
 
 // A new training. Its folder is made later, by keep(), when nothing can be refused any more.
-PreparedTraining begun(const TrainFlags& flags, const OpenTraining& kept) {
+PreparedTraining begun(const TrainFlags& flags, const KeptTraining& kept) {
   if (!kept.folder.empty()) {
     check_can_make(kept.folder);
     check_may_begin_training(kept.folder);
@@ -63,7 +63,7 @@ PreparedTraining begun(const TrainFlags& flags, const OpenTraining& kept) {
   return prepared;
 }
 
-PreparedTraining gone_on_with(const TrainFlags& flags, OpenTraining& kept) {
+PreparedTraining gone_on_with(const TrainFlags& flags, KeptTraining& kept) {
   const Training training = open_training(kept.folder);
   kept.lock.emplace(kept.folder);
   kept.checkpoints.emplace(kept.folder, training.keep);
@@ -79,7 +79,7 @@ PreparedTraining gone_on_with(const TrainFlags& flags, OpenTraining& kept) {
 }
 
 // The steps before are read, or the folder is made.
-std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training, OpenTraining& kept) {
+std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training, KeptTraining& kept) {
   if (kept.folder.empty()) return {};
   std::vector<TrainingStep> before;
   if (flags.resume) {
@@ -123,19 +123,6 @@ void note_other_program(const Training& training) {
              printable(fmt::format("{}", fmt::join(different, "; "))));
 }
 
-// Weights that a training begins with.
-void load_first_weights(model::Trainer& trainer, const Training& training) {
-  if (!training.files.weights || !training.settings.weights) return;
-  const fs::path file = *training.files.weights;
-  if (sha256_of_file(file) != training.settings.weights->sha256) {
-    throw std::invalid_argument(fmt::format("{}: has changed since the training began", file.string()));
-  }
-  model::load_weights(trainer.model(), file);
-  const std::string weight = weight_not_finite(trainer.model());
-  if (weight.empty()) return;
-  throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is not finite", file.string(), weight));
-}
-
 // --save: only what is finite.
 void save_last_weights(model::Trainer& trainer, const std::string& file) {
   const std::string weight = weight_not_finite(trainer.model());
@@ -172,7 +159,7 @@ class Reporter {
 
 // Throws std::runtime_error for a training that is not finite.
 void say_how_it_ended(const TrainFlags& flags, const Training& training, const TrainingEnd& end,
-                      const OpenTraining& kept) {
+                      const KeptTraining& kept) {
   if (end.why == TrainingEnd::Why::not_finite) {
     const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
     const std::string unsaved = flags.save.empty() ? "" : fmt::format("; {} is not written", flags.save);
@@ -204,7 +191,7 @@ int train(const TrainFlags& flags) {
     check_can_write("--save", flags.save);
     check_saves_over_nothing_read(flags);
   }
-  OpenTraining kept{.folder = files::named_folder(flags.out), .lock = {}, .checkpoints = {}, .from = {}, .log = {}};
+  KeptTraining kept{.folder = files::named_folder(flags.out), .lock = {}, .checkpoints = {}, .from = {}, .log = {}};
   const PreparedTraining prepared = flags.resume ? gone_on_with(flags, kept) : begun(flags, kept);
   const Training& training = prepared.training;
   const TrainingSettings& settings = training.settings;

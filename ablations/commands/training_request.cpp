@@ -8,8 +8,10 @@
 #include "files/sha256.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/utc.h"
+#include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/optimizer.h"
+#include "model/trainer.h"
 
 #include <fmt/format.h>
 
@@ -111,27 +113,6 @@ int64_t steps_of(const TrainFlags& flags, const TrainingSettings& settings, int6
   return steps;
 }
 
-TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps) {
-  TrainingSchedule schedule;
-  if (flags.lr >= 0) schedule.peak = flags.lr;
-  schedule.floor = flags.min_lr >= 0 ? flags.min_lr : schedule.peak / 10;
-  schedule.decay_steps = flags.decay_steps > 0 ? flags.decay_steps : steps;
-  // About the share that Karpathy's GPT-2 has (715 of 19,073); ten steps of a short training.
-  const int64_t usual = std::min(std::max<int64_t>(10, schedule.decay_steps / 25), schedule.decay_steps);
-  schedule.warmup_steps = flags.warmup_steps >= 0 ? flags.warmup_steps : usual;
-  if (schedule.floor > schedule.peak) {
-    throw std::invalid_argument(
-        fmt::format("--min-lr must be at most the learning rate {} (--lr), got {}", schedule.peak, schedule.floor));
-  }
-  if (schedule.warmup_steps > schedule.decay_steps) {
-    throw std::invalid_argument(
-        fmt::format("--warmup-steps must be at most {}, the step at which the decay ends "
-                    "(--decay-steps), got {}",
-                    schedule.decay_steps, schedule.warmup_steps));
-  }
-  return schedule;
-}
-
 // The part of the text, or the text of its own, of the validation loss.
 TrainingData data_for(const TrainFlags& flags, const RunOptions& options, TrainingSettings& settings) {
   model::TokenStream text = tokens_of(options);
@@ -224,6 +205,39 @@ PreparedTraining prepared_again(const TrainFlags& flags, const Training& trainin
   }
   check_data(data, settings);
   return {training, options, std::move(data)};
+}
+
+TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps) {
+  TrainingSchedule schedule;
+  if (flags.lr >= 0) schedule.peak = flags.lr;
+  schedule.floor = flags.min_lr >= 0 ? flags.min_lr : schedule.peak / 10;
+  schedule.decay_steps = flags.decay_steps > 0 ? flags.decay_steps : steps;
+  // About the share that Karpathy's GPT-2 has (715 of 19,073); ten steps of a short training.
+  const int64_t usual = std::min(std::max<int64_t>(10, schedule.decay_steps / 25), schedule.decay_steps);
+  schedule.warmup_steps = flags.warmup_steps >= 0 ? flags.warmup_steps : usual;
+  if (schedule.floor > schedule.peak) {
+    throw std::invalid_argument(
+        fmt::format("--min-lr must be at most the learning rate {} (--lr), got {}", schedule.peak, schedule.floor));
+  }
+  if (schedule.warmup_steps > schedule.decay_steps) {
+    throw std::invalid_argument(
+        fmt::format("--warmup-steps must be at most {}, the step at which the decay ends "
+                    "(--decay-steps), got {}",
+                    schedule.decay_steps, schedule.warmup_steps));
+  }
+  return schedule;
+}
+
+void load_first_weights(model::Trainer& trainer, const Training& training) {
+  if (!training.files.weights || !training.settings.weights) return;
+  const fs::path file = *training.files.weights;
+  if (sha256_of_file(file) != training.settings.weights->sha256) {
+    throw std::invalid_argument(fmt::format("{}: has changed since the training began", file.string()));
+  }
+  model::load_weights(trainer.model(), file);
+  const std::string weight = weight_not_finite(trainer.model());
+  if (weight.empty()) return;
+  throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is not finite", file.string(), weight));
 }
 
 std::vector<Input> inputs_of(const TrainingFiles& files) {

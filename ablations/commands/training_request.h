@@ -29,6 +29,13 @@ struct PreparedTraining {
 PreparedTraining prepared_training(const TrainFlags& flags);
 PreparedTraining prepared_again(const TrainFlags& flags, const Training& training);
 
+// The learning rates that the flags ask for, of a training of so many steps. Throws as above.
+TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps);
+
+// Puts the weights that the training begins with, if it names any, into a new trainer. Throws std::invalid_argument
+// where they are not those that it names, or not finite.
+void load_first_weights(model::Trainer& trainer, const Training& training);
+
 // All files that a training reads.
 std::vector<Input> inputs_of(const TrainingFiles& files);
 

@@ -1,4 +1,5 @@
-// The sentences of a report and of a gate. report/words.h makes them once; pages, charts and Markdown only place them.
+// The sentences of a report, of a gate and of a training. They are made once, in ablations/report; pages, charts and
+// Markdown only place them.
 #pragma once
 
 #include "ablations/documents/fields.h"
@@ -96,6 +97,23 @@ struct GateWords {
     field("meaning", &GateWords::meaning);
     field("trust", &GateWords::trust);
     field("findings", &GateWords::findings);
+  }
+};
+
+// Of a training, and of a sweep of learning rates.
+struct TrainingWords {
+  std::string headline;
+  std::vector<std::string> remarks;  // with `code`
+  std::vector<Card> cards;
+  std::vector<Term> how_to_read;
+  Findings findings;
+
+  static void fields(auto&& field) {
+    field("headline", &TrainingWords::headline);
+    field("remarks", &TrainingWords::remarks);
+    field("cards", &TrainingWords::cards);
+    field("how_to_read", &TrainingWords::how_to_read);
+    field("findings", &TrainingWords::findings);
   }
 };
 

@@ -17,7 +17,7 @@ using files::shortened;
 
 namespace {
 
-constexpr const char* row = "{:<34} {:>7} {:>9} {:>9} {:>8} {:>8}\n";
+constexpr const char* history_row = "{:<34} {:>7} {:>9} {:>9} {:>8} {:>8}\n";
 
 // "+5.2 %", at most 8 columns.
 std::string change(double ratio) {
@@ -58,12 +58,12 @@ std::string history_table(const History& as_written, const Look& look) {
       slug = series.device_slug;
       text += "\n" + look.painted(Style::strong, wrapped(device(series.setting))) +
               (series.setting.is_of_cpu() ? "These are CPU figures; they say nothing about a GPU.\n" : "");
-      text += look.painted(Style::faint,
-                           fmt::format(row, "ms per step", "studies", "first", "latest", "vs first", "vs best")) +
+      text += look.painted(Style::faint, fmt::format(history_row, "ms per step", "studies", "first", "latest",
+                                                     "vs first", "vs best")) +
               rule;
     }
     const bool one = points.size() == 1;
-    text += fmt::format(row, shortened(series.label, 34), points.size(), number(points.front().median),
+    text += fmt::format(history_row, shortened(series.label, 34), points.size(), number(points.front().median),
                         number(points.back().median), one ? "-" : change(series.against_first),
                         one ? "-" : change(series.against_best));
     text += told(series.recipe_hash + ", " + workload(series.setting));

@@ -51,10 +51,12 @@ void remove_unfinished(const fs::path& folder, const std::function<bool(const st
 
 }  // namespace
 
+bool holds_training(const fs::path& folder) { return fs::exists(folder / training_file); }
+
 void check_may_begin_training(const fs::path& folder) {
   if (!fs::exists(folder)) return;
   if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: is not a folder", folder.string()));
-  if (fs::exists(folder / training_file)) {
+  if (holds_training(folder)) {
     throw std::invalid_argument(fmt::format(
         "{}: holds a training already; --resume goes on with it, or name another folder with --out", folder.string()));
   }
@@ -74,11 +76,10 @@ void create_training(const Training& training, const fs::path& folder) {
 }
 
 Training open_training(const fs::path& folder) {
-  const fs::path file = folder / training_file;
-  if (!fs::exists(file)) {
+  if (!holds_training(folder)) {
     throw std::invalid_argument(fmt::format("{}: holds no training (no {})", folder.string(), training_file));
   }
-  return read_document<Training>(file);
+  return read_document<Training>(folder / training_file);
 }
 
 Checkpoints::Checkpoints(const fs::path& folder, int64_t keep)

@@ -31,6 +31,8 @@ void check_may_begin_training(const std::filesystem::path& folder);
 // check, std::system_error where it cannot be written.
 void create_training(const Training& training, const std::filesystem::path& folder);
 
+bool holds_training(const std::filesystem::path& folder);
+
 // Throws std::invalid_argument where the folder holds no training.
 Training open_training(const std::filesystem::path& folder);
 

@@ -1,8 +1,8 @@
 """The charts of a report: one file for each. A chart answers one question.
 
 A chart's file has NAME (of its files, and of its place in the page), QUESTION and draw(). draw() takes a report's study
-({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for OF_REPORT, the whole report. It returns a Chart, or a
-Missing if there is nothing to draw. It computes no statistic and no title: both are in the document.
+({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for the other lists below, the whole document. It returns a
+Chart, or a Missing if there is nothing to draw. It computes no statistic and no title: both are in the document.
 """
 
 import importlib
@@ -28,10 +28,12 @@ class Missing(NamedTuple):
 LEADING = ["ladder", "attribution", "sweep"]  # one for each group of modes
 OF_STUDY = [*LEADING, "peers", "throughput", "memory", "phases", "steps", "losses", "energy"]
 OF_REPORT = ["side_by_side", "orders", "roofline", "history", "gate"]
+OF_TRAINING = ["training_loss", "learning_rate", "norm", "training_speed"]
+OF_LR_SWEEP = ["lr_sweep", "lr_curves"]
 
 
 def finding_of(words, name):
-    """The title of the chart of that name, as the program made it. words: a study's, a gate's, or a report."""
+    """The title of the chart of that name, as the program made it. words: a study's, a gate's, a training's, or a report."""
     return clean(words["findings"][name])
 
 

@@ -4,6 +4,7 @@ The two-layer model on a token file that is made here. Steps take milliseconds; 
 """
 
 import csv
+import html
 import json
 import pathlib
 import re
@@ -14,7 +15,7 @@ import struct
 
 import numpy as np
 import pytest
-from conftest import HANGS_AFTER_S, read_json, validator, wait_for
+from conftest import DRAWN, HANGS_AFTER_S, read_json, validator, wait_for
 
 STEPS = 40
 B, T, ACCUMULATION, VALIDATION_BATCHES = 2, 16, 2, 3
@@ -330,3 +331,83 @@ def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> 
     assert settings["steps"] == -(-2 * ((TOKENS - 1) // 16) // 7) and settings["clip"] is None
     assert settings["validation_share"] == 0 and settings["validation_data"]["tokens"] == TOKENS
     assert {line["clip"] for line in lines(tmp_path / "epochs")} == {1.0}
+
+
+# ---- what is drawn of trainings
+
+def test_a_training_is_drawn_where_it_is(ladder, whole, tmp_path) -> None:
+    folder = tmp_path / "training"
+    shutil.copytree(whole[0], folder, symlinks=True)
+    done = ladder("report", folder, variables=DRAWN)
+    assert done.returncode == 0, done.stderr
+    report, log = read_json(folder / "report.json"), lines(folder)
+    validator("training_report").validate(report)
+    points = report["stretches"]
+    assert [(p["first"], p["last"], p["loss"]["mean"], p["norm"]["mean"], p["learning_rate"], p["validation_loss"]) for p in points] == [
+        (line["step"], line["step"], line["loss"], line["norm"], line["learning_rate"], line.get("validation_loss")) for line in log]
+    assert [p["tokens_per_s"] for p in points] == pytest.approx([line["tokens_per_s"] for line in log])
+    assert report["training"] == read_json(folder / "training.json") and report["source"] == "training"
+    last = f"Validation loss {log[-1]['validation_loss']:.2f} after {STEPS} steps"
+    assert report["words"]["headline"] == last and done.stdout.startswith(last + "\n")
+    assert sorted(path.stem for path in (folder / "charts").glob("*.svg")) == ["learning_rate", "norm", "training_loss", "training_speed"]
+    assert last in (folder / "report.html").read_text() and f"**{last}.**" in (folder / "report.md").read_text()
+
+    # It is still a training that goes on; an unfinished log is drawn as far as it goes, and an empty one is not.
+    with (folder / "log.jsonl").open("r+") as file:
+        file.truncate(len("".join((folder / "log.jsonl").read_text().splitlines(keepends=True)[:7])) + 5)
+    done = ladder("report", folder, "--out", tmp_path / "drawn")
+    assert done.returncode == 0 and read_json(tmp_path / "drawn" / "report.json")["steps"] == 7, done.stderr
+    assert "It has not ended: 7 of 40 steps." in done.stdout
+    (folder / "log.jsonl").write_text("")
+    done = ladder("report", folder)
+    assert (done.returncode, done.stderr) == (2, f"ladder: {folder}/log.jsonl: has no step yet\n")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report.md").write_text("mine")
+    done = ladder("report", whole[0], "--out", tmp_path / "mine")
+    assert done.returncode == 2 and "but no report.json that shows that ladder drew it" in done.stderr, done.stderr
+
+
+def test_a_sweep_of_learning_rates(ladder, start, data, tmp_path) -> None:
+    common = [*SIZES, "--data", data, "--recipe", "{}", "--seed", 5, "--steps", 24, "--warmup-steps", 4]
+    out = tmp_path / "sweep"
+    done = ladder("train", *common, "--lr-sweep", "1e-6:1e4:6", "--out", out, variables=DRAWN)
+    assert done.returncode == 0, done.stderr
+    sweep = read_json(out / "lr_sweep.json")
+    validator("lr_sweep").validate(sweep)
+    rates = sweep["rates"]
+    assert [rate["learning_rate"]["max"] for rate in rates] == [1e-6, 1e-4, 1e-2, 1, 100, 1e4] and sweep["planned"] == 6
+    assert [rate["learning_rate"]["min"] for rate in rates] == pytest.approx([1e-7, 1e-5, 1e-3, 0.1, 10, 1e3])
+    assert (rates[0]["verdict"], rates[-1]["verdict"], rates[-1]["reason"]) == ("too low", "too high", "diverged")
+    best = rates[sweep["best"]]
+    assert sweep["best"] in (1, 2) and best["verdict"] == "good" and sweep["end_steps"] == 6
+    assert best["end"]["mean"] == pytest.approx(np.mean(best["losses"][-6:])) == min(rate["end"]["mean"] for rate in rates if rate["end"])
+    assert sorted(path.stem for path in (out / "charts").glob("*.svg")) == ["lr_curves", "lr_sweep"]
+    page = html.unescape((out / "report.html").read_text())
+    assert sweep["words"]["headline"] in page and (out / "report.md").exists()
+    for rate in rates:
+        assert rate["words"] in page and re.search(rf"^{re.escape(format(rate['learning_rate']['max'], '.3g'))} .* {rate['verdict']} ", done.stdout, re.M)
+    assert done.stderr.count("\nrate ") == 6
+
+    # Each is the training that it names, and a sweep is drawn again as it was.
+    alone = ladder("train", *common, "--lr", "0.01", "--json")
+    assert json.loads(alone.stdout)["losses"] == rates[2]["losses"] and len(rates[2]["losses"]) == 24
+    again = ladder("report", out, "--out", tmp_path / "again")
+    assert again.returncode == 0 and read_json(tmp_path / "again" / "lr_sweep.json") == sweep, again.stderr
+    refused = ladder("train", *common, "--lr-sweep", "1e-3:1e-2:2", "--out", out)
+    assert refused.returncode == 2 and "is not empty" in refused.stderr
+
+    # Without warm-up and clipping; where every rate diverges, none is the best.
+    none = ladder("train", *common[:-4], "--steps", 8, "--warmup-steps", 0, "--clip", 0, "--lr-sweep", "1e3:1e4:2", "--json")
+    told = json.loads(none.stdout)
+    assert none.returncode == 1 and none.stderr == "" and told["best"] is None
+    assert told["training"]["settings"]["clip"] is None and told["training"]["settings"]["learning_rate"]["warmup_steps"] == 0
+
+    # An interrupt costs the rate at work.
+    stopped = start("train", *common, "--lr-sweep", "1e-4:1e-2:50", "--out", tmp_path / "stopped")
+    while not stopped.stderr.readline().startswith("rate 1/50"):
+        assert stopped.poll() is None
+    stopped.send_signal(signal.SIGINT)
+    _, said = stopped.communicate(timeout=HANGS_AFTER_S)
+    kept = read_json(tmp_path / "stopped" / "lr_sweep.json")
+    assert stopped.returncode == 130 and 1 <= len(kept["rates"]) < kept["planned"] == 50
+    assert f"interrupted after {len(kept['rates'])} of 50 rates; draw what is there with: ladder report {tmp_path / 'stopped'}\n" in said

@@ -12,12 +12,15 @@
 #include "ablations/report/export.h"
 #include "ablations/report/gate_table.h"
 #include "ablations/report/history_table.h"
+#include "ablations/report/lr_sweep_table.h"
+#include "ablations/report/lr_sweep_words.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
 #include "ablations/report/words.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/techniques/techniques.h"
+#include "ablations/training/rate_verdict.h"
 #include "ablations/training/training_log.h"
 #include "files/files.h"
 #include "files/json_file.h"
@@ -242,6 +245,15 @@ bool read_checkpoint(std::string_view bytes) {
   return taken([&] { (void)same_again<ablations::Checkpoint>(bytes); });
 }
 
+// As `ladder report` draws it again.
+bool read_lr_sweep(std::string_view bytes) {
+  return taken([&] {
+    const auto sweep = ablations::with_words(ablations::judged(same_again<ablations::LearningRateSweep>(bytes)));
+    files::check_schema(Json::parse(ablations::json_of(sweep).dump()), "lr_sweep", "the sweep");
+    check_shown(ablations::lr_sweep_table(sweep));
+  });
+}
+
 // Against another one, as where a checkpoint is of another training.
 bool read_training(std::string_view bytes) {
   static const auto other = ablations::value_from<ablations::Training>(seed("training/valid.json"), "training");
@@ -265,29 +277,21 @@ bool read_training_step(std::string_view bytes) {
 }
 
 const std::map<std::string, Target>& targets() {
-  static const std::map<std::string, Target> all{{"baseline", read_baseline},
-                                                 {"checkpoint", read_checkpoint},
-                                                 {"ladder", read_ladder},
-                                                 {"noise", read_noise},
-                                                 {"plan", read_plan},
-                                                 {"record", read_record},
-                                                 {"report", read_report},
-                                                 {"safetensors", read_safetensors},
-                                                 {"study", read_study},
-                                                 {"text", encode_text},
-                                                 {"tokens", read_tokens},
-                                                 {"trace", read_trace},
-                                                 {"training", read_training},
-                                                 {"training_step", read_training_step},
-                                                 {"vocabulary", read_vocabulary}};
+  static const std::map<std::string, Target> all{
+      {"baseline", read_baseline},    {"checkpoint", read_checkpoint}, {"ladder", read_ladder},
+      {"lr_sweep", read_lr_sweep},    {"noise", read_noise},           {"plan", read_plan},
+      {"record", read_record},        {"report", read_report},         {"safetensors", read_safetensors},
+      {"study", read_study},          {"text", encode_text},           {"tokens", read_tokens},
+      {"trace", read_trace},          {"training", read_training},     {"training_step", read_training_step},
+      {"vocabulary", read_vocabulary}};
   return all;
 }
 
 const std::vector<std::string>& words_of(const std::string& target) {
   static const auto all = [] {
     std::map<std::string, std::vector<std::string>> words;
-    for (const char* kind : {"baseline", "checkpoint", "ladder", "noise", "plan", "record", "report", "study", "trace",
-                             "training", "training_step"}) {
+    for (const char* kind : {"baseline", "checkpoint", "ladder", "lr_sweep", "noise", "plan", "record", "report",
+                             "study", "trace", "training", "training_step"}) {
       const fs::path file = files::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
       std::set<std::string> found;
       const Json schema = Json::parse(files::read_file(file)).flatten();

@@ -13,8 +13,8 @@ namespace fuzz {
 // finding.
 using Target = bool (*)(std::string_view bytes);
 
-// baseline, checkpoint, ladder, noise, plan, record, report, study, trace, training, training_step; safetensors,
-// tokens, vocabulary, text.
+// baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, trace, training, training_step;
+// safetensors, tokens, vocabulary, text.
 const std::map<std::string, Target>& targets();
 
 // For documents: field names and allowed words of the schemas. Empty for other targets.
@@ -24,6 +24,7 @@ const std::vector<std::string>& words_of(const std::string& target);
 bool read_baseline(std::string_view bytes);
 bool read_checkpoint(std::string_view bytes);
 bool read_ladder(std::string_view bytes);
+bool read_lr_sweep(std::string_view bytes);
 bool read_noise(std::string_view bytes);
 bool read_plan(std::string_view bytes);
 bool read_record(std::string_view bytes);

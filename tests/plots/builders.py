@@ -4,6 +4,7 @@ import contextlib
 import copy
 import io
 import json
+import math
 import os
 import random
 import re
@@ -332,6 +333,57 @@ def noise_of(*floors):
     return valid({"kind": "noise", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "label": "+ flash", "recipe_hash": "ab" * 6,
                   "recipe": {}, "setting": {}, "program": None, "pairs": 8, "differences": [0.01] * 8, "sd": 0.01,
                   "floors": [{"pairs": pairs, "floor": floor} for pairs, floor in floors]})
+
+
+# ---- trainings
+
+def training_of(steps=60):
+    training = json.loads((ROOT / "tests" / "fuzz" / "seeds" / "training" / "valid.json").read_text())
+    training["settings"]["steps"] = steps
+    return training
+
+
+def training_words(*charts):
+    return {"headline": "Validation loss 6.02 after 60 steps", "remarks": ["It has not ended: `--resume` goes on."],
+            "cards": [{"what": "Steps", "value": "60 of 60", "mood": "good", "words": "seen `here`"}],
+            "how_to_read": [{"term": "The loss", "words": "is a mean."}], "findings": findings(*charts)}
+
+
+def training_report_of(points=60, length=1):
+    """A training whose loss falls, with a validation loss at every tenth point and a spike at the last but one."""
+    stretches = []
+    for i in range(points):
+        loss, norm, off = 6 + 4.8 * math.exp(-i / 12), 20 / (1 + i), 0.2 if length > 1 else 0
+        stretches.append({"first": 1 + i * length, "last": (i + 1) * length, "loss": {"lo": loss - off, "mean": loss, "hi": loss + off},
+                          "norm": {"lo": norm, "mean": norm * (1 + off), "hi": norm * (1 + 2 * off)}, "learning_rate": 6e-4 * (i + 1) / points,
+                          "tokens_per_s": 2500.0 + i % 7, "validation_loss": loss + 0.3 if i % 10 == 9 else None, "spikes": int(i == points - 2)})
+    return valid({"kind": "training_report", "schema_version": 1, "source": "training", "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"},
+                  "training": training_of(points * length), "steps": points * length, "stretches": stretches,
+                  "words": training_words(*charts.OF_TRAINING)})
+
+
+REASONS = ["falls slowly", "still falling", "near the best", "near the best", "falls behind", "oscillates", "diverged", "diverged"]
+VERDICTS = {"falls slowly": "too low", "still falling": "too low", "near the best": "good"}
+
+
+def lr_sweep_of(reasons=tuple(REASONS), steps=40):
+    """A rate for each reason, each ten times the one before. The last, where it diverged, is not finite."""
+    rates = []
+    for i, reason in enumerate(reasons):
+        to, pace = {"falls slowly": (10.7, 9), "still falling": (8.5, 20), "near the best": (6 + 0.04 * (i % 2), 7), "falls behind": (7.5, 4),
+                    "oscillates": (6.5, 5), "diverged": (17, 9)}[reason]
+        losses = [to + (10.8 - to) * math.exp(-t / pace) + (reason == "oscillates") * (-1) ** t for t in range(steps)]
+        early = reason == "diverged" and i == len(reasons) - 1
+        if early:
+            losses = [10.8, 12.5, None]
+        end = None if early else {"mean": sum(losses[-10:]) / 10, "fall": losses[-10] - losses[-1], "swing": 1.0 if reason == "oscillates" else 0.05}
+        rates.append({"learning_rate": {"max": float(f"1e{i - 6}"), "min": float(f"1e{i - 7}"), "warmup_steps": 4, "decay_steps": steps}, "losses": losses,
+                      "not_finite": "the loss of step 3" if early else "", "end": end, "verdict": VERDICTS.get(reason, "too high"), "reason": reason,
+                      "words": f"{reason}, as was planted"})
+    good = [i for i, rate in enumerate(rates) if rate["verdict"] == "good"]
+    return valid({"kind": "lr_sweep", "schema_version": 1, "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"}, "training": training_of(steps),
+                  "planned": len(rates), "rates": rates, "end_steps": 10, "margin": 0.1, "best": good[0] if good else None,
+                  "words": training_words(*charts.OF_LR_SWEEP)})
 
 
 # ---- the recorded evidence

@@ -9,8 +9,9 @@ import shutil
 from unittest import mock
 
 import pytest
-from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, about_batches, comparison_of, disturbed, entry, gate_of, history_of, make, mixed,
-                      noise_of, other_losses, predicted, recorded, report_of, run, series_of, trace_of, valid, with_peers, without_number)
+from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, about_batches, comparison_of, disturbed, entry, gate_of, history_of, lr_sweep_of, make, mixed,
+                      noise_of, other_losses, predicted, recorded, report_of, run, series_of, trace_of, training_report_of, valid, with_peers,
+                      without_number)
 from test_modes import factorial, sweep, worth
 
 from charts.attribution import CALLED
@@ -30,7 +31,7 @@ def page_of(document, folder):
     with mock.patch.object(vl_convert, "svg_to_png", return_value=b"not looked at here"):  # it takes as long as all the rest
         done = run(source, folder / "out")
     assert (done.returncode, done.stderr) == (0, "")
-    return folder / "out" / f"{document['kind']}.html"
+    return folder / "out" / ("gate.html" if document["kind"] == "gate" else "report.html")
 
 
 def long_names():
@@ -100,6 +101,8 @@ DOCUMENTS = {
     "everything beside": beside,
     "gate": gate,
     "a gate's long names": long_gate,
+    "a training": lambda: training_report_of(200, 20),
+    "learning rates": lr_sweep_of,
 }
 
 

@@ -1,0 +1,150 @@
+// `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
+#include "ablations/commands/commands.h"
+#include "ablations/commands/draw.h"
+#include "ablations/commands/place.h"
+#include "ablations/commands/training_request.h"
+#include "ablations/report/lr_sweep_table.h"
+#include "ablations/report/lr_sweep_words.h"
+#include "ablations/report/training_report.h"
+#include "ablations/text/figures.h"
+#include "ablations/training/rate_grid.h"
+#include "ablations/training/rate_verdict.h"
+#include "ablations/training/training.h"
+#include "ablations/training/training_folder.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/measure/locks.h"
+#include "harness/measure/process.h"
+#include "model/trainer.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+
+namespace {
+
+constexpr int64_t most_sweep_steps = 10000;  // as the schema of a sweep has it
+
+void check_sweep_steps(int64_t steps) {
+  if (steps >= least_sweep_steps && steps <= most_sweep_steps) return;
+  throw std::invalid_argument(
+      fmt::format("--lr-sweep: each training must have between {} and {} steps (--steps, --tokens or --epochs), got {}",
+                  least_sweep_steps, most_sweep_steps, steps));
+}
+
+// Without validation: the losses of the end are of batches that were not seen before.
+PreparedTraining prepared_sweep(TrainFlags flags, double lowest) {
+  flags.lr = lowest;
+  PreparedTraining prepared = prepared_training(flags);
+  TrainingSettings& settings = prepared.training.settings;
+  check_sweep_steps(settings.steps);
+  settings.validation_every = settings.validation_batches = 0;
+  return prepared;
+}
+
+std::vector<TrainingSchedule> schedules_of(TrainFlags flags, const std::vector<double>& rates, int64_t steps) {
+  std::vector<TrainingSchedule> schedules;
+  for (const double rate : rates) {
+    flags.lr = rate;
+    schedules.push_back(schedule_of(flags, steps));
+  }
+  return schedules;
+}
+
+// A training from the first step on. None where it was interrupted.
+std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const TrainingSchedule& schedule) {
+  Training training = prepared.training;
+  TrainingSettings& settings = training.settings;
+  settings.learning_rate = schedule;
+  model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings),
+                         prepared.data.training);
+  load_first_weights(trainer, training);
+  SweptRate rate{.learning_rate = schedule};
+  TrainingHooks hooks;
+  hooks.log_every = settings.recipe.device == model::Device::cuda ? 10 : 1;
+  hooks.on_step = [&](const TrainingStep& step, double /*seconds_left*/) { rate.losses.push_back(step.loss); };
+  hooks.interrupted = harness::interrupted;
+  const TrainingEnd end = carry_on(trainer, training, prepared.data, hooks);
+  if (end.why == TrainingEnd::Why::interrupted) return std::nullopt;
+  rate.not_finite = end.what;
+  return rate;
+}
+
+void say_what_is_swept(const PreparedTraining& prepared, size_t rates) {
+  const TrainingSettings& settings = prepared.training.settings;
+  fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
+  fmt::print(stderr, "{}, {} parameters: {} rates, each {} of {} tokens\n", settings.model,
+             count(static_cast<double>(prepared.training.parameters)), rates, number_of(settings.steps, "step"),
+             settings.tokens_per_step());
+}
+
+void say_what_came_of(const SweptRate& rate, size_t number, size_t rates) {
+  const auto figure = [](const std::optional<double>& loss) {
+    return loss ? fmt::format("{:.4g}", *loss) : "not finite";
+  };
+  fmt::print(stderr, "rate {}/{}: {:.3g}, loss {} -> {}\n", number, rates, rate.learning_rate.peak,
+             figure(rate.losses.front()), rate.not_finite.empty() ? figure(rate.losses.back()) : "not finite");
+}
+
+void say_that_it_stopped(const LearningRateSweep& sweep, const std::string& out) {
+  const bool is_kept = !out.empty() && !sweep.rates.empty();
+  fmt::print(stderr, "interrupted after {} of {} rates{}\n", sweep.rates.size(), sweep.planned,
+             is_kept ? "; draw what is there with: ladder report " + printable(out) : "");
+}
+
+}  // namespace
+
+int lr_sweep(const TrainFlags& flags) {
+  const std::vector<double> rates = rates_of(flags.lr_sweep);
+  const fs::path out = files::named_folder(flags.out);
+  if (!out.empty()) {
+    check_can_make(out);
+    check_may_begin_training(out);
+  }
+  PreparedTraining prepared = prepared_sweep(flags, rates.front());
+  const std::vector<TrainingSchedule> schedules = schedules_of(flags, rates, prepared.training.settings.steps);
+  prepare_process(prepared.options);
+  prepared.training.environment = environment_here();
+  std::optional<harness::FolderLock> lock;
+  if (!out.empty()) {
+    fs::create_directories(out);
+    lock.emplace(out);
+  }
+
+  LearningRateSweep sweep{
+      .device = trained_on(prepared.training), .training = prepared.training, .planned = std::ssize(rates)};
+  if (!flags.json) say_what_is_swept(prepared, rates.size());
+  harness::catch_interrupts();
+  for (const TrainingSchedule& schedule : schedules) {
+    std::optional<SweptRate> rate;
+    if (!harness::interrupted()) rate = trained_with(prepared, schedule);
+    if (!rate) break;
+    if (!flags.json) say_what_came_of(*rate, sweep.rates.size() + 1, rates.size());
+    sweep.rates.push_back(*std::move(rate));
+    sweep = with_words(judged(std::move(sweep)));
+    if (!out.empty()) write_document(out / lr_sweep_file, sweep);  // so that what fails later costs no rate
+  }
+  const bool stopped = std::ssize(sweep.rates) < sweep.planned;
+  if (stopped) say_that_it_stopped(sweep, flags.out);
+  if (sweep.rates.empty()) return 130;
+  Drawn drawn;
+  if (!out.empty() && !stopped) drawn = draw_lr_sweep(sweep, out);
+  if (flags.json) {
+    fmt::print("{}\n", files::ascii_text(json_of(sweep)));
+  } else {
+    fmt::print("{}{}", lr_sweep_table(sweep, standard_output()), drawn.files.empty() ? "" : "Files:\n" + drawn.files);
+  }
+  return stopped ? 130 : sweep.best ? 0 : 1;
+}
+
+}  // namespace ablations

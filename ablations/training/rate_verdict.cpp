@@ -1,0 +1,92 @@
+#include "ablations/training/rate_verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+namespace ablations {
+
+namespace {
+
+// Its end is above its first loss.
+bool has_risen(const SweptRate& rate) {
+  return rate.end && rate.losses.front() && rate.end->mean > *rate.losses.front() + rate_margin;
+}
+
+std::optional<size_t> best_of(const std::vector<SweptRate>& rates) {
+  std::optional<size_t> best;
+  for (size_t i = 0; i < rates.size(); ++i) {
+    if (!rates[i].end || has_risen(rates[i])) continue;
+    if (!best || rates[i].end->mean < rates[*best].end->mean) best = i;
+  }
+  return best;
+}
+
+// Of a rate below or above the best one.
+RateReason reason_of(const SweptRate& rate, const SweptRate& best, bool is_above) {
+  if (!rate.end || (is_above && has_risen(rate))) return RateReason::diverged;
+  if (is_above && rate.end->swing > std::max(rate_margin, swing_ratio * best.end->swing)) return RateReason::oscillates;
+  if (rate.end->mean <= best.end->mean + rate_margin) return RateReason::near_the_best;
+  if (is_above) return RateReason::falls_behind;
+  return rate.end->fall > best.end->fall + rate_margin ? RateReason::still_falling : RateReason::falls_slowly;
+}
+
+RateVerdict verdict_of(RateReason reason) {
+  if (reason == RateReason::near_the_best) return RateVerdict::good;
+  const bool is_low = reason == RateReason::falls_slowly || reason == RateReason::still_falling;
+  return is_low ? RateVerdict::too_low : RateVerdict::too_high;
+}
+
+}  // namespace
+
+int64_t end_steps_of(int64_t steps) { return std::min(steps, std::max<int64_t>(4, (steps + 3) / 4)); }
+
+std::optional<LossesAtTheEnd> losses_at_the_end(const std::vector<std::optional<double>>& losses, int64_t count) {
+  const int64_t n = std::min(count, std::ssize(losses));
+  std::vector<double> last;
+  for (auto loss = losses.end() - n; loss != losses.end(); ++loss) {
+    if (!*loss) return std::nullopt;
+    last.push_back(**loss);
+  }
+  const double mean = std::accumulate(last.begin(), last.end(), 0.0) / static_cast<double>(n);
+  // Least squares, with steps counted from the middle of the part.
+  const double middle = static_cast<double>(n - 1) / 2;
+  double xx = 0, xy = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double x = static_cast<double>(i) - middle;
+    xx += x * x;
+    xy += x * (last[static_cast<size_t>(i)] - mean);
+  }
+  const double slope = xx > 0 ? xy / xx : 0;
+  double squares = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double rest = last[static_cast<size_t>(i)] - mean - slope * (static_cast<double>(i) - middle);
+    squares += rest * rest;
+  }
+  const LossesAtTheEnd end{.mean = mean,
+                           .fall = -slope * static_cast<double>(n - 1),
+                           .swing = n > 2 ? std::sqrt(squares / static_cast<double>(n - 2)) : 0};
+  const bool counts = std::isfinite(end.mean) && std::isfinite(end.fall) && std::isfinite(end.swing);
+  return counts ? std::optional(end) : std::nullopt;
+}
+
+LearningRateSweep judged(LearningRateSweep sweep) {
+  const int64_t steps = sweep.training.settings.steps;
+  sweep.end_steps = end_steps_of(steps);
+  sweep.margin = rate_margin;
+  for (SweptRate& rate : sweep.rates) {
+    const bool is_whole = rate.not_finite.empty() && std::ssize(rate.losses) == steps;
+    rate.end = is_whole ? losses_at_the_end(rate.losses, sweep.end_steps) : std::nullopt;
+  }
+  sweep.best = best_of(sweep.rates);
+  for (size_t i = 0; i < sweep.rates.size(); ++i) {
+    SweptRate& rate = sweep.rates[i];
+    rate.reason = sweep.best ? reason_of(rate, sweep.rates[*sweep.best], i > *sweep.best) : RateReason::diverged;
+    rate.verdict = verdict_of(rate.reason);
+  }
+  return sweep;
+}
+
+}  // namespace ablations

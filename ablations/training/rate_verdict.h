@@ -1,0 +1,44 @@
+// Whether a learning rate of a sweep is too low, good or too high, and why, from the losses alone.
+//
+// Of each training the last quarter of its steps is its end. The best rate is the one whose losses there have the
+// lowest mean. All trainings begin with the same weights and see the same batches, so a hard batch is hard for all, and
+// the best rate's losses show how far batches differ. Of another rate the first rule that holds:
+//
+//   diverged       too high   a loss or a norm of gradients is not finite; or the rate is above the best one and its
+//   end
+//                             is above its first loss by more than `rate_margin`
+//   oscillates     too high   above the best one; about the straight line that fits its end, its losses swing by more
+//                             than `rate_margin`, and than `swing_ratio` times as much as the best one's
+//   near the best  good       its end is above the best one's by at most `rate_margin`
+//   falls behind   too high   above the best one
+//   still falling  too low    below the best one; the line falls further than the best one's, by more than
+//   `rate_margin`:
+//                             it is where the best one was before
+//   falls slowly   too low    below the best one
+//
+// Where every rate has ended early or above its first loss, all have diverged, and none is the best.
+#pragma once
+
+#include "ablations/documents/lr_sweep.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace ablations {
+
+constexpr double rate_margin = 0.1;  // nats: a loss that is lower by so much means 10 % fewer words to hesitate between
+constexpr double swing_ratio = 2;
+constexpr int64_t least_sweep_steps = 8;  // of which the end is four: fewer do not show whether they swing about a line
+
+// How many of a training's steps are its end.
+int64_t end_steps_of(int64_t steps);
+
+// `losses` not empty: of the last `count` of them. None where one is not finite, or too large to be counted with.
+std::optional<LossesAtTheEnd> losses_at_the_end(const std::vector<std::optional<double>>& losses, int64_t count);
+
+// The sweep with all that follows from its rates' losses, but for the words: end_steps, margin and best, and of each
+// rate end, verdict and reason. The rates go from low to high.
+LearningRateSweep judged(LearningRateSweep sweep);
+
+}  // namespace ablations

@@ -1,0 +1,18 @@
+"""The learning rate over the steps."""
+
+from charts import Chart, finding_of
+from charts.course import about, line, view, x_of
+from theme import BAR, axis
+
+NAME, QUESTION = "learning_rate", "What was its learning rate?"
+
+
+def drawing(report, narrow):
+    data = [{"step": s["last"], "rate": s["learning_rate"]} for s in report["stretches"]]
+    y = {"field": "rate", "type": "quantitative", "scale": {"zero": True},
+         "axis": axis("learning rate", tickCount=5, labelExpr="datum.value ? format(datum.value, '~e') : '0'")}
+    return view([line(data, x_of(report), y, BAR, f"from {data[0]['rate']:.3g} to {data[-1]['rate']:.3g}")], narrow)
+
+
+def draw(report):
+    return Chart(finding_of(report["words"], NAME), [], [], about(report), drawing(report, False), drawing(report, True))

@@ -1,0 +1,66 @@
+"""The losses of each training of a sweep of learning rates, step by step."""
+
+from charts import Chart, finding_of
+from charts.course import about
+from charts.losses import LINE, spread, stretches
+from charts.lr_sweep import COLORS, edges, rate_of
+from letters import cut
+from theme import INK, SMALL, WHOLE, axis
+from words import clean, number_of
+
+NAME, QUESTION = "lr_curves", "How does the loss go at each learning rate?"
+WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT = 640, 192, 210, 116, 320  # px
+MOST_LINES, MOST_POINTS = 24, 6000
+
+
+def every(sweep):
+    """Each how many of the rates is drawn."""
+    return -(-len(sweep["rates"]) // MOST_LINES)
+
+
+def rows(sweep):
+    """(the lines' points, the lines: [{name, ink, last}])"""
+    shown = sweep["rates"][::every(sweep)]
+    most = max(12, MOST_POINTS // len(shown))
+    data, lines = [], []
+    for position, rate in enumerate(shown):
+        ink, finite = COLORS[rate["verdict"]], [loss for loss in rate["losses"] if loss is not None]
+        said = f"{rate_of(rate)}: {rate['verdict']}: {clean(rate['words'])}"
+        if finite:
+            lines.append({"name": f"{rate_of(rate)} {rate['verdict']}", "ink": ink, "last": finite[-1]})
+        data += [{"line": line, "step": step, "loss": loss, "ink": ink, "aria": said} for line, step, loss, _ in stretches(position, rate["losses"], most)]
+    return data, lines
+
+
+def drawing(sweep, narrow):
+    data, lines = rows(sweep)
+    low, high = edges(sweep)
+    width, room = (NARROW_WIDTH, NARROW_NAMES) if narrow else (WIDTH, NAMES)
+    height = max(LEAST_HEIGHT, LINE * (len(lines) + 1))
+    last = [height * (high - min(max(line["last"], low), high)) / (high - low) for line in lines]
+    size = SMALL if narrow else SMALL + 1
+    labels = [{**line, "text": cut(line["name"], room - 24, size), "from": at, "to": to} for line, at, to in zip(lines, last, spread(last, height))]
+    x = {"field": "step", "type": "quantitative",
+         "scale": {"domain": [1, max([2, *(row["step"] for row in data)])], "range": [0, width], "nice": False},
+         "axis": axis("step", grid=False, tickCount=6, labelExpr=WHOLE)}
+    y = {"field": "loss", "type": "quantitative", "scale": {"domain": [low, high], "zero": False, "nice": False}, "axis": axis("loss, nats", tickCount=6)}
+    px = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
+    ink = {"field": "ink", "type": "nominal", "scale": None}
+    curves = [{"mark": {"type": "line", "strokeWidth": 1.5, "clip": True},
+               "encoding": {"x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": ink,
+                            "description": {"field": "aria", "type": "nominal"}}}]
+    names = [{"mark": {"type": "rule", "strokeWidth": 1.5, "aria": False},
+              "encoding": {"x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
+             {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
+              "encoding": {"x": {"value": 22}, "y": {**px, "field": "to"}, "text": {"field": "text", "type": "nominal"}}}]
+    return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
+        {"width": width, "height": height, "data": {"values": data}, "layer": curves},
+        {"width": room, "height": height, "data": {"values": labels}, "layer": names}]}
+
+
+def draw(sweep):
+    notes = [f"1 rate of {every(sweep)} is drawn, {number_of(len(sweep['rates']), 'rate')} were trained"] if every(sweep) > 1 else []
+    lines = ["a line for each rate · blue: too low · green: good · red: too high"]
+    if any(row["loss"] > edges(sweep)[1] for row in rows(sweep)[0]):
+        lines.append("losses far above the first ones are beyond the upper edge")
+    return Chart(finding_of(sweep["words"], NAME), lines, notes, about(sweep), drawing(sweep, False), drawing(sweep, True))

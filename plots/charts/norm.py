@@ -1,0 +1,37 @@
+"""The norm of all gradients together over the steps, before clipping. The axis is logarithmic."""
+
+from charts import Chart, Missing, finding_of
+from charts.course import about, band, band_said, has_band, line, rows, view, x_of
+from theme import BAR, GREY, INK, TEXT, axis
+from words import plain
+
+NAME, QUESTION = "norm", "Are its gradients in bounds?"
+
+
+def positive(report):
+    """The points that a logarithmic axis can show."""
+    return [row for row in rows(report, "norm") if row["lo"] > 0]
+
+
+def drawing(report, narrow):
+    data, x, clip = positive(report), x_of(report), report["training"]["settings"]["clip"]
+    ends = [end for row in data for end in (row["lo"], row["hi"])] + ([clip] if clip else [])
+    y = {"field": "mean", "type": "quantitative", "scale": {"type": "log", "domain": [min(ends) / 1.2, max(ends) * 1.2], "nice": False},
+         "axis": axis("norm of the gradients", tickCount=5, format="~g")}
+    layers = [band(data, x, y, BAR)] if has_band(data) else []
+    layers.append(line(data, x, y, BAR, f"norm of the gradients, from {plain(data[0]['mean'])} to {plain(data[-1]['mean'])}"))
+    if clip:
+        at = {"data": {"values": [{"clip": clip, "text": f"clipped to {plain(clip)}"}]}}
+        place = {**y, "field": "clip"}
+        layers += [{**at, "mark": {"type": "rule", "strokeDash": [4, 3], "color": GREY, "aria": False}, "encoding": {"y": place}},
+                   {**at, "mark": {"type": "text", "align": "left", "baseline": "bottom", "dy": -3, "fontSize": TEXT, "color": INK, "aria": False},
+                    "encoding": {"x": {"value": 6}, "y": place, "text": {"field": "text", "type": "nominal"}}}]
+    return view(layers, narrow)
+
+
+def draw(report):
+    data = positive(report)
+    if not data:
+        return Missing("no norm of this training's gradients is finite")
+    marks = ["blue: norm of all gradients together, before clipping" + (f", {band_said(report)}" if has_band(data) else "")]
+    return Chart(finding_of(report["words"], NAME), [*marks, "log scale"], [], about(report), drawing(report, False), drawing(report, True))

@@ -1,0 +1,20 @@
+"""Tokens per second over the steps."""
+
+from charts import Chart, finding_of
+from charts.course import about, line, view, x_of
+from theme import BAR, axis
+from words import count
+
+NAME, QUESTION = "training_speed", "How fast was it?"
+
+
+def drawing(report, narrow):
+    data = [{"step": s["last"], "rate": s["tokens_per_s"]} for s in report["stretches"]]
+    y = {"field": "rate", "type": "quantitative", "scale": {"zero": True}, "axis": axis("tokens/s", tickCount=5, format="~s")}
+    said = f"tokens per second, from {count(data[0]['rate'])} to {count(data[-1]['rate'])}"
+    return view([line(data, x_of(report), y, BAR, said)], narrow)
+
+
+def draw(report):
+    return Chart(finding_of(report["words"], NAME), ["blue: tokens/s of the steps alone, without validation and checkpoints"], [], about(report),
+                 drawing(report, False), drawing(report, True))
