@@ -120,7 +120,11 @@ struct Sizes {
 
 }  // namespace
 
-double StepMemory::Parts::tensors() const { return total() - allocator - process; }
+double StepMemory::Parts::tensors() const {
+  Parts only = *this;
+  only.allocator = only.process = 0;
+  return only.total();
+}
 
 double StepMemory::Parts::total() const {
   double sum = 0;

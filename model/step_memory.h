@@ -13,12 +13,12 @@
 //                place none, and the fused loss has one chunk (fused.h).
 //
 // They are never all there. The peak is at one of four moments, because between them memory grows or falls evenly,
-// layer by layer. tests/model/step_memory_test.cpp compares it with the peaks in results/evidence.
+// layer by layer. tests/ablations/profile/estimate_test.cpp compares it with every peak in results/evidence.
 //
 // What comes on top was seen, not counted:
 //
-//   process      On a CPU 0.6 GiB: libraries, and buffers of matrix products. It fits the runs in results/evidence. On a
-//                GPU 1 GiB for the context, kernels and workspaces; no GPU has been measured yet.
+//   process      On a CPU 0.6 GiB for libraries and buffers of products, which fits the runs in results/evidence.
+//                On a GPU 1 GiB for the context, kernels and workspaces; no GPU has been measured yet.
 //   allocator    Memory between the tensors. A heap that keeps what is freed (host_memory keep) cuts up the places of
 //                the last step's gradients for other tensors, before this step makes its own. That takes 1.2 times the
 //                bytes of the gradients as products write them, which fits the same runs. Between the matrices that

@@ -11,13 +11,43 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace ablations {
 
 using files::Json;
 
 namespace {
+
+// None for a text that is no size.
+std::optional<double> parsed_bytes(const std::string& text) {
+  constexpr std::pair<const char*, double> units[] = {{"", 1},
+                                                      {"kB", 1e3},
+                                                      {"MB", 1e6},
+                                                      {"GB", 1e9},
+                                                      {"KiB", 1024},
+                                                      {"MiB", 1024.0 * 1024},
+                                                      {"GiB", 1024.0 * 1024 * 1024}};
+  try {
+    size_t used = 0;
+    const double number = std::stod(text, &used);
+    for (const auto& [unit, bytes] : units) {
+      if (text.substr(used) == unit) return number * bytes;
+    }
+  } catch (const std::exception&) {  // not a number, or none that fits
+  }
+  return std::nullopt;
+}
+
+// "6GB": a whole number of the largest unit.
+std::string bytes_text(int64_t bytes) {
+  for (const auto& [unit, size] : {std::pair{"GB", int64_t{1000000000}}, {"MB", 1000000}, {"kB", 1000}}) {
+    if (bytes % size == 0) return fmt::format("{}{}", bytes / size, unit);
+  }
+  return fmt::format("{} bytes", bytes);
+}
 
 // What a message shows of a flag's value.
 std::string or_nothing(const std::string& text) { return text.empty() ? "nothing" : text; }
@@ -62,6 +92,23 @@ CLI::Option* add_number(Command& command, const std::string& names, int64_t& val
           },
           help)
       ->type_name("N");
+}
+
+CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value, const std::string& help,
+                       int64_t least, int64_t most) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [&value, name, least, most](const std::string& text) {
+            const std::optional<double> bytes = parsed_bytes(text);
+            if (!bytes || !(*bytes >= static_cast<double>(least) && *bytes <= static_cast<double>(most))) {
+              throw std::invalid_argument(fmt::format("{} must be a size between {} and {}, such as 500MB, got {}",
+                                                      name, bytes_text(least), bytes_text(most), or_nothing(text)));
+            }
+            value = static_cast<int64_t>(*bytes);
+          },
+          help)
+      ->type_name("SIZE");
 }
 
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help) {
@@ -111,9 +158,9 @@ void add_wait(Command& command, bool& wait) {
   command.add_flag("--wait", wait, "wait while something else measures on the device (default: refuse, exit status 3)");
 }
 
-void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
-                        const std::string& default_size) {
-  constexpr int64_t most_steps = 100000, most_sequences = 1 << 16;
+void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                    const std::string& default_size) {
+  constexpr int64_t most_sequences = 1 << 16;
   command.heading(fmt::format("Size of the work (default: {})", default_size));
   add_choice(command, "--model", flags.model, model::preset_names(), fmt::format(" (default: {})", default_model),
              "NAME");
@@ -123,6 +170,12 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
   add_number(command, "--positions", flags.positions, "positions of the model, if it needs more (extra rows of wpe)", 1,
              most_sequences);
   add_number(command, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
+}
+
+void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                        const std::string& default_size) {
+  constexpr int64_t most_steps = 100000;
+  add_size_flags(command, flags, default_model, default_size);
   add_number(command, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
   add_number(command, "--warmup", flags.warmup,
              fmt::format("untimed steps before them; execution graph needs at least {}", model::runs_before_replay), 0,

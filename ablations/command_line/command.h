@@ -60,6 +60,9 @@ void add_help_commands(CommandLine& line);
 // Reads a whole number as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most);
+// A number of bytes: "500MB", "1.5GB", "64MiB", "1000".
+CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value, const std::string& help,
+                       int64_t least, int64_t most);
 // A share in percent, kept as a fraction: "2" and "2%" are 0.02.
 CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help);
 // A name, a file or a document: not empty, and UTF-8, because the records carry it. FILE, PATH or RECORD in `type`
@@ -72,7 +75,10 @@ CLI::Option* add_choice(Command& command, const std::string& names, std::string&
 
 // Flags that several commands have.
 void add_wait(Command& command, bool& wait);
-// Under a heading of their own, which says what size is the default.
+// Under a heading of their own, which says what size is the default: of a step, and of whole runs with their data.
+void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                    const std::string& default_size);
+constexpr const char* size_flags[] = {"--model", "--batch", "--context", "--positions", "--accumulation"};
 void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
                         const std::string& default_size);
 void add_deterministic_flag(Command& command, WorkloadFlags& flags);
