@@ -80,12 +80,13 @@ struct Sizes {
     return 0;
   }
 
-  // Beside the log-probabilities. ATen's loss: zeros with one entry in each row, and the gradient through softmax. In
-  // place: the logits, on a CPU their conversion, too.
+  // Beside the log-probabilities. ATen's loss: zeros with one entry in each row, and the gradient through softmax,
+  // which CUDA's autocast makes when the converted log-probabilities are gone. In place: the logits, on a CPU their
+  // conversion, too.
   [[nodiscard]] double in_loss() const {
     switch (recipe.cross_entropy) {
       case CrossEntropy::aten:
-        return 2 * float_bytes * logits;
+        return logits * float_bytes * (casts && !on_cpu ? 1 : 2);
       case CrossEntropy::in_place:
         return logits * (low + (on_cpu && casts ? float_bytes : 0));
       case CrossEntropy::fused:
@@ -109,12 +110,23 @@ struct Sizes {
     return 0;
   }
 
-  // Of a heap that keeps what is freed.
-  [[nodiscard]] double in_heap() const {
-    if (!on_cpu || recipe.host_memory == HostMemory::release || !separate()) return 0;
-    constexpr double cut_up = 1.2;
+  // Between the tensors of a step whose passes need so much beside the weights.
+  [[nodiscard]] double between_tensors(double forward, double backward) const {
+    if (!on_cpu) {
+      const double one_more = recipe.cross_entropy == CrossEntropy::aten       ? float_bytes
+                              : recipe.cross_entropy == CrossEntropy::in_place ? low
+                                                                               : 0;
+      return logits * one_more + 0.2 * gibibyte;
+    }
+    const double cut_up = 0.4 * std::min(forward, backward);
+    if (recipe.host_memory == HostMemory::release || !separate()) return cut_up;
     const double gap = written_out() ? std::max(0.0, 2 * scores * low - layer()) : 0;
-    return cut_up * low * weights + layers * gap;
+    return cut_up + low * weights + layers * gap;
+  }
+
+  [[nodiscard]] double process() const {
+    if (!on_cpu) return gibibyte;
+    return (recipe.host_memory == HostMemory::keep ? 0.48 : 0.4) * gibibyte;
   }
 };
 
@@ -185,9 +197,12 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, in
   StepMemory memory{
       .parts = {{loss, backward_begin, backward_end, update}},
       .left_by_forward = loss.activations + loss.attention + size.log_probabilities() + loss.gradients - held};
+  const double lasting = always.tensors() + (size.separate() ? 0 : gradients);
+  const double allocator = size.between_tensors(std::max(loss.tensors(), backward_begin.tensors()) - lasting,
+                                                std::max(backward_end.tensors(), update.tensors()) - lasting);
   for (StepMemory::Parts& parts : memory.parts) {
-    parts.allocator = size.on_cpu ? size.in_heap() : 0.05 * parts.tensors() + 0.25 * gibibyte;
-    parts.process = size.on_cpu ? 0.6 * gibibyte : gibibyte;
+    parts.allocator = allocator;
+    parts.process = size.process();
   }
   return memory;
 }

@@ -9,22 +9,26 @@
 //                (10 C where a fused MLP makes GELU's result again)
 //   attention    If it is written out, each layer keeps its softmax, T x T for each head, and has three such matrices
 //                while it computes. FlashAttention keeps none (Dao et al. 2022).
-//   logits       with their log-probabilities. ATen's loss makes two more float32 matrices of that size, the loss in
-//                place none, and the fused loss has one chunk (fused.h).
+//   logits       with their log-probabilities. ATen's loss makes two more float32 matrices of that size; under CUDA's
+//                autocast it keeps them in both types and makes one more. The loss in place makes none, and the fused
+//                loss has one chunk (fused.h).
 //
 // They are never all there. The peak is at one of four moments, because between them memory grows or falls evenly,
-// layer by layer. tests/ablations/profile/estimate_test.cpp compares it with every peak in results/evidence.
+// layer by layer. On a GPU the tensors at the peak are what PyTorch counts as allocated, within 3 %: the fake device of
+// the tests counts them (tests/ablations/test_fake_device.py).
 //
-// What comes on top was seen, not counted:
+// What comes on top is no count. On a CPU it is fitted to runs, so that the total is within 10 % of every peak in
+// results/evidence (tests/ablations/profile/estimate_test.cpp), and of a model of two layers:
 //
-//   process      On a CPU 0.6 GiB for libraries and buffers of products, which fits the runs in results/evidence.
-//                On a GPU 1 GiB for the context, kernels and workspaces; no GPU has been measured yet.
-//   allocator    Memory between the tensors. A heap that keeps what is freed (host_memory keep) cuts up the places of
-//                the last step's gradients for other tensors, before this step makes its own. That takes 1.2 times the
-//                bytes of the gradients as products write them, which fits the same runs. Between the matrices that
-//                attention keeps, it leaves gaps of two more in each layer, less what else the layer keeps there.
-//                PyTorch's allocator of a GPU takes 5 % and 0.25 GiB more than its tensors, counted on a fake device
-//                (packaging/gpu_calls.py).
+//   process      0.4 GiB on a CPU, mostly PyTorch's libraries; 0.48 if the heap keeps what is freed. On a GPU 1 GiB for
+//                the context, kernels and workspaces: a guess, because no GPU has been measured yet.
+//   allocator    What lies between the tensors. On a CPU the heap has no room for all of backward's tensors where
+//                forward's were, nor the other way round: 0.4 of what the smaller pass needs beside the weights. A heap
+//                that keeps what is freed (host_memory keep) has cut up the places of the last step's gradients before
+//                this step makes its own: as many bytes more as products write gradients. Between the matrices that
+//                attention keeps, it leaves gaps of two more in each layer, less what else the layer keeps there. On a
+//                GPU 0.2 GiB, and one more matrix of logits as the loss takes them: what PyTorch's allocator reserves
+//                on the fake device, within 20 %.
 #pragma once
 
 #include "model/config.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <vector>
 
 namespace ablations {
 
@@ -30,9 +30,20 @@ const char* in_words(model::Moment moment) {
   return "";
 }
 
-std::string part_in_words(std::string name) {
-  std::ranges::replace(name, '_', ' ');
-  return name;
+struct Row {
+  std::string name, what;
+  double largest, at_peak;  // bytes
+};
+
+std::vector<Row> rows_of(const model::StepMemory& memory) {
+  std::vector<Row> rows;
+  const model::StepMemory::Parts largest = memory.largest();
+  model::visit_parts(largest, [&](const char* name, double bytes, const char* what) {
+    rows.push_back({.name = name, .what = what, .largest = bytes, .at_peak = 0});
+  });
+  auto row = rows.begin();
+  model::visit_parts(memory.at(memory.peak()), [&](const char*, double bytes, const char*) { row++->at_peak = bytes; });
+  return rows;
 }
 
 bool on_gpu(const MemoryPlan& plan) { return plan.step.recipe.device == model::Device::cuda; }
@@ -50,12 +61,11 @@ MemoryPlan memory_plan(const RunOptions& step, std::optional<double> limit, cons
 
 Json to_json(const MemoryPlan& plan) {
   const model::Moment peak = plan.memory.peak();
-  std::map<std::string, double> at_peak;
-  model::visit_parts(plan.memory.at(peak), [&](const char* name, double bytes, const char*) { at_peak[name] = bytes; });
   Json parts = Json::array();
-  model::visit_parts(plan.memory.largest(), [&](const char* name, double bytes, const char* what) {
-    parts.push_back({{"part", name}, {"largest_bytes", bytes}, {"at_peak_bytes", at_peak.at(name)}, {"what", what}});
-  });
+  for (const Row& row : rows_of(plan.memory)) {
+    parts.push_back(
+        {{"part", row.name}, {"largest_bytes", row.largest}, {"at_peak_bytes", row.at_peak}, {"what", row.what}});
+  }
   return {{"model", plan.step.model},
           {"batch", plan.step.B},
           {"context", plan.step.T},
@@ -74,24 +84,23 @@ Json to_json(const MemoryPlan& plan) {
 std::string parts_text(const MemoryPlan& plan) {
   const RunOptions& step = plan.step;
   const model::Moment peak = plan.memory.peak();
-  const model::StepMemory::Parts& now = plan.memory.at(peak);
-  const auto row = [](const std::string& name, const std::string& largest, double at_peak, const std::string& what) {
-    return fmt::format("{:<14}{:>9}{:>9.3f}{}\n", name, largest, gib(at_peak), what.empty() ? "" : "  " + what);
-  };
-  std::map<std::string, double> at_peak;
-  model::visit_parts(now, [&](const char* name, double bytes, const char*) { at_peak[name] = bytes; });
+  const std::string micro_steps = step.accumulation > 1 ? fmt::format(", {} micro-steps", step.accumulation) : "";
+  const std::string rule = std::string(columns, '-') + "\n";
   std::string text =
-      wrapped(fmt::format("{}, B={} T={}{}, on a {}: about {:.2f} GiB, {}", step.model, step.B, step.T,
-                          step.accumulation > 1 ? fmt::format(", {} micro-steps", step.accumulation) : "",
+      wrapped(fmt::format("{}, B={} T={}{}, on a {}: about {:.2f} GiB, {}", step.model, step.B, step.T, micro_steps,
                           on_gpu(plan) ? "GPU" : "CPU", gib(plan.memory.total()), in_words(peak))) +
-      "\n\n";
-  text += fmt::format("{:<14}{:>9}{:>9}\n", "GiB", "largest", "at peak") + std::string(columns, '-') + "\n";
-  model::visit_parts(plan.memory.largest(), [&](const char* name, double bytes, const char* what) {
-    if (bytes > 0) text += row(part_in_words(name), fmt::format("{:.3f}", gib(bytes)), at_peak.at(name), what);
-  });
-  text += std::string(columns, '-') + "\n";
-  text += row("tensors", "", now.tensors(), on_gpu(plan) ? "what a run's record counts as its peak" : "");
-  return text + row("total", "", now.total(), on_gpu(plan) ? "" : "what a run's record counts as its peak");
+      fmt::format("\n\n{:<14}{:>9}{:>9}\n", "GiB", "largest", "at peak") + rule;
+  for (const Row& row : rows_of(plan.memory)) {
+    if (row.largest == 0) continue;
+    std::string name = row.name;
+    std::ranges::replace(name, '_', ' ');
+    text += fmt::format("{:<14}{:>9.3f}{:>9.3f}  {}\n", name, gib(row.largest), gib(row.at_peak), row.what);
+  }
+  const auto sum = [](const char* of, double bytes, bool recorded) {
+    return fmt::format("{:<23}{:>9.3f}{}\n", of, gib(bytes), recorded ? "  what a run's record says as its peak" : "");
+  };
+  return text + rule + sum("tensors", plan.memory.at(peak).tensors(), on_gpu(plan)) +
+         sum("total", plan.memory.total(), !on_gpu(plan));
 }
 
 std::string verdict_text(const MemoryPlan& plan) {

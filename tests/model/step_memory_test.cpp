@@ -45,7 +45,9 @@ TEST(StepMemory, Float32ByHand) {
     EXPECT_DOUBLE_EQ(parts.optimizer, 8 * N);
     EXPECT_EQ(parts.weight_copies, 0);
     EXPECT_EQ(parts.remainders, 0);
-    EXPECT_DOUBLE_EQ(parts.total(), parts.tensors() + 0.6 * gib) << "nothing is kept between the tensors";
+    EXPECT_DOUBLE_EQ(parts.process, 0.4 * gib);
+    EXPECT_DOUBLE_EQ(parts.allocator, 0.4 * (4 * N + 4 * 32 * V)) << "of the smaller pass, which is backward";
+    EXPECT_DOUBLE_EQ(parts.total(), parts.tensors() + parts.allocator + parts.process);
     const bool has_activations = moment == Moment::loss || moment == Moment::backward_begin;
     EXPECT_DOUBLE_EQ(parts.activations, has_activations ? 2 * 4 * (2 + 14) * 768 + 2 * 4 * 768 : 0);
     EXPECT_DOUBLE_EQ(parts.attention, has_activations ? 2 * 4 * 384 : 0);
@@ -137,11 +139,11 @@ TEST(StepMemory, LogitsByLoss) {
   };
   const double one = 1024.0 * 50304;
   for (const Device device : {Device::cpu, Device::cuda}) {
-    for (const Autocast autocast : {Autocast::off, Autocast::bf16}) {
-      EXPECT_DOUBLE_EQ(bytes(device, autocast, CrossEntropy::aten, 2), 2 * 12 * one);
-    }
+    EXPECT_DOUBLE_EQ(bytes(device, Autocast::off, CrossEntropy::aten, 2), 2 * 12 * one);
     EXPECT_DOUBLE_EQ(bytes(device, Autocast::off, CrossEntropy::in_place, 1), 8 * one);
   }
+  EXPECT_DOUBLE_EQ(bytes(Device::cpu, Autocast::bf16, CrossEntropy::aten, 1), 12 * one);
+  EXPECT_DOUBLE_EQ(bytes(Device::cuda, Autocast::bf16, CrossEntropy::aten, 1), 10 * one);
   EXPECT_DOUBLE_EQ(bytes(Device::cpu, Autocast::bf16, CrossEntropy::in_place, 1), 10 * one);
   EXPECT_DOUBLE_EQ(bytes(Device::cuda, Autocast::bf16, CrossEntropy::in_place, 1), 4 * one);
   EXPECT_DOUBLE_EQ(bytes(Device::cpu, Autocast::bf16, CrossEntropy::fused, 1), 2 * one);
@@ -178,18 +180,19 @@ TEST(StepMemory, GradientsStayFromOneMicroStepToTheNext) {
 }
 
 TEST(StepMemory, AHeapThatKeepsWhatIsFreedHoldsMore) {
-  const Config config = preset("gpt2-124m");
-  const auto between = [&](Recipe of, int64_t T) {
-    of.host_memory = HostMemory::keep;
-    return step_memory(config, of, 1, T).at(Moment::loss).allocator;
+  const auto more = [](Recipe of, int64_t T) {
+    const auto between = [&](HostMemory policy) {
+      of.host_memory = policy;
+      return step_memory(preset("gpt2-124m"), of, 1, T).at(Moment::loss).allocator;
+    };
+    return between(HostMemory::keep) - between(HostMemory::release);
   };
   const double N = 124439808;
-  EXPECT_EQ(step_memory(config, recipe(), 1, 1024).largest().allocator, 0) << "released";
-  EXPECT_NEAR(between(recipe(), 128), 1.2 * 4 * N, 1);
-  EXPECT_NEAR(between(recipe(Autocast::bf16), 128), 1.2 * 2 * N, 1);
+  EXPECT_NEAR(more(recipe(), 128), 4 * N, 1);
+  EXPECT_NEAR(more(recipe(Autocast::bf16), 128), 2 * N, 1);
   // Two matrices 12 x T x T less what else is kept in a layer, 16 C numbers a token.
-  EXPECT_NEAR(between(recipe(), 1024), 1.2 * 4 * N + 12 * 4 * (2.0 * 12 * 1024 * 1024 - 16.0 * 1024 * 768), 1);
-  EXPECT_EQ(between(fused(Autocast::bf16, Weights::master), 1024), 0) << "gradients stay in place";
+  EXPECT_NEAR(more(recipe(), 1024), 4 * N + 12 * 4 * (2.0 * 12 * 1024 * 1024 - 16.0 * 1024 * 768), 1);
+  EXPECT_EQ(more(fused(Autocast::bf16, Weights::master), 1024), 0) << "gradients stay in place";
 }
 
 // What PyTorch's allocator took in reserve on the fake device: packaging/gpu_calls.py chooses a batch by it, and
@@ -202,7 +205,7 @@ TEST(StepMemory, OnAGpuIsWhatTheAllocatorReserves) {
   for (const auto& [B, reserved] : std::map<int64_t, double>{{64, 118.6}, {32, 60.9}, {16, 31.2}, {1, 3.8}}) {
     const StepMemory memory = step_memory(preset("gpt2-124m"), graph, B, 1024);
     const StepMemory::Parts& peak = memory.at(memory.peak());
-    EXPECT_NEAR((peak.total() - peak.process) / gib, reserved, 0.02 * reserved) << B;
+    EXPECT_NEAR((peak.total() - peak.process) / gib, reserved, 0.05 * reserved) << B;
   }
 }
 
