@@ -1,7 +1,5 @@
 #include "model/costs.h"
 
-#include "model/fused.h"
-
 #include <algorithm>
 
 namespace model {
@@ -140,43 +138,6 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   // Reads weight, gradient and two moments, writes weight and moments (Loshchilov and Hutter 2019, algorithm 2).
   costs.push_back({"update", "adamw", "", 1, 0, 7 * f32 * parameters});
   return costs;
-}
-
-StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t batch, int64_t context) {
-  const auto B = static_cast<double>(batch), T = static_cast<double>(context), C = static_cast<double>(config.n_embd);
-  const auto L = static_cast<double>(config.n_layer), NH = static_cast<double>(config.n_head);
-  const auto rows = static_cast<double>(recipe.vocabulary_rows);
-  const bool casts = recipe.autocast != Autocast::off;
-  const double low = casts ? 2 : f32;
-  const double stream = recipe.residual == Residual::autocast ? low : f32;
-  const double BTC = B * T * C, logits = B * T * rows, scores = B * NH * T * T;
-  // CUDA's autocast computes softmax in float32 and makes a copy for the product; the CPU's stays in the low type.
-  const double softmax = casts && recipe.device == Device::cuda ? f32 + low : low;
-  const double parameters =
-      static_cast<double>(config.parameters()) + (rows - static_cast<double>(config.vocabulary)) * C;
-
-  StepMemory memory{.weights = f32 * parameters, .gradients = f32 * parameters, .moments = 2 * f32 * parameters};
-  if (casts && recipe.weights == Weights::separate) memory.weight_copies = low * (L * (12 * C * C + 9 * C) + rows * C);
-  // Of a layer: what both LayerNorms read (the stream), what the four products read (C, C, C and 4 C numbers a token),
-  // q, k and v, and what GELU reads (4 C). Then the same of ln_f and head, and the log-probabilities.
-  // What GELU makes is made once more by the fused MLP of a CPU.
-  const double hidden = recipe.mlp == Mlp::fused && recipe.device == Device::cpu ? 4 * low : 0;
-  memory.activations = L * BTC * (2 * stream + 14 * low - hidden) + BTC * (stream + low);
-  const bool chunked = recipe.cross_entropy == CrossEntropy::fused;
-  if (!chunked) memory.activations += f32 * logits;
-  // Three products each convert their input for themselves, where it is not of the low type.
-  const bool converts = recipe.norm == Norm::aten && stream > low;
-  if (recipe.qkv_products == QkvProducts::three && converts) memory.activations += L * BTC * 2 * low;
-  if (recipe.attention == Attention::manual || recipe.attention == Attention::math) {
-    memory.activations += L * scores * softmax;
-    memory.working = 3 * scores * low;
-  }
-  const int64_t chunk_bytes = recipe.device == Device::cuda ? cuda_head_loss_chunk_bytes : head_loss_chunk_bytes;
-  // The logits, and unless it takes their place their gradient, on its way through the softmax.
-  const double at_loss = chunked ? std::min(logits * low, static_cast<double>(chunk_bytes))
-                                 : logits * (low + (recipe.cross_entropy == CrossEntropy::in_place ? 0 : 2 * f32));
-  memory.working = std::max(memory.working, at_loss);
-  return memory;
 }
 
 }  // namespace model

@@ -47,17 +47,4 @@ constexpr double backward_flops(double forward) { return 2 * forward; }
 // The costs of one step: `accumulation` micro-steps of B sequences of T tokens.
 std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation);
 
-// The memory that a step holds at its peak, counted from shapes, in bytes. A process takes more: code, workspaces and
-// fragmentation of libraries are not counted.
-struct StepMemory {
-  double weights = 0, gradients = 0, moments = 0;  // float32; AdamW's two moments
-  double weight_copies = 0;                        // autocast's, of the weights that products read
-  double activations = 0;                          // what forward leaves for backward
-  double working = 0;                              // what exists beside them at the loss, or in one layer's attention
-  [[nodiscard]] double total() const { return weights + gradients + moments + weight_copies + activations + working; }
-};
-
-// The memory of one micro-step of B sequences of T tokens; more micro-steps take no more.
-StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, int64_t T);
-
 }  // namespace model

@@ -185,9 +185,9 @@ void add_wait(Command& command, bool& wait) {
   command.add_flag("--wait", wait, "wait while something else measures on the device (default: refuse, exit status 3)");
 }
 
-void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
-                        const std::string& default_size) {
-  constexpr int64_t most_steps = 100000, most_sequences = 1 << 16;
+void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                    const std::string& default_size) {
+  constexpr int64_t most_sequences = 1 << 16;
   command.heading(fmt::format("Size of the work (default: {})", default_size));
   add_choice(command, "--model", flags.model, model::preset_names(), fmt::format(" (default: {})", default_model),
              "NAME");
@@ -197,6 +197,12 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
   add_number(command, "--positions", flags.positions, "positions of the model, if it needs more (extra rows of wpe)", 1,
              most_sequences);
   add_number(command, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
+}
+
+void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                        const std::string& default_size) {
+  constexpr int64_t most_steps = 100000;
+  add_size_flags(command, flags, default_model, default_size);
   add_number(command, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
   add_number(command, "--warmup", flags.warmup,
              fmt::format("untimed steps before them; execution graph needs at least {}", model::runs_before_replay), 0,

@@ -83,7 +83,10 @@ CLI::Option* add_choice(Command& command, const std::string& names, std::string&
 
 // Flags that several commands have.
 void add_wait(Command& command, bool& wait);
-// Under a heading of their own, which says what size is the default.
+// Under a heading of their own, which says what size is the default: of a step, and of whole runs with their data.
+void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                    const std::string& default_size);
+constexpr const char* size_flags[] = {"--model", "--batch", "--context", "--positions", "--accumulation"};
 void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
                         const std::string& default_size);
 void add_deterministic_flag(Command& command, WorkloadFlags& flags);

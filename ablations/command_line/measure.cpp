@@ -13,7 +13,7 @@ namespace ablations {
 namespace {
 
 void add_doctor(CommandLine& line) {
-  auto json = std::make_shared<bool>(false), peaks = std::make_shared<bool>(false);
+  auto flags = std::make_shared<DoctorFlags>();
   Command& command = line.add(
       {.group = "Measure",
        .name = "doctor",
@@ -21,14 +21,39 @@ void add_doctor(CommandLine& line) {
        .about =
            "Looks at the processor, the GPU and its driver, PyTorch, the text and the vocabulary. Says for each ladder "
            "which rungs can be measured here, and why the others cannot. Also says what would disturb a measurement "
-           "right now. Writes nothing.",
+           "right now. Writes nothing.\n"
+           "With --plan it says instead how much memory a step will take, part by part, and the largest batch that "
+           "fits. Nothing is run. The exit status is 1 if the step does not fit, and 3 if its device is not here and "
+           "--memory is not given.",
        .examples = {{"ladder doctor", "The machine, its ladders, and what to fix before measuring."},
-                    {"ladder doctor --peaks", "Measured memory and matrix rates beside the maker's figures."}}});
+                    {"ladder doctor --peaks", "Measured memory and matrix rates beside the maker's figures."},
+                    {"ladder doctor --plan flash -B 8", "Does that rung fit at B=8? What is the largest B that does?"},
+                    {"ladder doctor --plan graph --ladder gpt2 -B 64 --memory 80GiB",
+                     "The same of a GPU with 80 GiB, which need not be here."}}});
   command.heading("What to print");
-  command.add_flag("--peaks", *peaks,
-                   "measure memory and matrix rates, and show them beside the maker's figures (some seconds)");
-  command.add_flag("--json", *json, "print JSON, for programs");
-  command.callback([&line, json, peaks] { line.chosen = [json, peaks] { return doctor(*json, *peaks); }; });
+  auto* peaks = command.add_flag("--peaks", flags->peaks,
+                                 "measure memory and matrix rates, and show them beside the maker's figures (some "
+                                 "seconds)");
+  auto* plan = add_text(command, "--plan", flags->plan,
+                        "how much memory does this step take? A rung of --ladder, a recipe in a JSON file, or JSON: "
+                        "'{\"autocast\": \"bf16\"}'",
+                        "RUNG|FILE|JSON")
+                   ->excludes(peaks);
+  command.add_flag("--json", flags->json, "print JSON, for programs");
+  command.heading("With --plan");
+  auto* ladder =
+      add_text(command, "--ladder", flags->ladder, "where the rung is looked up (default: same as ablate)", "NAME|FILE")
+          ->needs(plan);
+  add_bytes(command, "--memory", flags->memory,
+            "compare with a device that has so much memory, and if it is a GPU compute capability 9.0 (default: this "
+            "machine's GPU, or what is available now)",
+            1000000, 100000000000000)
+      ->needs(plan);
+  command.values[plan] = rung_names();
+  command.values[ladder] = ladder_names();
+  add_size_flags(command, flags->workload, "gpt2-124m, or the ladder's", "the ladder's, else 1 x 256 tokens");
+  for (const char* flag : size_flags) command.get_option(flag)->needs(plan);
+  command.callback([&line, flags] { line.chosen = [flags] { return doctor(*flags); }; });
 }
 
 void add_ablate(CommandLine& line) {

@@ -6,7 +6,8 @@
 
 namespace ablations {
 
-int doctor(bool json, bool peaks);
+// Exit status 1 where the step of --plan does not fit, 3 where it is not known what it has to fit into.
+int doctor(const DoctorFlags& flags);
 int ablate(const AblateFlags& flags);
 int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);

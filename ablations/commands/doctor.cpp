@@ -1,7 +1,9 @@
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
+#include "ablations/commands/request.h"
 #include "ablations/documents/environment.h"
 #include "ablations/plan/ladder.h"
+#include "ablations/profile/memory_plan.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/occupy.h"
 #include "ablations/text/style.h"
@@ -10,12 +12,15 @@
 #include "files/resources.h"
 #include "harness/gpu/monitor.h"
 #include "harness/measure/environment.h"
+#include "harness/measure/system_memory.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -97,18 +102,56 @@ Rates rates_of(const harness::Machine& machine) {
   return measure_rates();
 }
 
+// What a step has to fit into, and whose that is: what --memory names, the GPU's memory, or what the host has
+// available.
+std::pair<std::optional<double>, std::string> memory_for(const RunOptions& step, int64_t named) {
+  using Known = std::pair<std::optional<double>, std::string>;
+  const auto size = [](int64_t bytes) { return fmt::format("{:.2f} GiB", gib(bytes)); };
+  const harness::Machine& machine = harness::this_machine();
+  if (named > 0) return Known(named, "--memory is " + size(named));
+  if (step.recipe.device == model::Device::cpu) {
+    const std::optional<int64_t> available = harness::available_memory();
+    if (available) return Known(*available, fmt::format("this machine has {} available", size(*available)));
+    return {std::nullopt, "the kernel does not say what is available; --memory names another size"};
+  }
+  if (machine.gpu)
+    return Known(machine.gpu->memory_bytes, machine.gpu->name + " has " + size(machine.gpu->memory_bytes));
+  return {std::nullopt, machine.no_gpu_reason + "; --memory 80GiB, for instance, asks about another machine's"};
+}
+
+// Whether the step of --plan fits.
+int plan_memory(const DoctorFlags& flags) {
+  const RunOptions step = step_options(flags);
+  const auto [limit, limit_of] = memory_for(step, flags.memory);
+  const MemoryPlan plan = memory_plan(step, limit, limit_of);
+  if (flags.json) {
+    fmt::print("{}\n", files::ascii_text(to_json(plan)));
+  } else {
+    fmt::print("{}\n", parts_text(plan));
+  }
+  const std::string verdict = files::printable(verdict_text(plan));
+  if (plan.fits()) {
+    if (!flags.json) fmt::print("{}\n", verdict);
+    return 0;
+  }
+  std::fflush(stdout);
+  fmt::print(stderr, "ladder doctor: {}\n", verdict);
+  return plan.limit ? 1 : 3;
+}
+
 }  // namespace
 
-int doctor(bool json, bool peaks) {
+int doctor(const DoctorFlags& flags) {
+  if (!flags.plan.empty()) return plan_memory(flags);
   const harness::Machine& machine = harness::this_machine();
   const auto notes = harness::disturbances();
-  if (json) {
+  if (flags.json) {
     Json found{{"environment", json_of(environment_here())}, {"notes", notes}, {"ladders", ladders_json(machine)}};
-    if (peaks) found["peaks"] = to_json(rates_of(machine));
+    if (flags.peaks) found["peaks"] = to_json(rates_of(machine));
     fmt::print("{}\n", files::ascii_text(found));
     return 0;
   }
-  if (peaks) {
+  if (flags.peaks) {
     fmt::print("{}\n", rates_text(rates_of(machine)));
     print_notes(notes);
     return 0;

@@ -23,6 +23,14 @@ struct WorkloadFlags {
   bool cold_cache = false;     // each run begins without its data in the page cache
 };
 
+struct DoctorFlags {
+  bool json = false, peaks = false;
+  std::string plan;  // a rung or a recipe: how much memory does its step take?
+  std::string ladder;
+  WorkloadFlags workload;  // its size
+  int64_t memory = 0;      // bytes of another device
+};
+
 struct AblateFlags {
   WorkloadFlags workload;
   std::string ladder, out;

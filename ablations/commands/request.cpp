@@ -38,12 +38,13 @@ void check_context(const std::string& model_name, int64_t T, int64_t positions) 
   }
 }
 
-// Refuses what this machine cannot run, before any child is started.
-void check_recipe(const model::Recipe& recipe, const model::Config& config) {
-  if (recipe.device == model::Device::cuda && !harness::this_machine().gpu) {
-    throw harness::Unfit("recipe: device cuda is not available here: " + harness::this_machine().no_gpu_reason);
+// Refuses what the machine cannot run, before any child is started.
+void check_recipe(const model::Recipe& recipe, const model::Config& config,
+                  const harness::Machine& machine = harness::this_machine()) {
+  if (recipe.device == model::Device::cuda && !machine.gpu) {
+    throw harness::Unfit("recipe: device cuda is not available here: " + machine.no_gpu_reason);
   }
-  if (const std::string obstacle = recipe_obstacle(recipe, harness::this_machine()); !obstacle.empty()) {
+  if (const std::string obstacle = recipe_obstacle(recipe, machine); !obstacle.empty()) {
     throw std::invalid_argument("recipe: " + obstacle);
   }
   if (recipe.vocabulary_rows < config.vocabulary) {
@@ -266,29 +267,24 @@ RunOptions planned_options(const RunFlags& run) {
           .applied = rung.applied};
 }
 
-}  // namespace
+struct FlagNames {
+  const char *recipe, *rung;  // in messages
+};
 
-const PlannedRun& planned_run(const Plan& plan, const RunFlags& run) {
-  const auto found = std::ranges::find(plan.runs, run.run_id, &PlannedRun::id);
-  if (found == plan.runs.end()) throw std::invalid_argument(fmt::format("{}: no run \"{}\"", run.plan, run.run_id));
-  return *found;
-}
-
-RunOptions run_options(const RunFlags& run) {
-  if (!run.from.empty()) return options_again(run);
-  if (!run.plan.empty()) return planned_options(run);
+// The recipe and the size of a step; rungs are those of the machine.
+RunOptions step_options(const RunFlags& run, const harness::Machine& machine, const FlagNames& names) {
   const WorkloadFlags& flags = run.workload;
   RunOptions options;
   if (!run.recipe.empty()) {
     const bool inline_json = run.recipe.front() == '{';
-    const std::string where = inline_json ? "--recipe" : run.recipe;
+    const std::string where = inline_json ? names.recipe : run.recipe;
     const std::string text = inline_json ? run.recipe : files::read_file(run.recipe, size_t{1} << 20);
     options.recipe = model::recipe_from_json(files::parse_json(text, where), where);
   } else if (!run.rung.empty()) {
     Ladder ladder = load_ladder(chosen_ladder(run.ladder));
     ladder.start.deterministic |= flags.deterministic;
-    const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
-    const Rung& chosen = rungs[find_rung(rungs, run.rung, "--rung", ladder.name)];
+    const std::vector<Rung> rungs = climb(ladder, machine);
+    const Rung& chosen = rungs[find_rung(rungs, run.rung, names.rung, ladder.name)];
     options.id = name_of(chosen);
     options.recipe = chosen.recipe;
     options.applied = chosen.applied;
@@ -305,6 +301,22 @@ RunOptions run_options(const RunFlags& run) {
   if (run.rung.empty() && flags.T == 0) {  // a default, not a flag
     options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);
   }
+  return options;
+}
+
+}  // namespace
+
+const PlannedRun& planned_run(const Plan& plan, const RunFlags& run) {
+  const auto found = std::ranges::find(plan.runs, run.run_id, &PlannedRun::id);
+  if (found == plan.runs.end()) throw std::invalid_argument(fmt::format("{}: no run \"{}\"", run.plan, run.run_id));
+  return *found;
+}
+
+RunOptions run_options(const RunFlags& run) {
+  if (!run.from.empty()) return options_again(run);
+  if (!run.plan.empty()) return planned_options(run);
+  const WorkloadFlags& flags = run.workload;
+  RunOptions options = step_options(run, harness::this_machine(), {.recipe = "--recipe", .rung = "--rung"});
   options.seed = static_cast<uint64_t>(flags.seed);
   options.threads = threads_of(flags);
   options.data = data_file(flags);
@@ -313,6 +325,23 @@ RunOptions run_options(const RunFlags& run) {
   check_context(options.model, options.T, options.positions);
   check_recipe(options.recipe, model::preset(options.model));
   check_data(options.recipe, options.data);
+  return options;
+}
+
+RunOptions step_options(const DoctorFlags& flags) {
+  const bool is_json =
+      flags.plan.front() == '{' || flags.plan.ends_with(".json") || flags.plan.find('/') != std::string::npos;
+  if (is_json && !flags.ladder.empty()) throw std::invalid_argument("--ladder: needs the name of a rung in --plan");
+  RunFlags run;
+  run.workload = flags.workload;
+  run.ladder = flags.ladder;
+  (is_json ? run.recipe : run.rung) = flags.plan;
+  harness::Machine another = harness::this_machine();
+  another.gpu = harness::Gpu{.name = "another device", .compute_capability = 90, .memory_bytes = flags.memory};
+  RunOptions options =
+      step_options(run, flags.memory > 0 ? another : harness::this_machine(), {.recipe = "--plan", .rung = "--plan"});
+  check_context(options.model, options.T, options.positions);
+  check_recipe(options.recipe, model::preset(options.model), another);
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include "harness/measure/environment.h"
 #include "harness/measure/peaks.h"
 #include "model/costs.h"
+#include "model/step_memory.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -17,9 +18,7 @@ namespace ablations {
 
 namespace {
 
-constexpr double start_s = 2.5;  // of a process: PyTorch, weights, proofs
-constexpr double process_bytes =
-    0.6 * (1LL << 30);                 // of host memory, beside a step's: PyTorch, the optimizer's scratch
+constexpr double start_s = 2.5;        // of a process: PyTorch, weights, proofs
 constexpr double share_of_peak = 0.5;  // of what a GPU's maker says
 
 bool is_planned(const Rung& rung) { return rung.status == Rung::Status::planned; }
@@ -38,6 +37,10 @@ std::string duration_text(double seconds) {
 }
 
 std::string gib_text(double bytes) { return fmt::format("{:.1f} GiB", gib(bytes)); }
+
+model::Config config_of(const Plan& plan, const Shape& shape) {
+  return model::with_positions(model::preset(plan.workload.model), shape.positions);
+}
 
 // In words for a refusal: "rung flash".
 std::string called(const Plan& plan, size_t rung) { return fmt::format("rung \"{}\"", name_of(plan.rungs[rung])); }
@@ -74,9 +77,8 @@ Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds) {
     const model::Recipe& recipe = plan.rungs[i].recipe;
     if (!is_planned(plan.rungs[i])) continue;
     const Shape shape = shape_of(plan, i);
-    const model::Config config = model::with_positions(model::preset(plan.workload.model), shape.positions);
-    estimate.bytes[i] = model::step_memory(config, recipe, shape.B, shape.T).total() +
-                        (recipe.device == model::Device::cpu ? process_bytes : 0);
+    const model::Config config = config_of(plan, shape);
+    estimate.bytes[i] = model::step_memory(config, recipe, shape.B, shape.T, shape.accumulation).total();
     const auto rate = speeds ? speeds->flops.find(rate_of(recipe)) : decltype(speeds->flops.end()){};
     if (!speeds || rate == speeds->flops.end()) continue;
     double flops = 0, bytes = 0;
@@ -103,13 +105,20 @@ std::string estimate_text(const Estimate& estimate, const std::vector<PlannedRun
                      : fmt::format("about {}", gib_text(bytes));
 }
 
+std::string fitting_text(int64_t largest_batch) {
+  return largest_batch > 0 ? fmt::format("the largest B that fits is {}", largest_batch) : "not even B=1 fits";
+}
+
 std::string hopeless(const Plan& plan, const Estimate& estimate, double memory) {
   const auto largest = [](const std::vector<double>& values) {
     return static_cast<size_t>(std::ranges::max_element(values) - values.begin());
   };
   if (const size_t i = largest(estimate.bytes); memory > 0 && estimate.bytes[i] > memory) {
-    return fmt::format("a run of {} would take about {} of memory, but there are only {}", called(plan, i),
-                       gib_text(estimate.bytes[i]), gib_text(memory));
+    const Shape shape = shape_of(plan, i);
+    const int64_t fitting =
+        model::largest_batch(config_of(plan, shape), plan.rungs[i].recipe, shape.T, shape.accumulation, memory);
+    return fmt::format("a run of {} would take about {} of memory, but there are only {} ({})", called(plan, i),
+                       gib_text(estimate.bytes[i]), gib_text(memory), fitting_text(fitting));
   }
   if (const size_t i = largest(estimate.steps_s); estimate.steps_s[i] > plan.run_limit_s) {
     return fmt::format("a run of {} would take about {}, but --limit stops it after {:.0f} s", called(plan, i),

@@ -208,7 +208,7 @@ def fixture_setting(gpu_calls, ladder, device):
     return gpu_calls.Setting(gpu_calls.ON_GPU, [rung["rung"] for rung in listed if rung["status"] == "can be measured"], None)
 
 
-def test_memory_at_full_size(run, gpu_calls) -> None:
+def test_memory_at_full_size(run, gpu_calls, ladder) -> None:
     """PyTorch's allocator counts its bytes whatever the kernels do. Workspaces of cuDNN and the context come on top of an H200's."""
     records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1") for rung in ("gpu", "graph", "fused_adamw", "in_place_loss", "residual16")}
     peaks = {rung: record["memory"]["reserved_peak_bytes"] / 2**30 for rung, record in records.items()}
@@ -226,6 +226,12 @@ def test_memory_at_full_size(run, gpu_calls) -> None:
     for rung, of in memory.items():
         parts = sum(of[f"{part}_bytes"] for part in ("weights", "gradients", "optimizer", "weight_copies", "activations"))
         assert 0.5 * of["peak_bytes"] < parts < 1.1 * of["peak_bytes"], (rung, of)
+        # And so much `doctor` expects, without running anything.
+        plan = ladder("doctor", "--plan", json.dumps(records[rung]["recipe"]), "-B", "64", "-T", "1024", "--memory", "1000GiB", "--json")
+        plan = json.loads(plan.stdout)
+        assert plan["tensor_bytes"] == pytest.approx(of["peak_bytes"], rel=0.03), (rung, plan)
+        allocator = next(part["at_peak_bytes"] for part in plan["parts"] if part["part"] == "allocator")
+        assert plan["tensor_bytes"] + allocator == pytest.approx(of["reserved_peak_bytes"], rel=0.2), (rung, plan)
 
 
 @pytest.mark.parametrize("gib, fits", [(79, 32), pytest.param(139, 64, marks=pytest.mark.thorough)])

@@ -118,6 +118,28 @@ def test_doctor(ladder) -> None:
     assert gpu["status"] == "not applicable here" and "no CUDA device" in gpu["reason"]
 
 
+def test_doctor_says_how_much_memory_a_step_takes(ladder) -> None:
+    size = ["--model", "tiny", "-B", "2", "-T", "64"]
+    done = ladder("doctor", "--plan", "{}", *size, "--json")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["fits"] and plan["largest_batch"] > 2 and plan["recipe"]["device"] == "cpu" and plan["batch"] == 2
+    assert sum(part["at_peak_bytes"] for part in plan["parts"]) == pytest.approx(plan["total_bytes"])
+    record = json.loads(ladder("run", "--recipe", "{}", *size, "--warmup", "1", "--steps", "2", "--json").stdout)
+    assert plan["total_bytes"] == pytest.approx(record["memory"]["peak_bytes"], rel=0.2)  # mostly libraries, other ones elsewhere
+
+    another = ["doctor", "--plan", "graph", "--ladder", "gpt2", "-B", "64"]
+    done = ladder(*another, "--memory", "80GiB")
+    assert done.returncode == 1 and re.search(r"^logits +\d+\.\d{3} +\d+\.\d{3}  ", done.stdout, re.M), done.stdout
+    assert re.fullmatch(r"ladder doctor: B=64 does not fit: its step takes about 1\d\d\.\d\d GiB, and --memory is 80\.00 GiB; "
+                        r"the largest B that fits is 4\d\n", done.stderr), done.stderr
+    done = ladder(*another[:-1], "1", "--memory", "2GB")
+    assert done.returncode == 1 and done.stderr.endswith(" GiB, and --memory is 1.86 GiB; not even B=1 fits\n"), done.stderr
+    done = ladder("doctor", "--plan", '{"device": "cuda"}')
+    assert done.returncode == 3 and "on a GPU: about " in done.stdout
+    assert re.search(r"GiB, compared with nothing: no CUDA device.*; --memory 80GiB, for instance, asks", done.stderr), done.stderr
+
+
 def test_doctor_measures_what_the_machine_reaches(ladder) -> None:
     done = ladder("doctor", "--peaks", "--json")
     assert done.returncode == 0, done.stderr

@@ -2,7 +2,7 @@
 // the copies of the input that three products make are counted.
 #include "ablations/run/observe.h"
 #include "ablations/techniques/techniques.h"
-#include "model/costs.h"
+#include "model/step_memory.h"
 #include "model/trainer.h"
 #include "tests/ablations/numbers.h"
 
@@ -68,7 +68,7 @@ TEST(QkvProducts, CopiesOfTheInputAreCounted) {
     separate.qkv_products = QkvProducts::three;
     const auto counted = [](const Recipe& recipe) {
       const StepMemory memory = step_memory(preset("tiny"), recipe, 2, 32);
-      return memory.activations + memory.weight_copies;
+      return memory.left_by_forward + memory.at(Moment::loss).weight_copies;
     };
     const auto had = [](const Recipe& recipe) {
       const MemoryParts memory = seen(recipe).memory;
