@@ -45,7 +45,7 @@ std::optional<double> median_of(const RunsByRepeat& runs, std::optional<int64_t>
   return values.empty() ? std::nullopt : std::optional(harness::median(values));
 }
 
-std::string summary_of(const Plan& plan, size_t index) {
+std::string summary_in(const Plan& plan, size_t index) {
   const Rung& rung = plan.rungs[index];
   const Optimization* optimization = find_optimization(rung.optimization);
   if (!rung.peer.empty()) return "The recipe of the rung it stands for, run by PyTorch.";
@@ -82,7 +82,7 @@ StudyRung planned_rung(const Plan& plan, size_t index) {
   rung.index = index;
   if (!planned.optimization.empty()) rung.optimization = planned.optimization;
   rung.title = planned.title;
-  rung.summary = summary_of(plan, index);
+  rung.summary = summary_in(plan, index);
   if (!planned.peer.empty()) rung.peer = planned.peer;
   rung.against = planned.against;
   if (planned.status == Rung::Status::not_applicable) rung.status = RungStatus::not_applicable;
