@@ -71,7 +71,7 @@ struct Sizes {
   [[nodiscard]] double log_probabilities() const {
     switch (recipe.cross_entropy) {
       case CrossEntropy::aten:
-        return float_bytes * logits;
+        return logits * (float_bytes + (casts && !on_cpu ? low : 0));
       case CrossEntropy::in_place:
         return logits * (on_cpu ? float_bytes : low);
       case CrossEntropy::fused:

@@ -35,7 +35,7 @@ void add_train(CommandLine& line) {
            {"ladder train --model tiny -T 64 --steps 200 --out training",
             "Two hundred steps of the two-layer model; the checkpoints are in training/checkpoints."},
            {"ladder train --resume --out training", "Goes on from the last checkpoint."},
-           {"ladder train -T 256 --batch-tokens 524288 --epochs 1 --data book.txt --out long",
+           {"ladder train -T 256 --batch-tokens 524288 --epochs 1 --data book.txt --out run",
             "GPT-2's batch of half a million tokens, in as many micro-steps as it takes."},
            {"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors", "Only the weights at the end."},
            {"ladder train --weights weights.safetensors --model tiny -T 64 --steps 20",
