@@ -89,7 +89,7 @@ std::string parts_text(const MemoryPlan& plan) {
   std::string text =
       wrapped(fmt::format("{}, B={} T={}{}, on a {}: about {:.2f} GiB, {}", step.model, step.B, step.T, micro_steps,
                           on_gpu(plan) ? "GPU" : "CPU", gib(plan.memory.total()), in_words(peak))) +
-      fmt::format("\n\n{:<14}{:>9}{:>9}\n", "GiB", "largest", "at peak") + rule;
+      fmt::format("\n{:<14}{:>9}{:>9}\n", "GiB", "largest", "at peak") + rule;
   for (const Row& row : rows_of(plan.memory)) {
     if (row.largest == 0) continue;
     std::string name = row.name;
