@@ -263,7 +263,8 @@ def test_baselines_go_where_the_command_line_says(refused, ladder, trap, tmp_pat
 
 def test_a_gate_whose_comparison_is_none(refused, ladder, program, trap, tmp_path) -> None:
     out = tmp_path / "gate"
-    ladder("gate", "--base", program, "--head", trap, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
+    done = ladder("gate", "--base", program, "--head", trap, *SMALL, "--pairs", 6, "--top-up", 0, "--out", out)
+    assert (out / "gate.json").exists(), done.stdout + done.stderr
     write_json(out / "gate.json", verdict_of(out) | {"comparison": {"entries": 3}})
     refused("gate.json: field [comparison]", "gate", "--resume", "--head", trap, "--out", out)
 
