@@ -1,5 +1,5 @@
-// A cached token file is used only if decoding it gives the text back. That costs milliseconds and makes checksums and
-// locks unnecessary. Files are read in blocks, because a text may be larger than the memory.
+// A cached token file is used only if decoding it gives the text back. That costs milliseconds for a megabyte and
+// makes checksums and locks unnecessary. Files are read in blocks, because a text may be larger than the memory.
 #include "model/data.h"
 
 #include "files/files.h"
@@ -31,17 +31,6 @@ constexpr size_t block_tokens = size_t{1} << 15;  // little, so that what is not
 
 void hash_tokens(std::span<const uint16_t> tokens, files::Sha256& hash) {
   hash.update({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()});
-}
-
-// Calls use(block) with the file's bytes, block by block.
-void read_blocks(const std::filesystem::path& path, const auto& use) {
-  files::InputFile file(path);
-  std::string block;
-  for (uint64_t left = file.size(); left > 0; left -= block.size()) {
-    block.resize(static_cast<size_t>(std::min<uint64_t>(left, block_bytes)));
-    file.read(block.data(), block.size());
-    use(block);
-  }
 }
 
 void tokenize(TextFile& text, const Tokenizer& tokenizer, std::vector<uint16_t>& tokens) {
@@ -123,7 +112,7 @@ TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::fi
                            const std::filesystem::path& cache_folder, Keep keep) {
   TextFile text(text_path);
   files::Sha256 key;
-  read_blocks(text_path, [&](const std::string& block) { key.update(block); });
+  files::hash_file(text_path, key);
   key.update(files::read_file(vocabulary_path));
   const std::filesystem::path cache = cache_folder / (key.hex().substr(0, 16) + ".bin");
   const Tokenizer tokenizer = Tokenizer::load(vocabulary_path);

@@ -60,18 +60,19 @@ Inputs::Host& Inputs::free_host(size_t turn) {
 Inputs::Host& Inputs::next_host() {
   host_turn_ = (host_turn_ + 1) % hosts_.size();
   Host& host = thread_ ? hosts_[host_turn_] : free_host(host_turn_);
-  bool ready = false;
+  ++work_.steps;
   if (thread_) {
-    ready = thread_->take();
+    thread_->take();
+    if (begun_at_ < work_.steps) ++work_.ready;
   } else {
     load(host.batch);
   }
-  const bool by_a_thread = loader_.made_by() != ::gettid();
-  ++work_.steps;
-  work_.by_a_thread += by_a_thread ? 1 : 0;
-  work_.ready += by_a_thread && ready ? 1 : 0;
+  if (loader_.made_by() != ::gettid()) ++work_.by_a_thread;
   work_.work = loader_.work();
-  if (thread_) thread_->begin(free_host(host_turn_ + 1).batch);
+  if (thread_) {
+    thread_->begin(free_host(host_turn_ + 1).batch);
+    begun_at_ = work_.steps;
+  }
   return host;
 }
 

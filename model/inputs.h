@@ -29,7 +29,7 @@ struct InputWork {
   BatchWork work;
   int64_t steps = 0;
   int64_t by_a_thread = 0;  // of them, made by another thread than the one that took them
-  int64_t ready = 0;        // of those, there when they were asked for
+  int64_t ready = 0;        // of those, begun before they were asked for
 };
 
 class Inputs {
@@ -81,6 +81,7 @@ class Inputs {
   std::optional<c10::cuda::CUDAStream> copies_;  // on a GPU, as what follows
   std::array<Slot, 2> slots_;
   size_t turn_ = 0;
+  int64_t begun_at_ = 0;                // when so many batches had been asked for the thread began the next one
   std::unique_ptr<Prefetcher> thread_;  // of prefetched batches; uses the loader
 };
 

@@ -93,7 +93,8 @@ using EmbeddingGradient = void(Gradients& gradients, const at::Tensor& dx, const
 EmbeddingGradient embedding_gradient;  // on a CPU
 decltype(Ops::embed) embed_into(Gradients& gradients, EmbeddingGradient* write, const decltype(Ops::embed)& embed);
 
-// attention.cpp. The first keeps its (T, T) mask from call to call.
+// attention.cpp. In the first queries may be fewer than keys: they are the last ones. It keeps its mask
+// from call to call.
 decltype(Ops::attention) manual_attention();
 decltype(Ops::attention) sdpa_attention();
 
@@ -101,7 +102,7 @@ decltype(Ops::attention) sdpa_attention();
 // matrix (B * T, V) from the forward pass to the end of the backward pass. Its backward pass can be made only once.
 decltype(Ops::cross_entropy) in_place_cross_entropy();
 
-// products.cpp. Packed products are for float32 on a CPU.
+// products.cpp. Packed products: on a CPU, of float32, and of bfloat16 where has_packed_bf16().
 decltype(Ops::linear) own_linear(Products products, Gradients* gradients);
 decltype(Ops::head) packed_head();
 

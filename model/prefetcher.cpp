@@ -29,15 +29,13 @@ void Prefetcher::begin(const at::Tensor& tensor) {
   changed_.notify_all();
 }
 
-bool Prefetcher::take() {
+void Prefetcher::take() {
   std::unique_lock lock(mutex_);
   if (state_ == State::idle) throw std::logic_error("Prefetcher: nothing was begun");
-  const bool was_full = state_ == State::full;
   changed_.wait(lock, [this] { return state_ == State::full; });
   state_ = State::idle;
   tensor_.reset();
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-  return was_full;
 }
 
 void Prefetcher::run() {

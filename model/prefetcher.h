@@ -23,8 +23,8 @@ class Prefetcher {
   // Gives the thread a tensor to fill. The one before must have been taken.
   void begin(const at::Tensor& tensor);
 
-  // Returns when the tensor is full: true if it already was. Throws what `fill` threw.
-  bool take();
+  // Returns when the tensor is full. Throws what `fill` threw.
+  void take();
 
  private:
   enum class State { idle, begun, full };

@@ -22,8 +22,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 void packed_product(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& bias, bool accumulate) {
-  TORCH_CHECK(a.is_cpu() && c.stride(1) == 1 && a.size(1) == b.size(0) && a.size(1) > 0, "packed products: sizes ",
-              a.sizes(), " and ", b.sizes(), ", on ", a.device());
+  TORCH_CHECK(a.is_cpu() && b.is_cpu() && c.stride(1) == 1 && a.size(1) == b.size(0) && a.size(1) > 0,
+              "packed products: sizes ", a.sizes(), " and ", b.sizes(), ", on ", a.device());
   const bool f32 = a.scalar_type() == at::kFloat && c.scalar_type() == at::kFloat;
   const bool bf16 = a.scalar_type() == at::kBFloat16 && has_packed_bf16() &&
                     (c.scalar_type() == at::kFloat || (c.scalar_type() == at::kBFloat16 && !accumulate));
@@ -31,8 +31,7 @@ void packed_product(const Tensor& c, const Tensor& a, const Tensor& b, const Ten
               a.scalar_type(), " times ", b.scalar_type(), accumulate ? " added to " : " written to ", c.scalar_type());
   packed_bf16_made += bf16 ? 1 : 0;
   const Tensor bias_f32 = bias.defined() ? bias.to(at::kFloat) : bias;
-  const cpu::Product call{.type = number_of(a),
-                          .c_type = number_of(c),
+  const cpu::Product call{.c_type = number_of(c),
                           .M = a.size(0),
                           .N = b.size(1),
                           .K = a.size(1),

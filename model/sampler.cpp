@@ -30,19 +30,6 @@ void check_sampling(std::span<const float> logits, const Sampling& sampling) {
   require(numbers && any, "the weights give logits that are not finite");
 }
 
-// q (1, NH, T, HS); k, v (1, NH, before + T, HS) -> (1, NH, T, HS). Query i sees the first before + i + 1 keys. The
-// table's own attention has no place for keys without queries.
-Tensor attend_after(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const int64_t T = q.size(2), before = k.size(2) - T;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(3)));
-  Tensor scores = at::matmul(q, k.transpose(-2, -1)) * scale;  // (1, NH, T, before + T)
-  if (T > 1) {
-    const Tensor future = at::ones({T, before + T}, q.options().dtype(at::kBool)).triu(before + 1);
-    scores = scores.masked_fill(future, -std::numeric_limits<float>::infinity());
-  }
-  return at::matmul(at::softmax(scores, -1), v);
-}
-
 }  // namespace
 
 uint16_t choose_token(std::span<const float> logits, const Sampling& sampling, std::mt19937_64& generator) {
@@ -91,14 +78,16 @@ Decoder::Decoder(const GPT2& model, const Ops& ops)
   ops_.embed = [this, embed = ops.embed](const Tensor& tokens, const Tensor& wte, const Tensor& wpe) {
     return embed(tokens, wte, wpe.narrow(0, length_, tokens.size(1)));
   };
-  ops_.self_attention = [this](const Ops& table, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH) {
+  // The table's own attention has no place for keys without queries.
+  ops_.self_attention = [this, attend = manual_attention()](const Ops& table, int64_t layer, const Tensor& x,
+                                                            const Affine& c_attn, int64_t NH) {
     table.on_part(layer, "c_attn");
     const auto [query, key, value] = table.qkv(x, c_attn.weight, c_attn.bias);  // (1, T, C) each
     table.on_part(layer, "attention");
     const int64_t T = x.size(1), HS = x.size(2) / NH;
     const auto heads = [&](const Tensor& t) { return t.reshape({1, T, NH, HS}).transpose(1, 2); };
     const Kept all = keep(layer, heads(key), heads(value));
-    return attend_after(heads(query), all.keys, all.values).transpose(1, 2).reshape(x.sizes());
+    return attend(heads(query), all.keys, all.values).transpose(1, 2).reshape(x.sizes());
   };
   ops_.head = [head = ops.head](const Tensor& x, const Tensor& wte) {
     return head(x.narrow(1, x.size(1) - 1, 1), wte);

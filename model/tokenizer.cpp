@@ -299,7 +299,7 @@ std::vector<uint16_t> Tokenizer::encode(std::string_view utf8, uint64_t begin) c
           fmt::format("invalid UTF-8 at byte {}; text must be UTF-8", begin + pcre2_get_startchar(match.get())));
     }
     const size_t stop = found < 0 ? start : pcre2_get_ovector_pointer(match.get())[1];
-    if (stop <= start) throw std::runtime_error(fmt::format("PCRE2 failed at byte {}: error {}", start, found));
+    if (stop <= start) throw std::runtime_error(fmt::format("PCRE2 failed at byte {}: error {}", begin + start, found));
     options = PCRE2_NO_UTF_CHECK;
     const std::string_view piece = utf8.substr(start, stop - start);
     start = stop;

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <stdexcept>
-#include <utility>
 
 namespace model {
 

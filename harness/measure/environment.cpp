@@ -113,7 +113,7 @@ constexpr bool has_changes = LADDER_GIT_DIRTY != 0;
 
 const std::optional<std::string>& program_sha256() {
   static const auto sha256 = has_changes || std::string_view(LADDER_GIT_COMMIT) == "unknown"
-                                 ? std::optional(files::sha256_hex(files::read_file("/proc/self/exe")))
+                                 ? std::optional(files::sha256_of_file("/proc/self/exe"))
                                  : std::nullopt;
   return sha256;
 }

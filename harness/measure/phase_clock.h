@@ -1,5 +1,5 @@
-// The host's time in one phase of each step. The workload tells when a phase begins, so a timed step is read twice more
-// by the clock, in some 50 ns, and does nothing else than without.
+// The host's time in one phase of each step. The workload tells when a phase begins, so a timed step reads the clock
+// twice more, and does nothing else than without.
 #pragma once
 
 #include <chrono>

@@ -70,10 +70,10 @@ struct Loss {
 
 // c (M, N) = a (M, K) b (K, N), plus bias (N) to every row where there is one; or c += a b. Any strides, in numbers: a
 // matrix and its transpose differ only in them. The rows of c are `c_row` numbers apart, their numbers stand side by
-// side. Sums are float32's. `type` is a's and b's: float32 (then c is float32) or, in product_bf16, bfloat16; c +=
-// only where c is float32.
+// side. Sums are float32's. a, b and c are float32; in product_bf16 a and b are bfloat16, and c is of
+// `c_type`. c += only where c is float32.
 struct Product {
-  Number type, c_type;
+  Number c_type;
   int64_t M, N, K;
   const void* a;
   int64_t a_row, a_column;
@@ -156,7 +156,8 @@ extern const Kernels plain_kernels, avx2_kernels, avx512_kernels;
 // By ATen's own choice, which ATEN_CPU_CAPABILITY can lower.
 const Kernels& kernels();
 
-// The same for bfloat16, where has_product_bf16(). Numbers that are not 0 but smaller than 2^-126 are taken for 0.
+// As Kernels::product, of bfloat16 matrices, where has_product_bf16(). Numbers that are not 0 but smaller than 2^-126
+// are taken for 0.
 void product_bf16(const Product&, int64_t part, int64_t parts);
 // Has the processor AVX512_BF16, and does ATen use AVX-512?
 bool has_product_bf16();

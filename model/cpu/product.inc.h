@@ -95,12 +95,9 @@ void pack_columns(const Product& g, int64_t column, int64_t there, int64_t k, in
 }
 
 void product(const Product& g, int64_t part, int64_t parts) {
-  const bool by_columns = g.N >= g.M;
-  const int64_t row_begin = by_columns ? 0 : share(g.M, MR, part, parts);
-  const int64_t row_end = by_columns ? g.M : share(g.M, MR, part + 1, parts);
-  const int64_t column_begin = by_columns ? share(g.N, NR, part, parts) : 0;
-  const int64_t column_end = by_columns ? share(g.N, NR, part + 1, parts) : g.N;
-  if (row_begin == row_end || column_begin == column_end) return;
+  const Block block = block_of(g.M, g.N, MR, NR, part, parts);
+  if (block.is_empty()) return;
+  const auto [row_begin, row_end, column_begin, column_end] = block;
   const int64_t chunks = (g.K + most_k - 1) / most_k, most_depth = (g.K + chunks - 1) / chunks;
   const int64_t rows_at_once = least(row_end - row_begin, most_rows);
   Row a_panels((rows_at_once + MR) * most_depth), b_panel(NR * most_depth), edge(MR * NR), first(NR);

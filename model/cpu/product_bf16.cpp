@@ -15,8 +15,9 @@ using Pair = uint32_t;  // two bfloat16, the one of the smaller k in the lower h
 
 constexpr int64_t width = 16;  // of a register: floats, or pairs
 constexpr int64_t MR = 8, vectors = 3, NR = vectors * width;
-constexpr int64_t most_k = 1024;            // of a panel: NR columns of it are 96 KiB
-constexpr int64_t most_rows = 2048;         // of a that are copied at once
+constexpr int64_t most_k = 1024;     // of a panel: NR columns of it are 96 KiB
+constexpr int64_t most_rows = 2048;  // of a that are copied at once
+// Found by trial with the sizes of GPT-2 124M:
 constexpr int64_t few_rows = 512;           // for fetch_panel
 constexpr int64_t many_numbers = 64 << 10;  // for To::memory
 
@@ -133,21 +134,15 @@ void fetch_panel(const Product& g, int64_t k, int64_t depth, int64_t column, int
   }
 }
 
-// To the nearest, of two as near to the even one, as c10::BFloat16; a NaN stays one. The instruction for it would
-// take numbers below the smallest normal one for 0.
-uint16_t rounded(float value) {
-  const auto bits = __builtin_bit_cast(uint32_t, value);
-  return value == value ? static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) : 0x7FC0;
-}
-
-// `rows` x `columns` numbers of a tile to where they belong.
+// `rows` x `columns` numbers of a tile to where they belong. (The instruction that rounds to bfloat16 would take
+// numbers below the smallest normal one for 0.)
 void put(const float* from, int64_t from_row, int64_t rows, int64_t columns, const Product& g, int64_t row,
          int64_t column, bool adds) {
   for (int64_t i = 0; i < rows; ++i, from += from_row) {
     const int64_t at = (row + i) * g.c_row + column;
     if (g.c_type == Number::bf16) {
       uint16_t* to = static_cast<uint16_t*>(g.c) + at;
-      for (int64_t j = 0; j < columns; ++j) to[j] = rounded(from[j]);
+      for (int64_t j = 0; j < columns; ++j) to[j] = BFloat16(from[j]).bits;
     } else {
       float* to = static_cast<float*>(g.c) + at;
       for (int64_t j = 0; j < columns; ++j) to[j] = adds ? to[j] + from[j] : from[j];
@@ -158,12 +153,9 @@ void put(const float* from, int64_t from_row, int64_t rows, int64_t columns, con
 }  // namespace
 
 void product_bf16(const Product& g, int64_t part, int64_t parts) {
-  const bool by_columns = g.N >= g.M;
-  const int64_t row_begin = by_columns ? 0 : share(g.M, MR, part, parts);
-  const int64_t row_end = by_columns ? g.M : share(g.M, MR, part + 1, parts);
-  const int64_t column_begin = by_columns ? share(g.N, NR, part, parts) : 0;
-  const int64_t column_end = by_columns ? share(g.N, NR, part + 1, parts) : g.N;
-  if (row_begin == row_end || column_begin == column_end) return;
+  const Block block = block_of(g.M, g.N, MR, NR, part, parts);
+  if (block.is_empty()) return;
+  const auto [row_begin, row_end, column_begin, column_end] = block;
   const auto *a = static_cast<const uint16_t*>(g.a), *b = static_cast<const uint16_t*>(g.b);
   const int64_t chunks = (g.K + most_k - 1) / most_k, most_depth = (g.K + 2 * chunks - 1) / (2 * chunks) * 2;
   const int64_t rows_at_once = least(row_end - row_begin, most_rows) + MR;
@@ -173,7 +165,7 @@ void product_bf16(const Product& g, int64_t part, int64_t parts) {
   const bool kept = g.c_type == Number::bf16 && chunks > 1;
   const int64_t sums_row = column_end - column_begin + NR;
   Row sums(kept ? rows_at_once * sums_row : 1);
-  // Gradients of weights are: they do not wait in the caches for the update, and their old numbers are not read.
+  // Large results that are written once go past the caches, as gradients of weights do. The update reads them later.
   const bool at_lines = reinterpret_cast<uintptr_t>(g.c) % 64 == 0 && g.c_row % width == 0;
   const To to = chunks == 1 && !g.accumulate && g.M * g.N >= many_numbers && at_lines ? To::memory : To::cache;
 

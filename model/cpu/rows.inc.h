@@ -102,8 +102,8 @@ void add_norm_backward(const AddNormBackward& a, int64_t begin, int64_t end, flo
 
 constexpr float root_2_over_pi = 0.7978845608028654F, cubic = 0.044715F;
 
-// 1 / (1 + exp(-2 z)). What bfloat16 holds is the same by a faster exponential function, within 20 units in the last
-// place of float32. (That one loses a NaN, but gates are multiplied by u, which is it, too.)
+// 1 / (1 + exp(-2 z)). For bfloat16 a faster exponential is enough: its error, 20 units in the last place of float32,
+// is 1/3000 of one of bfloat16's. It gives infinity for a NaN; the gate is then 0, and u times 0 is still a NaN.
 template <class T>
 Vector gate_of(const Vector& u) {
   const Vector minus_2_z = Vector(-2 * root_2_over_pi) * u * (Vector(1.0F) + Vector(cubic) * u * u);

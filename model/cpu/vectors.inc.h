@@ -1,4 +1,4 @@
-// What the loops share: vectors of ATen's, bfloat16, rows of float. Part of kernels.inc.h.
+// What the loops over rows share: vectors of ATen's. Part of kernels.inc.h.
 #pragma once
 
 #include "model/cpu/memory.inc.h"
@@ -11,20 +11,6 @@ namespace model::cpu {
 namespace {
 
 using Vector = at::vec::Vectorized<float>;
-
-// c10::BFloat16's arithmetic, in functions that are this file's alone.
-struct BFloat16 {
-  uint16_t bits = 0;
-
-  BFloat16() = default;
-  // To the nearest, of two as near to the even one; a NaN stays one.
-  explicit BFloat16(float value) {
-    const auto from = __builtin_bit_cast(uint32_t, value);
-    const uint32_t rounded = (from + 0x7FFF + ((from >> 16) & 1)) >> 16;
-    bits = static_cast<uint16_t>(value == value ? rounded : 0x7FC0);
-  }
-  explicit operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
-};
 
 template <class T>
 const T* row_of(const void* matrix, int64_t row, int64_t columns) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -47,8 +48,7 @@ TEST_P(PackedLoops, FollowFloat64) {
           for (const int64_t parts : {1, 3}) {
             const Tensor wide = before.clone(), c = wide.narrow(1, 0, N);  // rows further apart than they are long
             for (int64_t part = 0; part < parts; ++part) {
-              kernels->product({.type = cpu::Number::f32,
-                                .c_type = cpu::Number::f32,
+              kernels->product({.c_type = cpu::Number::f32,
                                 .M = M,
                                 .N = N,
                                 .K = K,
@@ -100,8 +100,7 @@ TEST(PackedBfloat16, FollowsFloat64) {
               const Tensor before = at::randn({M, N + 3}).to(type);
               const Tensor wide = before.clone(), c = wide.narrow(1, 0, N);
               for (int64_t part = 0; part < parts; ++part) {
-                cpu::product_bf16({.type = cpu::Number::bf16,
-                                   .c_type = type == at::kFloat ? cpu::Number::f32 : cpu::Number::bf16,
+                cpu::product_bf16({.c_type = type == at::kFloat ? cpu::Number::f32 : cpu::Number::bf16,
                                    .M = M,
                                    .N = N,
                                    .K = K,
@@ -127,6 +126,18 @@ TEST(PackedBfloat16, FollowsFloat64) {
         }
       }
     }
+  }
+}
+
+// Whole tiles of a large result go past the caches; sums that go on with the next chunk of k are shared out by rows.
+TEST(PackedBfloat16, FollowsFloat64WhereItWritesPastTheCaches) {
+  if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
+  at::manual_seed(5);
+  for (const auto& [M, N, K, type] : {std::tuple{256, 288, 40, at::kFloat}, std::tuple{100, 64, 2050, at::kBFloat16}}) {
+    const Tensor a = matrix(M, K, true).to(at::kBFloat16), b = matrix(K, N, false).to(at::kBFloat16);
+    const Tensor c = at::empty({M, N}, type);
+    product_into(Products::packed, c, a, b, /*accumulate=*/false);
+    EXPECT_LT(error_of(c, at::mm(a.to(at::kDouble), b.to(at::kDouble))), type == at::kFloat ? 2e-6 : 4e-3) << M;
   }
 }
 
