@@ -118,7 +118,7 @@ struct Observations {
       field("gradients_in_place", &Weights::gradients_in_place, None::defaulted);
     }
   };
-  // How the batches came to be: the first four in one step, the others since the process began.
+  // How the batches came to be. Of one step; steps, by_a_thread and ready count since the process began.
   struct Batches {
     int64_t micro_steps = 0, sequences = 0, tokens = 0;  // of the step, in all its micro-steps
     Counts operations;                                   // dispatched while the step had its batch made, by name

@@ -2,6 +2,8 @@
 
 #include "ablations/documents/setting.h"
 
+#include <fmt/format.h>
+
 namespace ablations {
 
 namespace {
@@ -27,5 +29,12 @@ template files::Json json_of(const TrainingStep&);
 template TrainingStep value_from(const files::Json&, const std::string&);
 template files::Json json_of(const Checkpoint&);
 template Checkpoint value_from(const files::Json&, const std::string&);
+
+std::string fault_of(const TrainingStep& step, const TrainingSettings& settings) {
+  if (!step.loss) return fmt::format("the loss of step {}", step.step);
+  const bool is_scaled = settings.recipe.autocast == model::Autocast::fp16;
+  if (!step.norm && !is_scaled) return fmt::format("the norm of the gradients of step {}", step.step);
+  return "";
+}
 
 }  // namespace ablations

@@ -170,4 +170,7 @@ extern template TrainingStep value_from(const files::Json&, const std::string&);
 extern template files::Json json_of(const Checkpoint&);
 extern template Checkpoint value_from(const files::Json&, const std::string&);
 
+// What of the step is not finite; empty: all is. The gradient scaler of fp16 skips steps whose gradients overflow.
+std::string fault_of(const TrainingStep& step, const TrainingSettings& settings);
+
 }  // namespace ablations

@@ -4,9 +4,10 @@
 #include "ablations/training/rate_verdict.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,18 +17,22 @@ namespace {
 
 std::string shown_rate(const SweptRate& rate) { return fmt::format("{:.3g}", rate.learning_rate.peak); }
 
-std::vector<SweptRate> those(const LearningRateSweep& sweep, RateVerdict verdict) {
-  std::vector<SweptRate> rates;
-  std::ranges::copy_if(sweep.rates, std::back_inserter(rates),
-                       [&](const SweptRate& rate) { return rate.verdict == verdict; });
-  return rates;
+int64_t count_of(const LearningRateSweep& sweep, RateVerdict verdict) {
+  return std::ranges::count(sweep.rates, verdict, &SweptRate::verdict);
 }
 
-// "0.001 to 0.00316", "0.001"
-std::string range_of(const std::vector<SweptRate>& rates) {
-  if (rates.empty()) return "none";
-  const std::string first = shown_rate(rates.front()), last = shown_rate(rates.back());
-  return first == last ? first : fmt::format("{} to {}", first, last);
+// "0.001 to 0.00316", "0.001", "0.001, 0.01 to 0.0316": from one to another only where all between them are so, too.
+std::string ranges_of(const LearningRateSweep& sweep, RateVerdict verdict) {
+  std::vector<std::string> ranges;
+  const auto end = sweep.rates.end();
+  const auto is_so = [&](const SweptRate& rate) { return rate.verdict == verdict; };
+  for (auto first = std::find_if(sweep.rates.begin(), end, is_so); first != end;) {
+    const auto after = std::find_if_not(first, end, is_so);
+    const std::string from = shown_rate(*first), to = shown_rate(*(after - 1));
+    ranges.push_back(after - first == 1 ? from : fmt::format("{} to {}", from, to));
+    first = std::find_if(after, end, is_so);
+  }
+  return fmt::format("{}", fmt::join(ranges, ", "));
 }
 
 std::string words_of_rate(const LearningRateSweep& sweep, size_t index) {
@@ -62,10 +67,10 @@ std::string words_of_rate(const LearningRateSweep& sweep, size_t index) {
 
 std::string sweep_headline(const LearningRateSweep& sweep) {
   if (!sweep.best) return "Every learning rate diverged: try lower ones";
-  const std::vector<SweptRate> good = those(sweep, RateVerdict::good);
   const std::string best = shown_rate(sweep.rates[*sweep.best]);
-  return good.size() == 1 ? fmt::format("One good learning rate: {}", best)
-                          : fmt::format("Good learning rates: {}, the best is {}", range_of(good), best);
+  return count_of(sweep, RateVerdict::good) == 1
+             ? fmt::format("One good learning rate: {}", best)
+             : fmt::format("Good learning rates: {}, the best is {}", ranges_of(sweep, RateVerdict::good), best);
 }
 
 std::vector<std::string> sweep_remarks(const LearningRateSweep& sweep) {
@@ -85,9 +90,9 @@ std::vector<std::string> sweep_remarks(const LearningRateSweep& sweep) {
 
 // How many rates have that verdict, and which.
 Card card_of(const LearningRateSweep& sweep, RateVerdict verdict, const std::string& what, Mood mood) {
-  const std::vector<SweptRate> rates = those(sweep, verdict);
-  return {what, fmt::format("{} of {}", rates.size(), sweep.rates.size()), rates.empty() ? Mood::plain : mood,
-          rates.empty() ? "" : range_of(rates)};
+  const int64_t rates = count_of(sweep, verdict);
+  return {what, fmt::format("{} of {}", rates, sweep.rates.size()), rates == 0 ? Mood::plain : mood,
+          rates == 0 ? "" : ranges_of(sweep, verdict)};
 }
 
 std::vector<Card> sweep_cards(const LearningRateSweep& sweep) {
@@ -115,9 +120,11 @@ std::vector<Term> sweep_terms(const LearningRateSweep& sweep) {
        fmt::format("is the highest of its training, which has {} and begins with the same weights as the others, on "
                    "the same text. Warm-up and decay have the same shape for all.",
                    number_of(sweep.training.settings.steps, "step"))},
-      {"The end", fmt::format("of a training is its last quarter, here {}. Its loss is their mean, the whiskers are "
-                              "their standard deviation about a straight line.",
-                              number_of(sweep.end_steps, "step"))},
+      {"The end",
+       fmt::format(
+           "of a training is its last quarter, four steps at least, here {}. Its loss is their mean, the whiskers are "
+           "their standard deviation about a straight line.",
+           number_of(sweep.end_steps, "step"))},
       {"The best", "rate ends with the lowest loss."},
       {"Good", fmt::format("rates end at most {:g} nats above the best.", sweep.margin)},
       {"Too low",
@@ -141,7 +148,7 @@ std::vector<Term> sweep_terms(const LearningRateSweep& sweep) {
 LearningRateSweep with_words(LearningRateSweep sweep) {
   for (size_t i = 0; i < sweep.rates.size(); ++i) sweep.rates[i].words = words_of_rate(sweep, i);
   const std::string headline = sweep_headline(sweep);
-  const auto count = [&](RateVerdict verdict) { return those(sweep, verdict).size(); };
+  const auto count = [&](RateVerdict verdict) { return count_of(sweep, verdict); };
   sweep.words = {
       .headline = headline,
       .remarks = sweep_remarks(sweep),

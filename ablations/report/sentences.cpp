@@ -39,6 +39,21 @@ std::string why_no_speedup(const Study& study) {
                         : fmt::format("no rung has a number ({})", status_words(*others.front()));
 }
 
+// Of a single rung with PyTorch beside it: against the fastest of those. Empty: there is no such rung.
+std::string headline_of_peers(const Study& study) {
+  const auto is_own = [](const StudyRung& rung) { return !rung.peer; };
+  const auto own = std::ranges::find_if(study.rungs, is_own);
+  if (std::ranges::count_if(study.rungs, is_own) != 1 || !own->peers) return "";
+  const PeerRatio* fastest = nullptr;
+  for (const PeerRatio& peer : *own->peers) {
+    if (peer.ratio && (fastest == nullptr || *peer.ratio < *fastest->ratio)) fastest = &peer;
+  }
+  if (fastest == nullptr) return "";
+  const std::string& name = study.rungs[fastest->rung].title;
+  const bool is_clear = fastest->lo && fastest->hi && (*fastest->lo > 1 || *fastest->hi < 1);
+  return is_clear ? fmt::format("{} as fast as {}", times(*fastest->ratio), name) : "No clear difference from " + name;
+}
+
 }  // namespace
 
 std::string status_words(const StudyRung& rung) {
@@ -112,7 +127,10 @@ std::optional<Lead> lead_of(const Study& study) {
 
 std::string headline_words(const Study& study) {
   const std::optional<Lead> lead = lead_of(study);
-  if (!lead) return "No valid speedup: " + why_no_speedup(study);
+  if (!lead) {
+    const std::string beside = headline_of_peers(study);
+    return beside.empty() ? "No valid speedup: " + why_no_speedup(study) : beside;
+  }
   const Ratio& speedup = *lead->speedup;
   const std::string ratio = times(speedup.ratio);
   const auto named = [&](const char* preposition) {
@@ -171,7 +189,8 @@ std::string batch_words(const Study& study) {
       std::ranges::any_of(study.rungs, [](const StudyRung& rung) { return rung.batches && rung.batches->cold; });
   return fmt::format(
       "ms: the host's time for the batch of a step{}; read, disk: bytes of a step, by calls and from a disk; faults: "
-      "page faults of a step; held: memory that holds data; cached: how much of their file lay in the page cache, "
+      "page faults of a step that needed a disk; held: memory that holds data; cached: how much of their file lay in "
+      "the page cache, "
       "before the first step{} and after the last",
       study.device.kind == model::Device::cuda ? ", while the GPU may still compute" : "",
       cold ? ", when it was to be empty," : "");

@@ -228,7 +228,7 @@ std::string batch_rows(const Study& study, const Look& look) {
     const RungBatches& batches = *rung.batches;
     text += fmt::format(
         row, shortened(label(study, rung), label_width), small(batches.ms.median), brief(100 * batches.share) + " %",
-        or_dash(batches.bytes_read), or_dash(batches.storage_bytes), or_dash(rung.page_faults_per_step),
+        or_dash(batches.bytes_read), or_dash(batches.storage_bytes), or_dash(batches.major_faults),
         batches.resident_bytes ? rate(static_cast<double>(*batches.resident_bytes)) : "-", cached(batches));
   }
   return text + rule(look) + wrapped(batch_words(study));

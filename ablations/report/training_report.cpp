@@ -97,9 +97,10 @@ bool ended_early(const Training& training, const Steps& steps) { return steps.ba
 
 // ---- sentences
 
-std::string training_headline(const Steps& steps) {
+std::string training_headline(const Training& training, const Steps& steps) {
   const TrainingStep& last = steps.back();
-  if (!last.loss) return fmt::format("The loss of step {} is not finite", last.step);
+  const std::string fault = fault_of(last, training.settings);
+  if (!fault.empty()) return fmt::format("T{} is not finite", fault.substr(1));  // "the loss of step 12"
   const Steps with = validated(steps);
   if (with.empty()) {
     return fmt::format("Training loss {:.2f} after {}", loss_at_the_end(steps).value_or(*last.loss),
@@ -148,7 +149,7 @@ std::string speed_finding(const Steps& steps) {
 std::vector<std::string> remarks_on(const Training& training, const Steps& steps) {
   std::vector<std::string> remarks;
   const TrainingStep& last = steps.back();
-  if (!last.loss) {
+  if (!fault_of(last, training.settings).empty()) {
     remarks.emplace_back(
         "The training stopped there. Try a smaller `--lr`, more `--warmup-steps`, or a smaller `--clip`.");
   } else if (ended_early(training, steps)) {
@@ -162,7 +163,7 @@ std::vector<std::string> remarks_on(const Training& training, const Steps& steps
   if (rise > rise_that_matters) {
     remarks.push_back(
         fmt::format("The validation loss is {:.2f} nats above its lowest, {:.2f} after step {}: since then the model "
-                    "learns the text by heart. The link `best` leads to the checkpoint of the lowest one.",
+                    "learns the text by heart. The link `best` leads to the saved checkpoint with the lowest one.",
                     rise, *best.validation_loss, best.step));
   }
   return remarks;
@@ -240,7 +241,7 @@ TrainingReport training_report(const std::string& source, const Training& traini
                         .training = training,
                         .steps = steps.back().step,
                         .stretches = stretches_of(steps)};
-  report.words = {.headline = training_headline(steps),
+  report.words = {.headline = training_headline(training, steps),
                   .remarks = remarks_on(training, steps),
                   .cards = cards_on(training, steps),
                   .how_to_read = terms_of(report.stretches),

@@ -1,19 +1,17 @@
 // Whether a learning rate of a sweep is too low, good or too high, and why, from the losses alone.
 //
-// Of each training the last quarter of its steps is its end. The best rate is the one whose losses there have the
-// lowest mean. All trainings begin with the same weights and see the same batches, so a hard batch is hard for all, and
-// the best rate's losses show how far batches differ. Of another rate the first rule that holds:
+// Of each training the last quarter of its steps, four at least, is its end. The best rate is the one whose losses
+// there have the lowest mean. All trainings begin with the same weights and see the same batches, so a hard batch is
+// hard for all, and the best rate's losses show how far batches differ. Of another rate the first rule that holds:
 //
-//   diverged       too high   a loss or a norm of gradients is not finite; or the rate is above the best one and its
-//   end
-//                             is above its first loss by more than `rate_margin`
-//   oscillates     too high   above the best one; about the straight line that fits its end, its losses swing by more
-//                             than `rate_margin`, and than `swing_ratio` times as much as the best one's
+//   diverged       too high   a loss or a norm of gradients is not finite; or the rate is above the best one,
+//                             and its end is above its first loss by more than `rate_margin`
+//   oscillates     too high   above the best one; about the straight line that fits its end, its losses swing
+//                             by more than `rate_margin`, and than `swing_ratio` times as much as the best one's
 //   near the best  good       its end is above the best one's by at most `rate_margin`
 //   falls behind   too high   above the best one
 //   still falling  too low    below the best one; the line falls further than the best one's, by more than
-//   `rate_margin`:
-//                             it is where the best one was before
+//                             `rate_margin`: it is where the best one was before
 //   falls slowly   too low    below the best one
 //
 // Where every rate has ended early or above its first loss, all have diverged, and none is the best.

@@ -22,13 +22,6 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 std::optional<double> if_finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
-// What of the step is not finite; empty: all is. The gradient scaler skips steps whose gradients overflow.
-std::string fault_of(const TrainingStep& step, bool is_scaled) {
-  if (!step.loss) return fmt::format("the loss of step {}", step.step);
-  if (!step.norm && !is_scaled) return fmt::format("the norm of the gradients of step {}", step.step);
-  return "";
-}
-
 }  // namespace
 
 TrainingData with_validation_share(model::TokenStream text, double share) {
@@ -109,10 +102,9 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
     if (!stops && !saves && !validates && !is_due(hooks.log_every)) continue;
 
     std::vector<TrainingStep> steps = read(step);
-    const bool is_scaled = settings.recipe.autocast == model::Autocast::fp16;
     std::string fault;
     for (size_t i = 0; i < steps.size() && fault.empty(); ++i) {
-      fault = fault_of(steps[i], is_scaled);
+      fault = fault_of(steps[i], settings);
       if (!fault.empty()) steps.resize(i + 1);
     }
     if (fault.empty() && saves) {

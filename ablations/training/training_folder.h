@@ -4,9 +4,10 @@
 //   FOLDER/log.jsonl        a line for each step (training_log.h)
 //   FOLDER/metrics.csv      the same as a table
 //   FOLDER/checkpoints/step-00000100/
-//     model.safetensors     the weights under GPT-2's names, and config.json: what Hugging Face's from_pretrained()
-//     reads optimizer.safetensors what else is needed to go on to the bit (Trainer::state) checkpoint.json       after
-//     how many steps, and of which training
+//     model.safetensors      the weights under GPT-2's names
+//     config.json            for Hugging Face's from_pretrained()
+//     optimizer.safetensors  what else is needed to go on to the bit (Trainer::state)
+//     checkpoint.json        after how many steps, and of which training
 //   FOLDER/latest, FOLDER/best   links to the last checkpoint, and to the one of the lowest validation loss
 //
 // A checkpoint is there whole or not at all, whatever ends the program. A folder may have been prepared by a stranger:

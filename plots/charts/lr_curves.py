@@ -28,7 +28,8 @@ def rows(sweep):
         said = f"{rate_of(rate)}: {rate['verdict']}: {clean(rate['words'])}"
         if finite:
             lines.append({"name": f"{rate_of(rate)} {rate['verdict']}", "ink": ink, "last": finite[-1]})
-        data += [{"line": line, "step": step, "loss": loss, "ink": ink, "aria": said} for line, step, loss, _ in stretches(position, rate["losses"], most)]
+        data += [{"line": line, "step": step, "loss": loss, "alone": alone, "ink": ink, "aria": said}
+                 for line, step, loss, alone in stretches(position, rate["losses"], most)]
     return data, lines
 
 
@@ -49,6 +50,9 @@ def drawing(sweep, narrow):
     curves = [{"mark": {"type": "line", "strokeWidth": 1.5, "clip": True},
                "encoding": {"x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": ink,
                             "description": {"field": "aria", "type": "nominal"}}}]
+    if any(row["alone"] for row in data):  # a line of a single step cannot be seen
+        curves.append({"mark": {"type": "point", "filled": True, "size": 30, "opacity": 1, "clip": True, "aria": False},
+                       "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": ink}})
     names = [{"mark": {"type": "rule", "strokeWidth": 1.5, "aria": False},
               "encoding": {"x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
              {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
@@ -61,6 +65,7 @@ def drawing(sweep, narrow):
 def draw(sweep):
     notes = [f"1 rate of {every(sweep)} is drawn, {number_of(len(sweep['rates']), 'rate')} were trained"] if every(sweep) > 1 else []
     lines = ["a line for each rate · blue: too low · green: good · red: too high"]
-    if any(row["loss"] > edges(sweep)[1] for row in rows(sweep)[0]):
+    upper = edges(sweep)[1]
+    if any(row["loss"] > upper for row in rows(sweep)[0]):
         lines.append("losses far above the first ones are beyond the upper edge")
     return Chart(finding_of(sweep["words"], NAME), lines, notes, about(sweep), drawing(sweep, False), drawing(sweep, True))

@@ -3,18 +3,22 @@
 from charts import Chart, Missing, finding_of
 from charts.course import about, band, band_said, has_band, line, rows, view, x_of
 from theme import BAR, DOUBT_INK, SERIES, axis
-from words import plain
+from words import number_of, plain
 
 NAME, QUESTION = "training_loss", "Does it learn?"
 VALIDATION = SERIES[1]
 
 
+def where(stretch):
+    return f"step {stretch['last']}" if stretch["first"] == stretch["last"] else f"steps {stretch['first']} to {stretch['last']}"
+
+
 def drawing(report, narrow):
     data, x = rows(report, "loss"), x_of(report)
     y = {"field": "mean", "type": "quantitative", "scale": {"zero": False}, "axis": axis("loss, nats", tickCount=6)}
-    validation = [{"step": s["last"], "mean": s["validation_loss"], "aria": f"step {s['last']}: validation loss {s['validation_loss']:.3f}"}
+    validation = [{"step": s["last"], "mean": s["validation_loss"], "aria": f"{where(s)}: validation loss {s['validation_loss']:.3f}"}
                   for s in report["stretches"] if s["validation_loss"] is not None]
-    spikes = [{"step": s["last"], "mean": s["loss"]["hi"], "aria": f"step {s['last']}: a spike, {plain(s['loss']['hi'])}"}
+    spikes = [{"step": s["last"], "mean": s["loss"]["hi"], "aria": f"{where(s)}: {number_of(s['spikes'], 'spike')}, highest loss {plain(s['loss']['hi'])}"}
               for s in report["stretches"] if s["spikes"] and s["loss"] is not None]
     described = {"description": {"field": "aria", "type": "nominal"}}
     layers = [band(data, x, y, BAR)] if has_band(data) else []

@@ -37,7 +37,7 @@ def test_validation_spikes_and_clipping_are_marked():
     loss = chart_of("training_loss", report)
     wide, _ = drawn(loss)
     assert loss.lines == ["blue: training loss · green: loss on text that is not trained on · purple triangles: spikes"]
-    assert "step 10: validation loss 8.567" in spoken(wide) and "step 59: a spike, 6.04" in spoken(wide)
+    assert "step 10: validation loss 8.567" in spoken(wide) and "step 59: 1 spike, highest loss 6.04" in spoken(wide)
     assert "clipped to 1" in json.dumps(chart_of("norm", report).wide)
     plain = copy.deepcopy(report)
     plain["training"]["settings"]["clip"] = None
