@@ -2,6 +2,8 @@
 // tokens.
 #include "files/sha256.h"
 
+#include "files/files.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -82,6 +84,22 @@ std::string Sha256::hex() const {
 std::string sha256_hex(std::string_view bytes) {
   Sha256 hash;
   hash.update(bytes);
+  return hash.hex();
+}
+
+void hash_file(const std::filesystem::path& path, Sha256& hash) {
+  InputFile file(path);
+  std::string block(size_t{1} << 20, '\0');
+  for (uint64_t left = file.size(); left > 0; left -= block.size()) {
+    block.resize(std::min<uint64_t>(left, block.size()));
+    file.read(block.data(), block.size());
+    hash.update(block);
+  }
+}
+
+std::string sha256_of_file(const std::filesystem::path& path) {
+  Sha256 hash;
+  hash_file(path, hash);
   return hash.hex();
 }
 

@@ -241,8 +241,8 @@ void check_resume(const Command& command, const std::vector<std::string>& allowe
         std::ranges::find(allowed, name) != allowed.end())
       continue;
     throw std::invalid_argument(
-        fmt::format("{} would change the plan that --resume continues; with --resume only --out{} can be given", name,
-                    allowed.empty() ? "" : fmt::format(", {}", fmt::join(allowed, ", "))));
+        fmt::format("{} would change the {} that --resume continues; with --resume only --out{} can be given", name,
+                    what, allowed.empty() ? "" : fmt::format(", {}", fmt::join(allowed, ", "))));
   }
 }
 

@@ -44,10 +44,11 @@ void add_doctor(CommandLine& line) {
   auto* ladder =
       add_text(command, "--ladder", flags->ladder, "where the rung is looked up (default: same as ablate)", "NAME|FILE")
           ->needs(plan);
-  add_bytes(command, "--memory", flags->memory,
-            "compare with a device that has so much memory, and if it is a GPU compute capability 9.0 (default: this "
-            "machine's GPU, or what is available now)",
-            1000000, 100000000000000)
+  add_bytes(
+      command, "--memory", flags->memory,
+      "a device with this much memory, and as a GPU with compute capability 9.0, in place of this machine's (default: "
+      "this machine's GPU, or what is available now)",
+      1000000, 100000000000000)
       ->needs(plan);
   command.values[plan] = rung_names();
   command.values[ladder] = ladder_names();

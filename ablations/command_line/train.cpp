@@ -159,18 +159,16 @@ void add_sample(CommandLine& line) {
            "FILE");
   command.heading("How to choose each token");
   add_real(command, "--temperature", flags->temperature,
-           "divides the logits: below 1 likely tokens become likelier, 0 always takes the likeliest (default 1)",
-           "a number from 0 on", [](double x) { return x >= 0; });
+           "divides the logits: below 1 likely tokens become likelier, 0 always takes the likeliest (default 1)", 0);
   add_number(command, "--top-k", flags->top_k, "choose among the N likeliest only (default 0: among all)", 0, 50257);
   add_real(command, "--top-p", flags->top_p,
            "choose among the fewest likeliest that have this probability together (default 1: among all)",
            "a number above 0 and at most 1", [](double x) { return x > 0 && x <= 1; });
   add_number(command, "--seed", flags->seed, "the same seed gives the same text (default 1)", 0, INT64_MAX);
   command.heading("How much");
-  add_number(command, "--tokens", flags->tokens, "at most so many tokens (default 200)", 1, 1000000);
+  add_number(command, "--tokens", flags->tokens, "the most tokens of a text (default 200)", 1, 1000000);
   command.add_flag("--ignore-eos", flags->ignore_eos, "go on after an end-of-text token (default: end there)");
-  add_number(command, "--count", flags->count, "so many texts, the next ones with the next seeds (default 1)", 1,
-             10000);
+  add_number(command, "--count", flags->count, "how many texts; each takes the next seed (default 1)", 1, 10000);
   add_number(command, "--threads", flags->threads, "CPU threads (default: one for each core it may use)", 1, 4096);
   command.add_flag("--json", flags->json, "print texts and tokens as JSON, at the end");
   command.callback([&line, flags] { line.chosen = [flags] { return sample(*flags); }; });

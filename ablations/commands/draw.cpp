@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <sstream>
 
 namespace ablations {
 
@@ -26,13 +25,6 @@ namespace fs = std::filesystem;
 using files::printable;
 
 namespace {
-
-std::string printable_lines(const std::string& text) {
-  std::istringstream lines(text);
-  std::string shown;
-  for (std::string line; std::getline(lines, line);) shown += printable(line) + "\n";
-  return shown;
-}
 
 template <Document T>
 Drawn written_and_drawn(const T& document, const fs::path& out, const char* name) {
@@ -52,7 +44,7 @@ Drawn draw(std::string_view what, const fs::path& document, const fs::path& out)
       {.argv = {python(), (files::resource_root() / "plots" / "render.py").string(), document.string(), out.string()},
        .log = log,
        .limit_s = limit_s});
-  const std::string output = printable_lines(files::read_file(log, size_t{1} << 20));
+  const std::string output = files::printable_lines(files::read_file(log, size_t{1} << 20));
   if (child.succeeded()) {
     fs::remove(log);
     return {0, output};
@@ -155,6 +147,15 @@ Drawn draw_training_report(const TrainingReport& report, const fs::path& out) {
 
 Drawn draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
   return written_and_drawn(sweep, out, lr_sweep_file);
+}
+
+Drawn try_draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
+  try {
+    return draw_lr_sweep(sweep, out);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ladder: the sweep was not drawn: {}\n", printable(error.what()));
+    return {};
+  }
 }
 
 Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {

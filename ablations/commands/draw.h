@@ -53,7 +53,8 @@ Drawn draw_report(const Report& report, const std::filesystem::path& out);
 Drawn draw_training_report(const TrainingReport& report, const std::filesystem::path& out);
 Drawn draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
 
-// The report of one study. Does not throw: the measurements count even without their drawing.
+// The report of one study; a sweep. They do not throw: the measurements count even without their drawing.
 Drawn try_draw_report(const StudyFiles& study, const std::filesystem::path& out);
+Drawn try_draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
 
 }  // namespace ablations

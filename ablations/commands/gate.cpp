@@ -59,7 +59,7 @@ std::string program_of(const char* flag, const std::string& named) {
   return program.string();
 }
 
-std::string sha256_of(const std::string& program) { return files::sha256_hex(files::read_file(program)); }
+std::string sha256_of(const std::string& program) { return files::sha256_of_file(program); }
 
 // The rungs to measure: those that are named, else the last that applies here.
 std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::string>& names) {

@@ -23,6 +23,7 @@
 #include <iterator>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,7 @@ void check_sweep_steps(int64_t steps) {
                   least_sweep_steps, most_sweep_steps, steps));
 }
 
-// Without validation: the losses of the end are of batches that were not seen before.
+// Without validation: the losses of the end are compared.
 PreparedTraining prepared_sweep(TrainFlags flags, double lowest) {
   flags.lr = lowest;
   PreparedTraining prepared = prepared_training(flags);
@@ -102,6 +103,16 @@ void say_that_it_stopped(const LearningRateSweep& sweep, const std::string& out)
              is_kept ? "; draw what is there with: ladder report " + printable(out) : "");
 }
 
+// Throws std::runtime_error where there is no room for it.
+void keep(const LearningRateSweep& sweep, const fs::path& out) {
+  try {
+    write_document(out / lr_sweep_file, sweep);
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(
+        fmt::format("{}: the sweep stops after {} of {} rates", error.what(), sweep.rates.size(), sweep.planned));
+  }
+}
+
 }  // namespace
 
 int lr_sweep(const TrainFlags& flags) {
@@ -119,6 +130,7 @@ int lr_sweep(const TrainFlags& flags) {
   if (!out.empty()) {
     fs::create_directories(out);
     lock.emplace(out);
+    check_may_begin_training(out);  // nobody else has begun one meanwhile
   }
 
   LearningRateSweep sweep{
@@ -132,17 +144,17 @@ int lr_sweep(const TrainFlags& flags) {
     if (!flags.json) say_what_came_of(*rate, sweep.rates.size() + 1, rates.size());
     sweep.rates.push_back(*std::move(rate));
     sweep = with_words(judged(std::move(sweep)));
-    if (!out.empty()) write_document(out / lr_sweep_file, sweep);  // so that what fails later costs no rate
+    if (!out.empty()) keep(sweep, out);  // so that what fails later costs no rate
   }
   const bool stopped = std::ssize(sweep.rates) < sweep.planned;
   if (stopped) say_that_it_stopped(sweep, flags.out);
   if (sweep.rates.empty()) return 130;
-  Drawn drawn;
-  if (!out.empty() && !stopped) drawn = draw_lr_sweep(sweep, out);
-  if (flags.json) {
-    fmt::print("{}\n", files::ascii_text(json_of(sweep)));
-  } else {
-    fmt::print("{}{}", lr_sweep_table(sweep, standard_output()), drawn.files.empty() ? "" : "Files:\n" + drawn.files);
+  fmt::print("{}", flags.json ? files::ascii_text(json_of(sweep)) + "\n" : lr_sweep_table(sweep, standard_output()));
+  std::fflush(stdout);
+  if (!out.empty() && !stopped) {
+    const Drawn drawn = try_draw_lr_sweep(sweep, out);
+    if (!flags.json) fmt::print("Files:\n{}", drawn.files);
+    if (drawn.exit_status != 0) fmt::print(stderr, "draw it with: ladder report {}\n", printable(flags.out));
   }
   return stopped ? 130 : sweep.best ? 0 : 1;
 }

@@ -93,7 +93,7 @@ int sample(const SampleFlags& flags) {
     const model::SampleOptions options{
         .tokens = flags.tokens,
         .sampling = {.temperature = flags.temperature, .top_k = flags.top_k, .top_p = flags.top_p},
-        .seed = static_cast<uint64_t>(flags.seed + i),
+        .seed = static_cast<uint64_t>(flags.seed) + static_cast<uint64_t>(i),
         .stop_at_end_of_text = !flags.ignore_eos};
     if (!flags.json && flags.count > 1) {
       fmt::print("{}\n", standard_output().painted(Style::faint, fmt::format("--- seed {}", options.seed)));

@@ -157,6 +157,15 @@ class Reporter {
   Json losses_ = Json::array();
 };
 
+// The training's own files are there.
+void check_saves_beside(const fs::path& folder, const fs::path& save) {
+  if (folder.empty()) return;
+  const fs::path within = fs::weakly_canonical(save).lexically_relative(fs::weakly_canonical(folder));
+  if (within.empty() || *within.begin() == "..") return;
+  throw std::invalid_argument(fmt::format(
+      "--save {}: must lie outside --out, where each checkpoint has the weights as model.safetensors", save.string()));
+}
+
 // Throws std::runtime_error for a training that is not finite.
 void say_how_it_ended(const TrainFlags& flags, const Training& training, const TrainingEnd& end,
                       const KeptTraining& kept) {
@@ -174,10 +183,10 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
   }
   if (flags.out.empty() || flags.json) return;
   const auto best = kept.checkpoints->best();
-  fmt::print(stderr, "checkpoints: {}\n", printable((kept.folder / "latest").string()));
+  fmt::print(stderr, "checkpoints: {}\n", printable(kept.latest().string()));
   if (best) {
-    fmt::print(stderr, "best: {}, step {}, validation loss {:.4f}\n", printable((kept.folder / "best").string()),
-               best->step, *best->validation_loss);
+    fmt::print(stderr, "best: {}, step {}, validation loss {:.4f}\n",
+               printable(kept.checkpoints->place_of(*best).string()), best->step, *best->validation_loss);
   }
   if (end.why == TrainingEnd::Why::interrupted) {
     fmt::print(stderr, "go on with: ladder train --resume --out {}\n", printable(flags.out));
@@ -187,11 +196,12 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
 }  // namespace
 
 int train(const TrainFlags& flags) {
+  KeptTraining kept{.folder = files::named_folder(flags.out), .lock = {}, .checkpoints = {}, .from = {}, .log = {}};
   if (!flags.save.empty()) {
+    check_saves_beside(kept.folder, flags.save);
     check_can_write("--save", flags.save);
     check_saves_over_nothing_read(flags);
   }
-  KeptTraining kept{.folder = files::named_folder(flags.out), .lock = {}, .checkpoints = {}, .from = {}, .log = {}};
   const PreparedTraining prepared = flags.resume ? gone_on_with(flags, kept) : begun(flags, kept);
   const Training& training = prepared.training;
   const TrainingSettings& settings = training.settings;
@@ -250,7 +260,7 @@ int tokenize(const TokenizeFlags& flags) {
   model::write_tokens(flags.out, stream.tokens);
   const auto text = static_cast<double>(std::filesystem::file_size(flags.data));
   const auto tokens = static_cast<double>(stream.tokens.size() * sizeof(uint16_t));
-  fmt::print("{}: {} tokens, {} bytes of {} bytes of text{}\n", files::printable(flags.out), stream.tokens.size(),
+  fmt::print("{}: {} tokens in {} bytes, from {} bytes of text{}\n", files::printable(flags.out), stream.tokens.size(),
              number(tokens), number(text), text > 0 ? fmt::format(" ({:.2f} of its size)", tokens / text) : "");
   return 0;
 }

@@ -55,7 +55,14 @@ RunOptions run_like(const WorkloadFlags& workload, const std::string& recipe) {
   run.workload = workload;
   run.workload.steps = 0;  // may be more than a run can have
   run.recipe = recipe;
-  return run_options(run);
+  RunOptions options = run_options(run);
+  if (model::kept_for(options.recipe.batches) == model::Keep::in_file) {
+    throw std::invalid_argument(
+        fmt::format("recipe: batches must be preloaded, gather or prefetched to train, because the text is held in "
+                    "memory, got {}",
+                    model::name_of(options.recipe.batches)));
+  }
+  return options;
 }
 
 WorkloadFlags workload_again(const TrainFlags& flags, const Training& training) {
@@ -87,6 +94,11 @@ Workload::Data data_of(const model::TokenStream& tokens) {
 int64_t accumulation_of(const TrainFlags& flags, const RunOptions& options) {
   if (flags.batch_tokens == 0) return options.accumulation;
   const int64_t micro_step = options.B * options.T, rest = flags.batch_tokens % micro_step;
+  constexpr int64_t most_micro_steps = 65536;
+  if (flags.batch_tokens / micro_step > most_micro_steps) {
+    throw std::invalid_argument(fmt::format("--batch-tokens must be at most {} with {} x {} tokens at a time, got {}",
+                                            most_micro_steps * micro_step, options.B, options.T, flags.batch_tokens));
+  }
   if (rest == 0) return flags.batch_tokens / micro_step;
   const int64_t below = flags.batch_tokens - rest, above = below + micro_step;
   throw std::invalid_argument(fmt::format(
@@ -184,8 +196,8 @@ PreparedTraining prepared_training(const TrainFlags& flags) {
   if (!flags.validation_data.empty()) training.files.validation_data = fs::absolute(flags.validation_data).string();
   if (!flags.weights.empty()) {
     training.files.weights = fs::absolute(flags.weights).string();
-    settings.weights =
-        FirstWeights{.source = fs::path(flags.weights).filename().string(), .sha256 = sha256_of_file(flags.weights)};
+    settings.weights = FirstWeights{.source = fs::path(flags.weights).filename().string(),
+                                    .sha256 = files::sha256_of_file(flags.weights)};
   }
   training.save_every = flags.save_every > 0 ? flags.save_every : divided_up(settings.steps, 10);
   training.keep = flags.keep > 0 ? flags.keep : 2;
@@ -202,6 +214,8 @@ PreparedTraining prepared_again(const TrainFlags& flags, const Training& trainin
     const std::string recorded = training.files.validation_data.value_or("");
     data.validation = tokens_for_validation(options, flags.validation_data.empty() ? recorded : flags.validation_data);
     check_same_text(data.validation, *settings.validation_data, "--validation-data");
+  } else if (!flags.validation_data.empty()) {
+    throw std::invalid_argument("--validation-data: this training has no text of its own for validation");
   }
   check_data(data, settings);
   return {training, options, std::move(data)};
@@ -231,7 +245,7 @@ TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps) {
 void load_first_weights(model::Trainer& trainer, const Training& training) {
   if (!training.files.weights || !training.settings.weights) return;
   const fs::path file = *training.files.weights;
-  if (sha256_of_file(file) != training.settings.weights->sha256) {
+  if (files::sha256_of_file(file) != training.settings.weights->sha256) {
     throw std::invalid_argument(fmt::format("{}: has changed since the training began", file.string()));
   }
   model::load_weights(trainer.model(), file);
@@ -245,18 +259,6 @@ std::vector<Input> inputs_of(const TrainingFiles& files) {
           {"--vocab", files.vocabulary},
           {"--validation-data", files.validation_data.value_or("")},
           {"--weights", files.weights.value_or("")}};
-}
-
-std::string sha256_of_file(const fs::path& path) {
-  files::InputFile file(path);
-  files::Sha256 digest;
-  std::string block(size_t{1} << 20, '\0');
-  for (uint64_t left = file.size(); left > 0; left -= block.size()) {
-    block.resize(std::min<uint64_t>(left, block.size()));
-    file.read(block.data(), block.size());
-    digest.update(block);
-  }
-  return digest.hex();
 }
 
 }  // namespace ablations

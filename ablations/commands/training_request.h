@@ -39,7 +39,4 @@ void load_first_weights(model::Trainer& trainer, const Training& training);
 // All files that a training reads.
 std::vector<Input> inputs_of(const TrainingFiles& files);
 
-// Of the bytes, in hexadecimal. Throws std::invalid_argument where the file cannot be read.
-std::string sha256_of_file(const std::filesystem::path& path);
-
 }  // namespace ablations

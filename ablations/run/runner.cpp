@@ -226,7 +226,7 @@ class Runner {
   [[nodiscard]] std::map<std::string, std::string> kept_files() const {
     std::map<std::string, std::string> files;
     if (!plan_.gate) return files;
-    const auto add = [&](const fs::path& file) { files[file.string()] = files::sha256_hex(files::read_file(file)); };
+    const auto add = [&](const fs::path& file) { files[file.string()] = files::sha256_of_file(file); };
     for (const Rung& rung : plan_.rungs) {
       if (!rung.program.empty()) add(rung.program);
     }

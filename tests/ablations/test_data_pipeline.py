@@ -103,7 +103,7 @@ def test_a_large_text_is_made_of_copies_and_kept(ladder, environment, tmp_path) 
     made, tokens = copies.stat().st_mtime_ns, read_json(tmp_path / "record.json")["workload"]["data"]["tokens"]
     assert ladder(*run[:-2], "--json").returncode == 0 and copies.stat().st_mtime_ns == made
     done = ladder("tokenize", "--data", copies, "--out", tmp_path / "copies.bin")
-    said = re.fullmatch(r".*copies\.bin: (\d+) tokens, ([\d,]+) bytes of ([\d,]+) bytes of text \(0\.\d\d of its size\)\n", done.stdout)
+    said = re.fullmatch(r".*copies\.bin: (\d+) tokens in ([\d,]+) bytes, from ([\d,]+) bytes of text \(0\.\d\d of its size\)\n", done.stdout)
     assert int(said[1]) == tokens and int(said[2].replace(",", "")) == 2 * tokens, done.stdout
     assert int(said[3].replace(",", "")) == copies.stat().st_size
 

@@ -163,7 +163,7 @@ def test_a_study_is_not_gone_on_with_on_another_machine(copies, ladder) -> None:
     (["--shard", "\x1b[2J", "--out", "x"], r'got "\x1b[2J"'),
     (["--shard", "1/4"], "--shard needs --out"),
     (["--shard", "1/4", "--out", "x", "--explain"], "--shard excludes --explain"),
-    (["--shard", "1/4", "--out", "x", "--resume"], "--shard would change the plan that --resume continues"),
+    (["--shard", "1/4", "--out", "x", "--resume"], "--shard would change the study that --resume continues"),
 ])
 def test_wrong_usage(ladder, small, tmp_path, arguments, says) -> None:
     done = ladder("ablate", *([] if "--resume" in arguments else ["--ladder", small]), *arguments, cwd=tmp_path)

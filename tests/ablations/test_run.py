@@ -96,7 +96,7 @@ def test_tokens_from_a_file(ladder, environment, tmp_path) -> None:
     text = pathlib.Path(environment["XDG_CACHE_HOME"]) / "gpt2-ladder" / "data" / "shakespeare.txt"
     (tmp_path / "part.txt").write_bytes(text.read_bytes()[:50000])
     done = ladder("tokenize", "--data", tmp_path / "part.txt", "--out", tmp_path / "part.bin")
-    assert done.returncode == 0 and re.fullmatch(r".*part\.bin: \d+ tokens, [\d,]+ bytes of 50,000 bytes of text \(0\.\d\d of its size\)\n", done.stdout)
+    assert done.returncode == 0 and re.fullmatch(r".*part\.bin: \d+ tokens in [\d,]+ bytes, from 50,000 bytes of text \(0\.\d\d of its size\)\n", done.stdout)
     from_text, from_tokens = (json.loads(ladder(*RUN, "--json", "--data", tmp_path / name).stdout)
                               for name in ("part.txt", "part.bin"))
     assert from_text["timing"]["loss"] == from_tokens["timing"]["loss"]
