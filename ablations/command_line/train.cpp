@@ -18,7 +18,8 @@ void add_train(CommandLine& line) {
        .about =
            "Trains with the trainer that the ladders measure, and prints loss, learning rate, norm of the gradients, "
            "time and tokens per second. The last part of the text is not trained on: its loss is the validation loss. "
-           "Without --recipe it takes this machine's ladder with all of its rungs.\n"
+           "Without --recipe it takes the fastest rung that this machine has shown for the model in the folder "
+           "studies, where `ladder ablate` puts its results; else this machine's ladder with all of its rungs.\n"
            "With --out it leaves a folder: the settings (training.json), a line for each step (log.jsonl, and the same "
            "as metrics.csv), and checkpoints, which are there whole or not at all. The last ones stay, and the one "
            "with the lowest validation loss; the links latest and best lead to them. Hugging Face's "
@@ -55,8 +56,9 @@ void add_train(CommandLine& line) {
              most_steps);
   command.heading("How to train");
   add_text(command, "--recipe", flags->recipe,
-           "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: the last rung that this machine can have, of "
-           "ladder gpt2 with a GPU, of gpt2-cpu without)",
+           "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: the fastest rung of the newest study in "
+           "studies/ that was measured here; else the last that this machine can have, of ladder gpt2 with a GPU, of "
+           "gpt2-cpu without)",
            "FILE|JSON");
   add_text(command, "--weights", flags->weights, "start from these weights (safetensors, GPT-2's names)", "FILE");
   add_real(command, "--lr", flags->lr, "highest learning rate (default 0.0006)", 0);

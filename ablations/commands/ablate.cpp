@@ -64,7 +64,7 @@ Begun gone_on_with(const AblateFlags& flags) {
 Begun planned(const AblateFlags& flags) {
   Plan plan = make_plan(flags);
   plan.workload.tokens = check_workload(plan);
-  const fs::path out = flags.out.empty() ? fs::path("studies") / plan.id : files::named_folder(flags.out);
+  const fs::path out = flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
   if (flags.ladder.empty()) {
     fmt::print(stderr, "ladder {}: {}\n", plan.ladder.name,
                harness::this_machine().gpu ? "there is a CUDA device, " + harness::this_machine().gpu->name

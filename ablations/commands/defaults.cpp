@@ -14,6 +14,8 @@ std::string chosen_ladder(const std::string& named) {
   return harness::this_machine().gpu ? "gpt2" : "gpt2-cpu";
 }
 
+fs::path default_studies() { return "studies"; }
+
 std::string python() {
   const char* named = std::getenv("LADDER_PYTHON");
   return named != nullptr && *named != 0 ? named : LADDER_PYTHON;

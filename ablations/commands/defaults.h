@@ -9,6 +9,9 @@ namespace ablations {
 // The named ladder; for "" gpt2 on a machine with a GPU, else gpt2-cpu.
 std::string chosen_ladder(const std::string& named);
 
+// Below the current folder: where `ladder ablate` puts its studies.
+std::filesystem::path default_studies();
+
 // The Python that draws reports and runs the peers: $LADDER_PYTHON, else the one this program was built with.
 std::string python();
 

@@ -1,9 +1,12 @@
 #include "ablations/commands/training_request.h"
 
+#include "ablations/archive/fastest_rung.h"
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/ladder.h"
+#include "ablations/techniques/techniques.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "files/resources.h"
 #include "files/sha256.h"
 #include "harness/measure/environment.h"
@@ -18,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -35,9 +39,29 @@ struct ChosenRecipe {
   std::string json, from;
 };
 
-// The flag's; else this machine's ladder with all rungs that it can have.
+// Of the studies below the current folder; a recipe is passed over that cannot be trained with here.
+std::optional<ShownRung> shown_here(const WorkloadFlags& flags) {
+  const harness::Machine& machine = harness::this_machine();
+  Environment here = environment_here();
+  here.threads = flags.threads > 0 ? flags.threads : machine.cpu.logical_cores;  // of the training, not of this moment
+  const auto fits = [&](model::Recipe recipe) {
+    recipe.deterministic |= flags.deterministic;
+    const bool uses_gpu = recipe.device == model::Device::cuda;
+    return uses_gpu == machine.gpu.has_value() && model::kept_for(recipe.batches) != model::Keep::in_file &&
+           recipe_obstacle(recipe, machine).empty();
+  };
+  return fastest_shown(default_studies(), flags.model.empty() ? RunOptions{}.model : flags.model, here, fits);
+}
+
+// The flag's; else the fastest rung that this machine has shown; else its ladder with all rungs that it can have.
 ChosenRecipe chosen_recipe(const TrainFlags& flags) {
   if (!flags.recipe.empty()) return {flags.recipe, "--recipe"};
+  if (const auto shown = shown_here(flags.workload)) {
+    return {model::to_json(shown->recipe).dump(),
+            fmt::format("rung \"{}\" of {}, the fastest of ladder {} as measured here on {} (--recipe chooses another)",
+                        shown->title, files::printable(shown->study.string()), shown->ladder,
+                        shown->finished.substr(0, 10))};
+  }
   Ladder ladder = load_ladder(chosen_ladder(""));
   ladder.start.deterministic |= flags.workload.deterministic;
   const std::vector<Rung> rungs = climb(ladder, harness::this_machine());

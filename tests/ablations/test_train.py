@@ -15,7 +15,7 @@ import struct
 
 import numpy as np
 import pytest
-from conftest import DRAWN, HANGS_AFTER_S, read_json, validator, wait_for
+from conftest import DRAWN, HANGS_AFTER_S, read_json, validator, wait_for, write_json
 
 STEPS = 40
 B, T, ACCUMULATION, VALIDATION_BATCHES = 2, 16, 2, 3
@@ -298,7 +298,7 @@ def test_what_does_not_belong_to_the_training_is_refused(ladder, whole, data, tm
 def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> None:
     """This machine's ladder; tokens, epochs and a batch in tokens are told as steps."""
     common = ["train", "--model", "tiny", "-B", 1, "-T", 16, "--threads", 1, "--data", data]
-    done = ladder(*common, "--tokens", 1000, "--batch-tokens", 128, "--out", tmp_path / "tokens")
+    done = ladder(*common, "--tokens", 1000, "--batch-tokens", 128, "--out", tmp_path / "tokens", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     settings = read_json(tmp_path / "tokens" / "training.json")["settings"]
     assert settings["steps"] == 8 and settings["accumulation"] == 8 and settings["recipe"]["optimizer"] == "fused"
@@ -311,6 +311,39 @@ def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> 
     assert settings["steps"] == -(-2 * ((TOKENS - 1) // 16) // 7) and settings["clip"] is None
     assert settings["validation_share"] == 0 and settings["validation_data"]["tokens"] == TOKENS
     assert {line["clip"] for line in lines(tmp_path / "epochs")} == {1.0}
+
+
+def test_the_fastest_rung_that_was_measured_here_is_the_recipe(ladder, small, data, tmp_path) -> None:
+    """From where `ladder ablate` puts its studies. A rung whose batches a training cannot have gives way to the study's last."""
+    done = ladder("ablate", "--ladder", small, "--threads", 1, "--data", data, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [place] = (tmp_path / "studies").iterdir()
+    measured = read_json(place / "study.json")
+    last, fastest = [rung for rung in measured["rungs"] if rung["status"] == "measured"][-1:-3:-1]
+    speedup = {"ratio": 2.0, "lo": 1.9, "hi": 2.1, "pairs": 2}
+    for rung in (last, fastest):
+        rung["speedup_first"] = speedup
+    measured["headline"] = {"first": 0, "last": last["index"], "speedup": speedup, "fastest": fastest["index"]}
+    train = ["train", "--model", "tiny", "-B", 1, "-T", 16, "--threads", 1, "--data", data, "--steps", 1]
+
+    def taken(name, *flags):
+        write_json(place / "study.json", measured)
+        done = ladder(*train, *flags, "--out", tmp_path / name, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        training = read_json(tmp_path / name / "training.json")
+        assert done.stderr.startswith(f"recipe: {training['recipe_from']}\n")
+        return training
+
+    training = taken("fastest")
+    assert training["settings"]["recipe"] == fastest["recipe"]
+    assert training["recipe_from"] == (f'rung "{fastest["title"]}" of studies/{place.name}, the fastest of ladder small as measured here on '
+                                       f'{measured["finished"][:10]} (--recipe chooses another)')
+    assert taken("deterministic", "--deterministic")["settings"]["recipe"] == {**fastest["recipe"], "deterministic": True}
+    assert taken("named", "--recipe", "{}")["recipe_from"] == "--recipe"
+    fastest["recipe"] = {**fastest["recipe"], "batches": "mapped"}
+    assert taken("last")["settings"]["recipe"] == last["recipe"]
+    measured["environment"]["threads"] = 2
+    assert taken("other")["recipe_from"].startswith('ladder gpt2-cpu up to "')
 
 
 # ---- what is drawn of trainings
