@@ -31,12 +31,14 @@ void add_report(CommandLine& line) {
                      "The same page with a gate's verdict and a history."},
                     {"ladder report report.json", "Draws a report again that another machine wrote."},
                     {"ladder report gates/GATE", "Draws a gate's page again."},
-                    {"ladder report training", "Draws the training in the folder training."}}});
+                    {"ladder report training", "Draws the training in the folder training."},
+                    {"ladder report training --tensorboard runs/first",
+                     "The same, and for TensorBoard; then: tensorboard --logdir runs"}}});
   command.heading("Arguments");
   command
       .add_option("study", flags->studies,
                   "one study or two: a folder, NAME.study.json with NAME.records.jsonl; or a report.json, a gate, a "
-                  "training's folder, or a sweep of learning rates")
+                  "training's folder or log.jsonl, or a sweep of learning rates")
       ->type_name("PATH")
       ->required()
       ->expected(1, 2);
@@ -50,6 +52,8 @@ void add_report(CommandLine& line) {
   command.heading("Where the results go");
   add_text(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
            "FOLDER");
+  add_text(command, "--tensorboard", flags->tensorboard,
+           "of a training: also write an event file of TensorBoard's into this folder (needs tensorboardX)", "FOLDER");
   command.callback([&line, flags] { line.chosen = [flags] { return report(*flags); }; });
 }
 

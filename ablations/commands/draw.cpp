@@ -26,6 +26,26 @@ using files::printable;
 
 namespace {
 
+constexpr double drawing_limit_s = 300;
+
+struct Ran {
+  harness::ChildResult child;
+  std::string output;
+
+  [[nodiscard]] int exit_status() const { return child.end == harness::ChildResult::End::exited ? child.code : 1; }
+};
+
+// A script of plots/. `log` stays where it failed.
+Ran run_script(const char* script, const fs::path& document, const fs::path& out, const fs::path& log) {
+  const auto child = harness::run_child(
+      {.argv = {python(), (files::resource_root() / "plots" / script).string(), document.string(), out.string()},
+       .log = log,
+       .limit_s = drawing_limit_s});
+  const std::string output = files::printable_lines(files::read_file(log, size_t{1} << 20));
+  if (child.succeeded()) fs::remove(log);
+  return {child, output};
+}
+
 template <Document T>
 Drawn written_and_drawn(const T& document, const fs::path& out, const char* name) {
   fs::create_directories(out);
@@ -38,21 +58,22 @@ Drawn written_and_drawn(const T& document, const fs::path& out, const char* name
 }  // namespace
 
 Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {
-  constexpr double limit_s = 300;
-  const fs::path log = out / "drawing.log";
-  const auto child = harness::run_child(
-      {.argv = {python(), (files::resource_root() / "plots" / "render.py").string(), document.string(), out.string()},
-       .log = log,
-       .limit_s = limit_s});
-  const std::string output = files::printable_lines(files::read_file(log, size_t{1} << 20));
-  if (child.succeeded()) {
-    fs::remove(log);
-    return {0, output};
-  }
+  const Ran ran = run_script("render.py", document, out, out / "drawing.log");
+  if (ran.child.succeeded()) return {0, ran.output};
   fmt::print(stderr,
              "{}ladder: the {} was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
-             output, what, python(), child.describe(limit_s));
-  return {child.end == harness::ChildResult::End::exited ? child.code : 1, ""};
+             ran.output, what, python(), ran.child.describe(drawing_limit_s));
+  return {ran.exit_status(), ""};
+}
+
+Drawn write_event_file(const fs::path& report, const fs::path& folder) {
+  const Ran ran = run_script("event_file.py", report, folder, report.parent_path() / "drawing.log");
+  if (ran.child.succeeded()) return {0, ran.output};
+  fmt::print(stderr, "{}",
+             ran.output.empty() ? fmt::format("ladder: the event file was not written: {} {}\n", python(),
+                                              ran.child.describe(drawing_limit_s))
+                                : ran.output);
+  return {ran.exit_status(), ""};
 }
 
 void show_notes(const Report& report) {

@@ -95,7 +95,7 @@ struct CompareFlags {
 
 struct ReportFlags {
   std::vector<std::string> studies, with;  // files or folders
-  std::string out;
+  std::string out, tensorboard;
   bool published = false;
 };
 

@@ -51,6 +51,16 @@ fs::path lr_sweep_in(const fs::path& path) {
   return is_document(path, "lr_sweep") ? path : fs::path();
 }
 
+// A training's folder, named by itself, its training.json or its log; empty: the path is of something else.
+fs::path training_in(const fs::path& path) {
+  if (fs::is_directory(path)) return holds_training(path) ? files::named_folder(path) : fs::path();
+  const fs::path folder = fs::absolute(path).parent_path();
+  const bool is_its_file = path.filename() == log_file || is_document(path, "training");
+  return is_its_file && holds_training(folder) ? folder : fs::path();
+}
+
+bool is_of_training(const fs::path& path) { return is_document(path, "training_report") || !training_in(path).empty(); }
+
 StudyFiles read_study(const StudyPlace& place) {
   const Plan plan = open_study(place.folder());
   if (plan.gate) {
@@ -136,21 +146,37 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
   return drawn.exit_status != 0 ? drawn.exit_status : result.exit_status;
 }
 
+void check_training_may_be_drawn(const fs::path& out) {
+  check_is_no_studys(out);
+  check_draws_over_own(out, "report.json", "training_report", files_of_training_report());
+}
+
+int show_training(const TrainingReport& report, const fs::path& out, const ReportFlags& flags) {
+  check_has_no_links(out, {"charts"});
+  Drawn drawn = draw_training_report(report, out);
+  if (!flags.tensorboard.empty() && drawn.exit_status == 0) {
+    const Drawn events = write_event_file(out / "report.json", files::named_folder(flags.tensorboard));
+    drawn.exit_status = events.exit_status;
+    drawn.files += events.files;
+  }
+  fmt::print("{}Files:\n{}", training_summary(report, standard_output()), drawn.files);
+  return drawn.exit_status;
+}
+
 int draw_training(const fs::path& folder, const ReportFlags& flags) {
   const fs::path out = place_of_drawing(folder / log_file, flags, "training", "name it alone");
   const Training training = open_training(folder);
   const std::vector<TrainingStep> steps = logged_steps(folder);
   if (steps.empty()) throw std::invalid_argument(fmt::format("{}: has no step yet", (folder / log_file).string()));
-  if (!are_same(out, folder)) {
-    check_is_no_studys(out);
-    check_draws_over_own(out, "report.json", "training_report", files_of_training_report());
-  }
-  check_has_no_links(out, {"charts"});
-  const std::string name = fs::weakly_canonical(folder).filename().string();
-  const TrainingReport report = training_report(name, training, steps);
-  const Drawn drawn = draw_training_report(report, out);
-  fmt::print("{}Files:\n{}", training_summary(report, standard_output()), drawn.files);
-  return drawn.exit_status;
+  if (!are_same(out, folder)) check_training_may_be_drawn(out);
+  return show_training(training_report(fs::weakly_canonical(folder).filename().string(), training, steps), out, flags);
+}
+
+int redraw_training(const fs::path& file, const ReportFlags& flags) {
+  const fs::path out = place_of_drawing(file, flags, "training", "name it alone");
+  const auto report = read_document<TrainingReport>(file);
+  check_training_may_be_drawn(out);
+  return show_training(report, out, flags);
 }
 
 int redraw_lr_sweep(const fs::path& file, const ReportFlags& flags) {
@@ -184,10 +210,14 @@ int report(const ReportFlags& flags) {
         fmt::format("ladder report: must be given one or two studies, got {}", flags.studies.size()));
   }
   const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
+  if (!flags.tensorboard.empty() && std::ranges::none_of(paths, is_of_training)) {
+    throw std::invalid_argument(fmt::format("--tensorboard: needs a training, and {} is none", paths[0].string()));
+  }
   for (const fs::path& path : paths) {
     if (is_document(path, "report")) return draw_again(path, flags);
     if (const fs::path verdict = verdict_file(path); !verdict.empty()) return draw_gate(verdict, flags);
-    if (holds_training(path)) return draw_training(files::named_folder(path), flags);
+    if (is_document(path, "training_report")) return redraw_training(path, flags);
+    if (const fs::path training = training_in(path); !training.empty()) return draw_training(training, flags);
     if (const fs::path sweep = lr_sweep_in(path); !sweep.empty()) return redraw_lr_sweep(sweep, flags);
   }
   if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {

@@ -3,5 +3,6 @@
 namespace ablations {
 
 template files::Json json_of(const TrainingReport&);
+template TrainingReport value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

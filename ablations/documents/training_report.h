@@ -65,5 +65,6 @@ struct TrainingReport {
 
 // Compiled once, in the source beside this.
 extern template files::Json json_of(const TrainingReport&);
+extern template TrainingReport value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

@@ -15,7 +15,7 @@ import struct
 
 import numpy as np
 import pytest
-from conftest import DRAWN, HANGS_AFTER_S, read_json, validator, wait_for, write_json
+from conftest import DRAWN, EVIDENCE, HANGS_AFTER_S, read_json, validator, wait_for, write_json
 
 STEPS = 40
 B, T, ACCUMULATION, VALIDATION_BATCHES = 2, 16, 2, 3
@@ -378,6 +378,40 @@ def test_a_training_is_drawn_where_it_is(ladder, whole, tmp_path) -> None:
     (tmp_path / "mine" / "report.md").write_text("mine")
     done = ladder("report", whole[0], "--out", tmp_path / "mine")
     assert done.returncode == 2 and "but no report.json that shows that ladder drew it" in done.stderr, done.stderr
+
+
+def test_a_training_is_drawn_from_its_files_too(ladder, whole, tmp_path) -> None:
+    folder = tmp_path / "training"
+    shutil.copytree(whole[0], folder, symlinks=True)
+    assert ladder("report", folder).returncode == 0
+    report, said = read_json(folder / "report.json"), []
+    for name in ("log.jsonl", "training.json", "report.json"):
+        done = ladder("report", folder / name, "--out", tmp_path / "drawn" / name)
+        assert done.returncode == 0, done.stderr
+        assert read_json(tmp_path / "drawn" / name / "report.json") == report
+        said.append(done.stdout.split("Files:")[0])
+    assert len(set(said)) == 1
+    (folder / "training.json").unlink()
+    done = ladder("report", folder / "log.jsonl")
+    assert done.returncode == 2 and "log.jsonl: must be a study" in done.stderr, done.stderr
+    assert ladder("report", folder / "report.json").returncode == 0 and read_json(folder / "report.json") == report
+
+
+def test_a_training_for_tensorboard(ladder, whole, tmp_path) -> None:
+    drawn, runs = tmp_path / "drawn", tmp_path / "runs" / "first"
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "tensorboardX.py").write_text("raise ImportError(\"No module named 'tensorboardX'\")\n")
+    done = ladder("report", whole[0], "--out", drawn, "--tensorboard", runs, variables={"PYTHONPATH": str(hidden)})
+    assert done.returncode == 3 and not runs.exists() and (drawn / "report.json").exists()
+    assert re.fullmatch(r"event_file.py: No module named 'tensorboardX': event files need it; type: \S+ -m pip install tensorboardX\n", done.stderr)
+    done = ladder("report", EVIDENCE, "--out", tmp_path / "study", "--tensorboard", runs)
+    assert done.returncode == 2 and done.stderr == f"ladder: --tensorboard: needs a training, and {EVIDENCE} is none\n"
+    pytest.importorskip("tensorboardX")  # tests/plots/test_event_file.py reads what it writes
+    done = ladder("report", whole[0], "--out", drawn, "--tensorboard", runs)
+    assert done.returncode == 0, done.stderr
+    [events] = runs.iterdir()
+    assert "tfevents" in events.name and f"{events}\n" in done.stdout and events.stat().st_size > STEPS
 
 
 def test_a_sweep_of_learning_rates(ladder, start, data, tmp_path) -> None:

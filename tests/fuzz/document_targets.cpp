@@ -16,6 +16,7 @@
 #include "ablations/report/lr_sweep_words.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
+#include "ablations/report/training_report.h"
 #include "ablations/report/words.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
@@ -265,6 +266,11 @@ bool read_training(std::string_view bytes) {
   });
 }
 
+// As `ladder report` draws it again.
+bool read_training_report(std::string_view bytes) {
+  return taken([&] { check_shown(ablations::training_summary(same_again<ablations::TrainingReport>(bytes))); });
+}
+
 // As the log of a training that goes on: with its table, and on a terminal.
 bool read_training_step(std::string_view bytes) {
   static const files::TemporaryFolder folder("ladder-fuzz-training");
@@ -277,13 +283,23 @@ bool read_training_step(std::string_view bytes) {
 }
 
 const std::map<std::string, Target>& targets() {
-  static const std::map<std::string, Target> all{
-      {"baseline", read_baseline},    {"checkpoint", read_checkpoint}, {"ladder", read_ladder},
-      {"lr_sweep", read_lr_sweep},    {"noise", read_noise},           {"plan", read_plan},
-      {"record", read_record},        {"report", read_report},         {"safetensors", read_safetensors},
-      {"study", read_study},          {"text", encode_text},           {"tokens", read_tokens},
-      {"trace", read_trace},          {"training", read_training},     {"training_step", read_training_step},
-      {"vocabulary", read_vocabulary}};
+  static const std::map<std::string, Target> all{{"baseline", read_baseline},
+                                                 {"checkpoint", read_checkpoint},
+                                                 {"ladder", read_ladder},
+                                                 {"lr_sweep", read_lr_sweep},
+                                                 {"noise", read_noise},
+                                                 {"plan", read_plan},
+                                                 {"record", read_record},
+                                                 {"report", read_report},
+                                                 {"safetensors", read_safetensors},
+                                                 {"study", read_study},
+                                                 {"text", encode_text},
+                                                 {"tokens", read_tokens},
+                                                 {"trace", read_trace},
+                                                 {"training", read_training},
+                                                 {"training_report", read_training_report},
+                                                 {"training_step", read_training_step},
+                                                 {"vocabulary", read_vocabulary}};
   return all;
 }
 
@@ -291,7 +307,7 @@ const std::vector<std::string>& words_of(const std::string& target) {
   static const auto all = [] {
     std::map<std::string, std::vector<std::string>> words;
     for (const char* kind : {"baseline", "checkpoint", "ladder", "lr_sweep", "noise", "plan", "record", "report",
-                             "study", "trace", "training", "training_step"}) {
+                             "study", "trace", "training", "training_report", "training_step"}) {
       const fs::path file = files::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
       std::set<std::string> found;
       const Json schema = Json::parse(files::read_file(file)).flatten();

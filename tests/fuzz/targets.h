@@ -13,8 +13,8 @@ namespace fuzz {
 // finding.
 using Target = bool (*)(std::string_view bytes);
 
-// baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, trace, training, training_step;
-// safetensors, tokens, vocabulary, text.
+// baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, trace, training, training_report,
+// training_step; safetensors, tokens, vocabulary, text.
 const std::map<std::string, Target>& targets();
 
 // For documents: field names and allowed words of the schemas. Empty for other targets.
@@ -32,6 +32,7 @@ bool read_report(std::string_view bytes);
 bool read_study(std::string_view bytes);
 bool read_trace(std::string_view bytes);
 bool read_training(std::string_view bytes);
+bool read_training_report(std::string_view bytes);
 bool read_training_step(std::string_view bytes);
 bool read_safetensors(std::string_view bytes);
 bool read_tokens(std::string_view bytes);

@@ -404,6 +404,13 @@ def recorded(folder, to):
 
 # ---- plots/render.py
 
+def without(module, tmp_path):
+    """An environment in which that module cannot be imported."""
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / f"{module}.py").write_text(f"raise ImportError(\"No module named '{module}'\")\n")
+    return {**os.environ, "PYTHONPATH": f"{tmp_path / 'hidden'}:{os.environ.get('PYTHONPATH', '')}"}
+
+
 def run(source, folder, **kwargs):
     """render.py in this process, which has loaded vl-convert already. With arguments in a process of its own."""
     if not kwargs:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from builders import SCRIPT, files_in, gate_of, make, report_of, run
+from builders import SCRIPT, files_in, gate_of, make, report_of, run, without
 
 import documents
 
@@ -135,13 +135,6 @@ def test_links_are_replaced_and_linked_folders_refused(tmp_path):
 
 
 # ---- what is not installed
-
-def without(module, tmp_path):
-    """An environment in which that module cannot be imported."""
-    (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden" / f"{module}.py").write_text(f"raise ImportError(\"No module named '{module}'\")\n")
-    return {**os.environ, "PYTHONPATH": f"{tmp_path / 'hidden'}:{os.environ.get('PYTHONPATH', '')}"}
-
 
 def test_without_vl_convert_everything_but_the_pictures_is_written(tmp_path):
     source, folder = tmp_path / "report.json", tmp_path / "out"
