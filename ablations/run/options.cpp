@@ -1,5 +1,6 @@
 #include "ablations/run/options.h"
 
+#include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/measure/environment.h"
 #include "model/costs.h"
@@ -50,12 +51,6 @@ model::TokenStream tokens_of(const RunOptions& options) {
     stream.vocabulary = options.vocabulary;
   }
   return stream;
-}
-
-std::string batches_obstacle(model::Batches batches, const std::filesystem::path& data) {
-  if (batches != model::Batches::tokenized || data.extension() != ".bin") return "";
-  return fmt::format("batches tokenized needs a text, and {} is a token file; --data names a text",
-                     data.filename().string());
 }
 
 Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens) {

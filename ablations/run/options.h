@@ -46,9 +46,6 @@ void prepare_process(const RunOptions& options);
 // file that cannot be read or that the model's vocabulary does not cover.
 model::TokenStream tokens_of(const RunOptions& options);
 
-// Why batches cannot be made so of the data, a text or a token file; empty: they can.
-std::string batches_obstacle(model::Batches batches, const std::filesystem::path& data);
-
 // sha256, tokens: of the text.
 Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens);
 

@@ -1,5 +1,6 @@
 // How a batch comes to be: the tokens of a step, and each one's successor.
 #include "ablations/techniques/technique.h"
+#include "ablations/techniques/techniques.h"
 
 #include <fmt/format.h>
 
@@ -76,6 +77,12 @@ Proof prove_batches(const Recipe& recipe, const RunFacts& facts) {
 }
 
 }  // namespace
+
+std::string batches_obstacle(Batches batches, const std::filesystem::path& data) {
+  if (batches != Batches::tokenized || data.extension() != ".bin") return "";
+  return fmt::format("batches tokenized needs a text, and {} is a token file; --data names a text",
+                     data.filename().string());
+}
 
 Technique batches() {
   return {

@@ -3,6 +3,7 @@
 
 #include "ablations/techniques/technique.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ std::string title_after_proof(const Optimization& optimization, const Observatio
 // Why a step cannot be executed as the recipe says on this machine; empty if it can. Checked before a run, so that
 // nothing falls back silently or fails half-way.
 std::string recipe_obstacle(const model::Recipe& recipe, const harness::Machine& machine);
+
+// Why batches cannot be made so of the data, a text or a token file; empty: they can.
+std::string batches_obstacle(model::Batches batches, const std::filesystem::path& data);
 
 // How far the losses of two correct programs may differ, in nats: it follows from the coarser of the number types that
 // the two recipes compute in, and from nothing else, such as earlier rungs of a ladder.
