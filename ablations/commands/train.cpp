@@ -5,6 +5,7 @@
 #include "ablations/commands/training_request.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/text/figures.h"
+#include "ablations/text/text.h"
 #include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
@@ -211,6 +212,7 @@ int train(const TrainFlags& flags) {
   if (kept.from) {
     load_checkpoint(trainer, kept.latest());
   } else {
+    if (flags.resume) check_first_weights(training);
     load_first_weights(trainer, training);
   }
   const std::vector<TrainingStep> before = keep(flags, training, kept);

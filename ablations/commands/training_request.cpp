@@ -266,12 +266,16 @@ TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps) {
   return schedule;
 }
 
-void load_first_weights(model::Trainer& trainer, const Training& training) {
+void check_first_weights(const Training& training) {
   if (!training.files.weights || !training.settings.weights) return;
+  const std::string& file = *training.files.weights;
+  if (files::sha256_of_file(file) == training.settings.weights->sha256) return;
+  throw std::invalid_argument(fmt::format("{}: has changed since the training began", file));
+}
+
+void load_first_weights(model::Trainer& trainer, const Training& training) {
+  if (!training.files.weights) return;
   const fs::path file = *training.files.weights;
-  if (files::sha256_of_file(file) != training.settings.weights->sha256) {
-    throw std::invalid_argument(fmt::format("{}: has changed since the training began", file.string()));
-  }
   model::load_weights(trainer.model(), file);
   const std::string weight = weight_not_finite(trainer.model());
   if (weight.empty()) return;

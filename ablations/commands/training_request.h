@@ -32,8 +32,9 @@ PreparedTraining prepared_again(const TrainFlags& flags, const Training& trainin
 // The learning rates that the flags ask for, of a training of so many steps. Throws as above.
 TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps);
 
-// Puts the weights that the training begins with, if it names any, into a new trainer. Throws std::invalid_argument
-// where they are not those that it names, or not finite.
+// Throws std::invalid_argument where the weights that the training begins with, if it names any, are others by now.
+void check_first_weights(const Training& training);
+// Puts them into a new trainer. Throws std::invalid_argument where they are not finite.
 void load_first_weights(model::Trainer& trainer, const Training& training);
 
 // All files that a training reads.
