@@ -161,6 +161,7 @@ Plan make_plan(const AblateFlags& ablate) {
             .mode = design.mode,
             .swept = design.swept};
   plan.workload.positions = model::with_positions(model::preset(plan.workload.model), flags.positions).n_positions;
+  if (flags.repeat_to > 0) plan.workload.repeated = {named_data(flags).filename().string(), flags.repeat_to};
   if (shared) plan.shard = shard_of(ablate.shard);
   plan.rungs = rungs_of(ladder, design, shape_of(plan), harness::this_machine());
   for (Rung& rung : plan.rungs) {

@@ -55,6 +55,17 @@ struct Shape {
 };
 
 // "ladder" of plans and studies.
+// A text of whole copies of another (--repeat-to).
+struct RepeatedText {
+  std::string source;  // the other's file, without its folder
+  int64_t bytes = 0;   // that were asked for
+
+  static void fields(auto&& field) {
+    field("source", &RepeatedText::source);
+    field("bytes", &RepeatedText::bytes);
+  }
+};
+
 struct NamedLadder {
   std::string name, title;
   std::optional<std::string> file;  // its name, of one that does not come with the program

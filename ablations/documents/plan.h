@@ -75,6 +75,7 @@ struct PlannedWorkload : Shape {
   std::string data, vocabulary;  // files
   std::string tokens = {};       // the token file made of them, which the runs read; empty: they read the data
   bool cold_cache = false;       // each run begins without its data in the page cache
+  std::optional<RepeatedText> repeated = {};  // what the data were made of
 
   static void fields(auto&& field) {
     Shape::fields(field);
@@ -85,6 +86,7 @@ struct PlannedWorkload : Shape {
     field("vocabulary", &PlannedWorkload::vocabulary);
     field("tokens", &PlannedWorkload::tokens, None::default_absent);
     field("cold_cache", &PlannedWorkload::cold_cache, None::default_absent);
+    field("repeated", &PlannedWorkload::repeated, None::absent);
   }
 };
 

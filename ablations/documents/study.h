@@ -276,6 +276,8 @@ struct StudyPlan {
   uint64_t order_seed = 0;
   size_t runs_planned = 0;
   int64_t runs_ok = 0;
+  bool cold_cache = false;                    // --cold-cache; an older study does not say
+  std::optional<RepeatedText> repeated = {};  // likewise
 
   static void fields(auto&& field) {
     field("repeats", &StudyPlan::repeats);
@@ -284,6 +286,8 @@ struct StudyPlan {
     field("order_seed", &StudyPlan::order_seed);
     field("runs_planned", &StudyPlan::runs_planned);
     field("runs_ok", &StudyPlan::runs_ok);
+    field("cold_cache", &StudyPlan::cold_cache, None::default_absent);
+    field("repeated", &StudyPlan::repeated, None::absent);
   }
 };
 

@@ -61,8 +61,10 @@ bool is_deterministic(const Study& study) {
   return !study.rungs.empty() && std::ranges::all_of(study.rungs, is_set);
 }
 
+// The second: an older study says it only where it is about batches.
 bool is_cold(const Study& study) {
-  return std::ranges::any_of(study.rungs, [](const StudyRung& rung) { return rung.batches && rung.batches->cold; });
+  return study.plan.cold_cache ||
+         std::ranges::any_of(study.rungs, [](const StudyRung& rung) { return rung.batches && rung.batches->cold; });
 }
 
 // A ladder of one's own is known by its file only.
@@ -88,10 +90,17 @@ Words workload_flags(const Study& study) {
       threads != study.environment.cpu.logical_cores) {
     add(flags, {"--threads", std::to_string(*threads)});
   }
-  const std::string& source = workload.data.source;
+  const std::string& source = study.plan.repeated ? study.plan.repeated->source : workload.data.source;
   if (!source.empty() && !is_usual_text(source)) add(flags, {"--data", source});
-  if (is_cold(study)) flags.emplace_back("--cold-cache");
   if (is_deterministic(study)) flags.emplace_back("--deterministic");
+  return flags;
+}
+
+// What `ladder ablate` and `ladder run` do to the text; `ladder profile` does not.
+Words text_flags(const Study& study) {
+  Words flags;
+  if (study.plan.repeated) add(flags, {"--repeat-to", std::to_string(study.plan.repeated->bytes)});
+  if (is_cold(study)) flags.emplace_back("--cold-cache");
   return flags;
 }
 
@@ -163,6 +172,7 @@ std::string command_again(const Study& study) {
   add(words, mode_flags(study));
   add(words, peer_flags(study));
   add(words, workload_flags(study));
+  add(words, text_flags(study));
   add(words, study.quick ? Words{"--quick"} : Words{"--repeats", std::to_string(study.plan.repeats)});
   add(words, {"--order-seed", std::to_string(study.plan.order_seed)});
   return command_line(words);
@@ -176,6 +186,7 @@ std::vector<std::string> commands_of_rung(const Study& study, const StudyRung& r
     add(words, ladder_flags(study));
     add(words, {"--rung", flag_name(rung)});
     add(words, workload_flags(study));
+    if (begin[1] == "run") add(words, text_flags(study));
     commands.push_back(command_line(words));
   }
   return commands;

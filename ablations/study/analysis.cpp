@@ -342,7 +342,9 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
                        .timed_steps = plan.timed_steps,
                        .order_seed = plan.order_seed,
                        .runs_planned = plan.runs.size(),
-                       .runs_ok = measured.runs_ok},
+                       .runs_ok = measured.runs_ok,
+                       .cold_cache = plan.workload.cold_cache,
+                       .repeated = plan.workload.repeated},
               .statistics = statistics_of(plan),
               .runs = measured.runs,
               .environment = environment_of(plan, measured, earlier)};

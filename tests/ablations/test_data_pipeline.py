@@ -108,6 +108,17 @@ def test_a_large_text_is_made_of_copies_and_kept(ladder, environment, tmp_path) 
     assert int(said[3].replace(",", "")) == copies.stat().st_size
 
 
+def test_a_study_says_how_its_text_was_made(ladder, small, tmp_path) -> None:
+    text, out = tmp_path / "play.txt", tmp_path / "study"
+    text.write_text("Enter two murderers.\nFirst Murderer: My lord, we are ready.\n" * 100)
+    done = ladder("ablate", "--ladder", small, "--repeats", 1, "--threads", 1, "--data", text, "--repeat-to", "100kB", "--cold-cache", "--out", out)
+    assert done.returncode == 0, done.stderr
+    plan = read_json(out / "study.json")["plan"]
+    assert plan["cold_cache"] is True and plan["repeated"] == {"source": "play.txt", "bytes": 100_000}
+    assert " --data play.txt --repeat-to 100000 --cold-cache " in read_json(out / "report.json")["studies"][0]["words"]["command"]
+    assert ladder("verify", out).returncode == 0
+
+
 def test_a_token_file_cannot_be_tokenized_in_the_step(ladder, tmp_path) -> None:
     text, tokens = tmp_path / "play.txt", tmp_path / "play.bin"
     text.write_text("Exeunt all but Hamlet. " * 100)

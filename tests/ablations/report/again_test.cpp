@@ -30,6 +30,26 @@ TEST(Again, ACommandSaysWhatALadderDoesNot) {
   EXPECT_TRUE(command_again(study).ends_with(" --deterministic --quick --order-seed 42"));
 }
 
+TEST(Again, ATextOfCopiesAndAColdCacheAreMadeAgain) {
+  Study study = made_up::study();
+  study.workload.data.source = "play-3-times-0123abcd.txt";
+  study.plan.repeated = RepeatedText{.source = "play.txt", .bytes = 500000000};
+  study.plan.cold_cache = true;
+  EXPECT_TRUE(
+      contains(command_again(study), sizes + " --data play.txt --repeat-to 500000000 --cold-cache --repeats 5"));
+  const std::vector<std::string> of_rung = commands_of_rung(study, study.rungs[0]);
+  EXPECT_TRUE(of_rung[0].ends_with(sizes + " --data play.txt --repeat-to 500000000 --cold-cache")) << of_rung[0];
+  EXPECT_TRUE(of_rung[1].ends_with(sizes + " --data play.txt")) << of_rung[1];  // it has no such flags
+  study.plan.repeated->source = "shakespeare.txt";
+  study.plan.cold_cache = false;
+  EXPECT_TRUE(contains(command_again(study), sizes + " --repeat-to 500000000 --repeats 5"));
+  study.plan.repeated.reset();
+  study.workload.data.source = "shakespeare.txt";
+  study.rungs[1].batches = RungBatches{};  // as an older study says it
+  study.rungs[1].batches->cold = true;
+  EXPECT_TRUE(contains(command_again(study), sizes + " --cold-cache --repeats 5"));
+}
+
 TEST(Again, ANameStaysOneWordOfTheShell) {
   Study study = made_up::study();
   study.ladder.name = "'; rm -rf / `x` #\n";
