@@ -108,7 +108,10 @@ std::pair<std::optional<double>, std::string> memory_for(const RunOptions& step,
   using Known = std::pair<std::optional<double>, std::string>;
   const auto size = [](int64_t bytes) { return fmt::format("{:.2f} GiB", gib(bytes)); };
   const harness::Machine& machine = harness::this_machine();
-  if (named > 0) return Known(named, "--memory is " + size(named));
+  const bool assumes = step.recipe.device == model::Device::cuda && (named > 0 || !machine.gpu);
+  const std::string assumed =
+      assumes ? fmt::format(" (compute capability {:.1f} is assumed)", assumed_compute_capability / 10.0) : "";
+  if (named > 0) return Known(named, fmt::format("--memory is {}{}", size(named), assumed));
   if (step.recipe.device == model::Device::cpu) {
     const std::optional<int64_t> available = harness::available_memory();
     if (available) return Known(*available, fmt::format("this machine has {} available", size(*available)));
@@ -116,7 +119,8 @@ std::pair<std::optional<double>, std::string> memory_for(const RunOptions& step,
   }
   if (machine.gpu)
     return Known(machine.gpu->memory_bytes, machine.gpu->name + " has " + size(machine.gpu->memory_bytes));
-  return {std::nullopt, machine.no_gpu_reason + "; --memory 80GiB, for instance, asks about another machine's"};
+  return {std::nullopt,
+          machine.no_gpu_reason + "; --memory 80GiB, for instance, asks about another machine's" + assumed};
 }
 
 // Whether the step of --plan fits.

@@ -337,12 +337,13 @@ RunOptions step_options(const DoctorFlags& flags) {
   run.workload = flags.workload;
   run.ladder = flags.ladder;
   (is_json ? run.recipe : run.rung) = flags.plan;
-  harness::Machine another = harness::this_machine();
-  another.gpu = harness::Gpu{.name = "another device", .compute_capability = 90, .memory_bytes = flags.memory};
-  RunOptions options =
-      step_options(run, flags.memory > 0 ? another : harness::this_machine(), {.recipe = "--plan", .rung = "--plan"});
+  const harness::Machine& here = harness::this_machine();
+  harness::Machine another = here;
+  another.gpu = harness::Gpu{
+      .name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = flags.memory};
+  RunOptions options = step_options(run, flags.memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"});
   check_context(options.model, options.T, options.positions);
-  check_recipe(options.recipe, model::preset(options.model), another);
+  check_recipe(options.recipe, model::preset(options.model), flags.memory > 0 || !here.gpu ? another : here);
   return options;
 }
 

@@ -16,7 +16,9 @@ namespace ablations {
 // of them will be made, and names the token file that they read.
 Plan make_plan(const AblateFlags& flags);
 RunOptions run_options(const RunFlags& flags);
-// The step that --plan asks about; its device need not be here, and no text is looked for.
+// The step that --plan asks about; its device need not be here, and no text is looked for. A GPU that is not here is
+// taken to have this compute capability.
+inline constexpr int assumed_compute_capability = 90;
 RunOptions step_options(const DoctorFlags& flags);
 // The run of a plan that the flags name.
 const PlannedRun& planned_run(const Plan& plan, const RunFlags& flags);

@@ -234,6 +234,17 @@ def test_memory_at_full_size(run, gpu_calls, ladder) -> None:
         assert plan["tensor_bytes"] + allocator == pytest.approx(of["reserved_peak_bytes"], rel=0.2), (rung, plan)
 
 
+def test_doctor_plans_for_the_device_that_is_here(ladder, device) -> None:
+    plan = ["doctor", "--plan", '{"device": "cuda", "autocast": "bf16"}', *TINY[:6]]
+    older = device | {"FAKE_CUDA_CAPABILITY": "75"}
+    done = ladder(*plan, variables=older)
+    assert done.returncode == 2 and "compute capability" in done.stderr and "7.5" in done.stderr, done.stderr
+    done = ladder(*plan, variables=device)
+    assert done.returncode == 0 and "assumed" not in done.stdout, done.stdout + done.stderr
+    done = ladder(*plan, "--memory", "80GiB", variables=older)
+    assert done.returncode == 0 and "--memory is 80.00 GiB (compute capability 9.0 is assumed)" in done.stdout
+
+
 @pytest.mark.parametrize("gib, fits", [(79, 32), pytest.param(139, 64, marks=pytest.mark.thorough)])
 def test_gpu_checks_batch_is_the_largest_that_fits(run, gpu_calls, gib, fits) -> None:
     """An H100's memory and an H200's, and the rung that takes most."""

@@ -131,13 +131,16 @@ def test_doctor_says_how_much_memory_a_step_takes(ladder) -> None:
     another = ["doctor", "--plan", "graph", "--ladder", "gpt2", "-B", "64"]
     done = ladder(*another, "--memory", "80GiB")
     assert done.returncode == 1 and re.search(r"^logits +\d+\.\d{3} +\d+\.\d{3}  ", done.stdout, re.M), done.stdout
-    assert re.fullmatch(r"ladder doctor: B=64 does not fit: its step takes about 1\d\d\.\d\d GiB, and --memory is 80\.00 GiB; "
+    assert re.fullmatch(r"ladder doctor: B=64 does not fit: its step takes about 1\d\d\.\d\d GiB, and --memory is 80\.00 GiB \(compute "
+                        r"capability 9\.0 is assumed\); "
                         r"the largest B that fits is 4\d\n", done.stderr), done.stderr
     done = ladder(*another[:-1], "1", "--memory", "2GB")
-    assert done.returncode == 1 and done.stderr.endswith(" GiB, and --memory is 1.86 GiB; not even B=1 fits\n"), done.stderr
+    assert done.returncode == 1 and done.stderr.endswith(" GiB, and --memory is 1.86 GiB (compute capability 9.0 is assumed); not even B=1 fits\n"), done.stderr
     done = ladder("doctor", "--plan", '{"device": "cuda"}')
     assert done.returncode == 3 and "on a GPU: about " in done.stdout
-    assert re.search(r"GiB, compared with nothing: no CUDA device.*; --memory 80GiB, for instance, asks", done.stderr), done.stderr
+    assert re.search(r"GiB, compared with nothing: no CUDA device.*; --memory 80GiB, for instance, asks.*9\.0 is assumed", done.stderr), done.stderr
+    done = ladder("doctor", "--plan", "{}", *size, "--memory", "80GiB")
+    assert done.returncode == 0 and "--memory is 80.00 GiB; " in done.stdout  # a CPU has none
 
 
 def test_doctor_measures_what_the_machine_reaches(ladder) -> None:
