@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace ablations {
 
@@ -28,6 +29,10 @@ inline constexpr const char* study_file = "study.json";
 // What is written into a study's or a gate's folder itself after its plan, and the folders in it that are written into.
 const std::set<std::string>& files_of_study();
 const std::set<std::string>& folders_of_study();
+
+// Before a folder becomes that of a study or a training, `what`, which it holds already if there is `document` in it.
+// Throws std::invalid_argument where there is anything in the folder.
+void check_holds_nothing(const std::filesystem::path& folder, const std::string& document, std::string_view what);
 
 // Before anything is measured for it. Throws std::invalid_argument where there is anything in the folder.
 void check_may_begin(const std::filesystem::path& folder);

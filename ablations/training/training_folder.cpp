@@ -1,5 +1,6 @@
 #include "ablations/training/training_folder.h"
 
+#include "ablations/run/study_folder.h"
 #include "ablations/training/training_log.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -53,22 +54,7 @@ void remove_unfinished(const fs::path& folder, const std::function<bool(const st
 
 bool holds_training(const fs::path& folder) { return fs::exists(folder / training_file); }
 
-void check_may_begin_training(const fs::path& folder) {
-  if (!fs::exists(folder)) return;
-  if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: is not a folder", folder.string()));
-  if (holds_training(folder)) {
-    throw std::invalid_argument(fmt::format(
-        "{}: holds a training already; --resume goes on with it, or name another folder with --out", folder.string()));
-  }
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (files::is_unfinished(name, training_file)) continue;  // its writer was killed
-    throw std::invalid_argument(
-        fmt::format("{}: is not empty ({} is in it); a training needs a new or an empty folder, name another one with "
-                    "--out",
-                    folder.string(), name));
-  }
-}
+void check_may_begin_training(const fs::path& folder) { check_holds_nothing(folder, training_file, "training"); }
 
 void create_training(const Training& training, const fs::path& folder) {
   check_may_begin_training(folder);

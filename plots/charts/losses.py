@@ -18,6 +18,7 @@ NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
 WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 182, 250, 126, 260, 16  # px
 MOST_SERIES, MOST_LINES, MOST_POINTS = 8, 40, 3600
 THE_OTHERS = "the other rungs"
+INK_OF_LINE = {"field": "ink", "type": "nominal", "scale": None}
 
 
 def guarded(part):
@@ -114,6 +115,21 @@ def spread(wanted, height):
     return [at[i] for i in range(len(wanted))]
 
 
+def with_names(panel, lines, last, room, narrow):
+    """A panel, and beside it each line's name, as near as possible to where the line ends: `last`, px from the top."""
+    size, height = SMALL if narrow else SMALL + 1, panel["height"]
+    labels = [{**line, "text": cut(line["name"].removeprefix("+ ") if narrow else line["name"], room - 24, size), "from": at, "to": to}
+              for line, at, to in zip(lines, last, spread(last, height))]
+    px = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
+    names = [
+        {"mark": {"type": "rule", "strokeWidth": 1.5, "aria": False}, "encoding": {
+            "x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": INK_OF_LINE}},
+        {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
+         "encoding": {"x": {"value": 22}, "y": {**px, "field": "to"}, "text": {"field": "text", "type": "nominal"}}}]
+    return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
+        panel, {"width": room, "height": height, "data": {"values": labels}, "layer": names}]}
+
+
 def drawing(entries, narrow):
     data, lines = rows(entries)
     steps = max([row["step"] for row in data], default=1)
@@ -129,10 +145,6 @@ def drawing(entries, narrow):
             return math.copysign(math.log1p(abs(x) / constant), x)
         return height / 2 * (1 - symlog(min(max(x, -edge), edge)) / symlog(edge))
 
-    last = [down(line["last"]) for line in lines]
-    size = SMALL if narrow else SMALL + 1
-    labels = [{**line, "text": cut(line["name"].removeprefix("+ ") if narrow else line["name"], room - 24, size), "from": at, "to": to} for line, at, to in
-              zip(lines, last, spread(last, height))]
     x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, max(steps, 2)], "range": [0, width], "nice": False},
          "axis": axis("step", grid=False, tickCount=6, labelExpr=WHOLE)}
     ten = 10 ** math.floor(math.log10(limit)) if limit > 0 else 1
@@ -140,8 +152,6 @@ def drawing(entries, narrow):
     y = {"field": "deviation", "type": "quantitative",
          "scale": {"type": "symlog", "constant": constant, "domain": [-edge, edge], "nice": False},
          "axis": axis("loss minus the reference's, nats", values=[-t for t in ticks] + [0] + ticks[::-1], labelExpr="datum.value ? format(datum.value, '+~g') : '0'", grid=False)}
-    px = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
-    ink = {"field": "ink", "type": "nominal", "scale": None}
     panel = [
         {"data": {"values": [{"lo": -t, "hi": t}]}, "mark": {"type": "rect", "color": GRID, "opacity": 0.6, "aria": False},
          "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}} for t in tolerances[-3:]]
@@ -153,19 +163,13 @@ def drawing(entries, narrow):
          "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
          "encoding": {"x": {"value": 6}, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
         {"mark": {"type": "line", "clip": True}, "encoding": {
-            "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": ink, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
+            "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": INK_OF_LINE, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
             "description": {"field": "aria", "type": "nominal"}}}]
     if any(row["alone"] for row in data):  # a line of a single step cannot be seen
         panel.append({"mark": {"type": "point", "filled": True, "size": 40, "opacity": 1, "clip": True, "aria": False},
-                      "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": ink}})
-    names = [
-        {"mark": {"type": "rule", "strokeWidth": 1.5, "aria": False}, "encoding": {
-            "x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
-        {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
-         "encoding": {"x": {"value": 22}, "y": {**px, "field": "to"}, "text": {"field": "text", "type": "nominal"}}}]
-    return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
-        {"width": width, "height": height, "data": {"values": data}, "layer": panel},
-        {"width": room, "height": height, "data": {"values": labels}, "layer": names}]}
+                      "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": INK_OF_LINE}})
+    drawn = {"width": width, "height": height, "data": {"values": data}, "layer": panel}
+    return with_names(drawn, lines, [down(line["last"]) for line in lines], room, narrow)
 
 
 def not_finite(entries):

@@ -2,10 +2,9 @@
 
 from charts import Chart, finding_of
 from charts.course import about
-from charts.losses import LINE, spread, stretches
+from charts.losses import INK_OF_LINE, LINE, stretches, with_names
 from charts.lr_sweep import COLORS, edges, rate_of
-from letters import cut
-from theme import INK, SMALL, WHOLE, axis
+from theme import WHOLE, axis
 from words import clean, number_of
 
 NAME, QUESTION = "lr_curves", "How does the loss go at each learning rate?"
@@ -39,27 +38,18 @@ def drawing(sweep, narrow):
     width, room = (NARROW_WIDTH, NARROW_NAMES) if narrow else (WIDTH, NAMES)
     height = max(LEAST_HEIGHT, LINE * (len(lines) + 1))
     last = [height * (high - min(max(line["last"], low), high)) / (high - low) for line in lines]
-    size = SMALL if narrow else SMALL + 1
-    labels = [{**line, "text": cut(line["name"], room - 24, size), "from": at, "to": to} for line, at, to in zip(lines, last, spread(last, height))]
     x = {"field": "step", "type": "quantitative",
          "scale": {"domain": [1, max([2, *(row["step"] for row in data)])], "range": [0, width], "nice": False},
          "axis": axis("step", grid=False, tickCount=6, labelExpr=WHOLE)}
     y = {"field": "loss", "type": "quantitative", "scale": {"domain": [low, high], "zero": False, "nice": False}, "axis": axis("loss, nats", tickCount=6)}
-    px = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
-    ink = {"field": "ink", "type": "nominal", "scale": None}
     curves = [{"mark": {"type": "line", "strokeWidth": 1.5, "clip": True},
-               "encoding": {"x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": ink,
+               "encoding": {"x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": INK_OF_LINE,
                             "description": {"field": "aria", "type": "nominal"}}}]
     if any(row["alone"] for row in data):  # a line of a single step cannot be seen
         curves.append({"mark": {"type": "point", "filled": True, "size": 30, "opacity": 1, "clip": True, "aria": False},
-                       "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": ink}})
-    names = [{"mark": {"type": "rule", "strokeWidth": 1.5, "aria": False},
-              "encoding": {"x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
-             {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
-              "encoding": {"x": {"value": 22}, "y": {**px, "field": "to"}, "text": {"field": "text", "type": "nominal"}}}]
-    return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
-        {"width": width, "height": height, "data": {"values": data}, "layer": curves},
-        {"width": room, "height": height, "data": {"values": labels}, "layer": names}]}
+                       "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": INK_OF_LINE}})
+    drawn = {"width": width, "height": height, "data": {"values": data}, "layer": curves}
+    return with_names(drawn, lines, last, room, narrow)
 
 
 def draw(sweep):
