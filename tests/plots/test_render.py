@@ -168,8 +168,8 @@ def test_predictions_stand_beside_what_was_measured():
 def test_what_batches_cost_has_a_table_where_a_study_is_about_them():
     study = about_batches(make())
     rows = table(markdown_of(valid(study)), "\nms: the host's `time`.")
-    assert rows[0] == ["plain fp32", "2.40 (2.30 – 2.50)", "1.23 %", "66.0 KB", "32.0 KB", "12", "3.13 MB", "0 % → 25 %"]
-    assert rows[-1][3:] == ["—", "—", "12", "—", "—"] and len(rows) == len(study["rungs"])
+    assert rows[0] == ["plain fp32", "2.40 (2.30 – 2.50)", "1.23 %", "66.0 KB", "32.0 KB", "0.5", "3.13 MB", "0 % → 25 %"]
+    assert rows[-1][3:] == ["—", "—", "0.5", "—", "—"] and len(rows) == len(study["rungs"])
     assert "What a batch costs" not in markdown_of(make())
 
 
