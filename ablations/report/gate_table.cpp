@@ -61,10 +61,9 @@ std::string noise_table(const Noise& as_written) {
     text += fmt::format("{:>8}  {:>10.2f} %  {:>24.2f} % slower\n", pairs, 100 * floor, 100 * (1.02 * (1 + floor) - 1));
   }
   text += std::string(columns, '-') + "\n";
-  return text +
-         wrapped(
-             "The floor is what must come on top of the least effect for a regression to be found in 95 % of "
-             "studies. A least effect well below the floor leaves most comparisons of equal programs inconclusive.");
+  return text + wrapped(
+                    "A regression is found in 95 % of studies if it exceeds the least effect by the floor. A least "
+                    "effect well below the floor leaves most comparisons of equal programs inconclusive.");
 }
 
 std::string gate_table(const GateResult& as_written, const Look& look) {

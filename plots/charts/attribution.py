@@ -136,7 +136,7 @@ def chart(study, listed, method, notes, of):
     cut = any((d["from"], d["to"]) != (d["lo"], d["hi"]) for d in wide["data"]["values"])
     marks = [f"{'marks' if several else 'bars'}: "
              + ("a single run, no interval" if repeats == 1 and not intervals else number_of(repeats, "repeat")),
-             f"whiskers: {confidence(study)} interval{', arrow: it goes on' if cut else ''}; {'' if several else 'pale '}where it includes 1, no clear difference"
+             f"whiskers: {confidence(study)} interval{', arrow: it goes on' if cut else ''}; where it includes 1{'' if several else ' (pale)'}, no clear difference"
              if intervals else
              "no interval" if repeats != 1 else ""]
     if any(w["ratio"] is not None and w["ratio"] < 1 for w in listed):

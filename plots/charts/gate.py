@@ -138,7 +138,7 @@ def draw(report):
     else:
         marks.append("no interval")
     if any(row["floor_lo"] is not None for row in data):
-        marks.append("grey background: noise floor on top; 95 % of studies find what lies beyond")
+        marks.append("grey background: the same and the noise floor; 95 % of studies find a change beyond it")
     notes = [f"the first {len(data)} of {all_rows} entries are drawn"] if all_rows > len(data) else []
     return Chart(finding_of(gate["words"], NAME), [" · ".join(marks[:2]), *marks[2:]], notes, about(gate, source), drawing(data, False), drawing(data, True))
 

@@ -183,13 +183,13 @@ def not_finite(entries):
 def draw(part):
     entries = guarded(part)
     if not entries:
-        return Missing("`ladder report STUDY` with the study's whole folder: the losses stand in its records, and a ladder of two "
-                       "measured rungs at least has something to compare")
-    lines = ["lines: training loss minus the reference's at each step, of each rung's run that deviates most · grey: what the median of the first 16 may be",
-             "log scale both ways from 0" + (", which a line leaves" if beyond(entries, panel_edge(entries)) else "")]
+        return Missing("`ladder report STUDY` with the study's whole folder, because the losses are in its records; at least two "
+                       "measured rungs are needed to compare")
+    lines = ["lines: training loss minus the reference's at each step, in the run of each rung that deviates most · grey: allowed for the median of the first 16",
+             "log scale in both directions from 0" + ("; a line leaves the panel" if beyond(entries, panel_edge(entries)) else "")]
     notes = []
     if any(rung["guard"]["known_offset"] for _, rung, _ in entries):
-        notes.append("A padded vocabulary is known to add an offset to the loss, which the guard allows on top.")
+        notes.append("A padded vocabulary adds a known offset to the loss. The guard allows it on top.")
     void = [(name, rung) for name, rung, _ in entries if is_void(rung)]
     if void:
         notes.append(f"void: {void[0][0]}: {shorten(void[0][1]['guard']['message'], 110)}" + (f" (and {len(void) - 1} more)" if len(void) > 1 else ""))

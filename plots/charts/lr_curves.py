@@ -53,7 +53,7 @@ def drawing(sweep, narrow):
 
 
 def draw(sweep):
-    notes = [f"1 rate of {every(sweep)} is drawn, {number_of(len(sweep['rates']), 'rate')} were trained"] if every(sweep) > 1 else []
+    notes = [f"1 of every {every(sweep)} rates is drawn; {number_of(len(sweep['rates']), 'rate')} were trained"] if every(sweep) > 1 else []
     lines = ["a line for each rate · blue: too low · green: good · red: too high"]
     upper = edges(sweep)[1]
     if any(row["loss"] > upper for row in rows(sweep)[0]):

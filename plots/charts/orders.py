@@ -16,9 +16,9 @@ def draw(report):
     modes = [study["mode"] for study in studies]
     if len(studies) != 2 or modes[0] == modes[1] or modes[0] == "sweep" or modes[1] not in METHODS:
         return Missing("`ladder report STUDY STUDY`, one of a ladder and one of `ladder ablate --mode leave-one-out`; a study of "
-                       "`--mode factorial` tells it alone")
+                       "`--mode factorial` tells it by itself")
     if setting(studies[0]) != setting(studies[1]):
-        return Missing("two studies of one device, model, batch and context; these two differ in that")
+        return Missing("two studies of one device, model, batch and context; these two differ in one of them")
     listed = [worth for study in studies for worth in attribution.entries(study) if worth["method"] in attribution.CALLED]
     last = {(worth["optimization"], worth["method"]): worth for worth in listed}
     notes = [f"{clean(studies[1]['ladder']['title'])}, {modes[1]}: {clean(studies[1]['created'])[:10]} · sorted by what it is worth "

@@ -68,7 +68,7 @@ def of_gate(gate):
              f"dashes: {dashes} · grey: ±{percent(gate['min_effect'])}, too small to matter · green: less time, orange: more"]
     notes = []
     if gate["against"] == "baseline":
-        notes.append("base's runs are the baseline's, made at another time: that the machine may run at another pace since is in every point")
+        notes.append("base's runs are the baseline's, made at another time: if the machine's pace has changed since, every point shows it")
     if len(entries) > MOST_PANELS:
         notes.append(f"the first {MOST_PANELS} of {len(entries)} rungs are drawn")
     if any(entry["pairs"] > MOST_PAIRS for entry in entries):

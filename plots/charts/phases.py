@@ -80,8 +80,8 @@ def draw(part):
     launch = any(rung["profile"]["launch_bound_percent"] is not None for rung in own)
     scaled = all("step" in rung["profile"] for rung in own)
     bars = ("bars: the rung's median step, which was not traced, divided as in one traced run" if scaled
-            else "bars: median step under tracing, which is no rung's time; one trace")
+            else "bars: median step of one traced run, which is not a rung's time")
     lines = [bars + "; overlapping operations count twice; no interval",
-             "busy: how much of a step anything ran"
-             + (" · launch-bound: of the traced time, waiting for the host's next call" if launch else "")]
+             "busy: share of a step in which anything ran"
+             + (" · launch-bound: share of the traced time in which it waited for the host's next call" if launch else "")]
     return Chart(finding_of(study["words"], NAME), lines, [], about(study), drawing(data, parts, False), drawing(data, parts, True))

@@ -22,7 +22,7 @@ def test_gate_shows_ratio_interval_band_floor_and_verdict():
     assert [row["word"] for row in lines] == ["the same", "slower", "faster", "inconclusive"]
     assert [row["lo"] for row in lines] == [e["lo"] for e in ENTRIES] and lines[0]["most"] == 1.02 and lines[3]["floor_lo"] is None
     assert lines[0]["floor_hi"] == 1.02 * 1.013  # on top of the least effect
-    assert "95 % of studies find what lies beyond" in chart.lines[1]
+    assert "95 % of studies find a change beyond it" in chart.lines[1]
     assert "slower, 1.04× (1.04× – 1.05×), 500 ms → 522 ms, 6 pairs, noise floor 1.3 %" in spoken(wide)
 
 

@@ -387,7 +387,7 @@ def test_phases_stand_in_the_order_of_a_step_with_idle_time_last():
 
 def test_phases_divide_the_rungs_own_step_and_of_an_older_study_the_traced_one():
     study = complete()
-    bars, traced = "bars: the rung's median step, which was not traced, divided as in one traced run", "bars: median step under tracing"
+    bars, traced = "bars: the rung's median step, which was not traced, divided as in one traced run", "bars: median step of one traced run"
     assert any(line.startswith(bars) for line in draw("phases", study).lines)
     for r in study["rungs"]:
         del r["profile"]["step"]

@@ -235,7 +235,7 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
 def test_attribution_marks_where_an_interval_is_cut():
     study = study_of("factorial", worth("a", 0.31, "shapley", half=0.1), worth("b", 0.81, "shapley") | {"lo": 0.0015, "hi": 441.0})
     chart = draw("attribution", {"study": study})
-    assert "whiskers: 95 % confidence interval, arrow: it goes on; pale where it includes 1, no clear difference" in " · ".join(chart.lines)
+    assert "whiskers: 95 % confidence interval, arrow: it goes on; where it includes 1 (pale), no clear difference" in " · ".join(chart.lines)
     for svg in drawn(chart):
         assert svg.count('d="M2.905,0L-2.905,') == svg.count('d="M-2.905,0L2.905,') == 1  # to the right, to the left
     assert "arrow" not in " ".join(draw("attribution", {"study": study_of("factorial", *ALL)}).lines)

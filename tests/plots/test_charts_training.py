@@ -86,7 +86,7 @@ def test_the_curves_of_a_sweep_are_named():
     assert {row["line"] for row in data(chart.wide) if "loss" in row} == {f"{i}, 0" for i in range(8)}
     assert chart.lines[-1] == "losses far above the first ones are beyond the upper edge"
     many = chart_of("lr_curves", lr_sweep_of(["near the best"] * 60, steps=12))
-    assert len([row for row in data(many.wide) if "text" in row]) == 20 and many.notes == ["1 rate of 3 is drawn, 60 rates were trained"]
+    assert len([row for row in data(many.wide) if "text" in row]) == 20 and many.notes == ["1 of every 3 rates is drawn; 60 rates were trained"]
 
 
 @pytest.mark.parametrize("reasons", [["diverged", "diverged"], ["near the best"], ["falls slowly", "near the best"]])
