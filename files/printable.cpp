@@ -105,7 +105,7 @@ std::string valid_utf8(std::string_view text) {
   out.reserve(text.size());
   while (!text.empty()) {
     const size_t bytes = first_character(text).bytes;
-    out += bytes == 0 ? "\u{fffd}" : text.substr(0, bytes);
+    out += bytes == 0 ? std::string_view("\ufffd") : text.substr(0, bytes);
     text.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return out;
