@@ -25,8 +25,7 @@ void add_report(CommandLine& line) {
            "Of a training's folder (`ladder train --out`) it draws loss, validation loss, learning rate, norm of the "
            "gradients and tokens per second, also while the training runs; report.json then has the points of the "
            "charts. A sweep of learning rates is drawn again from its lr_sweep.json, a study of `ladder ablate "
-           "--to-loss` "
-           "from its to_loss.json.",
+           "--to-loss` from its to_loss.json.",
        .examples = {{"ladder report study", "Draws the study in the folder study, there."},
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
                     {"ladder report study --with gate.json --with history.json",
