@@ -13,6 +13,7 @@
 #include "model/optimizer.h"
 #include "model/precision.h"
 #include "model/recipe.h"
+#include "model/sampler.h"
 #include "model/schedule.h"
 
 #include <ATen/ATen.h>
@@ -23,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +72,10 @@ class Trainer {
   // recipe has it, one operation after the other, without gradients. Changes nothing of the training. Waits for the
   // device. Throws std::invalid_argument for a stream of fewer than B x T + 1 tokens.
   [[nodiscard]] double evaluate(const TokenStream& tokens, int64_t batches) const;
+
+  // The tokens that follow `prompt` (sampler.h), with the recipe's operations. Changes nothing of the training. Waits
+  // for the device.
+  [[nodiscard]] std::vector<uint16_t> sample(std::span<const uint16_t> prompt, const SampleOptions& options) const;
 
   // What must be kept, beside the weights (checkpoint.h), to go on to the bit: the optimizer's state, padding rows of
   // the vocabulary, which files of weights leave out, and the gradient scaler's. By name; the tensors are the

@@ -86,6 +86,19 @@ struct TrainingFiles {
   }
 };
 
+// Texts that the model writes while it is trained. They change nothing of the training.
+struct TrainingSamples {
+  int64_t every = 1;   // steps; there is one after the first and the last step, too
+  std::string prompt;  // UTF-8
+  int64_t tokens = 1;  // of each text, at most
+
+  static void fields(auto&& field) {
+    field("every", &TrainingSamples::every);
+    field("prompt", &TrainingSamples::prompt);
+    field("tokens", &TrainingSamples::tokens);
+  }
+};
+
 struct Training {
   static constexpr auto kind = "training";
 
@@ -95,8 +108,9 @@ struct Training {
   int64_t parameters = 0;
   double flops_per_step = 0;  // Config::flops_per_token times the step's tokens
   TrainingFiles files;
-  int64_t save_every = 1;  // steps
+  int64_t save_every = 1;  // steps; 0: there are no checkpoints
   int64_t keep = 1;        // of the last checkpoints; the best one stays besides
+  std::optional<TrainingSamples> samples;
   Environment environment;
 
   static void fields(auto&& field) {
@@ -108,6 +122,7 @@ struct Training {
     field("files", &Training::files);
     field("save_every", &Training::save_every);
     field("keep", &Training::keep);
+    field("samples", &Training::samples, None::absent);
     field("environment", &Training::environment);
   }
 };
@@ -124,8 +139,9 @@ struct TrainingStep {
   std::optional<double> clip;  // what the gradients were multiplied by
   double ms = 0;               // mean over the steps that were looked at together
   double tokens_per_s = 0;
-  std::optional<double> mfu;    // 0.47: 47 %; absent where no peak of the device is known
-  std::optional<double> spike;  // the loss's z-score (training/spikes.h), where it is a spike
+  std::optional<double> mfu;          // 0.47: 47 %; absent where no peak of the device is known
+  std::optional<double> spike;        // the loss's z-score (training/spikes.h), where it is a spike
+  std::optional<std::string> sample;  // what the model wrote after the step, UTF-8
 
   static void fields(auto&& field) {
     field("step", &TrainingStep::step);
@@ -139,6 +155,7 @@ struct TrainingStep {
     field("tokens_per_s", &TrainingStep::tokens_per_s);
     field("mfu", &TrainingStep::mfu, None::absent);
     field("spike", &TrainingStep::spike, None::absent);
+    field("sample", &TrainingStep::sample, None::absent);
   }
 };
 

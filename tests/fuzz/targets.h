@@ -13,8 +13,8 @@ namespace fuzz {
 // finding.
 using Target = bool (*)(std::string_view bytes);
 
-// baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, trace, training, training_report,
-// training_step; safetensors, tokens, vocabulary, text.
+// baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, to_loss, trace, training,
+// training_report, training_step; safetensors, tokens, vocabulary, text.
 const std::map<std::string, Target>& targets();
 
 // For documents: field names and allowed words of the schemas. Empty for other targets.
@@ -30,6 +30,7 @@ bool read_plan(std::string_view bytes);
 bool read_record(std::string_view bytes);
 bool read_report(std::string_view bytes);
 bool read_study(std::string_view bytes);
+bool read_to_loss(std::string_view bytes);
 bool read_trace(std::string_view bytes);
 bool read_training(std::string_view bytes);
 bool read_training_report(std::string_view bytes);
