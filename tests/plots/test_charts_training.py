@@ -126,6 +126,7 @@ def test_what_a_model_writes_stays_text(tmp_path):
     assert "\n## What it writes\n\nEach text begins from nothing. All have the same seed.\n\n### After step 1\n\n```text\nof of of\n```\n" in report
     assert "\n### After step 10\n\n````text\nKING:\nHence, <b>thou</b> art\n```\n# no heading \ufffd[31m\n````\n" in report
     assert '<pre class="text">KING:\nHence, &lt;b&gt;thou&lt;/b&gt; art\n```\n# no heading \ufffd[31m</pre>' in html
+    (tmp_path / "none").mkdir()
     assert "What it writes" not in (rendered(training_report_of(), tmp_path / "none") / "report.html").read_text()
 
 
