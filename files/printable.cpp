@@ -100,6 +100,17 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string valid_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t bytes = first_character(text).bytes;
+    out += bytes == 0 ? std::string_view("\ufffd") : text.substr(0, bytes);
+    text.remove_prefix(std::max<size_t>(bytes, 1));
+  }
+  return out;
+}
+
 std::string PrintableLines::next(std::string_view piece) {
   waiting_ += piece;
   const size_t whole = waiting_.size() - unfinished(waiting_), before = shown_.size();

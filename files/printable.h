@@ -30,6 +30,9 @@ class PrintableLines {
 // The same of a whole text.
 [[nodiscard]] std::string printable_lines(std::string_view text);
 
+// `text` with U+FFFD in place of each byte that is not UTF-8.
+[[nodiscard]] std::string valid_utf8(std::string_view text);
+
 // At most `columns` characters of `text`, the last three "..." where it is longer. Never a part of a character.
 [[nodiscard]] std::string shortened(const std::string& text, size_t columns);
 

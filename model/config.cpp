@@ -11,12 +11,13 @@
 namespace model {
 namespace {
 
-// `tiny` keeps the real vocabulary, so that it reads the same token files and pads to the same rows.
-const std::array<Config, 5> presets{{
+// The two small ones keep the real vocabulary, so that they read the same token files and pad to the same rows.
+const std::array<Config, 6> presets{{
     {"gpt2-124m", 12, 12, 768, 1024},
     {"gpt2-355m", 24, 16, 1024, 1024},
     {"gpt2-774m", 36, 20, 1280, 1024},
     {"gpt2-1558m", 48, 25, 1600, 1024},
+    {"gpt2-18m", 6, 4, 256, 1024},
     {"tiny", 2, 2, 32, 64},
 }};
 

@@ -27,7 +27,7 @@ struct Config {
   [[nodiscard]] double flops_per_token(int64_t T) const;
 };
 
-// gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m, tiny. Throws std::invalid_argument, which lists these names.
+// gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m, gpt2-18m, tiny. Throws std::invalid_argument, which lists these names.
 Config preset(const std::string& name);
 std::vector<std::string> preset_names();
 

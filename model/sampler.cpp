@@ -149,9 +149,4 @@ std::vector<uint16_t> generate(const GPT2& model, const Ops& ops, std::span<cons
   return sampled;
 }
 
-std::string sample_text(const GPT2& model, const Ops& ops, const Tokenizer& tokenizer, std::string_view prompt,
-                        const SampleOptions& options) {
-  return tokenizer.decode(generate(model, ops, tokenizer.encode(prompt), options));
-}
-
 }  // namespace model

@@ -21,8 +21,6 @@
 
 namespace model {
 
-class Tokenizer;
-
 // How a token is drawn. The three apply in this order, as in Hugging Face's generate.
 struct Sampling {
   double temperature = 1;  // divides the logits; 0: always the likeliest token
@@ -85,10 +83,5 @@ inline int64_t tokens_kept_when_full(const Config& config) { return std::max<int
 std::vector<uint16_t> generate(
     const GPT2& model, const Ops& ops, std::span<const uint16_t> prompt, const SampleOptions& options,
     const std::function<bool(uint16_t)>& on_token = [](uint16_t) { return true; });
-
-// The text that follows a UTF-8 prompt, as bytes: it may end within a character. For samples while a model is trained;
-// makes no gradients. Throws as Tokenizer::encode and generate do.
-std::string sample_text(const GPT2& model, const Ops& ops, const Tokenizer& tokenizer, std::string_view prompt,
-                        const SampleOptions& options);
 
 }  // namespace model

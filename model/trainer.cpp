@@ -126,6 +126,11 @@ double Trainer::evaluate(const TokenStream& tokens, int64_t batches) const {
   return sum.item<double>() / static_cast<double>(batches);
 }
 
+std::vector<uint16_t> Trainer::sample(std::span<const uint16_t> prompt, const SampleOptions& options) const {
+  const AutocastScope autocast(device_.type(), recipe_.autocast);
+  return generate(model_, ops_, prompt, options);
+}
+
 Tensor Trainer::forward_logits(const Tensor& tokens) const {
   const AutocastScope autocast(device_.type(), recipe_.autocast);
   return model_.logits(ops_, tokens.to(device_));

@@ -15,6 +15,7 @@
 #include "model/precision.h"
 #include "model/ranks.h"
 #include "model/recipe.h"
+#include "model/sampler.h"
 #include "model/schedule.h"
 
 #include <ATen/ATen.h>
@@ -25,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +82,10 @@ class Trainer {
   // device. Ranks share a window as they share a batch, and all get the mean. Throws std::invalid_argument for a stream
   // of fewer tokens than one window + 1, LostRank.
   [[nodiscard]] double evaluate(const TokenStream& tokens, int64_t batches) const;
+
+  // The tokens that follow `prompt` (sampler.h), with the recipe's operations. Changes nothing of the training. Waits
+  // for the device.
+  [[nodiscard]] std::vector<uint16_t> sample(std::span<const uint16_t> prompt, const SampleOptions& options) const;
 
   // What must be kept, beside the weights (checkpoint.h), to go on to the bit: the optimizer's state, padding rows of
   // the vocabulary, which files of weights leave out, and the gradient scaler's. By name; the tensors are the

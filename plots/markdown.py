@@ -40,6 +40,13 @@ def code(value):
     return Md(escape(text)) if "\\|" in text else Md(fence + pad + text.replace("|", "\\|") + pad + fence)
 
 
+def block(text):
+    """A text of several lines as it is, in a code block."""
+    shown = words.clean_lines(text)
+    fence = "`" * max(3, max((len(run) + 1 for run in re.findall("`+", shown)), default=0))
+    return Md(f"{fence}text\n{shown}\n{fence}")
+
+
 def span(estimate, show):
     """' (2.55 – 2.68)'; empty without an interval."""
     if estimate["lo"] is None or estimate["hi"] is None:
@@ -67,7 +74,7 @@ def render(shown, template="report.md.j2"):
         loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, finalize=escape,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
     environment.filters.update(
-        tera=lambda x: f"{x / 1e12:,.4g}", code=code, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
+        tera=lambda x: f"{x / 1e12:,.4g}", code=code, block=block, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
         count=words.count, energy=words.energy, memory=words.memory, percent=words.percent, rate=words.rate,
         ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times),
         times_between=lambda e: words.between(e["lo"], e["hi"], words.times))

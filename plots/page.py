@@ -120,7 +120,7 @@ def render(template, shown):
 
     environment.filters.update(
         commands=commands, lines=lines, paragraphs=paragraphs, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
-        energy=words.energy, memory=words.memory, percent=words.percent, rate=words.rate, shorten=words.shorten,
+        clean_lines=words.clean_lines, energy=words.energy, memory=words.memory, percent=words.percent, rate=words.rate, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
     environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings,
                                number_of=words.number_of)

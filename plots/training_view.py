@@ -32,10 +32,12 @@ def view(document):
     settings = [*flatten(training["settings"]), ("recipe_from", training["recipe_from"]), ("parameters", training["parameters"])]
     if heads:  # each rate has its own
         settings = [(name, value) for name, value in settings if name not in ("learning_rate.max", "learning_rate.min")]
+    samples = document.get("samples", [])
     sections = [("numbers", "In numbers"), *((f"chart-{one.name}", one.question) for one in pictures),
+                *([("samples", "What it writes")] if samples else []),
                 *([("rates", "Rate by rate")] if heads else []), ("how", "How to read this"), ("settings", "Settings")]
     return {"said": said, "about": about(document), "subject": of.training(training["settings"]["model"], document["device"]), "charts": pictures,
-            "heads": heads, "rows": rows, "settings": settings, "environment": flatten(training["environment"]),
+            "samples": samples, "prompt": training.get("samples", {}).get("prompt", ""), "heads": heads, "rows": rows, "settings": settings, "environment": flatten(training["environment"]),
             "source": "lr_sweep.json" if heads else "report.json",
             "contents": [{"anchor": anchor, "text": text, "inner": []} for anchor, text in sections]}
 

@@ -21,6 +21,11 @@ def clean(text):
     return re.sub(" +", " ", "".join(out)).strip()
 
 
+def clean_lines(text):
+    """The same of a text that keeps its line ends."""
+    return "\n".join(clean(line) for line in str(text).split("\n"))
+
+
 def shorten(text, limit):
     """At most `limit` characters. The text is cut after a whole word, if one ends in the second half."""
     text = clean(text)

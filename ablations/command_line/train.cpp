@@ -86,6 +86,17 @@ void add_train(CommandLine& line) {
   add_number(command, "--validation-batches", flags->validation_batches,
              "batches of batch x context tokens for a validation loss (default: 20, or all that are there)", 1,
              most_steps);
+  command.heading("Samples while it trains");
+  CLI::Option* const samples =
+      add_number(command, "--sample-every", flags->sample_every,
+                 "steps between two texts that the model writes; it also writes one after the first and the last step "
+                 "(default: it writes none)",
+                 1, most_steps);
+  command.add_option("--sample-prompt", flags->sample_prompt, "UTF-8 text that it goes on from (default: nothing)")
+      ->type_name("TEXT")
+      ->needs(samples);
+  add_number(command, "--sample-tokens", flags->sample_tokens, "the most tokens of a text (default 100)", 1, 100000)
+      ->needs(samples);
   command.heading("Where the results go");
   auto* out = add_text(command, "--out", flags->out, "folder of the training: log and checkpoints", "FOLDER");
   add_number(command, "--save-every", flags->save_every, "steps between two checkpoints (default: a tenth of all)", 1,
@@ -99,8 +110,8 @@ void add_train(CommandLine& line) {
              "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_steps);
   add_text(command, "--save", flags->save, "also write the weights here, at the end or when interrupted", "FILE");
   command.add_flag("--json", flags->json, "print only the losses, as JSON; of --lr-sweep all of lr_sweep.json");
-  for (const char* flag : {"--lr", "--validation-every", "--validation-batches", "--save-every", "--keep", "--resume",
-                           "--log-every", "--save"}) {
+  for (const char* flag : {"--lr", "--validation-every", "--validation-batches", "--sample-every", "--save-every",
+                           "--keep", "--resume", "--log-every", "--save"}) {
     sweep->excludes(command.get_option(flag));
   }
   command.callback([&line, &command, flags] {

@@ -128,6 +128,8 @@ struct TrainFlags {
   double validation_share = -1;
   std::string validation_data;
   int64_t validation_every = 0, validation_batches = 0;
+  int64_t sample_every = 0, sample_tokens = 100;  // 0: no samples
+  std::string sample_prompt;
   std::string out, save;
   int64_t log_every = 0, save_every = 0, keep = 0;
   bool resume = false, json = false;

@@ -70,9 +70,10 @@ void print_summary(const RunOptions& options, const Record& record) {
   }
   if (const auto& data = record.data;
       data && data->cold && 2 * data->cached_before.value_or(data->file_bytes) > data->file_bytes) {
-    fmt::print(data->cached_before ? "--cold-cache: the kernel kept {} in the page cache\n"
-                                   : "--cold-cache: the kernel does not say whether {} left the page cache\n",
-               printable(data->file));
+    const std::string file = printable(data->file);
+    fmt::print("--cold-cache: {}\n", data->cached_before
+                                         ? fmt::format("the kernel kept {} in the page cache", file)
+                                         : fmt::format("the kernel does not say whether {} left the page cache", file));
   }
   if (!record.is_disturbed()) return;
   for (const std::string& flag : *record.flags) fmt::print("disturbed: {}\n", flag);

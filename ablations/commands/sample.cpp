@@ -1,6 +1,6 @@
 // `ladder sample`: text by trained weights.
 #include "ablations/commands/commands.h"
-#include "ablations/commands/defaults.h"
+#include "ablations/commands/prompt.h"
 #include "ablations/run/options.h"
 #include "ablations/text/style.h"
 #include "files/json_file.h"
@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -23,29 +22,6 @@ namespace ablations {
 using files::Json;
 
 namespace {
-
-model::Tokenizer tokenizer_of(const SampleFlags& flags) {
-  if (!flags.vocabulary.empty()) return model::Tokenizer::load(flags.vocabulary);
-  const std::filesystem::path file = default_vocabulary();
-  if (std::filesystem::exists(file)) return model::Tokenizer::load(file);
-  throw std::invalid_argument(
-      fmt::format("the vocabulary is missing ({}): `make data` fetches it, or name yours with --vocab", file.string()));
-}
-
-std::vector<uint16_t> encoded_prompt(const SampleFlags& flags, const model::Tokenizer& tokenizer,
-                                     const model::Config& config) {
-  std::vector<uint16_t> prompt;
-  try {
-    prompt = tokenizer.encode(flags.prompt);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("--prompt: {}", error.what()));
-  }
-  if (std::ssize(prompt) > config.n_positions) {
-    throw std::invalid_argument(fmt::format("--prompt must have at most {} tokens, the positions of the model, got {}",
-                                            config.n_positions, prompt.size()));
-  }
-  return prompt;
-}
 
 // A text on standard output while it comes. The prompt appears with the first token, so that nothing is shown of a
 // model that gives none.
@@ -75,8 +51,8 @@ int sample(const SampleFlags& flags) {
         "--count must be 1 with --temperature 0, which gives the same text each time, got {}", flags.count));
   }
   const model::Config config = model::config_of_weights(flags.weights, flags.model);
-  const model::Tokenizer tokenizer = tokenizer_of(flags);
-  const std::vector<uint16_t> prompt = encoded_prompt(flags, tokenizer, config);
+  const model::Tokenizer tokenizer = vocabulary_for_text(flags.vocabulary);
+  const std::vector<uint16_t> prompt = encoded_prompt("--prompt", flags.prompt, tokenizer, config.n_positions);
   RunOptions process;
   process.threads = flags.threads;
   prepare_process(process);

@@ -2,6 +2,7 @@
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/place.h"
+#include "ablations/commands/prompt.h"
 #include "ablations/commands/training_request.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/text/figures.h"
@@ -24,7 +25,9 @@
 
 #include <cstdio>
 #include <optional>
+#include <ranges>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -142,6 +145,31 @@ void save_last_weights(model::Trainer& trainer, const std::string& file) {
   fmt::print(stderr, "weights: {}\n", printable(file));
 }
 
+// Writes the samples of a training.
+class Writer {
+ public:
+  // Throws as prompt.h does.
+  Writer(const TrainingSamples& samples, const Training& training)
+      : tokenizer_(vocabulary_for_text(training.files.vocabulary)),
+        prompt_(encoded_prompt("--sample-prompt", samples.prompt, tokenizer_, training.settings.positions)),
+        options_{.tokens = samples.tokens,
+                 .sampling = {.temperature = temperature, .top_k = top_k},
+                 .seed = training.settings.seed} {}
+
+  [[nodiscard]] std::string text_by(const model::Trainer& trainer) const {
+    return files::valid_utf8(tokenizer_.decode(trainer.sample(prompt_, options_)));
+  }
+
+ private:
+  // nanoGPT's (Karpathy), sample.py.
+  static constexpr double temperature = 0.8;
+  static constexpr int64_t top_k = 200;
+
+  model::Tokenizer tokenizer_;
+  std::vector<uint16_t> prompt_;
+  model::SampleOptions options_;
+};
+
 // What is done with each step's figures.
 class Reporter {
  public:
@@ -150,9 +178,15 @@ class Reporter {
 
   void show(const TrainingStep& step, double seconds_left) {
     losses_.push_back(step.loss ? Json(*step.loss) : Json());
-    const bool is_shown = step.step % log_every_ == 0 || step.step == steps_ || step.validation_loss || step.spike;
+    const bool is_shown =
+        step.step % log_every_ == 0 || step.step == steps_ || step.validation_loss || step.spike || step.sample;
     if (json_ || !is_shown) return;
     fmt::print("{}\n", step_line(step, steps_, seconds_left));
+    if (step.sample) {
+      for (const auto line : std::views::split(files::printable_lines(*step.sample), '\n')) {
+        fmt::print("    | {}\n", std::string_view(line.begin(), line.end()));
+      }
+    }
     std::fflush(stdout);
   }
   void end() const {
@@ -225,6 +259,8 @@ int train(const TrainFlags& flags) {
   const Training& training = prepared.training;
   const TrainingSettings& settings = training.settings;
   if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));
+  const std::optional<Writer> writer =
+      training.samples ? std::make_optional<Writer>(*training.samples, training) : std::nullopt;
   model::Trainer trainer(config_of(prepared.options), settings.recipe,
                          trainer_options(settings, kept.first_step(), ranks), prepared.data.training);
   if (kept.from) {
@@ -235,6 +271,7 @@ int train(const TrainFlags& flags) {
   const std::vector<TrainingStep> before = keep(flags, training, kept);
 
   TrainingHooks hooks;
+  if (writer) hooks.sample = [&] { return writer->text_by(trainer); };
   hooks.log_every = flags.log_every > 0 ? flags.log_every : settings.recipe.device == model::Device::cuda ? 10 : 1;
   for (const TrainingStep& step : before) {
     if (step.loss) hooks.losses_before.push_back(*step.loss);

@@ -205,6 +205,9 @@ PreparedTraining prepared_training(const TrainFlags& flags) {
   }
   training.save_every = flags.save_every > 0 ? flags.save_every : divided_up(settings.steps, 10);
   training.keep = flags.keep > 0 ? flags.keep : 2;
+  if (flags.sample_every > 0) {
+    training.samples = {.every = flags.sample_every, .prompt = flags.sample_prompt, .tokens = flags.sample_tokens};
+  }
   return {std::move(training), options, std::move(data)};
 }
 

@@ -90,6 +90,19 @@ struct TrainingFiles {
   }
 };
 
+// Texts that the model writes while it is trained. They change nothing of the training.
+struct TrainingSamples {
+  int64_t every = 1;   // steps; there is one after the first and the last step, too
+  std::string prompt;  // UTF-8
+  int64_t tokens = 1;  // of each text, at most
+
+  static void fields(auto&& field) {
+    field("every", &TrainingSamples::every);
+    field("prompt", &TrainingSamples::prompt);
+    field("tokens", &TrainingSamples::tokens);
+  }
+};
+
 struct Training {
   static constexpr auto kind = "training";
 
@@ -101,6 +114,7 @@ struct Training {
   TrainingFiles files;
   int64_t save_every = 1;  // steps
   int64_t keep = 1;        // of the last checkpoints; the best one stays besides
+  std::optional<TrainingSamples> samples;
   Environment environment;
 
   static void fields(auto&& field) {
@@ -112,6 +126,7 @@ struct Training {
     field("files", &Training::files);
     field("save_every", &Training::save_every);
     field("keep", &Training::keep);
+    field("samples", &Training::samples, None::absent);
     field("environment", &Training::environment);
   }
 };
@@ -128,8 +143,9 @@ struct TrainingStep {
   std::optional<double> clip;  // what the gradients were multiplied by
   double ms = 0;               // mean over the steps that were looked at together
   double tokens_per_s = 0;
-  std::optional<double> mfu;    // 0.47: 47 %; absent where no peak of the device is known
-  std::optional<double> spike;  // the loss's z-score (training/spikes.h), where it is a spike
+  std::optional<double> mfu;          // 0.47: 47 %; absent where no peak of the device is known
+  std::optional<double> spike;        // the loss's z-score (training/spikes.h), where it is a spike
+  std::optional<std::string> sample;  // what the model wrote after the step, UTF-8
 
   static void fields(auto&& field) {
     field("step", &TrainingStep::step);
@@ -143,6 +159,7 @@ struct TrainingStep {
     field("tokens_per_s", &TrainingStep::tokens_per_s);
     field("mfu", &TrainingStep::mfu, None::absent);
     field("spike", &TrainingStep::spike, None::absent);
+    field("sample", &TrainingStep::sample, None::absent);
   }
 };
 

@@ -43,6 +43,17 @@ struct TrainingStretch {
   }
 };
 
+// What the model wrote after a step.
+struct SampleAfter {
+  int64_t step = 1;
+  std::string text;
+
+  static void fields(auto&& field) {
+    field("step", &SampleAfter::step);
+    field("text", &SampleAfter::text);
+  }
+};
+
 struct TrainingReport {
   static constexpr auto kind = "training_report";
 
@@ -51,6 +62,7 @@ struct TrainingReport {
   Training training;
   int64_t steps = 1;  // that were taken
   std::vector<TrainingStretch> stretches;
+  std::vector<SampleAfter> samples;  // few of them
   TrainingWords words;
 
   static void fields(auto&& field) {
@@ -59,6 +71,7 @@ struct TrainingReport {
     field("training", &TrainingReport::training);
     field("steps", &TrainingReport::steps);
     field("stretches", &TrainingReport::stretches);
+    field("samples", &TrainingReport::samples);
     field("words", &TrainingReport::words);
   }
 };

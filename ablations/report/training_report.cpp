@@ -95,6 +95,17 @@ double median_rate(const Steps& steps) {
 
 bool ended_early(const Training& training, const Steps& steps) { return steps.back().step < training.settings.steps; }
 
+std::vector<SampleAfter> few_samples(const Steps& steps) {
+  std::vector<SampleAfter> all;
+  for (const TrainingStep& step : steps) {
+    if (step.sample) all.push_back({step.step, *step.sample});
+  }
+  const size_t count = std::min(all.size(), most_samples);
+  std::vector<SampleAfter> few;
+  for (size_t i = 0; i < count; ++i) few.push_back(all[count == 1 ? 0 : i * (all.size() - 1) / (count - 1)]);
+  return few;
+}
+
 // ---- sentences
 
 std::string training_headline(const Training& training, const Steps& steps) {
@@ -240,7 +251,8 @@ TrainingReport training_report(const std::string& source, const Training& traini
                         .device = trained_on(training),
                         .training = training,
                         .steps = steps.back().step,
-                        .stretches = stretches_of(steps)};
+                        .stretches = stretches_of(steps),
+                        .samples = few_samples(steps)};
   report.words = {.headline = training_headline(training, steps),
                   .remarks = remarks_on(training, steps),
                   .cards = cards_on(training, steps),

@@ -12,6 +12,8 @@ namespace ablations {
 
 constexpr size_t most_stretches = 1000;  // as the schema of a training's report has it
 
+constexpr size_t most_samples = 5;  // likewise
+
 // "NVIDIA H200", "AMD EPYC, 2 threads".
 NamedDevice trained_on(const Training& training);
 

@@ -101,8 +101,9 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
     const bool stops = trainer.on_any_rank(hooks.interrupted()) && step < settings.steps;
     const bool saves = hooks.save && (stops || is_due(training.save_every));
     // A checkpoint has a validation loss, except where somebody waits for the program's end.
+    const bool samples = !stops && training.samples && (step == 1 || is_due(training.samples->every));
     const bool validates = !stops && (is_due(settings.validation_every) || (saves && settings.validation_every > 0));
-    if (!stops && !saves && !validates && !is_due(hooks.log_every)) continue;
+    if (!stops && !saves && !validates && !samples && !is_due(hooks.log_every)) continue;
 
     std::vector<TrainingStep> steps = read(step);
     std::string fault;
@@ -119,6 +120,7 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
       steps.back().validation_loss = if_finite(loss);
       if (!std::isfinite(loss)) fault = fmt::format("the validation loss after step {}", step);
     }
+    if (fault.empty() && samples) steps.back().sample = hooks.sample();
     const double seconds_left =
         seconds_since(begin) / static_cast<double>(step - first) * static_cast<double>(settings.steps - step);
     for (const TrainingStep& one : steps) hooks.on_step(one, seconds_left);

@@ -37,6 +37,8 @@ struct TrainingHooks {
   std::function<void(const TrainingStep&, double seconds_left)> on_step = [](const TrainingStep&, double) {};
   // A checkpoint is due, of the step that on_step was just called with. Null: there are none.
   std::function<void(const TrainingStep&)> save = nullptr;
+  // What the model writes now. Called where training.samples says so.
+  std::function<std::string()> sample = nullptr;
   // Asked after every step. Once true on one rank, that step is the last.
   std::function<bool()> interrupted = [] { return false; };
   // The losses of the steps before, for spikes.h; the last ones are enough.

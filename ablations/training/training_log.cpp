@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <type_traits>
 
 namespace ablations {
 
@@ -16,10 +17,13 @@ namespace {
 
 std::string json_line(const TrainingStep& step) { return json_of(step).dump() + "\n"; }
 
+// The table has the figures only.
+constexpr bool is_in_table(auto member) { return !std::is_same_v<decltype(member), decltype(&TrainingStep::sample)>; }
+
 std::string csv_head() {
   std::string line;
-  TrainingStep::fields([&](const char* name, auto /*member*/, None /*none*/ = None::null) {
-    line += (line.empty() ? "" : ",") + std::string(name);
+  TrainingStep::fields([&](const char* name, auto member, None /*none*/ = None::null) {
+    if (is_in_table(member)) line += (line.empty() ? "" : ",") + std::string(name);
   });
   return line + "\r\n";
 }
@@ -27,6 +31,7 @@ std::string csv_head() {
 std::string csv_row(const TrainingStep& step) {
   std::string line;
   TrainingStep::fields([&](const char* /*name*/, auto member, None /*none*/ = None::null) {
+    if (!is_in_table(member)) return;
     const Json value = json_of(step.*member);
     line += (line.empty() ? "" : ",") + (value.is_null() ? "" : value.dump());
   });

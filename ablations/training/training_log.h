@@ -1,4 +1,4 @@
-// A training's log: log.jsonl has a JSON object for each step (documents/training.h), metrics.csv has the same as a
+// A training's log: log.jsonl has a JSON object for each step (documents/training.h), metrics.csv has its figures as a
 // table (RFC 4180; an empty cell: no value). Both grow while the training runs.
 #pragma once
 

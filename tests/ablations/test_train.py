@@ -120,6 +120,21 @@ def test_what_a_training_leaves_and_tells(whole) -> None:
     assert said[2:] == [f"checkpoints: {folder / 'latest'}", f"best: {folder / 'best'}, step {best}, validation loss {validated[best]:.4f}"]
 
 
+def test_samples_are_written_and_change_nothing(ladder, data, tmp_path, assert_is_whole) -> None:
+    folder = tmp_path / "training"
+    done = ladder("train", *SETTINGS, "--data", data, "--save-every", 15, "--out", folder, "--sample-every", 25, "--sample-prompt",
+                  "To be", "--sample-tokens", 7)
+    assert done.returncode == 0, done.stderr
+    samples = {line["step"]: line["sample"] for line in lines(folder) if "sample" in line}
+    assert list(samples) == [1, 25, 40] and all(samples.values())
+    assert done.stdout.count("\n    | ") >= 3
+    for name in ("training", "training_step"):
+        validator(name).validate(read_json(folder / "training.json") if name == "training" else lines(folder)[0])
+    assert read_json(folder / "training.json")["samples"] == {"every": 25, "prompt": "To be", "tokens": 7}
+    assert_is_whole(folder)
+    assert "sample" not in (folder / "metrics.csv").read_text()
+
+
 def test_transformers_reads_a_checkpoint(whole, data) -> None:
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     folder, _ = whole

@@ -41,6 +41,7 @@ TEST(Printable, MakesValidUtf8OfAnyBytes) {
 
 TEST(PrintableLines, KeepsLinesAndSpellsOutTheRest) {
   EXPECT_EQ(files::printable_lines("a\n\tb\r\n\x1b[31m\u202e\xff \u00e9"), "a\n\tb \n\\x1b[31m\\u{202e}\\xff \u00e9");
+  EXPECT_EQ(files::valid_utf8("a\n\x1b \xff\u00e9 \xf0\x9f\x98"), "a\n\x1b \ufffd\u00e9 \ufffd\ufffd\ufffd");
   EXPECT_EQ(files::printable_lines("cut \xf0\x9f\x98"), "cut \\xf0\\x9f\\x98");
 }
 

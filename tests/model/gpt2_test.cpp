@@ -23,6 +23,7 @@ TEST(Gpt2, PresetsHaveThePublishedSizes) {
   EXPECT_EQ(preset("gpt2-355m").parameters(), 354823168);
   EXPECT_EQ(preset("gpt2-774m").parameters(), 774030080);
   EXPECT_EQ(preset("gpt2-1558m").parameters(), 1557611200);
+  EXPECT_EQ(preset("gpt2-18m").parameters(), 17867008);
   EXPECT_THROW((void)preset("gpt3"), std::invalid_argument);
   // llm.c's count for T=1024 with its padded vocabulary is 803.5 MFLOP per token; without the 47 padding rows a little
   // less.

@@ -349,8 +349,11 @@ def training_words(*charts):
             "how_to_read": [{"term": "The loss", "words": "is a mean."}], "findings": findings(*charts)}
 
 
-def training_report_of(points=60, length=1):
-    """A training whose loss falls, with a validation loss at every tenth point and a spike at the last but one."""
+def training_report_of(points=60, length=1, samples=()):
+    """A training whose loss falls, with a validation loss at every tenth point and a spike at the last but one.
+
+    samples: what it wrote after its first step, and after each tenth one.
+    """
     stretches = []
     for i in range(points):
         loss, norm, off = 6 + 4.8 * math.exp(-i / 12), 20 / (1 + i), 0.2 if length > 1 else 0
@@ -359,6 +362,7 @@ def training_report_of(points=60, length=1):
                           "tokens_per_s": 2500.0 + i % 7, "validation_loss": loss + 0.3 if i % 10 == 9 else None, "spikes": int(i == points - 2)})
     return valid({"kind": "training_report", "schema_version": 1, "source": "training", "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"},
                   "training": training_of(points * length), "steps": points * length, "stretches": stretches,
+                  "samples": [{"step": max(1, 10 * i), "text": text} for i, text in enumerate(samples)],
                   "words": training_words(*charts.OF_TRAINING)})
 
 

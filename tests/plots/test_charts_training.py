@@ -119,6 +119,16 @@ def test_a_training_has_a_page_and_markdown(tmp_path):
     assert html.count("<figure>") == 4
 
 
+def test_what_a_model_writes_stays_text(tmp_path):
+    plain = "KING:\nHence, <b>thou</b> art\n```\n# no heading \x1b[31m"
+    folder = rendered(training_report_of(samples=["of of of", plain]), tmp_path)
+    report, html = (folder / "report.md").read_text(), (folder / "report.html").read_text()
+    assert "\n## What it writes\n\nEach text begins from nothing. All have the same seed.\n\n### After step 1\n\n```text\nof of of\n```\n" in report
+    assert "\n### After step 10\n\n````text\nKING:\nHence, <b>thou</b> art\n```\n# no heading \ufffd[31m\n````\n" in report
+    assert '<pre class="text">KING:\nHence, &lt;b&gt;thou&lt;/b&gt; art\n```\n# no heading \ufffd[31m</pre>' in html
+    assert "What it writes" not in (rendered(training_report_of(), tmp_path / "none") / "report.html").read_text()
+
+
 def test_a_sweep_has_a_page_and_a_table(tmp_path):
     sweep = lr_sweep_of()
     sweep["rates"][0]["words"] = sweep["words"]["remarks"][0] = sweep["device"]["name"] = NASTY

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,20 @@ TEST(CarryOn, TellsEveryStep) {
   }
   EXPECT_LT(*told.steps.back().loss, *told.steps.front().loss);
   EXPECT_LT(*told.steps.back().validation_loss, *told.steps[1].validation_loss);
+}
+
+TEST(CarryOn, SamplesAfterTheFirstStepTheLastAndBetween) {
+  Training training = six_steps();
+  training.samples = {.every = 4};
+  int64_t written = 0;
+  TrainingHooks hooks;
+  hooks.log_every = 100;
+  hooks.sample = [&] { return std::to_string(++written); };
+  const Told told = told_by(training, hooks);
+  std::vector<std::string> samples;
+  for (const TrainingStep& step : told.steps) samples.push_back(step.sample.value_or("-"));
+  EXPECT_EQ(samples, (std::vector<std::string>{"1", "-", "-", "2", "-", "3"}));
+  EXPECT_EQ(told.losses(), told_by(six_steps()).losses());
 }
 
 TEST(CarryOn, LosesNothingByLookingSeldom) {
