@@ -130,15 +130,14 @@ Processes processes_of(const Ranks& ranks, const std::string& work, at::Device d
 }
 
 std::unique_ptr<c10d::Reducer> reducer_of(const Processes& processes, const std::vector<Tensor>& parameters) {
-  std::vector<std::vector<size_t>> buckets = std::get<0>(
-      c10d::compute_bucket_assignment_by_size(parameters, {first_bucket_bytes, bucket_bytes}));
+  std::vector<std::vector<size_t>> buckets =
+      std::get<0>(c10d::compute_bucket_assignment_by_size(parameters, {first_bucket_bytes, bucket_bytes}));
   std::ranges::reverse(buckets);  // gradients are ready from the last layer to the first
-  return std::make_unique<c10d::Reducer>(parameters, std::move(buckets), processes,
-                                         std::vector<bool>(parameters.size(), false), bucket_bytes,
-                                         /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true,
-                                         std::unordered_map<size_t, std::string>{}, first_bucket_bytes,
-                                         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
-                                         std::vector<int64_t>{});
+  return std::make_unique<c10d::Reducer>(
+      parameters, std::move(buckets), processes, std::vector<bool>(parameters.size(), false), bucket_bytes,
+      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, std::unordered_map<size_t, std::string>{},
+      first_bucket_bytes,
+      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<int64_t>{});
 }
 
 }  // namespace

@@ -72,9 +72,10 @@ void choose_gpu(const Ranks& ranks) {
   if (visible != nullptr) {
     if (gpus.size() < 2) return;
     if (ranks.local_rank >= static_cast<int64_t>(gpus.size())) {
-      throw std::invalid_argument(fmt::format("CUDA_VISIBLE_DEVICES names {} GPUs, and LOCAL_RANK is {}: one GPU for each "
-                                              "rank of this machine is needed",
-                                              gpus.size(), ranks.local_rank));
+      throw std::invalid_argument(
+          fmt::format("CUDA_VISIBLE_DEVICES names {} GPUs, and LOCAL_RANK is {}: one GPU for each "
+                      "rank of this machine is needed",
+                      gpus.size(), ranks.local_rank));
     }
     chosen = gpus[static_cast<size_t>(ranks.local_rank)];
   }

@@ -39,9 +39,8 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
     const std::string obstacle = data_parallel_obstacle(recipe);
     require(obstacle.empty(), "recipe: " + obstacle);
   } else {
-    require(options.ranks.size == 1,
-            fmt::format("recipe: {} ranks need data_parallel ddp (WORLD_SIZE is {})", options.ranks.size,
-                        options.ranks.size));
+    require(options.ranks.size == 1, fmt::format("recipe: {} ranks need data_parallel ddp (WORLD_SIZE is {})",
+                                                 options.ranks.size, options.ranks.size));
   }
   return options;
 }
@@ -49,7 +48,8 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
 // What ranks must have in common.
 std::string work_of(const Config& config, const Recipe& recipe, const TrainerOptions& options) {
   return fmt::format("{}, B {}, T {}, accumulation {}, steps {} to {}, seed {}, {}", config.name, options.B, options.T,
-                     options.accumulation, options.first_step, options.max_steps, options.seed, to_json(recipe).dump());
+                     options.accumulation, options.first_step, options.max_steps, options.seed,
+                     recipe_diff({}, recipe).dump());
 }
 
 at::Device device_of(const Recipe& recipe) {

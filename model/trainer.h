@@ -159,7 +159,7 @@ class Trainer {
   std::unique_ptr<DataParallel> parallel_;  // null: there is one rank, which reduces nothing
   bool agreed_ = false;                     // all ranks have the same weights and state
   bool alone_ = false;                      // in a step that reduces nothing
-  at::Tensor values_;  // (max_steps, 3) float32: loss, norm and clip of each step
+  at::Tensor values_;                       // (max_steps, 3) float32: loss, norm and clip of each step
   // Of graphs only:
   at::Tensor learning_rates_;  // (max_steps) float32, the schedule
   at::Tensor step_index_;      // (1) int64

@@ -129,9 +129,9 @@ void prepare_rank(const std::string& command) {
   if (std::getenv("WORLD_SIZE") == nullptr) return;
   const model::Ranks ranks = model::ranks_of_environment();
   if (ranks.size > 1 && command != "train" && command != "run") {
-    throw std::invalid_argument(
-        fmt::format("WORLD_SIZE is {}, and only `ladder train` and `ladder run` work in several processes, not `ladder {}`",
-                    ranks.size, command));
+    throw std::invalid_argument(fmt::format(
+        "WORLD_SIZE is {}, and only `ladder train` and `ladder run` work in several processes, not `ladder {}`",
+        ranks.size, command));
   }
   model::choose_gpu(ranks);
 }

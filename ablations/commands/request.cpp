@@ -227,8 +227,8 @@ RunOptions options_again(const RunFlags& run) {
         data.source, data.sha256, tokens.sha256, options.data.string()));
   }
   if (const auto ranks = ranks_under(options.recipe); ranks != options.ranks) {
-    faults.push_back(fmt::format("ranks: the record has {}, and WORLD_SIZE is {}", options.ranks.value_or(1),
-                                 ranks.value_or(1)));
+    faults.push_back(
+        fmt::format("ranks: the record has {}, and WORLD_SIZE is {}", options.ranks.value_or(1), ranks.value_or(1)));
   }
   if (!run.any_program) {
     for (const std::string& difference :

@@ -63,7 +63,8 @@ void print_summary(const RunOptions& options, const Record& record) {
       last ? fmt::format("{:.4f}", *last) : "not finite");
   if (const auto& scaling = record.scaling) {
     fmt::print(
-        "{}: each gives {} bytes to be reduced in a step; scaling efficiency {:.2f}, the step of rank 0 alone ({} ms) over "
+        "{}: each gives {} bytes to be reduced in a step; scaling efficiency {:.2f}, the step of rank 0 alone ({} ms) "
+        "over "
         "that of all\n",
         number_of(*record.workload.ranks, "rank"), plain(static_cast<double>(scaling->bytes_per_step)),
         scaling->efficiency, number(scaling->alone_ms));
@@ -103,7 +104,8 @@ int run(const RunFlags& flags) {
   Occupied devices;
   // Of ranks that share a machine's cores the first one holds them for all.
   const bool occupies = ranks.local_rank == 0 || options.recipe.device == model::Device::cuda;
-  if (!flags.report_steps && occupies) devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
+  if (!flags.report_steps && occupies)
+    devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
   if (!ranks.is_first()) {  // rank 0 has the record
     const Record record = execute_run(options, [](int64_t) {});
     if (!record.is_ok()) throw std::runtime_error(fmt::format("out of memory: {}", record.failure->message));

@@ -160,9 +160,10 @@ struct LeastWork {
 
 // What ranks lose because they wait for each other and share a machine. Their times are rank 0's.
 struct Scaling {
-  int64_t bytes_per_step = 0;  // that each rank gives to be reduced; in a ring of N it sends 2 (N - 1) / N times as much
-  double alone_ms = 0;         // median step of rank 0 alone, which reduces nothing, while the others wait
-  double efficiency = 0;       // alone_ms over the median step of all: 1 were N times the tokens/s of one rank
+  int64_t bytes_per_step =
+      0;                  // that each rank gives to be reduced; in a ring of N it sends 2 (N - 1) / N times as much
+  double alone_ms = 0;    // median step of rank 0 alone, which reduces nothing, while the others wait
+  double efficiency = 0;  // alone_ms over the median step of all: 1 were N times the tokens/s of one rank
 
   static void fields(auto&& field) {
     field("bytes_per_step", &Scaling::bytes_per_step);

@@ -26,8 +26,8 @@ struct Workload {
   int64_t parameters = 0;
   int64_t B = 1, T = 1, accumulation = 1;  // B: of each rank
   std::optional<int64_t> ranks;            // that share a step; none: one process
-  std::optional<int64_t> positions;  // of the model; an older record does not say
-  int64_t tokens_per_step = 0;  // of all ranks, as flops_per_step
+  std::optional<int64_t> positions;        // of the model; an older record does not say
+  int64_t tokens_per_step = 0;             // of all ranks, as flops_per_step
   double flops_per_step = 0;
   uint64_t seed = 1;
   Data data;

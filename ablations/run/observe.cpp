@@ -188,9 +188,8 @@ Observed watch_step(model::Trainer& trainer) {
   }
   seen.operations["total"] = log.total();
   seen.batches = batches.seen(log.operations("data"));
-  seen.all_reduces = {.calls = all_reduces.calls(),
-                      .bytes = all_reduces.bytes(),
-                      .gradient_bytes = gradient_bytes(trainer.model())};
+  seen.all_reduces = {
+      .calls = all_reduces.calls(), .bytes = all_reduces.bytes(), .gradient_bytes = gradient_bytes(trainer.model())};
   seen.update_operations = log.operations("update");
   seen.backward_nodes = log.backward_nodes();
   {

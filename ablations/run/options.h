@@ -20,7 +20,7 @@ struct RunOptions {
   std::string model = "gpt2-124m";
   int64_t B = 1, T = 256, accumulation = 1;
   std::optional<int64_t> ranks = {};  // that share each step, with B sequences of their own; none: one process
-  int64_t positions = 0;  // of the model; 0: as many as it has
+  int64_t positions = 0;              // of the model; 0: as many as it has
   int64_t warmup_steps = 5, timed_steps = 10;
   uint64_t seed = 1;
   int64_t threads = 0;                     // 0: one for each core it may use

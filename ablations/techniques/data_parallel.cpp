@@ -1,6 +1,7 @@
 // Whether several ranks share each batch, and the mean of their gradients.
-#include "ablations/techniques/technique.h"
 #include "model/data_parallel.h"
+
+#include "ablations/techniques/technique.h"
 #include "model/ranks.h"
 
 #include <fmt/format.h>
@@ -80,10 +81,12 @@ For GPT-2 124M a step reduces 498 MB of float32 gradients. In a ring of N ranks 
 With `--accumulation` only the last micro-step of a step reduces.)",
       .faster = R"(N ranks work at the same time. A step of N x B sequences takes as long as one of B sequences, and the
 part of the reduction that the backward pass does not hide.)",
-      .costs = R"(Each rank holds all weights, gradients and moments: the memory of a GPU does not grow with N. The batch
+      .costs =
+          R"(Each rank holds all weights, gradients and moments: the memory of a GPU does not grow with N. The batch
 becomes N times as large, so the learning rate may need to change. If one rank is lost all end, and go on from the last
 checkpoint.)",
-      .no_help = R"(Where the network is slow for the work of a step: with few tokens per rank the reduction takes longer
+      .no_help =
+          R"(Where the network is slow for the work of a step: with few tokens per rank the reduction takes longer
 than the backward pass. On one CPU two ranks share the cores and the memory that one rank would have alone, so nothing is
 gained; there it shows only that the ranks agree.)",
       .pytorch = R"(torch.distributed.init_process_group("nccl")

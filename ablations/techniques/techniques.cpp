@@ -32,8 +32,8 @@ Technique determinism();
 
 const std::vector<Technique>& techniques() {
   static const std::vector<Technique> all{
-      device(),    host_memory(),     batches(),   matmul_precision(), autocast(),   qkv_products(),
-      attention(), cross_entropy(),   residual(),  products(),         norm(),       mlp(),
+      device(),    host_memory(),     batches(),   matmul_precision(), autocast(),      qkv_products(),
+      attention(), cross_entropy(),   residual(),  products(),         norm(),          mlp(),
       execution(), vocabulary_rows(), optimizer(), weights(),          data_parallel(), determinism()};
   return all;
 }

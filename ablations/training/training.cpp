@@ -50,8 +50,7 @@ void check_data(const TrainingData& data, const TrainingSettings& settings) {
       windows, settings.sequences(), settings.T, settings.validation_batches));
 }
 
-model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t first_step,
-                                      const model::Ranks& ranks) {
+model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t first_step, const model::Ranks& ranks) {
   return {.B = settings.B,
           .T = settings.T,
           .accumulation = settings.accumulation,

@@ -28,8 +28,8 @@ std::unique_ptr<at::ObserverContext> see(const at::RecordFunction& function) {
 AllReduces::AllReduces() {
   if (active.exchange(true)) throw std::logic_error("AllReduces: one is already counting");
   calls_seen = bytes_seen = 0;
-  handle_ = at::addGlobalCallback(
-      at::RecordFunctionCallback(see).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  handle_ =
+      at::addGlobalCallback(at::RecordFunctionCallback(see).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
 }
 
 AllReduces::~AllReduces() {

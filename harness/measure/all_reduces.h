@@ -1,4 +1,5 @@
-// The tensors that c10d is given to reduce over all ranks (c10d::allreduce_), counted where its operations are dispatched.
+// The tensors that c10d is given to reduce over all ranks (c10d::allreduce_), counted where its operations are
+// dispatched.
 #pragma once
 
 #include <cstdint>
