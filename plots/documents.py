@@ -12,7 +12,7 @@ from pathlib import Path
 SCHEMA_VERSION = 1
 # What can be drawn, and the command that makes it.
 KINDS = {"report": "ladder report", "history": "ladder history", "gate": "ladder gate", "training_report": "ladder report TRAINING",
-         "lr_sweep": "ladder train --lr-sweep"}
+         "lr_sweep": "ladder train --lr-sweep", "to_loss": "ladder ablate --to-loss"}
 
 
 class Refused(Exception):

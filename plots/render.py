@@ -1,7 +1,7 @@
-"""python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a history, a gate's verdict, a training or a sweep of learning rates
-(results/schemas).
+"""python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a history, a gate's verdict, a training, a sweep of learning rates or a
+study of time to loss (results/schemas).
 
-Of a report, a training and a sweep it writes report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its
+Of a report, a training, a sweep and a study of time to loss it writes report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its
 data. Of a gate it writes gate.html and its charts. Of a history it writes one picture: history.svg, history.png and history.vl.json. It prints what it wrote.
 If vl-convert is not installed, the page and the pictures are left out, and one line says so. Exit status 2, with one line on stderr:
 wrong usage, unreadable input, or a folder that cannot be written. Exit status 3: Jinja2 is not installed.
@@ -22,7 +22,7 @@ import words
 from charts import history
 from documents import Refused
 
-VIEWS = {"report": view, "gate": gate_view, "training_report": training_view, "lr_sweep": training_view}
+VIEWS = {"report": view, "gate": gate_view, "training_report": training_view, "lr_sweep": training_view, "to_loss": training_view}
 
 
 def draw(document):
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments=None):
     parser = Parser(prog="render.py", usage="render.py DOCUMENT.json OUT_DIR", description="Draw a document of results.")
-    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json, history.json, gate.json or lr_sweep.json")
+    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json, history.json, gate.json, lr_sweep.json or to_loss.json")
     parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="made where it is missing; its old files are replaced")
     try:
         options = parser.parse_args(arguments)

@@ -22,6 +22,8 @@ using files::Json;
 
 namespace {
 
+constexpr int64_t most_steps_of_training = 1000000;
+
 // None for a text that is no size.
 std::optional<double> parsed_bytes(const std::string& text) {
   constexpr std::pair<const char*, double> units[] = {{"", 1},
@@ -233,11 +235,44 @@ void add_data_flags(Command& command, WorkloadFlags& flags) {
                    "(default: leave it as it is)");
 }
 
+void add_length_flags(Command& command, TrainFlags& flags) {
+  add_number(command, "--tokens", flags.tokens, "as many steps as it takes for so many tokens", 1, INT64_MAX);
+  add_number(command, "--epochs", flags.epochs, "as many steps as it takes to see the text so many times", 1,
+             most_steps_of_training);
+}
+
+void add_learning_flags(Command& command, TrainFlags& flags) {
+  add_real(command, "--lr", flags.lr, "highest learning rate (default 0.0006)", 0);
+  add_real(command, "--min-lr", flags.min_lr, "learning rate after the decay (default: a tenth of --lr)", 0);
+  add_number(command, "--warmup-steps", flags.warmup_steps,
+             "steps in which the learning rate rises (default: a twenty-fifth of --decay-steps, and 10 or more)", 0,
+             most_steps_of_training);
+  add_number(command, "--decay-steps", flags.decay_steps,
+             "the step at which it has fallen to --min-lr, along half a cosine (default: the last step)", 1,
+             most_steps_of_training);
+  add_real(command, "--weight-decay", flags.weight_decay, "AdamW's, of matrices and embeddings (default 0.1)", 0);
+  add_real(command, "--clip", flags.clip, "norm to which gradients are clipped (default 1; 0: they are not)", 0);
+}
+
+void add_validation_flags(Command& command, TrainFlags& flags, const std::string& usual, const std::string& more) {
+  auto* share = add_real(command, "--validation-share", flags.validation_share,
+                         "the last part of the text, which is not trained on (default 0.1; 0: no validation)", 0, 0.9);
+  add_text(command, "--validation-data", flags.validation_data,
+           "a text, or a token file, for the validation loss in place of that part", "FILE")
+      ->excludes(share);
+  add_number(command, "--validation-every", flags.validation_every,
+             fmt::format("steps between two validation losses (default: {}){}", usual, more), 1,
+             most_steps_of_training);
+  add_number(command, "--validation-batches", flags.validation_batches,
+             "batches of batch x context tokens for a validation loss (default: 20, or all that are there)", 1,
+             most_steps_of_training);
+}
+
 void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what) {
   if (command.count("--out") == 0) throw std::invalid_argument("--resume needs --out, the folder of the " + what);
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name(false, false);
-    if (option->count() == 0 || name == "--resume" || name == "--out" ||
+    if (option->count() == 0 || option->get_group().empty() || name == "--resume" || name == "--out" ||
         std::ranges::find(allowed, name) != allowed.end())
       continue;
     throw std::invalid_argument(

@@ -61,8 +61,8 @@ void add_help_commands(CommandLine& line);
 // Reads a whole number as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most);
-// A number that need not be whole, such as "6e-4", and that `allowed` takes. `rule` says which those are: "a number above
-// 0". An infinite one is none.
+// A number that need not be whole, such as "6e-4", and that `allowed` takes. `rule` says which those are: "a number
+// above 0". An infinite one is none.
 CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
                       const std::string& rule, std::function<bool(double)> allowed);
 // From `least` on, up to `most` where there is one.
@@ -94,7 +94,24 @@ void add_data_flags(Command& command, WorkloadFlags& flags);  // --repeat-to and
 constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
                                           "--accumulation", "--steps", "--warmup",  "--seed",
                                           "--threads",      "--data",  "--vocab"};
-// Throws std::invalid_argument for a flag beside --resume that is not among `allowed`, nor is --out.
+// Of a training. How long it is, beside --steps; its learning rate and update; its validation loss. usual: the steps
+// between two of these by default; more: what else the help says of them.
+void add_length_flags(Command& command, TrainFlags& flags);
+void add_learning_flags(Command& command, TrainFlags& flags);
+void add_validation_flags(Command& command, TrainFlags& flags, const std::string& usual, const std::string& more = "");
+constexpr const char* training_flags[] = {"--tokens",
+                                          "--epochs",
+                                          "--lr",
+                                          "--min-lr",
+                                          "--warmup-steps",
+                                          "--decay-steps",
+                                          "--weight-decay",
+                                          "--clip",
+                                          "--validation-share",
+                                          "--validation-data",
+                                          "--validation-every",
+                                          "--validation-batches"};
+// Throws std::invalid_argument for a flag beside --resume that is not among `allowed`, nor is --out or hidden.
 void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what);
 // "start", and every optimization: the rungs that a ladder can have.
 std::vector<std::string> rung_names();

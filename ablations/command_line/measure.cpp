@@ -57,6 +57,42 @@ void add_doctor(CommandLine& line) {
   command.callback([&line, flags] { line.chosen = [flags] { return doctor(*flags); }; });
 }
 
+// Of runs, which --to-loss does not make.
+constexpr const char* flags_of_runs[] = {"--mode",      "--factors", "--sweep",   "--with-peer",  "--peer-modes",
+                                         "--peer-rung", "--quick",   "--repeats", "--order-seed", "--limit",
+                                         "--budget-s",  "--force",   "--warmup",  "--repeat-to",  "--cold-cache",
+                                         "--shard",     "--explain"};
+
+CLI::Option* add_to_loss_flags(Command& command, ToLossFlags& flags) {
+  command.heading("Time to a loss");
+  auto* to_loss = add_real(
+      command, "--to-loss", flags.loss,
+      "train each rung for --steps, --tokens or --epochs: seconds to this validation loss, and quality at the end",
+      "a number above 0", [](double loss) { return loss > 0; });
+  add_number(command, "--seeds", flags.seeds, "trainings of each rung, with seeds from --seed on (default 3)", 1, 100)
+      ->needs(to_loss);
+  add_real(command, "--margin", flags.margin,
+           "nats: the quality is the same if a loss at the end that is higher by so much is excluded (default 0.02)",
+           "a number above 0", [](double margin) { return margin > 0; })
+      ->needs(to_loss);
+  add_length_flags(command, flags.training);
+  add_learning_flags(command, flags.training);
+  add_validation_flags(command, flags.training, "a twentieth of all");
+  for (const char* flag : training_flags) command.get_option(flag)->needs(to_loss);
+  return to_loss;
+}
+
+// What both kinds of studies take from the same flags.
+void take_common_flags(const AblateFlags& flags, ToLossFlags& to_loss) {
+  to_loss.training.workload = flags.workload;
+  to_loss.training.out = flags.out;
+  to_loss.training.resume = flags.resume;
+  to_loss.training.json = flags.json;
+  to_loss.ladder = flags.ladder;
+  to_loss.rungs = flags.design.rungs;
+  to_loss.wait = flags.wait;
+}
+
 void add_ablate(CommandLine& line) {
   auto flags = std::make_shared<AblateFlags>();
   Command& command = line.add(
@@ -69,7 +105,11 @@ void add_ablate(CommandLine& line) {
            "follow the reference's. Without flags it measures the ladder that fits this machine.\n"
            "Leaves a folder with the plan, a record of each run, study.json with every derived number, and the "
            "report with its charts. The exit status is 1 if a rung failed. --resume continues a study that was "
-           "interrupted.",
+           "interrupted.\n"
+           "With --to-loss it trains each rung with several seeds instead, all on the same text, and tells how many "
+           "seconds each takes to a validation loss, and whether it ends with the same quality as the first rung. In "
+           "--out it leaves to_loss.json, a page and a chart, and the log of each training. The exit status is 1 if a "
+           "training failed or diverged.",
        .examples = {{"ladder ablate --ladder tiny", "All of it in seconds, on a two-layer model."},
                     {"ladder ablate --quick --out study", "A first look: a few rungs, two repeats."},
                     {"ladder ablate --repeats 8 --out study", "More runs of each rung, for narrower intervals."},
@@ -81,7 +121,9 @@ void add_ablate(CommandLine& line) {
                     {"ladder ablate --ladder data-pipeline-cpu --repeat-to 500MB --cold-cache",
                      "What the input costs, from a file that is not in the page cache."},
                     {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
-                     "The same work in plain PyTorch, its runs between ours."}}});
+                     "The same work in plain PyTorch, its runs between ours."},
+                    {"ladder ablate --ladder tiny --to-loss 7 --steps 200 --out time-to-loss",
+                     "How long does each rung take to a validation loss of 7, and does it end as well?"}}});
   command.heading("What to measure");
   add_choice(command, "--ladder", flags->ladder, ladder_names(),
              ", or a file (default: gpt2 with a GPU, gpt2-cpu without)", "NAME|FILE");
@@ -94,7 +136,8 @@ void add_ablate(CommandLine& line) {
   auto* rung = command
                    .add_option("--rung", flags->design.rungs,
                                "with --sweep: a rung to measure at each size, repeatable; the losses of later ones "
-                               "must follow the first one's (default: the last rung)")
+                               "must follow the first one's (default: the last rung). With --to-loss: a rung to "
+                               "train; later ones are compared with the first (default: all)")
                    ->type_name("NAME")
                    ->allow_extra_args(false);
   auto* peer = add_text(command, "--with-peer", flags->design.peer,
@@ -113,6 +156,8 @@ void add_ablate(CommandLine& line) {
   command.values[sweep] = {"batch=", "context=", "accumulation="};
   command.values[peer] = {"pytorch"};
   command.values[peer_modes] = {"eager", "compile", "max-autotune", "cuda-graphs"};
+  auto to_loss_flags = std::make_shared<ToLossFlags>();
+  auto* to_loss_flag = add_to_loss_flags(command, *to_loss_flags);
   command.heading("How often and how long");
   auto* quick =
       command.add_flag("--quick", flags->quick,
@@ -151,8 +196,22 @@ void add_ablate(CommandLine& line) {
   for (CLI::Option* option : {repeats, shard, sweep, peer, factors, command.get_option("--mode")})
     quick->excludes(option);
   command.add_flag("--json", flags->json, "print the study as JSON, draw nothing");
-  command.callback([&line, &command, flags] {
+  for (const char* flag : flags_of_runs) to_loss_flag->excludes(command.get_option(flag));
+  command.get_option("--steps")->description("timed steps of a run; with --to-loss: updates of the weights");
+  command.callback([&line, &command, flags, to_loss_flags, to_loss_flag] {
     if (flags->resume) check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick"}, "study");
+    const bool goes_on = flags->resume && holds_to_loss(flags->out);
+    if (goes_on || to_loss_flag->count() > 0) {
+      if (flags->out.empty()) throw std::invalid_argument("--to-loss needs --out, the folder of its trainings");
+      for (const char* flag : flags_of_runs) {
+        if (command.count(flag) == 0) continue;
+        throw std::invalid_argument(
+            fmt::format("{}: cannot be combined with --resume of a study that was begun with --to-loss", flag));
+      }
+      take_common_flags(*flags, *to_loss_flags);
+      line.chosen = [to_loss_flags] { return to_loss(*to_loss_flags); };
+      return;
+    }
     if (!flags->shard.empty() && flags->out.empty())
       throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
     line.chosen = [flags] { return ablate(*flags); };

@@ -24,7 +24,8 @@ void add_report(CommandLine& line) {
            "page of its own, gate.html, which is drawn again from its gate.json.\n"
            "Of a training's folder (`ladder train --out`) it draws loss, validation loss, learning rate, norm of the "
            "gradients and tokens per second, also while the training runs; report.json then has the points of the "
-           "charts. A sweep of learning rates is drawn again from its lr_sweep.json.",
+           "charts. A sweep of learning rates is drawn again from its lr_sweep.json, a study of `ladder ablate "
+           "--to-loss` from its to_loss.json.",
        .examples = {{"ladder report study", "Draws the study in the folder study, there."},
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
                     {"ladder report study --with gate.json --with history.json",
@@ -36,7 +37,7 @@ void add_report(CommandLine& line) {
   command
       .add_option("study", flags->studies,
                   "one study or two: a folder, NAME.study.json with NAME.records.jsonl; or a report.json, a gate, a "
-                  "training's folder, or a sweep of learning rates")
+                  "training's folder, a sweep of learning rates, or a study of --to-loss")
       ->type_name("PATH")
       ->required()
       ->expected(1, 2);

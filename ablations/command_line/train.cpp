@@ -50,42 +50,21 @@ void add_train(CommandLine& line) {
   add_deterministic_flag(command, flags->workload);
   command.heading("How long to train (one of these)");
   add_number(command, "--steps", flags->workload.steps, "updates of the weights", 1, most_steps);
-  add_number(command, "--tokens", flags->tokens, "as many steps as it takes for so many tokens", 1, INT64_MAX);
-  add_number(command, "--epochs", flags->epochs, "as many steps as it takes to see the text so many times", 1,
-             most_steps);
+  add_length_flags(command, *flags);
   command.heading("How to train");
   add_text(command, "--recipe", flags->recipe,
            "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: the last rung that this machine can have, of "
            "ladder gpt2 with a GPU, of gpt2-cpu without)",
            "FILE|JSON");
   add_text(command, "--weights", flags->weights, "start from these weights (safetensors, GPT-2's names)", "FILE");
-  add_real(command, "--lr", flags->lr, "highest learning rate (default 0.0006)", 0);
+  add_learning_flags(command, *flags);
   CLI::Option* const sweep = add_text(
       command, "--lr-sweep", flags->lr_sweep,
       "in place of one training, a short one for each of COUNT learning rates, from MIN to MAX in equal ratios: "
       "which are too low, good and too high, and why",
       "MIN:MAX:COUNT");
-  add_real(command, "--min-lr", flags->min_lr, "learning rate after the decay (default: a tenth of --lr)", 0);
-  add_number(command, "--warmup-steps", flags->warmup_steps,
-             "steps in which the learning rate rises (default: a twenty-fifth of --decay-steps, and 10 or more)", 0,
-             most_steps);
-  add_number(command, "--decay-steps", flags->decay_steps,
-             "the step at which it has fallen to --min-lr, along half a cosine (default: the last step)", 1,
-             most_steps);
-  add_real(command, "--weight-decay", flags->weight_decay, "AdamW's, of matrices and embeddings (default 0.1)", 0);
-  add_real(command, "--clip", flags->clip, "norm to which gradients are clipped (default 1; 0: they are not)", 0);
   command.heading("Validation");
-  auto* share = add_real(command, "--validation-share", flags->validation_share,
-                         "the last part of the text, which is not trained on (default 0.1; 0: no validation)", 0, 0.9);
-  add_text(command, "--validation-data", flags->validation_data,
-           "a text, or a token file, for the validation loss in place of that part", "FILE")
-      ->excludes(share);
-  add_number(command, "--validation-every", flags->validation_every,
-             "steps between two validation losses (default: a tenth of all); every checkpoint has one, too", 1,
-             most_steps);
-  add_number(command, "--validation-batches", flags->validation_batches,
-             "batches of batch x context tokens for a validation loss (default: 20, or all that are there)", 1,
-             most_steps);
+  add_validation_flags(command, *flags, "a tenth of all", "; every checkpoint has one, too");
   command.heading("Samples while it trains");
   CLI::Option* const samples =
       add_number(command, "--sample-every", flags->sample_every,
@@ -110,6 +89,7 @@ void add_train(CommandLine& line) {
              "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_steps);
   add_text(command, "--save", flags->save, "also write the weights here, at the end or when interrupted", "FILE");
   command.add_flag("--json", flags->json, "print only the losses, as JSON; of --lr-sweep all of lr_sweep.json");
+  command.add_flag("--end-with-parent", flags->is_child)->group("");
   for (const char* flag : {"--lr", "--validation-every", "--validation-batches", "--sample-every", "--save-every",
                            "--keep", "--resume", "--log-every", "--save"}) {
     sweep->excludes(command.get_option(flag));

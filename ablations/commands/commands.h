@@ -4,11 +4,20 @@
 
 #include "ablations/commands/flags.h"
 
+#include <string>
+
 namespace ablations {
 
 // Exit status 1 where the step of --plan does not fit, 3 where it is not known what it has to fit into.
 int doctor(const DoctorFlags& flags);
 int ablate(const AblateFlags& flags);
+
+// Trains each rung with each seed until its steps are done, and says how long a validation loss took and whether the
+// quality is the reference's. Returns the exit status: 1 where a training failed or diverged, 130 when interrupted.
+int to_loss(const ToLossFlags& flags);
+// Whether the folder holds such a study.
+bool holds_to_loss(const std::string& folder);
+
 int run(const RunFlags& flags);
 int profile(const ProfileFlags& flags);
 int compare(const CompareFlags& flags);

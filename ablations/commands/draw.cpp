@@ -35,6 +35,17 @@ Drawn written_and_drawn(const T& document, const fs::path& out, const char* name
   return drawn;
 }
 
+// What `drawing` returns; `failure` is said where it throws.
+template <class Drawing>
+Drawn tried(const char* failure, Drawing drawing) {
+  try {
+    return drawing();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ladder: {}: {}\n", failure, printable(error.what()));
+    return {};
+  }
+}
+
 }  // namespace
 
 Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {
@@ -107,14 +118,8 @@ const std::vector<std::string>& files_of_gate() {
   return files;
 }
 
-const std::vector<std::string>& files_of_training_report() {
-  static const std::vector<std::string> files{"report.json", "report.html", "report.md", "charts", "drawing.log"};
-  return files;
-}
-
-const std::vector<std::string>& files_of_lr_sweep() {
-  static const std::vector<std::string> files{lr_sweep_file, "report.html", "report.md", "charts", "drawing.log"};
-  return files;
+std::vector<std::string> files_of_training_page(const std::string& document) {
+  return {document, "report.html", "report.md", "charts", "drawing.log"};
 }
 
 void remove_drawn_gate(const fs::path& out) {
@@ -149,24 +154,22 @@ Drawn draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
   return written_and_drawn(sweep, out, lr_sweep_file);
 }
 
+Drawn draw_to_loss(const TimeToLoss& study, const fs::path& out) { return written_and_drawn(study, out, to_loss_file); }
+
 Drawn try_draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
-  try {
-    return draw_lr_sweep(sweep, out);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ladder: the sweep was not drawn: {}\n", printable(error.what()));
-    return {};
-  }
+  return tried("the sweep was not drawn", [&] { return draw_lr_sweep(sweep, out); });
+}
+
+Drawn try_draw_to_loss(const TimeToLoss& study, const fs::path& out) {
+  return tried("the study was not drawn", [&] { return draw_to_loss(study, out); });
 }
 
 Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
-  try {
+  return tried("the report was not made", [&] {
     const Report report = report_document({study});
     show_notes(report);
     return draw_report(report, out);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ladder: the report was not made: {}\n", printable(error.what()));
-    return {};
-  }
+  });
 }
 
 }  // namespace ablations

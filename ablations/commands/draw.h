@@ -5,6 +5,7 @@
 #include "ablations/documents/gate.h"
 #include "ablations/documents/lr_sweep.h"
 #include "ablations/documents/report.h"
+#include "ablations/documents/to_loss.h"
 #include "ablations/documents/training_report.h"
 
 #include <filesystem>
@@ -34,14 +35,14 @@ Drawn show_gate(GateResult result, const std::filesystem::path& file, const std:
 // Prints a report's notes on standard error.
 void show_notes(const Report& report);
 
-// A sweep of learning rates, in its folder.
-inline constexpr const char* lr_sweep_file = "lr_sweep.json";
+// A sweep of learning rates, and a study of time to loss, each in its folder.
+inline constexpr const char *lr_sweep_file = "lr_sweep.json", *to_loss_file = "to_loss.json";
 
 // Names of the files that each leaves where it is drawn.
 const std::vector<std::string>& files_of_report();
 const std::vector<std::string>& files_of_gate();
-const std::vector<std::string>& files_of_training_report();
-const std::vector<std::string>& files_of_lr_sweep();
+// Of a training, a sweep or a study of time to loss, by the name of its document.
+std::vector<std::string> files_of_training_page(const std::string& document);
 
 // Removes what an earlier verdict left there.
 void remove_drawn_gate(const std::filesystem::path& out);
@@ -52,9 +53,11 @@ Drawn draw_report(const Report& report, const std::filesystem::path& out);
 // Write the document into `out` and draw it.
 Drawn draw_training_report(const TrainingReport& report, const std::filesystem::path& out);
 Drawn draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
+Drawn draw_to_loss(const TimeToLoss& study, const std::filesystem::path& out);
 
-// The report of one study; a sweep. They do not throw: the measurements count even without their drawing.
+// They do not throw: the measurements count even without their drawing. The first draws the report of one study.
 Drawn try_draw_report(const StudyFiles& study, const std::filesystem::path& out);
 Drawn try_draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
+Drawn try_draw_to_loss(const TimeToLoss& study, const std::filesystem::path& out);
 
 }  // namespace ablations

@@ -128,11 +128,23 @@ struct TrainFlags {
   double validation_share = -1;
   std::string validation_data;
   int64_t validation_every = 0, validation_batches = 0;
+  int64_t validations = 10;                       // where validation_every is not given
   int64_t sample_every = 0, sample_tokens = 100;  // 0: no samples
   std::string sample_prompt;
   std::string out, save;
   int64_t log_every = 0, save_every = 0, keep = 0;
   bool resume = false, json = false;
+  bool is_child = false;  // of a runner, with which it ends
+};
+
+// `ladder ablate --to-loss`: trainings in place of runs.
+struct ToLossFlags {
+  TrainFlags training;  // each of them; out, resume and json are of all together
+  std::string ladder;
+  std::vector<std::string> rungs;
+  double loss = 0, margin = 0.02;
+  int64_t seeds = 3;
+  bool wait = false;
 };
 
 struct SampleFlags {

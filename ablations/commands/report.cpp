@@ -1,5 +1,5 @@
-// `ladder report`: a study, or two beside each other, a gate, a training, or a sweep of learning rates, as a page and
-// charts.
+// `ladder report`: a study, or two beside each other, a gate, a training, a sweep of learning rates, or a study of time
+// to loss, as a page and charts.
 #include "ablations/report/report.h"
 
 #include "ablations/archive/seal.h"
@@ -12,9 +12,12 @@
 #include "ablations/report/compare_table.h"
 #include "ablations/report/lr_sweep_table.h"
 #include "ablations/report/lr_sweep_words.h"
+#include "ablations/report/to_loss_table.h"
+#include "ablations/report/to_loss_words.h"
 #include "ablations/report/training_report.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/text/style.h"
+#include "ablations/training/quality.h"
 #include "ablations/training/rate_verdict.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
@@ -39,16 +42,11 @@ bool is_document(const fs::path& path, const char* kind) {
   return files::kind_of(files::read_any_json(path)) == kind;
 }
 
-// A gate's verdict, named by itself or by its folder; empty: the path is of something else.
-fs::path verdict_file(const fs::path& path) {
-  if (fs::is_directory(path)) return fs::exists(path / "gate.json") ? path / "gate.json" : fs::path();
-  return is_document(path, "gate") ? path : fs::path();
-}
-
-// The same of a sweep of learning rates.
-fs::path lr_sweep_in(const fs::path& path) {
-  if (fs::is_directory(path)) return fs::exists(path / lr_sweep_file) ? path / lr_sweep_file : fs::path();
-  return is_document(path, "lr_sweep") ? path : fs::path();
+// The document of a gate, a sweep and so on, which is `path` or lies in that folder; empty: the path is of something
+// else.
+fs::path document_at(const fs::path& path, const char* name, const char* kind) {
+  if (fs::is_directory(path)) return fs::exists(path / name) ? path / name : fs::path();
+  return is_document(path, kind) ? path : fs::path();
 }
 
 StudyFiles read_study(const StudyPlace& place) {
@@ -143,7 +141,7 @@ int draw_training(const fs::path& folder, const ReportFlags& flags) {
   if (steps.empty()) throw std::invalid_argument(fmt::format("{}: has no step yet", (folder / log_file).string()));
   if (!are_same(out, folder)) {
     check_is_no_studys(out);
-    check_draws_over_own(out, "report.json", "training_report", files_of_training_report());
+    check_draws_over_own(out, "report.json", "training_report", files_of_training_page("report.json"));
   }
   check_has_no_links(out, {"charts"});
   const std::string name = fs::weakly_canonical(folder).filename().string();
@@ -153,14 +151,29 @@ int draw_training(const fs::path& folder, const ReportFlags& flags) {
   return drawn.exit_status;
 }
 
-int redraw_lr_sweep(const fs::path& file, const ReportFlags& flags) {
-  const fs::path out = place_of_drawing(file, flags, "sweep of learning rates", "name it alone");
-  const LearningRateSweep sweep = with_words(judged(read_document<LearningRateSweep>(file)));
+// Where a sweep or a study of time to loss is drawn.
+fs::path place_to_redraw(const fs::path& file, const ReportFlags& flags, const char* what, const char* name,
+                         const char* kind) {
+  fs::path out = place_of_drawing(file, flags, what, "name it alone");
   check_is_no_studys(out);
-  check_draws_over_own(out, lr_sweep_file, "lr_sweep", files_of_lr_sweep());
+  check_draws_over_own(out, name, kind, files_of_training_page(name));
   check_has_no_links(out, {"charts"});
+  return out;
+}
+
+int redraw_lr_sweep(const fs::path& file, const ReportFlags& flags) {
+  const LearningRateSweep sweep = with_words(judged(read_document<LearningRateSweep>(file)));
+  const fs::path out = place_to_redraw(file, flags, "sweep of learning rates", lr_sweep_file, LearningRateSweep::kind);
   const Drawn drawn = draw_lr_sweep(sweep, out);
   fmt::print("{}Files:\n{}", lr_sweep_table(sweep, standard_output()), drawn.files);
+  return drawn.exit_status;
+}
+
+int redraw_to_loss(const fs::path& file, const ReportFlags& flags) {
+  const TimeToLoss study = with_words(judged(read_document<TimeToLoss>(file)));
+  const fs::path out = place_to_redraw(file, flags, "study of time to loss", to_loss_file, TimeToLoss::kind);
+  const Drawn drawn = draw_to_loss(study, out);
+  fmt::print("{}Files:\n{}", to_loss_table(study, standard_output()), drawn.files);
   return drawn.exit_status;
 }
 
@@ -186,9 +199,14 @@ int report(const ReportFlags& flags) {
   const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
   for (const fs::path& path : paths) {
     if (is_document(path, "report")) return draw_again(path, flags);
-    if (const fs::path verdict = verdict_file(path); !verdict.empty()) return draw_gate(verdict, flags);
+    if (const fs::path gate = document_at(path, "gate.json", "gate"); !gate.empty()) return draw_gate(gate, flags);
     if (holds_training(path)) return draw_training(files::named_folder(path), flags);
-    if (const fs::path sweep = lr_sweep_in(path); !sweep.empty()) return redraw_lr_sweep(sweep, flags);
+    if (const fs::path sweep = document_at(path, lr_sweep_file, LearningRateSweep::kind); !sweep.empty()) {
+      return redraw_lr_sweep(sweep, flags);
+    }
+    if (const fs::path study = document_at(path, to_loss_file, TimeToLoss::kind); !study.empty()) {
+      return redraw_to_loss(study, flags);
+    }
   }
   if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {
     throw std::invalid_argument(fmt::format("{}: given twice; name two different studies", paths[0].string()));

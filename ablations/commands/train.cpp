@@ -6,6 +6,7 @@
 #include "ablations/commands/training_request.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/text/figures.h"
+#include "ablations/text/text.h"
 #include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
@@ -228,7 +229,7 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
         stderr, "interrupted after step {} of {}{}\n", end.step, training.settings.steps,
         flags.out.empty() && flags.save.empty() ? "; nothing is saved, because neither --out nor --save is given" : "");
   }
-  if (flags.out.empty() || flags.json) return;
+  if (flags.out.empty() || flags.json || !kept.checkpoints->latest()) return;
   const auto best = kept.checkpoints->best();
   fmt::print(stderr, "checkpoints: {}\n", printable(kept.latest().string()));
   if (best) {
@@ -243,6 +244,7 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
 }  // namespace
 
 int train(const TrainFlags& flags) {
+  if (flags.is_child) harness::die_with_parent();
   const model::Ranks ranks = model::ranks_of_environment();
   KeptTraining kept{.folder = files::named_folder(flags.out),
                     .writes = ranks.is_first(),
@@ -282,7 +284,7 @@ int train(const TrainFlags& flags) {
     reporter.show(step, seconds_left);
     if (kept.log) kept.log->add(step);
   };
-  if (!kept.folder.empty()) {
+  if (!kept.folder.empty() && training.save_every > 0) {
     hooks.save = [&](const TrainingStep& step) {
       if (!kept.writes) return;
       kept.log->sync();  // no checkpoint without the log of its steps

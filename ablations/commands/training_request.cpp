@@ -58,12 +58,8 @@ RunOptions run_like(const WorkloadFlags& workload, const std::string& recipe) {
   run.workload.steps = 0;  // may be more than a run can have
   run.recipe = recipe;
   RunOptions options = run_options(run);
-  if (model::kept_for(options.recipe.batches) == model::Keep::in_file) {
-    throw std::invalid_argument(
-        fmt::format("recipe: batches must be preloaded, gather or prefetched to train, because the text is held in "
-                    "memory, got {}",
-                    model::name_of(options.recipe.batches)));
-  }
+  const std::string obstacle = training_obstacle(options.recipe);
+  if (!obstacle.empty()) throw std::invalid_argument("recipe: " + obstacle);
   return options;
 }
 
@@ -185,7 +181,8 @@ PreparedTraining prepared_training(const TrainFlags& flags) {
   settings.steps = steps_of(flags, settings, windows_of(data.training));
   settings.learning_rate = schedule_of(flags, settings.steps);
   if (settings.validation_data || settings.validation_share > 0) {
-    settings.validation_every = flags.validation_every > 0 ? flags.validation_every : divided_up(settings.steps, 10);
+    settings.validation_every =
+        flags.validation_every > 0 ? flags.validation_every : divided_up(settings.steps, flags.validations);
     settings.validation_batches =
         flags.validation_batches > 0 ? flags.validation_batches : std::min<int64_t>(20, windows_of(data.validation));
   } else if (flags.validation_every > 0 || flags.validation_batches > 0) {
@@ -230,6 +227,13 @@ PreparedTraining prepared_again(const TrainFlags& flags, const Training& trainin
   }
   check_data(data, settings);
   return {training, options, std::move(data)};
+}
+
+std::string training_obstacle(const model::Recipe& recipe) {
+  if (model::kept_for(recipe.batches) != model::Keep::in_file) return "";
+  return fmt::format(
+      "batches must be preloaded, gather or prefetched to train, because the text is held in memory, got {}",
+      model::name_of(recipe.batches));
 }
 
 TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps) {

@@ -29,6 +29,9 @@ struct PreparedTraining {
 PreparedTraining prepared_training(const TrainFlags& flags);
 PreparedTraining prepared_again(const TrainFlags& flags, const Training& training);
 
+// Why the recipe cannot be trained with; empty: it can.
+std::string training_obstacle(const model::Recipe& recipe);
+
 // The learning rates that the flags ask for, of a training of so many steps. Throws as above.
 TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps);
 

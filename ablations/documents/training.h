@@ -112,7 +112,7 @@ struct Training {
   int64_t parameters = 0;
   double flops_per_step = 0;  // Config::flops_per_token times the step's tokens
   TrainingFiles files;
-  int64_t save_every = 1;  // steps
+  int64_t save_every = 1;  // steps; 0: there are no checkpoints
   int64_t keep = 1;        // of the last checkpoints; the best one stays besides
   std::optional<TrainingSamples> samples;
   Environment environment;

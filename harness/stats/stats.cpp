@@ -44,9 +44,9 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// exp(center +- t_{n-1} s factor), s the standard deviation of `values`.
-Estimate exp_about(double center, std::span<const double> values, double factor) {
-  Estimate estimate{.center = std::exp(center), .interval = std::nullopt, .n = static_cast<int64_t>(values.size())};
+// center +- t_{n-1} s factor, s the standard deviation of `values`.
+Estimate about(double center, std::span<const double> values, double factor) {
+  Estimate estimate{.center = center, .interval = std::nullopt, .n = static_cast<int64_t>(values.size())};
   if (values.size() < 2) return estimate;
   const auto freedom = static_cast<double>(values.size() - 1);
   const double mean = mean_of(values);
@@ -54,7 +54,14 @@ Estimate exp_about(double center, std::span<const double> values, double factor)
   for (const double value : values) squares += (value - mean) * (value - mean);
   const double half = boost::math::quantile(boost::math::students_t(freedom), 0.5 + confidence / 2) *
                       std::sqrt(squares / freedom) * factor;
-  estimate.interval = Interval{std::exp(center - half), std::exp(center + half)};
+  estimate.interval = Interval{center - half, center + half};
+  return estimate;
+}
+
+// Of what `estimate` is the logarithm of.
+Estimate exp_of(Estimate estimate) {
+  estimate.center = std::exp(estimate.center);
+  if (estimate.interval) estimate.interval = Interval{std::exp(estimate.interval->lo), std::exp(estimate.interval->hi)};
   return estimate;
 }
 
@@ -137,10 +144,7 @@ Estimate symmetric_center(std::span<const double> differences) {
 Estimate paired_ratio(std::span<const double> before, std::span<const double> after) {
   std::vector<double> logarithms;
   for (size_t i = 0; i < before.size(); ++i) logarithms.push_back(std::log(before[i] / after[i]));
-  Estimate estimate = symmetric_center(logarithms);
-  estimate.center = std::exp(estimate.center);
-  if (estimate.interval) estimate.interval = Interval{std::exp(estimate.interval->lo), std::exp(estimate.interval->hi)};
-  return estimate;
+  return exp_of(symmetric_center(logarithms));
 }
 
 double sign_test(int64_t heads, int64_t n) {
@@ -149,15 +153,17 @@ double sign_test(int64_t heads, int64_t n) {
   return std::min(1.0, 2 * boost::math::cdf(coins, static_cast<double>(std::min(heads, n - heads))));
 }
 
-Estimate mean_ratio(std::span<const double> logarithms) {
-  return exp_about(mean_of(logarithms), logarithms, 1 / std::sqrt(static_cast<double>(logarithms.size())));
+Estimate mean_with_interval(std::span<const double> values) {
+  return about(mean_of(values), values, 1 / std::sqrt(static_cast<double>(values.size())));
 }
+
+Estimate mean_ratio(std::span<const double> logarithms) { return exp_of(mean_with_interval(logarithms)); }
 
 Estimate ratio_to_earlier(double value, std::span<const double> earlier) {
   std::vector<double> logarithms;
   for (const double one : earlier) logarithms.push_back(std::log(one));
-  return exp_about(std::log(value) - mean_of(logarithms), logarithms,
-                   std::sqrt(1 + 1 / static_cast<double>(earlier.size())));
+  return exp_of(
+      about(std::log(value) - mean_of(logarithms), logarithms, std::sqrt(1 + 1 / static_cast<double>(earlier.size()))));
 }
 
 }  // namespace harness

@@ -49,8 +49,10 @@ Estimate paired_ratio(std::span<const double> before, std::span<const double> af
 // 0 <= heads <= n; 1 for n = 0.
 double sign_test(int64_t heads, int64_t n);
 
-// exp of the mean of `logarithms`, one per run, with a t interval: exp(mean +- t_{n-1} s / sqrt(n)). For sums of
-// logarithms that must add up, which medians do not. Not empty.
+// Mean of `values`, one per run, with a t interval: mean +- t_{n-1} s / sqrt(n), s their standard deviation. Not empty.
+Estimate mean_with_interval(std::span<const double> values);
+
+// exp of mean_with_interval of `logarithms`. For sums of logarithms that must add up, which medians do not. Not empty.
 Estimate mean_ratio(std::span<const double> logarithms);
 
 // One more positive `value` over the geometric mean of n earlier ones, with Student's prediction interval: times

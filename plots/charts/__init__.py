@@ -30,6 +30,7 @@ OF_STUDY = [*LEADING, "peers", "throughput", "memory", "phases", "steps", "losse
 OF_REPORT = ["side_by_side", "orders", "roofline", "history", "gate"]
 OF_TRAINING = ["training_loss", "learning_rate", "norm", "training_speed"]
 OF_LR_SWEEP = ["lr_sweep", "lr_curves"]
+OF_TO_LOSS = ["to_loss"]
 
 
 def finding_of(words, name):

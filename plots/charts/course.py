@@ -8,7 +8,7 @@ WIDTH, HEIGHT = 850, 260
 
 
 def about(document):
-    """Of a training's report, or of a sweep of learning rates."""
+    """Of a training's report, a sweep of learning rates, or a study of time to loss."""
     settings, device = document["training"]["settings"], document["device"]
     size = f"B={settings['batch']} T={settings['context']}" + (f" × {settings['accumulation']} micro-steps" if settings["accumulation"] != 1 else "")
     source = [f"{shorten(settings['model'], 40)}, {size}", shorten(settings["data"]["source"], 50), shorten(device["name"], 70),

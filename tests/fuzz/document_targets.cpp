@@ -16,10 +16,13 @@
 #include "ablations/report/lr_sweep_words.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
+#include "ablations/report/to_loss_table.h"
+#include "ablations/report/to_loss_words.h"
 #include "ablations/report/words.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/techniques/techniques.h"
+#include "ablations/training/quality.h"
 #include "ablations/training/rate_verdict.h"
 #include "ablations/training/training_log.h"
 #include "files/files.h"
@@ -254,6 +257,14 @@ bool read_lr_sweep(std::string_view bytes) {
   });
 }
 
+bool read_to_loss(std::string_view bytes) {
+  return taken([&] {
+    const auto study = ablations::with_words(ablations::judged(same_again<ablations::TimeToLoss>(bytes)));
+    files::check_schema(Json::parse(ablations::json_of(study).dump()), "to_loss", "the study");
+    check_shown(ablations::to_loss_table(study));
+  });
+}
+
 // Against another one, as where a checkpoint is of another training.
 bool read_training(std::string_view bytes) {
   static const auto other = ablations::value_from<ablations::Training>(seed("training/valid.json"), "training");
@@ -277,13 +288,23 @@ bool read_training_step(std::string_view bytes) {
 }
 
 const std::map<std::string, Target>& targets() {
-  static const std::map<std::string, Target> all{
-      {"baseline", read_baseline},    {"checkpoint", read_checkpoint}, {"ladder", read_ladder},
-      {"lr_sweep", read_lr_sweep},    {"noise", read_noise},           {"plan", read_plan},
-      {"record", read_record},        {"report", read_report},         {"safetensors", read_safetensors},
-      {"study", read_study},          {"text", encode_text},           {"tokens", read_tokens},
-      {"trace", read_trace},          {"training", read_training},     {"training_step", read_training_step},
-      {"vocabulary", read_vocabulary}};
+  static const std::map<std::string, Target> all{{"baseline", read_baseline},
+                                                 {"checkpoint", read_checkpoint},
+                                                 {"ladder", read_ladder},
+                                                 {"lr_sweep", read_lr_sweep},
+                                                 {"noise", read_noise},
+                                                 {"plan", read_plan},
+                                                 {"record", read_record},
+                                                 {"report", read_report},
+                                                 {"safetensors", read_safetensors},
+                                                 {"study", read_study},
+                                                 {"text", encode_text},
+                                                 {"to_loss", read_to_loss},
+                                                 {"tokens", read_tokens},
+                                                 {"trace", read_trace},
+                                                 {"training", read_training},
+                                                 {"training_step", read_training_step},
+                                                 {"vocabulary", read_vocabulary}};
   return all;
 }
 
@@ -291,7 +312,7 @@ const std::vector<std::string>& words_of(const std::string& target) {
   static const auto all = [] {
     std::map<std::string, std::vector<std::string>> words;
     for (const char* kind : {"baseline", "checkpoint", "ladder", "lr_sweep", "noise", "plan", "record", "report",
-                             "study", "trace", "training", "training_step"}) {
+                             "study", "to_loss", "trace", "training", "training_step"}) {
       const fs::path file = files::resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind);
       std::set<std::string> found;
       const Json schema = Json::parse(files::read_file(file)).flatten();

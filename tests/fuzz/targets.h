@@ -13,7 +13,7 @@ namespace fuzz {
 // finding.
 using Target = bool (*)(std::string_view bytes);
 
-// baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, trace, training, training_step;
+// baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, to_loss, trace, training, training_step;
 // safetensors, tokens, vocabulary, text.
 const std::map<std::string, Target>& targets();
 
@@ -30,6 +30,7 @@ bool read_plan(std::string_view bytes);
 bool read_record(std::string_view bytes);
 bool read_report(std::string_view bytes);
 bool read_study(std::string_view bytes);
+bool read_to_loss(std::string_view bytes);
 bool read_trace(std::string_view bytes);
 bool read_training(std::string_view bytes);
 bool read_training_step(std::string_view bytes);

@@ -390,6 +390,28 @@ def lr_sweep_of(reasons=tuple(REASONS), steps=40):
                   "words": training_words(*charts.OF_LR_SWEEP)})
 
 
+def to_loss_of(rungs=("float32", "bf16 autocast", "flash attention"), seeds=3, loss=7):
+    """Rungs each of which is faster than the one before, and a skipped one. The last does not reach the loss."""
+    rows, trainings = [], []
+    for i, title in enumerate(rungs):
+        of_rung = []
+        for seed in range(1, seeds + 1):
+            end = 6 + 0.01 * seed + (2 if i == len(rungs) - 1 and i > 0 else 0)
+            curve = [{"step": 5 * n, "tokens": 160 * n, "seconds": n * (1 + 0.1 * seed) / (1 + i), "loss": end + 4 * math.exp(-n / 3)} for n in range(1, 13)]
+            of_rung.append(curve)
+            trainings.append({"rung": i, "seed": seed, "curve": curve, "seconds": curve[-1]["seconds"], "not_finite": "", "failure": "", "reached": None})
+        medians = [{**at, "seconds": sorted(c[n]["seconds"] for c in of_rung)[seeds // 2]} for n, at in enumerate(of_rung[0])]
+        compared = {"mean": 1.1 + i, "lo": 1.0, "hi": 3.0}
+        rows.append({"optimization": "bf16" if i else None, "title": title, "applied": [], "status": "planned", "reason": "", "recipe": {}, "medians": medians,
+                     "ended": seeds, "reached": seeds, "loss": medians[-1]["loss"], "seconds": 3.5 / (1 + i), "difference": compared if i else None,
+                     "speedup": compared if i else None, "quality": [None, "same quality", "worse"][min(i, 2)], "counts": i == 1, "words": f"as planted {i}"})
+    rows.append({**rows[0], "title": "GPU", "status": "not_applicable", "reason": "no CUDA device", "medians": [], "ended": 0, "reached": 0, "loss": None,
+                 "seconds": None, "words": "skipped: no CUDA device"})
+    return valid({"kind": "to_loss", "schema_version": 1, "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"},
+                  "ladder": {"name": "tiny", "title": "A tiny ladder"}, "training": training_of(60), "loss": loss, "margin": 0.02, "seeds": seeds, "rungs": rows,
+                  "trainings": trainings, "reference": 0, "words": training_words(*charts.OF_TO_LOSS)})
+
+
 # ---- the recorded evidence
 
 EVIDENCE = sorted(file.parent for file in (ROOT / "results" / "evidence").glob("*/study.json"))

@@ -1,11 +1,11 @@
-"""The charts of a training and of a sweep of learning rates, their page and their Markdown: structure and texts, not pixels."""
+"""The charts of a training, of a sweep of learning rates and of a study of time to loss, their page and their Markdown: structure and texts, not pixels."""
 
 import copy
 import json
 import re
 
 import pytest
-from builders import NASTY, REASONS, files_in, lr_sweep_of, run, table, training_report_of, valid
+from builders import NASTY, REASONS, files_in, lr_sweep_of, run, table, to_loss_of, training_report_of, valid
 from drawings import data, drawn, spoken, values
 
 import charts
@@ -139,3 +139,48 @@ def test_a_sweep_has_a_page_and_a_table(tmp_path):
     assert len(rows) == len(REASONS) and html.count("<tr><td class=\"n\">") == len(REASONS)
     assert "learning_rate.max" not in report and "| `learning_rate.warmup_steps` |" in report
     assert "<script>alert" not in report + re.sub(r"<script>\s*// Tooltips", "", html) and "lr_sweep.json" in html
+
+
+def test_each_rung_has_a_line_to_the_loss():
+    study = to_loss_of()
+    chart = chart_of("to_loss", study)
+    wide, _ = drawn(chart)
+    assert [row["text"] for row in data(chart.wide) if "ink" in row and "text" in row] == ["float32", "bf16 autocast", "flash attention"]
+    lines = {row["line"] for row in data(chart.wide) if "seconds" in row}
+    assert lines == {*(f"training {i}" for i in range(9)), *(f"rung {i}" for i in range(3))}
+    points = [row for row in data(chart.wide) if row.get("line") == "rung 1"]
+    assert [(row["seconds"], row["loss"]) for row in points] == [(at["seconds"], at["loss"]) for at in study["rungs"][1]["medians"]]
+    assert "loss 7" in [row.get("text") for row in data(chart.wide)] and "bf16 autocast: as planted 1" in spoken(wide)
+    assert chart.finding == "What to_loss shows" and len(chart.notes) == 1
+
+
+@pytest.mark.parametrize("study", [to_loss_of(["float32"], seeds=1), to_loss_of([f"rung {i} of a long name" for i in range(30)], seeds=2)],
+                         ids=["one training", "many rungs"])
+def test_studies_of_few_and_of_many_rungs_are_drawn(study):
+    chart = chart_of("to_loss", study)
+    drawn(chart)
+    assert (chart.notes[1:] == ["24 of 30 rungs are drawn"]) == (len(study["rungs"]) > 24)
+    places = sorted(row["to"] for row in data(chart.wide) if "to" in row)
+    assert all(b - a >= LINE - 1e-6 for a, b in zip(places, places[1:]))
+
+
+def test_before_the_first_training_has_ended_there_is_no_line():
+    study = to_loss_of()
+    study["trainings"] = []
+    for rung in study["rungs"]:
+        rung["medians"] = []
+    assert isinstance(chart_of("to_loss", valid(study)), charts.Missing)
+
+
+def test_a_study_of_time_to_loss_has_a_page_and_a_table(tmp_path):
+    study = to_loss_of()
+    study["rungs"][2]["title"] = study["rungs"][2]["words"] = study["device"]["name"] = NASTY
+    folder = rendered(study, tmp_path)
+    assert files_in(folder) == sorted(["report.html", "report.md", *(f"charts/to_loss.{end}" for end in ("svg", "png", "vl.json"))])
+    report, html = (folder / "report.md").read_text(), (folder / "report.html").read_text()
+    rows = table(report, "## Rung by rung")
+    assert rows[0] == ["float32", "3.50", "—", "6.0833", "reference", "as planted 0"]
+    assert rows[1][:3] == ["bf16 autocast", "1.75", "2.10×"] and rows[1][4:] == ["same quality", "as planted 1"]
+    assert rows[2][2] == "—" and rows[2][4] == "worse" and rows[3][1:] == ["—", "—", "—", "skipped", "skipped: no CUDA device"]
+    assert "recipe.autocast" not in report and "`seed`" not in report and "| `steps` |" in report
+    assert "<script>alert" not in report + re.sub(r"<script>\s*// Tooltips", "", html) and "to_loss.json" in html

@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, about_batches, comparison_of, disturbed, entry, gate_of, history_of, lr_sweep_of, make, mixed,
-                      noise_of, other_losses, predicted, recorded, report_of, run, series_of, trace_of, training_report_of, valid, with_peers,
-                      without_number)
+                      noise_of, other_losses, predicted, recorded, report_of, run, series_of, to_loss_of, trace_of, training_report_of, valid,
+                      with_peers, without_number)
 from test_modes import factorial, sweep, worth
 
 from charts.attribution import CALLED
@@ -103,6 +103,7 @@ DOCUMENTS = {
     "a gate's long names": long_gate,
     "a training": lambda: training_report_of(200, 20),
     "learning rates": lr_sweep_of,
+    "time to a loss": to_loss_of,
 }
 
 

@@ -49,6 +49,15 @@ TEST(Interval, IsTheSameForTheSameValues) {
   EXPECT_EQ(median_with_interval(values).interval->hi, median_with_interval(values).interval->hi);
 }
 
+TEST(MeanWithInterval, IsStudents) {
+  EXPECT_FALSE(mean_with_interval(std::vector<double>{0.5}).interval);
+  const Estimate estimate = mean_with_interval(std::vector<double>{-0.1, 0.2, 0.5});
+  EXPECT_NEAR(estimate.center, 0.2, 1e-12);
+  // s = 0.3, t with 2 degrees of freedom 4.302653
+  EXPECT_NEAR(estimate.interval->hi, 0.2 + 4.302652729911275 * 0.3 / std::sqrt(3.0), 1e-9);
+  EXPECT_NEAR(estimate.interval->lo, 0.2 - 4.302652729911275 * 0.3 / std::sqrt(3.0), 1e-9);
+}
+
 TEST(MeanRatio, IsTheGeometricMeanWithStudentsInterval) {
   EXPECT_FALSE(mean_ratio(std::vector<double>{0.5}).interval);
   const Estimate estimate = mean_ratio(std::vector<double>{0.1, 0.2, 0.6});
