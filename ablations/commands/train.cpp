@@ -53,7 +53,7 @@ struct KeptTraining {
   [[nodiscard]] int64_t first_step() const { return from ? from->step : 0; }
   [[nodiscard]] fs::path latest() const { return checkpoints->place_of(*checkpoints->latest()); }
   [[nodiscard]] std::string what_is_left() const {
-    if (!writes) return "rank 0 says what is left";
+    if (!writes) return fmt::format("--resume goes on from the last checkpoint in {}", folder.string());
     if (!checkpoints || !checkpoints->latest()) return "no checkpoint was saved before";
     return fmt::format("the last good checkpoint is of step {}: {}", checkpoints->latest()->step, latest().string());
   }

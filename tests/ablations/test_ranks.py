@@ -177,6 +177,16 @@ def test_a_lost_rank_ends_all_and_they_go_on_from_the_last_checkpoint(ladder, st
     assert figures(folder)[:last] == before and len(figures(folder)) == done
 
 
+def test_without_rank_0_the_others_end(start_ranks, data, tmp_path) -> None:
+    """It listens for the others at MASTER_PORT, and writes."""
+    folder = tmp_path / "training"
+    first, second = begin(start_ranks, data, folder)
+    first.kill()
+    shown, said = second.communicate(timeout=HANGS_AFTER_S)
+    assert second.returncode == 1 and shown == "" and "ladder: rank 1 of 2 has lost another rank" in said
+    assert f": training stops; --resume goes on from the last checkpoint in {folder}" in said
+
+
 @pytest.mark.thorough
 def test_a_rank_that_does_not_answer_is_lost(start_ranks, data, tmp_path) -> None:
     """It waits as long as the ranks may take to answer on a busy machine."""
