@@ -39,6 +39,8 @@ find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${wheel_cuda}/include ${CUDAToolkit_RO
   ${CUDAToolkit_ROOT}/extras/CUPTI/include /usr/local/cuda/extras/CUPTI/include $ENV{CUDA_HOME}/extras/CUPTI/include)
 find_library(LIB_cupti NAMES cupti libcupti.so.13 HINTS ${wheel_cuda}/lib ${torch_root}/lib ${CUDAToolkit_ROOT}/lib64
   ${CUDAToolkit_ROOT}/extras/CUPTI/lib64 /usr/local/cuda/extras/CUPTI/lib64 $ENV{CUDA_HOME}/extras/CUPTI/lib64)
+# NCCL's header; LibTorch has loaded the library. Without it data parallel training works on CPUs only.
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${site_packages}/nvidia/nccl/include)
 if(NOT CUDART_INCLUDE_DIR OR NOT LIB_cudart OR NOT CUPTI_INCLUDE_DIR OR NOT LIB_cupti)
   message(FATAL_ERROR "CUDA 13 headers, libcudart or CUPTI not found; a toolkit is named with -DCUDAToolkit_ROOT=<folder>.")
 endif()

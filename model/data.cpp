@@ -167,16 +167,20 @@ std::filesystem::path repeated_text(const std::filesystem::path& text_path, uint
   return repeated;
 }
 
-BatchLoader::BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed, Batches batches)
+BatchLoader::BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed, Batches batches,
+                         const Share& share)
     : tokens_(stream.tokens), B_(B), T_(T), size_(stream.size()) {
   if (B < 1 || T < 1) {
     throw std::invalid_argument(fmt::format("batch and context must be at least 1, got {} x {}", B, T));
   }
-  const bool overflows = __builtin_mul_overflow(static_cast<size_t>(B), static_cast<size_t>(T), &window_);
+  const int64_t sequences = B * share.ranks;
+  const bool overflows = __builtin_mul_overflow(static_cast<size_t>(sequences), static_cast<size_t>(T), &window_);
   if (overflows || size_ <= window_) {
-    throw std::invalid_argument(
-        fmt::format("{}: {} tokens; a batch of {} x {} needs {} x {} + 1", stream.source, size_, B, T, B, T));
+    throw std::invalid_argument(fmt::format("{}: {} tokens; a batch of {} x {} needs {} x {} + 1", stream.source, size_,
+                                            sequences, T, sequences, T));
   }
+  own_ = static_cast<size_t>(B * T);
+  begin_ = static_cast<size_t>(share.rank) * own_;
   const bool gathers = batches == Batches::gather || batches == Batches::prefetched;
   if (!gathers) source_ = source_of(batches, stream);
   if (gathers && tokens_.empty()) {
@@ -193,8 +197,9 @@ void BatchLoader::skip(int64_t batches) {
 BatchLoader::~BatchLoader() = default;
 
 void BatchLoader::gather(const at::Tensor& inputs, const at::Tensor& targets) {
-  std::ranges::copy(tokens_.subspan(position_, window_), inputs.mutable_data_ptr<int64_t>());
-  std::ranges::copy(tokens_.subspan(position_ + 1, window_), targets.mutable_data_ptr<int64_t>());
+  const size_t first = position_ + begin_;
+  std::ranges::copy(tokens_.subspan(first, own_), inputs.mutable_data_ptr<int64_t>());
+  std::ranges::copy(tokens_.subspan(first + 1, own_), targets.mutable_data_ptr<int64_t>());
   copies_ += 2;
 }
 
@@ -203,7 +208,7 @@ void BatchLoader::stack(const at::Tensor& inputs, const at::Tensor& targets) {
   std::vector<at::Tensor> x, y;
   for (int64_t b = 0; b < B_; ++b) {
     const std::span<const uint16_t> tokens =
-        source_->at(position_ + static_cast<size_t>(b * T_), static_cast<size_t>(T_ + 1));
+        source_->at(position_ + begin_ + static_cast<size_t>(b * T_), static_cast<size_t>(T_ + 1));
     const at::Tensor sequence =
         at::from_blob(const_cast<uint16_t*>(tokens.data()), {T_ + 1}, at::ScalarType::UInt16).to(at::kLong);
     x.push_back(sequence.narrow(0, 0, T_));

@@ -83,17 +83,25 @@ struct BatchWork {
 
 class TokenSource;
 
+// Of several ranks that share each batch: rank r of n takes its sequences r B to (r + 1) B, of n B.
+struct Share {
+  int64_t rank = 0, ranks = 1;
+};
+
 // Consecutive windows of B*T tokens and, one token further on, their targets (as the loader of Karpathy's
 // build-nanogpt, train_gpt2.py). Goes back to the first token when fewer than B*T + 1 are left, so up to B*T tokens at
-// the end of the stream are never trained on.
+// the end of the stream are never trained on. Of ranks that share batches each is given its part of a window, which has
+// the B*T tokens of all: together they are given what one alone with so large a B would be.
 class BatchLoader {
  public:
   // Starts at token 0 for seed 0, else at window splitmix64(seed) % number of windows. `stream` must outlive the
   // loader. `batches` is how they are made, and does not change what is in them; that a thread makes them is up to the
   // caller. Throws std::invalid_argument if B or T is below 1, the stream has fewer than B*T + 1 tokens, or lacks what
   // `batches` needs (token_source.h).
-  BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed, Batches batches = Batches::gather);
-  BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t, Batches = Batches::gather) = delete;  // would dangle
+  BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed, Batches batches = Batches::gather,
+              const Share& share = {});
+  BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t, Batches = Batches::gather,
+              const Share& = {}) = delete;  // would dangle
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;  // may own a file
   BatchLoader& operator=(const BatchLoader&) = delete;
@@ -124,7 +132,9 @@ class BatchLoader {
   int64_t B_;
   int64_t T_;
   size_t size_;        // tokens
-  size_t window_ = 0;  // B*T
+  size_t own_ = 0;     // B*T
+  size_t window_ = 0;  // of all ranks
+  size_t begin_ = 0;   // of this rank's part of a window
   size_t position_ = 0;
   int64_t copies_ = 0;
   pid_t made_by_ = 0;

@@ -37,7 +37,7 @@ class Inputs {
   // `tokens` must outlive it. `steps`: how many batches there will be; on a GPU a buffer for each, up to 64 and, beyond
   // four, 256 MiB of them. `first_step`: how many steps' batches are passed over. Throws as BatchLoader does.
   Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
-         at::Device device, Batches batches = Batches::gather, int64_t first_step = 0);
+         at::Device device, Batches batches = Batches::gather, int64_t first_step = 0, const Share& share = {});
   // Waits for what still uses the buffers.
   ~Inputs();
   Inputs(const Inputs&) = delete;  // events and streams of its own

@@ -80,6 +80,10 @@ constexpr auto names_of(Optimizer) { return std::to_array<std::string_view>({"lo
 enum class Weights { separate, master };
 constexpr auto names_of(Weights) { return std::to_array<std::string_view>({"separate", "master"}); }
 
+// Whether one process trains, or several ranks (ranks.h) share each batch and the gradients (data_parallel.h).
+enum class Parallel { none, ddp };
+constexpr auto names_of(Parallel) { return std::to_array<std::string_view>({"none", "ddp"}); }
+
 struct Recipe {
   Device device = Device::cpu;
   HostMemory host_memory = HostMemory::release;
@@ -97,6 +101,7 @@ struct Recipe {
   int64_t vocabulary_rows = 50257;  // rows of the embedding; those beyond the vocabulary are padding
   Optimizer optimizer = Optimizer::loop;
   Weights weights = Weights::separate;
+  Parallel data_parallel = Parallel::none;
   bool deterministic = false;  // PyTorch's deterministic algorithms: the same losses to the bit in every run
 
   bool operator==(const Recipe&) const = default;
@@ -121,6 +126,7 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("vocabulary_rows", recipe.vocabulary_rows);
   visit("optimizer", recipe.optimizer);
   visit("weights", recipe.weights);
+  visit("data_parallel", recipe.data_parallel);
   visit("deterministic", recipe.deterministic);
 }
 

@@ -35,7 +35,21 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
     const std::string obstacle = master_weights_obstacle(recipe);
     require(obstacle.empty(), "recipe: " + obstacle);
   }
+  if (recipe.data_parallel == Parallel::ddp) {
+    const std::string obstacle = data_parallel_obstacle(recipe);
+    require(obstacle.empty(), "recipe: " + obstacle);
+  } else {
+    require(options.ranks.size == 1, fmt::format("recipe: {} ranks need data_parallel ddp (WORLD_SIZE is {})",
+                                                 options.ranks.size, options.ranks.size));
+  }
   return options;
+}
+
+// What ranks must have in common.
+std::string work_of(const Config& config, const Recipe& recipe, const TrainerOptions& options) {
+  return fmt::format("{}, B {}, T {}, accumulation {}, steps {} to {}, seed {}, {}", config.name, options.B, options.T,
+                     options.accumulation, options.first_step, options.max_steps, options.seed,
+                     recipe_diff({}, recipe).dump());
 }
 
 at::Device device_of(const Recipe& recipe) {
@@ -70,7 +84,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
           model_.parameters(), recipe.optimizer, recipe.weights,
           {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step}),
       inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps - options.first_step, options.seed,
-              device_, recipe.batches, options.first_step),
+              device_, recipe.batches, options.first_step, share()),
       executor_(make_executor(
           recipe.execution, [this] { optimizer_.drop_gradients(); }, [this] { on_phase("replay"); })),
       step_(options.first_step) {
@@ -90,6 +104,9 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
                              .found_inf = at::zeros({1}, on_device.dtype(at::kFloat)),
                              .skipped = at::zeros({1}, on_device.dtype(at::kFloat))};
   }
+  if (recipe.data_parallel == Parallel::ddp) {
+    parallel_ = std::make_unique<DataParallel>(options.ranks, model_.parameters(), work_of(config, recipe, options));
+  }
 }
 
 Tensor Trainer::loss_of(const Tensor& inputs, const Tensor& targets) const {
@@ -99,12 +116,13 @@ Tensor Trainer::loss_of(const Tensor& inputs, const Tensor& targets) const {
 
 double Trainer::evaluate(const TokenStream& tokens, int64_t batches) const {
   const at::NoGradGuard no_grad;
-  BatchLoader loader(tokens, options_.B, options_.T, /*seed=*/0);
+  BatchLoader loader(tokens, options_.B, options_.T, /*seed=*/0, Batches::gather, share());
   Tensor sum = at::zeros({}, at::TensorOptions().device(device_).dtype(at::kDouble));
   for (int64_t i = 0; i < batches; ++i) {
     const auto [inputs, targets] = loader.next();
     sum += loss_of(inputs.to(device_), targets.to(device_));
   }
+  if (parallel_) sum = parallel_->mean(sum);
   return sum.item<double>() / static_cast<double>(batches);
 }
 
@@ -121,19 +139,26 @@ Tensor Trainer::forward_logits(const Tensor& tokens) const {
 void Trainer::run_step() {
   if (recipe_.execution == Execution::graph) optimizer_.set_learning_rate(learning_rates_.index_select(0, step_index_));
   if (scaler_) scaler_->found_inf.zero_();
-  const double share = 1.0 / static_cast<double>(options_.accumulation);
-  if (gradients_) gradients_->begin_step(share);
+  const double part = 1.0 / static_cast<double>(options_.accumulation);
+  const bool reduces = parallel_ && !alone_;
+  if (gradients_) gradients_->begin_step(part);
   Tensor step_loss;
   for (size_t i = 0; i < static_cast<size_t>(options_.accumulation); ++i) {
     on_phase("forward");
     const Tensor pair = inputs_.batch()[static_cast<int64_t>(i)];
     Tensor loss = loss_of(pair[0], pair[1]);
-    if (options_.accumulation > 1) loss = loss * share;
+    if (options_.accumulation > 1) loss = loss * part;
     step_loss = i == 0 ? loss.detach() : step_loss + loss.detach();
     on_phase("backward");
     if (scaler_) loss = loss * scaler_->scale.squeeze();
-    loss.backward();
+    const bool is_last = static_cast<int64_t>(i) + 1 == options_.accumulation;
+    if (reduces && is_last) {
+      parallel_->backward(loss);
+    } else {
+      loss.backward();
+    }
   }
+  if (reduces) step_loss = parallel_->mean(step_loss);
   on_phase("clip");
   const at::NoGradGuard no_grad;
   std::optional<Tensor> found_inf;
@@ -170,8 +195,23 @@ void Trainer::keep(const Tensor& loss, const Clip& clip) {
   step_index_.add_(1);
 }
 
+void Trainer::agree() {
+  std::vector<Tensor> tensors;
+  for (const Parameter& parameter : model_.parameters()) tensors.push_back(parameter.tensor);
+  for (const auto& [name, tensor] : state()) tensors.push_back(tensor);
+  parallel_->copy_from_first(tensors);
+  agreed_ = true;
+}
+
+void Trainer::step_alone() {
+  alone_ = true;
+  step();
+  alone_ = false;
+}
+
 void Trainer::step() {
   if (step_ >= options_.max_steps) throw std::out_of_range("Trainer::step: more steps than max_steps");
+  if (parallel_ && !agreed_) agree();
   on_phase("data");
   inputs_.advance();
   if (recipe_.execution == Execution::eager) optimizer_.set_learning_rate(options_.schedule.at(step_));

@@ -6,12 +6,14 @@
 // replayed.
 #pragma once
 
+#include "model/data_parallel.h"
 #include "model/execution.h"
 #include "model/gpt2.h"
 #include "model/gradients.h"
 #include "model/inputs.h"
 #include "model/optimizer.h"
 #include "model/precision.h"
+#include "model/ranks.h"
 #include "model/recipe.h"
 #include "model/sampler.h"
 #include "model/schedule.h"
@@ -32,7 +34,7 @@
 namespace model {
 
 struct TrainerOptions {
-  int64_t B = 1;             // sequences per micro-step
+  int64_t B = 1;             // sequences per micro-step, of each rank
   int64_t T = 256;           // tokens per sequence, at most the model's positions
   int64_t accumulation = 1;  // micro-steps per step
   int64_t max_steps = 50;    // the last step, counted from the first of all
@@ -42,11 +44,12 @@ struct TrainerOptions {
   double weight_decay = AdamWOptions{}.weight_decay;
   double max_norm = AdamWOptions{}.max_norm;  // to which gradients are clipped; infinity: they are not
   int64_t scale_growth_interval = 2000;       // fp16: steps without overflow until the loss scale doubles
+  Ranks ranks = {};                           // more than one needs data_parallel ddp
 };
 
 // What a step leaves to be read.
 struct StepValues {
-  double loss = 0;  // mean over its tokens, in nats
+  double loss = 0;  // mean over its tokens, those of all ranks, in nats
   double norm = 0;  // of all gradients together, before clipping; not finite in a step that the scaler skipped
   double clip = 1;  // what the gradients were multiplied by
 };
@@ -54,11 +57,17 @@ struct StepValues {
 class Trainer {
  public:
   // The token stream must outlive the trainer. Throws std::invalid_argument for sizes out of range or a recipe that
-  // contradicts itself, c10::Error if the device refuses.
+  // contradicts itself, c10::Error if the device refuses. Of data parallel ranks it returns when all are there, and
+  // throws as DataParallel does.
   Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens);
 
-  // One update. Throws std::out_of_range after max_steps.
+  // One update. Throws std::out_of_range after max_steps, LostRank. All ranks take it together, the first one after all
+  // have copied rank 0's weights and state.
   void step();
+  // One update with this rank's gradients alone, for which no other rank is needed. Ranks differ after it.
+  void step_alone();
+  // Whether it is true on some rank; waits until all have asked. Throws LostRank.
+  [[nodiscard]] bool on_any_rank(bool value) { return parallel_ ? parallel_->any(value) : value; }
 
   // How many steps were taken, with those before the first.
   [[nodiscard]] int64_t steps_taken() const { return step_; }
@@ -70,7 +79,8 @@ class Trainer {
 
   // The mean loss per token, in nats, of the stream's first `batches` windows of B x T tokens: the forward pass as the
   // recipe has it, one operation after the other, without gradients. Changes nothing of the training. Waits for the
-  // device. Throws std::invalid_argument for a stream of fewer than B x T + 1 tokens.
+  // device. Ranks share a window as they share a batch, and all get the mean. Throws std::invalid_argument for a stream
+  // of fewer tokens than one window + 1, LostRank.
   [[nodiscard]] double evaluate(const TokenStream& tokens, int64_t batches) const;
 
   // The tokens that follow `prompt` (sampler.h), with the recipe's operations. Changes nothing of the training. Waits
@@ -99,7 +109,10 @@ class Trainer {
   [[nodiscard]] int64_t weight_bytes() const;
   [[nodiscard]] int64_t optimizer_bytes() const { return optimizer_.state_bytes(); }
 
-  [[nodiscard]] int64_t tokens_per_step() const { return options_.B * options_.T * options_.accumulation; }
+  // Of all ranks.
+  [[nodiscard]] int64_t tokens_per_step() const {
+    return options_.B * options_.T * options_.accumulation * options_.ranks.size;
+  }
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   [[nodiscard]] GPT2& model() { return model_; }
   [[nodiscard]] Ops& ops() { return ops_; }
@@ -123,6 +136,8 @@ class Trainer {
   };
 
   void run_step();
+  void agree();
+  [[nodiscard]] Share share() const { return {.rank = options_.ranks.rank, .ranks = options_.ranks.size}; }
   void keep(const at::Tensor& loss, const Clip& clip);
   // inputs, targets (B, T) int64 on the device
   [[nodiscard]] at::Tensor loss_of(const at::Tensor& inputs, const at::Tensor& targets) const;
@@ -141,7 +156,10 @@ class Trainer {
   Inputs inputs_;
   std::unique_ptr<Executor> executor_;
   std::optional<GradientScaler> scaler_;
-  at::Tensor values_;  // (max_steps, 3) float32: loss, norm and clip of each step
+  std::unique_ptr<DataParallel> parallel_;  // null: there is one rank, which reduces nothing
+  bool agreed_ = false;                     // all ranks have the same weights and state
+  bool alone_ = false;                      // in a step that reduces nothing
+  at::Tensor values_;                       // (max_steps, 3) float32: loss, norm and clip of each step
   // Of graphs only:
   at::Tensor learning_rates_;  // (max_steps) float32, the schedule
   at::Tensor step_index_;      // (1) int64

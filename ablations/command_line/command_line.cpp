@@ -7,12 +7,15 @@
 #include "files/nearest.h"
 #include "files/printable.h"
 #include "harness/measure/environment.h"
+#include "model/ranks.h"
 
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <stdexcept>
 #include <string_view>
 
 namespace ablations {
@@ -119,6 +122,22 @@ CommandLine::CommandLine()
   }
 }
 
+namespace {
+
+// Where several ranks were started. Before anything looks for GPUs.
+void prepare_rank(const std::string& command) {
+  if (std::getenv("WORLD_SIZE") == nullptr) return;
+  const model::Ranks ranks = model::ranks_of_environment();
+  if (ranks.size > 1 && command != "train" && command != "run") {
+    throw std::invalid_argument(fmt::format(
+        "WORLD_SIZE is {}, and only `ladder train` and `ladder run` work in several processes, not `ladder {}`",
+        ranks.size, command));
+  }
+  model::choose_gpu(ranks);
+}
+
+}  // namespace
+
 int run_command_line(int argc, char** argv) {
   CommandLine line;
   if (argc == 1) {  // an empty variable in a script must not pass for a command that ended well
@@ -141,6 +160,7 @@ int run_command_line(int argc, char** argv) {
                command == nullptr ? "" : " " + command->words.name);
     return 2;
   }
+  prepare_rank(line.app.get_subcommands().front()->get_name());
   return line.chosen();
 }
 

@@ -49,6 +49,7 @@ PreparedTraining prepared_sweep(TrainFlags flags, double lowest) {
   PreparedTraining prepared = prepared_training(flags);
   TrainingSettings& settings = prepared.training.settings;
   check_sweep_steps(settings.steps);
+  if (settings.ranks) throw std::invalid_argument("--lr-sweep: trains in one process, and not with data_parallel ddp");
   settings.validation_every = settings.validation_batches = 0;
   return prepared;
 }

@@ -13,6 +13,7 @@
 #include "harness/measure/utc.h"
 #include "model/config.h"
 #include "model/data.h"
+#include "model/ranks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -103,7 +104,9 @@ fs::path vocabulary_file(const WorkloadFlags& flags) {
 }
 
 int64_t threads_of(const WorkloadFlags& flags) {
-  return flags.threads > 0 ? flags.threads : harness::this_machine().cpu.logical_cores;
+  if (flags.threads > 0) return flags.threads;
+  const int64_t cores = harness::this_machine().cpu.logical_cores;
+  return std::max<int64_t>(1, cores / model::ranks_of_environment().local_size);
 }
 
 // Flags that are given replace what a ladder, or the options of a run, had: of the step in `workload`, of their number
@@ -224,6 +227,10 @@ RunOptions options_again(const RunFlags& run) {
         "data: the record's tokens of \"{}\" have SHA-256 \"{}\", {} has those of {} (--data names another file)",
         data.source, data.sha256, tokens.sha256, options.data.string()));
   }
+  if (const auto ranks = ranks_under(options.recipe); ranks != options.ranks) {
+    faults.push_back(
+        fmt::format("ranks: the record has {}, and WORLD_SIZE is {}", options.ranks.value_or(1), ranks.value_or(1)));
+  }
   if (!run.any_program) {
     for (const std::string& difference :
          compare_programs(record.environment, environment_here(), options.recipe.device).differences) {
@@ -255,6 +262,7 @@ RunOptions planned_options(const RunFlags& run) {
           .B = shape.B,
           .T = shape.T,
           .accumulation = shape.accumulation,
+          .ranks = ranks_under(rung.recipe),
           .positions = shape.positions,
           .warmup_steps = plan.warmup_steps,
           .timed_steps = plan.timed_steps,
@@ -323,6 +331,7 @@ RunOptions run_options(const RunFlags& run) {
   options.data = data_file(flags);
   options.vocabulary = vocabulary_file(flags);
   options.cold_cache = flags.cold_cache;
+  options.ranks = ranks_under(options.recipe);
   check_context(options.model, options.T, options.positions);
   check_recipe(options.recipe, model::preset(options.model));
   check_data(options.recipe, options.data);

@@ -7,9 +7,11 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/study/measured.h"
+#include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 #include "harness/measure/process.h"
+#include "model/ranks.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -59,6 +61,14 @@ void print_summary(const RunOptions& options, const Record& record) {
       options.model, options.B, options.T, number(summary.median_ms), number(summary.min_ms), number(summary.max_ms),
       summary.n, number(summary.tokens_per_s), gib(record.memory.peak_bytes),
       last ? fmt::format("{:.4f}", *last) : "not finite");
+  if (const auto& scaling = record.scaling) {
+    fmt::print(
+        "{}: each gives {} bytes to be reduced in a step; scaling efficiency {:.2f}, the step of rank 0 alone ({} ms) "
+        "over "
+        "that of all\n",
+        number_of(*record.workload.ranks, "rank"), plain(static_cast<double>(scaling->bytes_per_step)),
+        scaling->efficiency, number(scaling->alone_ms));
+  }
   if (const auto& data = record.data;
       data && data->cold && 2 * data->cached_before.value_or(data->file_bytes) > data->file_bytes) {
     const std::string file = printable(data->file);
@@ -86,12 +96,21 @@ int run(const RunFlags& flags) {
   const RunOptions options = run_options(flags);
   check_not_read("--record", flags.record,  // a plan names them
                  {{"--data", options.data}, {"--vocab", options.vocabulary}, {"--data", options.tokens}});
-  if (!flags.record.empty()) check_can_write("--record", flags.record);
+  const model::Ranks ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{};
+  if (!flags.record.empty() && ranks.is_first()) check_can_write("--record", flags.record);
   std::optional<Record> original;
   if (!flags.from.empty()) original = read_document<Record>(flags.from);
-  if (original) note_unknown_programs(*original, options.recipe.device);
+  if (original && ranks.is_first()) note_unknown_programs(*original, options.recipe.device);
   Occupied devices;
-  if (!flags.report_steps) devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
+  // Of ranks that share a machine's cores the first one holds them for all.
+  const bool occupies = ranks.local_rank == 0 || options.recipe.device == model::Device::cuda;
+  if (!flags.report_steps && occupies)
+    devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
+  if (!ranks.is_first()) {  // rank 0 has the record
+    const Record record = execute_run(options, [](int64_t) {});
+    if (!record.is_ok()) throw std::runtime_error(fmt::format("out of memory: {}", record.failure->message));
+    return 0;
+  }
   Record record = execute_run(options, progress_of(options, flags.report_steps));
   bool reproduced = true;
   std::string verdict;

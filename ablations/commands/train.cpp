@@ -17,6 +17,8 @@
 #include "harness/measure/process.h"
 #include "model/checkpoint.h"
 #include "model/data.h"
+#include "model/data_parallel.h"
+#include "model/ranks.h"
 #include "model/trainer.h"
 
 #include <fmt/format.h>
@@ -39,9 +41,10 @@ using files::printable;
 
 namespace {
 
-// The folder of a training at work, if it has one.
+// The folder of a training at work, if it has one. Of several ranks only the first one writes.
 struct KeptTraining {
   fs::path folder;
+  bool writes = true;
   std::optional<harness::FolderLock> lock;
   std::optional<Checkpoints> checkpoints;
   std::optional<Checkpoint> from;  // where the training goes on
@@ -50,6 +53,7 @@ struct KeptTraining {
   [[nodiscard]] int64_t first_step() const { return from ? from->step : 0; }
   [[nodiscard]] fs::path latest() const { return checkpoints->place_of(*checkpoints->latest()); }
   [[nodiscard]] std::string what_is_left() const {
+    if (!writes) return fmt::format("--resume goes on from the last checkpoint in {}", folder.string());
     if (!checkpoints || !checkpoints->latest()) return "no checkpoint was saved before";
     return fmt::format("the last good checkpoint is of step {}: {}", checkpoints->latest()->step, latest().string());
   }
@@ -57,7 +61,7 @@ struct KeptTraining {
 
 // A new training. Its folder is made later, by keep(), when nothing can be refused any more.
 PreparedTraining begun(const TrainFlags& flags, const KeptTraining& kept) {
-  if (!kept.folder.empty()) {
+  if (!kept.folder.empty() && kept.writes) {
     check_can_make(kept.folder);
     check_may_begin_training(kept.folder);
   }
@@ -69,7 +73,7 @@ PreparedTraining begun(const TrainFlags& flags, const KeptTraining& kept) {
 
 PreparedTraining gone_on_with(const TrainFlags& flags, KeptTraining& kept) {
   const Training training = open_training(kept.folder);
-  kept.lock.emplace(kept.folder);
+  if (kept.writes) kept.lock.emplace(kept.folder);
   kept.checkpoints.emplace(kept.folder, training.keep);
   kept.from = latest_checkpoint(*kept.checkpoints, training);
   PreparedTraining again = prepared_again(flags, training);
@@ -84,7 +88,7 @@ PreparedTraining gone_on_with(const TrainFlags& flags, KeptTraining& kept) {
 
 // The steps before are read, or the folder is made.
 std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training, KeptTraining& kept) {
-  if (kept.folder.empty()) return {};
+  if (kept.folder.empty() || !kept.writes) return {};
   std::vector<TrainingStep> before;
   if (flags.resume) {
     before = logged_steps(kept.folder, kept.first_step());
@@ -112,8 +116,12 @@ void say_what_begins(const PreparedTraining& prepared, int64_t first_step) {
   fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
   fmt::print(stderr, "{}, {} parameters: {} of {} tokens ({} of {} x {}), {:.3g} times the text\n", settings.model,
              count(static_cast<double>(prepared.training.parameters)), number_of(settings.steps, "step"), plain(tokens),
-             number_of(settings.accumulation, "micro-step"), settings.B, settings.T,
+             number_of(settings.accumulation, "micro-step"), settings.sequences(), settings.T,
              steps * tokens / static_cast<double>(prepared.data.training.tokens.size()));
+  if (settings.ranks) {
+    fmt::print(stderr, "{}: each works on {} of {} sequences at a time\n", number_of(*settings.ranks, "rank"),
+               settings.B, settings.sequences());
+  }
   if (first_step > 0) fmt::print(stderr, "goes on after step {}\n", first_step);
 }
 
@@ -201,6 +209,11 @@ void check_saves_beside(const fs::path& folder, const fs::path& save) {
       "--save {}: must lie outside --out, where each checkpoint has the weights as model.safetensors", save.string()));
 }
 
+int status_of(const TrainingEnd& end) {
+  using Why = TrainingEnd::Why;
+  return end.why == Why::finished ? 0 : end.why == Why::interrupted ? 130 : 1;
+}
+
 // Throws std::runtime_error for a training that is not finite.
 void say_how_it_ended(const TrainFlags& flags, const Training& training, const TrainingEnd& end,
                       const KeptTraining& kept) {
@@ -232,8 +245,14 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
 
 int train(const TrainFlags& flags) {
   if (flags.is_child) harness::die_with_parent();
-  KeptTraining kept{.folder = files::named_folder(flags.out), .lock = {}, .checkpoints = {}, .from = {}, .log = {}};
-  if (!flags.save.empty()) {
+  const model::Ranks ranks = model::ranks_of_environment();
+  KeptTraining kept{.folder = files::named_folder(flags.out),
+                    .writes = ranks.is_first(),
+                    .lock = {},
+                    .checkpoints = {},
+                    .from = {},
+                    .log = {}};
+  if (!flags.save.empty() && kept.writes) {
     check_saves_beside(kept.folder, flags.save);
     check_can_write("--save", flags.save);
     check_saves_over_nothing_read(flags);
@@ -244,8 +263,8 @@ int train(const TrainFlags& flags) {
   if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));
   const std::optional<Writer> writer =
       training.samples ? std::make_optional<Writer>(*training.samples, training) : std::nullopt;
-  model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings, kept.first_step()),
-                         prepared.data.training);
+  model::Trainer trainer(config_of(prepared.options), settings.recipe,
+                         trainer_options(settings, kept.first_step(), ranks), prepared.data.training);
   if (kept.from) {
     load_checkpoint(trainer, kept.latest());
   } else {
@@ -262,11 +281,13 @@ int train(const TrainFlags& flags) {
   }
   Reporter reporter(flags, settings.steps, hooks.log_every);
   hooks.on_step = [&](const TrainingStep& step, double seconds_left) {
+    if (!kept.writes) return;
     reporter.show(step, seconds_left);
     if (kept.log) kept.log->add(step);
   };
-  if (kept.checkpoints && training.save_every > 0) {
+  if (!kept.folder.empty() && training.save_every > 0) {
     hooks.save = [&](const TrainingStep& step) {
+      if (!kept.writes) return;
       kept.log->sync();  // no checkpoint without the log of its steps
       kept.checkpoints->save(trainer, {.step = step.step,
                                        .position = prepared.position_after(step.step),
@@ -276,19 +297,23 @@ int train(const TrainFlags& flags) {
     };
   }
   hooks.interrupted = harness::interrupted;
-  if (!flags.json) say_what_begins(prepared, kept.first_step());
-  if (flags.resume) note_other_program(training);
+  if (!flags.json && kept.writes) say_what_begins(prepared, kept.first_step());
+  if (flags.resume && kept.writes) note_other_program(training);
   harness::catch_interrupts();  // a step that has begun is finished, and what was learned is saved
   TrainingEnd end;
   try {
     end = carry_on(trainer, training, prepared.data, hooks);
   } catch (const std::system_error& error) {  // a full disk
     throw std::runtime_error(fmt::format("{}: training stops; {}", error.what(), kept.what_is_left()));
+  } catch (const model::LostRank& error) {
+    const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
+    throw std::runtime_error(fmt::format("{}: training stops{}", error.what(), left));
   }
+  if (!kept.writes) return status_of(end);
   reporter.end();
   say_how_it_ended(flags, training, end, kept);
   if (!flags.save.empty()) save_last_weights(trainer, flags.save);
-  return end.why == TrainingEnd::Why::interrupted ? 130 : 0;
+  return status_of(end);
 }
 
 int tokenize(const TokenizeFlags& flags) {

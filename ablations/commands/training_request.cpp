@@ -14,6 +14,7 @@
 #include "model/checkpoint.h"
 #include "model/config.h"
 #include "model/optimizer.h"
+#include "model/ranks.h"
 #include "model/trainer.h"
 
 #include <fmt/format.h>
@@ -64,6 +65,7 @@ ChosenRecipe chosen_recipe(const TrainFlags& flags) {
   }
   Ladder ladder = load_ladder(chosen_ladder(""));
   ladder.start.deterministic |= flags.workload.deterministic;
+  if (model::ranks_of_environment().size > 1) ladder.start.data_parallel = model::Parallel::ddp;
   const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
   const auto applies = [](const Rung& rung) { return rung.status != Rung::Status::not_applicable; };
   const auto last = std::find_if(rungs.rbegin(), rungs.rend(), applies);
@@ -111,18 +113,18 @@ Workload::Data data_of(const model::TokenStream& tokens) {
 }
 
 // --batch-tokens in micro-steps.
-int64_t accumulation_of(const TrainFlags& flags, const RunOptions& options) {
+int64_t accumulation_of(const TrainFlags& flags, const RunOptions& options, int64_t sequences) {
   if (flags.batch_tokens == 0) return options.accumulation;
-  const int64_t micro_step = options.B * options.T, rest = flags.batch_tokens % micro_step;
+  const int64_t micro_step = sequences * options.T, rest = flags.batch_tokens % micro_step;
   constexpr int64_t most_micro_steps = 65536;
   if (flags.batch_tokens / micro_step > most_micro_steps) {
     throw std::invalid_argument(fmt::format("--batch-tokens must be at most {} with {} x {} tokens at a time, got {}",
-                                            most_micro_steps * micro_step, options.B, options.T, flags.batch_tokens));
+                                            most_micro_steps * micro_step, sequences, options.T, flags.batch_tokens));
   }
   if (rest == 0) return flags.batch_tokens / micro_step;
   const int64_t below = flags.batch_tokens - rest, above = below + micro_step;
   throw std::invalid_argument(fmt::format(
-      "--batch-tokens must be a multiple of batch x context, {} x {} = {}, got {}; {} would do", options.B, options.T,
+      "--batch-tokens must be a multiple of batch x context, {} x {} = {}, got {}; {} would do", sequences, options.T,
       micro_step, flags.batch_tokens, below == 0 ? std::to_string(above) : fmt::format("{} or {}", below, above)));
 }
 
@@ -148,7 +150,8 @@ int64_t steps_of(const TrainFlags& flags, const TrainingSettings& settings, int6
 // The part of the text, or the text of its own, of the validation loss.
 TrainingData data_for(const TrainFlags& flags, const RunOptions& options, TrainingSettings& settings) {
   model::TokenStream text = tokens_of(options);
-  (void)model::BatchLoader(text, settings.B, settings.T, settings.seed);  // before a part is taken away from it
+  // Before a part is taken away from it.
+  (void)model::BatchLoader(text, settings.sequences(), settings.T, settings.seed);
   settings.data = data_of(text);
   if (!flags.validation_data.empty()) {
     TrainingData data{std::move(text), tokens_for_validation(options, flags.validation_data)};
@@ -171,7 +174,7 @@ void check_same_text(const model::TokenStream& tokens, const Workload::Data& rec
 
 int64_t PreparedTraining::position_after(int64_t steps) const {
   const TrainingSettings& settings = training.settings;
-  model::BatchLoader loader(data.training, settings.B, settings.T, settings.seed);
+  model::BatchLoader loader(data.training, settings.sequences(), settings.T, settings.seed);
   loader.skip(steps * settings.accumulation);
   return loader.position();
 }
@@ -186,7 +189,8 @@ PreparedTraining prepared_training(const TrainFlags& flags) {
   settings.recipe = options.recipe;
   settings.B = options.B;
   settings.T = options.T;
-  settings.accumulation = accumulation_of(flags, options);
+  settings.ranks = options.ranks;
+  settings.accumulation = accumulation_of(flags, options, settings.sequences());
   settings.positions = config.n_positions;
   settings.seed = options.seed;
   settings.threads = options.threads;
@@ -196,7 +200,7 @@ PreparedTraining prepared_training(const TrainFlags& flags) {
   if (clip > 0) settings.clip = clip;
   TrainingData data = data_for(flags, options, settings);
   const auto windows_of = [&](const model::TokenStream& tokens) {
-    return model::BatchLoader(tokens, settings.B, settings.T, settings.seed).windows();
+    return model::BatchLoader(tokens, settings.sequences(), settings.T, settings.seed).windows();
   };
   settings.steps = steps_of(flags, settings, windows_of(data.training));
   settings.learning_rate = schedule_of(flags, settings.steps);
@@ -231,6 +235,10 @@ PreparedTraining prepared_training(const TrainFlags& flags) {
 PreparedTraining prepared_again(const TrainFlags& flags, const Training& training) {
   const TrainingSettings& settings = training.settings;
   const RunOptions options = run_like(workload_again(flags, training), model::to_json(settings.recipe).dump());
+  if (options.ranks != settings.ranks) {
+    throw std::invalid_argument(fmt::format("--resume: WORLD_SIZE must be {}, as when the training began, got {}",
+                                            settings.ranks.value_or(1), options.ranks.value_or(1)));
+  }
   model::TokenStream text = tokens_of(options);
   check_same_text(text, settings.data, "--data");
   TrainingData data = with_validation_share(std::move(text), settings.validation_share);

@@ -118,6 +118,17 @@ struct Observations {
       field("gradients_in_place", &Weights::gradients_in_place, None::defaulted);
     }
   };
+  // Of one step: what c10d was given to reduce over all ranks, and the size of all gradients.
+  struct AllReduces {
+    int64_t calls = 0, bytes = 0;
+    int64_t gradient_bytes = 0;
+
+    static void fields(auto&& field) {
+      field("calls", &AllReduces::calls, None::defaulted);
+      field("bytes", &AllReduces::bytes, None::defaulted);
+      field("gradient_bytes", &AllReduces::gradient_bytes, None::defaulted);
+    }
+  };
   // How the batches came to be. Of one step; steps, by_a_thread and ready count since the process began.
   struct Batches {
     int64_t micro_steps = 0, sequences = 0, tokens = 0;  // of the step, in all its micro-steps
@@ -171,6 +182,7 @@ struct Observations {
   Counts update_operations;               // of the optimizer, by name
   Counts backward_nodes;                  // of the autograd graph, by name
   std::optional<Weights> weights;         // none in older records
+  std::optional<AllReduces> all_reduces;  // none in older records
   std::optional<Counts> matrix_products;  // of a step, by library and type, and packed ones of bfloat16; none on a GPU
   std::optional<StepCalls> cuda_calls;    // none on a CPU
   std::optional<Batches> batches;         // none in older records
@@ -189,6 +201,7 @@ struct Observations {
     field("update_operations", &Observations::update_operations, None::defaulted);
     field("backward_nodes", &Observations::backward_nodes, None::defaulted);
     field("weights", &Observations::weights, None::absent);
+    field("all_reduces", &Observations::all_reduces, None::absent);
     field("matrix_products", &Observations::matrix_products);
     field("cuda_calls", &Observations::cuda_calls);
     field("batches", &Observations::batches, None::absent);

@@ -158,6 +158,20 @@ struct LeastWork {
   }
 };
 
+// What ranks lose because they wait for each other and share a machine. Their times are rank 0's.
+struct Scaling {
+  int64_t bytes_per_step =
+      0;                  // that each rank gives to be reduced; in a ring of N it sends 2 (N - 1) / N times as much
+  double alone_ms = 0;    // median step of rank 0 alone, which reduces nothing, while the others wait
+  double efficiency = 0;  // alone_ms over the median step of all: 1 were N times the tokens/s of one rank
+
+  static void fields(auto&& field) {
+    field("bytes_per_step", &Scaling::bytes_per_step);
+    field("alone_ms", &Scaling::alone_ms);
+    field("efficiency", &Scaling::efficiency);
+  }
+};
+
 // A step's parts, as far as they were counted.
 struct RunMemory : PeakMemory {
   std::optional<int64_t> weights_bytes, gradients_bytes, optimizer_bytes, weight_copies_bytes, activations_bytes;
@@ -225,6 +239,7 @@ struct Record : RunEnd {
   RunMemory memory;
   std::optional<LeastWork> least_work;  // absent in older records and in a peer's
   std::optional<DataUse> data;          // likewise
+  std::optional<Scaling> scaling;       // of data parallel ranks only
   files::Json observations;             // Observations; a peer's are of its own form
   std::vector<Proof> proofs;
   Environment environment;
@@ -251,6 +266,7 @@ struct Record : RunEnd {
     field("memory", &Record::memory, None::defaulted);
     field("least_work", &Record::least_work, None::absent);
     field("data", &Record::data, None::absent);
+    field("scaling", &Record::scaling, None::absent);
     field("observations", &Record::observations, None::defaulted);
     field("proofs", &Record::proofs, None::defaulted);
     field("environment", &Record::environment, None::defaulted);

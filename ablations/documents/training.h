@@ -39,6 +39,7 @@ struct FirstWeights {
 struct TrainingSettings : Shape {
   std::string model;
   model::Recipe recipe;
+  std::optional<int64_t> ranks;  // that share each step, with B sequences of their own; none: one process
   int64_t steps = 1;
   TrainingSchedule learning_rate;
   double weight_decay = 0;     // of tensors with two or more dimensions
@@ -52,12 +53,15 @@ struct TrainingSettings : Shape {
   int64_t validation_every = 0, validation_batches = 0;
   std::optional<FirstWeights> weights;  // none: drawn from the seed
 
-  [[nodiscard]] int64_t tokens_per_step() const { return B * T * accumulation; }
+  // Of all ranks: at a time, and in a step.
+  [[nodiscard]] int64_t sequences() const { return B * ranks.value_or(1); }
+  [[nodiscard]] int64_t tokens_per_step() const { return sequences() * T * accumulation; }
 
   static void fields(auto&& field) {
     field("model", &TrainingSettings::model);
     Shape::fields(field);
     field("recipe", &TrainingSettings::recipe);
+    field("ranks", &TrainingSettings::ranks, None::absent);
     field("steps", &TrainingSettings::steps);
     field("learning_rate", &TrainingSettings::learning_rate);
     field("weight_decay", &TrainingSettings::weight_decay);

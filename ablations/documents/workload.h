@@ -24,9 +24,10 @@ struct Workload {
 
   std::string model;
   int64_t parameters = 0;
-  int64_t B = 1, T = 1, accumulation = 1;
-  std::optional<int64_t> positions;  // of the model; an older record does not say
-  int64_t tokens_per_step = 0;
+  int64_t B = 1, T = 1, accumulation = 1;  // B: of each rank
+  std::optional<int64_t> ranks;            // that share a step; none: one process
+  std::optional<int64_t> positions;        // of the model; an older record does not say
+  int64_t tokens_per_step = 0;             // of all ranks, as flops_per_step
   double flops_per_step = 0;
   uint64_t seed = 1;
   Data data;
@@ -39,6 +40,7 @@ struct Workload {
     field("context", &Workload::T);
     field("accumulation", &Workload::accumulation);
     field("positions", &Workload::positions, None::absent);
+    field("ranks", &Workload::ranks, None::absent);
     field("tokens_per_step", &Workload::tokens_per_step);
     field("flops_per_step", &Workload::flops_per_step);
     field("seed", &Workload::seed);

@@ -2,6 +2,7 @@
 
 #include "ablations/techniques/techniques.h"
 #include "harness/gpu/cuda_calls.h"
+#include "harness/measure/all_reduces.h"
 #include "harness/measure/file_use.h"
 #include "harness/measure/library_calls.h"
 #include "harness/measure/memory_log.h"
@@ -157,6 +158,7 @@ Observed watch_step(model::Trainer& trainer) {
   harness::OperationLog log;
   const harness::MemoryLog memory(model::device_type(recipe.device));
   const harness::ParameterCopies copies;
+  const harness::AllReduces all_reduces;
   BatchWatch batches(trainer.inputs());
   bool in_data = false;
   std::optional<int64_t> before_forward, after_forward;
@@ -186,6 +188,8 @@ Observed watch_step(model::Trainer& trainer) {
   }
   seen.operations["total"] = log.total();
   seen.batches = batches.seen(log.operations("data"));
+  seen.all_reduces = {
+      .calls = all_reduces.calls(), .bytes = all_reduces.bytes(), .gradient_bytes = gradient_bytes(trainer.model())};
   seen.update_operations = log.operations("update");
   seen.backward_nodes = log.backward_nodes();
   {

@@ -6,6 +6,7 @@
 #include "model/costs.h"
 #include "model/execution.h"
 #include "model/host_memory.h"
+#include "model/ranks.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -29,6 +30,14 @@ void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
       fmt::format("--warmup must be at least {0} with execution graph, got {1}: the graph is captured at step {0} and "
                   "replayed from then on",
                   model::runs_before_replay, warmup_steps));
+}
+
+std::optional<int64_t> ranks_under(const model::Recipe& recipe) {
+  const int64_t ranks = model::ranks_of_environment().size;
+  if (recipe.data_parallel == model::Parallel::ddp) return ranks;
+  if (ranks == 1) return std::nullopt;
+  throw std::invalid_argument(fmt::format(
+      "recipe: data_parallel must be ddp where WORLD_SIZE is {}: else each process would do the same work", ranks));
 }
 
 int busy_threads(model::Device device, int threads) { return device == model::Device::cuda ? 1 : threads; }
@@ -55,12 +64,13 @@ model::TokenStream tokens_of(const RunOptions& options) {
 
 Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens) {
   const model::Config config = config_of(options);
-  const int64_t per_step = options.B * options.T * options.accumulation;
+  const int64_t per_step = options.B * options.T * options.accumulation * options.ranks.value_or(1);
   return {.model = config.name,
           .parameters = config.parameters(),
           .B = options.B,
           .T = options.T,
           .accumulation = options.accumulation,
+          .ranks = options.ranks,
           .positions = config.n_positions,
           .tokens_per_step = per_step,
           .flops_per_step = config.flops_per_token(options.T) * static_cast<double>(per_step),

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct RunOptions {
   std::string id = "run";
   std::string model = "gpt2-124m";
   int64_t B = 1, T = 256, accumulation = 1;
-  int64_t positions = 0;  // of the model; 0: as many as it has
+  std::optional<int64_t> ranks = {};  // that share each step, with B sequences of their own; none: one process
+  int64_t positions = 0;              // of the model; 0: as many as it has
   int64_t warmup_steps = 5, timed_steps = 10;
   uint64_t seed = 1;
   int64_t threads = 0;                     // 0: one for each core it may use
@@ -34,6 +36,10 @@ model::Config config_of(const RunOptions& options);
 // Throws std::invalid_argument if a timed step would not be representative: if a graph would be captured in one, or if
 // the process would still be getting the memory that it keeps.
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps);
+
+// How many ranks the environment says, of a data parallel recipe; none of another. Throws std::invalid_argument where
+// another recipe has several, and as model::ranks_of_environment.
+std::optional<int64_t> ranks_under(const model::Recipe& recipe);
 
 // Of so many `threads` those that are busy at the same time. A step on a GPU is prepared by one: the main one, and
 // autograd's for the backward pass.

@@ -11,6 +11,7 @@
 #include "harness/measure/system_memory.h"
 #include "harness/measure/utc.h"
 #include "harness/stats/stats.h"
+#include "model/ranks.h"
 
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@
 #include <iterator>
 #include <new>
 #include <optional>
+#include <span>
 
 namespace ablations {
 
@@ -85,6 +87,36 @@ RunTiming timing_of(const harness::Timing& timing, const std::vector<double>& da
   return result;
 }
 
+// Steps of rank 0 alone. The others only wait for each of them, which says that they still live.
+class AloneWorkload : public harness::Workload {
+ public:
+  AloneWorkload(Gpt2Workload& all, bool is_first) : all_(all), is_first_(is_first) {}
+
+  void step() override {
+    if (is_first_) all_.trainer().step_alone();
+  }
+  void synchronize() override { all_.synchronize(); }
+  [[nodiscard]] bool on_cuda() const override { return all_.on_cuda(); }
+
+ private:
+  Gpt2Workload& all_;
+  bool is_first_;
+};
+
+constexpr int64_t warmup_alone = 1;
+
+// How many steps scaling_of takes.
+int64_t steps_alone(const RunOptions& options) { return options.ranks ? warmup_alone + options.timed_steps : 0; }
+
+// As many steps alone as were timed. After it ranks differ: nothing may follow.
+Scaling scaling_of(Gpt2Workload& all, const RunOptions& options, double together_ms, int64_t bytes_per_step) {
+  AloneWorkload workload(all, model::ranks_of_environment().is_first());
+  const harness::Timing timing = harness::measure(workload, warmup_alone, options.timed_steps,
+                                                  [&](int64_t) { (void)all.trainer().on_any_rank(false); });
+  const double alone_ms = harness::median(std::span(timing.step_ms).subspan(warmup_alone));
+  return {.bytes_per_step = bytes_per_step, .alone_ms = alone_ms, .efficiency = alone_ms / together_ms};
+}
+
 RunMemory memory_of(const PeakMemory& peak, const MemoryParts& parts) {
   RunMemory memory;
   static_cast<PeakMemory&>(memory) = peak;
@@ -99,7 +131,7 @@ RunMemory memory_of(const PeakMemory& peak, const MemoryParts& parts) {
 Record measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();
   const std::string started = harness::utc_now();
-  Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps);
+  Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps + steps_alone(options));
   model::Trainer& trainer = workload.trainer();
   Watch watch(options.recipe.device);
   DataWatch data(trainer.inputs().file(), options.cold_cache);
@@ -140,6 +172,10 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
                                          .peak_bytes = peak.peak_bytes,
                                          .attentions = workload.config().n_layer * options.accumulation});
   record.environment = environment_here();
+  if (options.ranks) {
+    const auto reduced = seen.observations.all_reduces.value_or(Observations::AllReduces());
+    record.scaling = scaling_of(workload, options, record.summary.median_ms, reduced.bytes);
+  }
   record.duration_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   watch.complete(record);
   return record;

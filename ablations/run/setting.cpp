@@ -106,10 +106,11 @@ Facts study_facts(const Record& record, bool cuda) { return study_facts(record.e
 std::string recipe_hash(const Json& recipe, const Workload& workload) {
   // Only what is not the default, so that a new field of recipes leaves old hashes as they are.
   const Json edits = model::recipe_diff({}, model::recipe_from_json(recipe, "recipe"));
-  const Json size{{"model", workload.model},
-                  {"batch", workload.B},
-                  {"context", workload.T},
-                  {"accumulation", workload.accumulation}};
+  Json size{{"model", workload.model},
+            {"batch", workload.B},
+            {"context", workload.T},
+            {"accumulation", workload.accumulation}};
+  if (workload.ranks) size["ranks"] = *workload.ranks;
   return files::sha256_hex(Json{{"recipe", edits}, {"size", size}}.dump()).substr(0, 12);
 }
 

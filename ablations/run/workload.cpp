@@ -1,6 +1,7 @@
 #include "ablations/run/workload.h"
 
 #include "harness/measure/system_memory.h"
+#include "model/ranks.h"
 
 #include <fmt/format.h>
 
@@ -38,7 +39,8 @@ Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
                 .T = options.T,
                 .accumulation = options.accumulation,
                 .max_steps = steps,
-                .seed = options.seed},
+                .seed = options.seed,
+                .ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{}},
                tokens_),
       data_clock_("data", static_cast<size_t>(steps)) {
   label(harness::nvtx_tool_attached());

@@ -27,13 +27,14 @@ Technique execution();
 Technique vocabulary_rows();
 Technique optimizer();
 Technique weights();
+Technique data_parallel();
 Technique determinism();
 
 const std::vector<Technique>& techniques() {
   static const std::vector<Technique> all{
-      device(),    host_memory(),     batches(),   matmul_precision(), autocast(),   qkv_products(),
-      attention(), cross_entropy(),   residual(),  products(),         norm(),       mlp(),
-      execution(), vocabulary_rows(), optimizer(), weights(),          determinism()};
+      device(),    host_memory(),     batches(),   matmul_precision(), autocast(),      qkv_products(),
+      attention(), cross_entropy(),   residual(),  products(),         norm(),          mlp(),
+      execution(), vocabulary_rows(), optimizer(), weights(),          data_parallel(), determinism()};
   return all;
 }
 

@@ -25,8 +25,12 @@ Proof prove_weights(const Recipe& recipe, const RunFacts& facts) {
       fmt::format("{} gradients accumulated by autograd; of {} parameters {} have their gradient in place, {} are bf16",
                   accumulated, all, in_place, low);
   if (recipe.weights == Weights::separate) {
-    return {"weights", accumulated > 0 && in_place == 0 && low == 0,
-            "autograd accumulates gradients, none is written in place; no parameter is bf16", observed};
+    // Data parallel ranks keep gradients in the buckets in which they are reduced.
+    const bool buckets = recipe.data_parallel == Parallel::ddp;
+    return {"weights", accumulated > 0 && (in_place == 0 || buckets) && low == 0,
+            buckets ? "autograd accumulates gradients; no parameter is bf16"
+                    : "autograd accumulates gradients, none is written in place; no parameter is bf16",
+            observed};
   }
   const bool split = recipe.autocast == Autocast::bf16;
   return {"weights", accumulated == 0 && all > 0 && in_place == all && (low > 0) == split,

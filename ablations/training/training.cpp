@@ -41,16 +41,16 @@ TrainingData with_validation_share(model::TokenStream text, double share) {
 }
 
 void check_data(const TrainingData& data, const TrainingSettings& settings) {
-  (void)model::BatchLoader(data.training, settings.B, settings.T, settings.seed);
+  (void)model::BatchLoader(data.training, settings.sequences(), settings.T, settings.seed);
   if (settings.validation_every == 0) return;
-  const int64_t windows = model::BatchLoader(data.validation, settings.B, settings.T, 0).windows();
+  const int64_t windows = model::BatchLoader(data.validation, settings.sequences(), settings.T, 0).windows();
   if (settings.validation_batches >= 1 && settings.validation_batches <= windows) return;
   throw std::invalid_argument(fmt::format(
       "--validation-batches must be between 1 and {}, the batches of {} x {} that are there for validation, got {}",
-      windows, settings.B, settings.T, settings.validation_batches));
+      windows, settings.sequences(), settings.T, settings.validation_batches));
 }
 
-model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t first_step) {
+model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t first_step, const model::Ranks& ranks) {
   return {.B = settings.B,
           .T = settings.T,
           .accumulation = settings.accumulation,
@@ -59,7 +59,8 @@ model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t 
           .seed = settings.seed,
           .schedule = settings.learning_rate,
           .weight_decay = settings.weight_decay,
-          .max_norm = settings.clip.value_or(std::numeric_limits<double>::infinity())};
+          .max_norm = settings.clip.value_or(std::numeric_limits<double>::infinity()),
+          .ranks = ranks};
 }
 
 TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const TrainingData& data,
@@ -67,6 +68,7 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
   using Why = TrainingEnd::Why;
   const TrainingSettings& settings = training.settings;
   const std::string gpu = harness::this_machine().gpu ? harness::this_machine().gpu->name : "";
+  const double flops_of_one_gpu = training.flops_per_step / static_cast<double>(settings.ranks.value_or(1));
   SpikeWatch spikes;
   for (const double loss : hooks.losses_before) (void)spikes.take(loss);
   const int64_t first = trainer.steps_taken();
@@ -87,7 +89,7 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
                        .clip = if_finite(value.clip),
                        .ms = ms,
                        .tokens_per_s = static_cast<double>(settings.tokens_per_step()) / (ms / 1e3),
-                       .mfu = mfu(settings.recipe, gpu, training.flops_per_step, ms).value,
+                       .mfu = mfu(settings.recipe, gpu, flops_of_one_gpu, ms).value,
                        .spike = spikes.take(value.loss)});
     }
     return steps;
@@ -95,7 +97,7 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
   for (int64_t step = first + 1; step <= settings.steps; ++step) {
     trainer.step();
     const auto is_due = [&](int64_t every) { return every > 0 && (step == settings.steps || step % every == 0); };
-    const bool stops = hooks.interrupted() && step < settings.steps;
+    const bool stops = trainer.on_any_rank(hooks.interrupted()) && step < settings.steps;
     const bool saves = hooks.save && (stops || is_due(training.save_every));
     // A checkpoint has a validation loss, except where somebody waits for the program's end.
     const bool samples = !stops && training.samples && (step == 1 || is_due(training.samples->every));

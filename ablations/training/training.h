@@ -25,8 +25,9 @@ TrainingData with_validation_share(model::TokenStream text, double share);
 // Throws std::invalid_argument where the settings' batches do not fit into one of the parts; names the flag to change.
 void check_data(const TrainingData& data, const TrainingSettings& settings);
 
-// The trainer's options for a training that goes on after `first_step` steps.
-model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t first_step = 0);
+// The trainer's options for a training that goes on after `first_step` steps. `ranks`: as many as the settings have.
+model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t first_step = 0,
+                                      const model::Ranks& ranks = {});
 
 struct TrainingHooks {
   // How often the losses are read, in steps: on a GPU that waits for the device. They are also read before a validation
@@ -38,7 +39,7 @@ struct TrainingHooks {
   std::function<void(const TrainingStep&)> save = nullptr;
   // What the model writes now. Called where training.samples says so.
   std::function<std::string()> sample = nullptr;
-  // Asked after every step. Once true, that step is the last.
+  // Asked after every step. Once true on one rank, that step is the last.
   std::function<bool()> interrupted = [] { return false; };
   // The losses of the steps before, for spikes.h; the last ones are enough.
   std::vector<double> losses_before = {};
@@ -51,7 +52,8 @@ struct TrainingEnd {
 };
 
 // From where the trainer is to the last of the training's steps, an interrupt, or a loss, a norm of gradients or a
-// weight that is not finite, of which nothing is saved. Passes on what the hooks throw.
+// weight that is not finite, of which nothing is saved. Passes on what the hooks throw. All ranks call it alike: with a
+// `save` that is null on all or on none. Throws model::LostRank.
 TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const TrainingData& data,
                      const TrainingHooks& hooks);
 

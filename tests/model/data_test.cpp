@@ -16,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -198,6 +199,29 @@ TEST(BatchLoaderTest, SkipsAsIfItHadGivenThem) {
       EXPECT_EQ(skipped.position(), walked.position()) << batches;
       EXPECT_EQ(skipped.next().first[0][0].item<int64_t>(), walked.position()) << batches;
       (void)walked.next();
+    }
+  }
+}
+
+TEST(BatchLoaderTest, RanksTogetherAreGivenTheBatchesOfOne) {
+  constexpr int64_t B = 2, T = 3, ranks = 3;
+  const auto stream = counting(100);
+  for (const model::Batches batches : {model::Batches::gather, model::Batches::preloaded}) {
+    model::BatchLoader one(stream, ranks * B, T, 5);
+    std::vector<std::unique_ptr<model::BatchLoader>> shares;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      shares.push_back(
+          std::make_unique<model::BatchLoader>(stream, B, T, 5, batches, model::Share{.rank = rank, .ranks = ranks}));
+      EXPECT_EQ(shares.back()->windows(), one.windows());
+    }
+    for (int step = 0; step < 12; ++step) {  // around the end of the text, more than once
+      const auto [inputs, targets] = one.next();
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const auto [own_inputs, own_targets] = shares[static_cast<size_t>(rank)]->next();
+        EXPECT_TRUE(own_inputs.equal(inputs.narrow(0, rank * B, B))) << "step " << step << ", rank " << rank;
+        EXPECT_TRUE(own_targets.equal(targets.narrow(0, rank * B, B))) << "step " << step << ", rank " << rank;
+        EXPECT_EQ(shares[static_cast<size_t>(rank)]->position(), one.position());
+      }
     }
   }
 }

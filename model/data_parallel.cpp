@@ -1,0 +1,197 @@
+// USE_C10D_GLOO and USE_C10D_NCCL: what LibTorch's libraries were built with; its headers ask for it.
+#define USE_C10D_GLOO
+#if LADDER_NCCL
+#define USE_C10D_NCCL
+#endif
+
+#include "model/data_parallel.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#if LADDER_NCCL
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace model {
+
+using at::Tensor;
+
+struct DataParallel::Group {
+  c10::intrusive_ptr<c10d::ProcessGroup> processes;
+  std::unique_ptr<c10d::Reducer> reducer;
+};
+
+namespace {
+
+using Processes = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+// Buckets as PyTorch's DistributedDataParallel has them: the first one to be complete is small, so that its reduction
+// begins early.
+constexpr size_t first_bucket_bytes = c10d::kDefaultFirstBucketBytes, bucket_bytes = c10d::kDefaultBucketBytesCap;
+
+// Without c10's stack trace, and without the "[file:line] " that Gloo begins with.
+std::string first_line(const std::exception& error) {
+  const auto* const of_c10 = dynamic_cast<const c10::Error*>(&error);
+  std::string text = of_c10 != nullptr ? of_c10->what_without_backtrace() : error.what();
+  text.resize(std::min(text.size(), text.find('\n')));
+  const size_t end = text.find("] ");
+  return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
+// Calls what needs the other ranks. Gloo's errors have no class that its missing headers would not be needed for; each
+// names the file of Gloo's that it comes from.
+template <class Work>
+auto with_others(const Ranks& ranks, Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    const bool is_of_c10d = dynamic_cast<const c10::DistError*>(&error) != nullptr;
+    if (!is_of_c10d && std::string_view(error.what()).find("/gloo/") == std::string_view::npos) throw;
+    throw LostRank(
+        fmt::format("rank {} of {} has lost another rank, which has ended or has not answered for {} s "
+                    "(LADDER_RANK_TIMEOUT): {}",
+                    ranks.rank, ranks.size, ranks.timeout.count(), first_line(error)));
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> store_of(const Ranks& ranks) {
+  c10d::TCPStoreOptions options;
+  options.port = ranks.port;
+  options.isServer = ranks.is_first() && !ranks.has_agent;
+  options.numWorkers = static_cast<size_t>(ranks.size);
+  options.timeout = 2 * ranks.timeout;  // some ranks begin later than others
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(ranks.address, options);
+  } catch (const c10::DistError& error) {
+    throw LostRank(fmt::format("rank {} of {} did not find all others at {}:{} within {} s: {}", ranks.rank, ranks.size,
+                               ranks.address, ranks.port, 2 * ranks.timeout.count(), first_line(error)));
+  }
+}
+
+void check_same_work(c10d::Store& store, const Ranks& ranks, const std::string& work) {
+  const std::vector<uint8_t> own(work.begin(), work.end());
+  if (ranks.is_first()) store.set("work", own);
+  const std::vector<uint8_t> first = ranks.is_first() ? own : store.get("work");
+  if (first == own) return;
+  throw std::invalid_argument(fmt::format("rank {} has other work than rank 0: {}; rank 0: {}", ranks.rank, work,
+                                          std::string(first.begin(), first.end())));
+}
+
+c10::intrusive_ptr<c10d::Backend> gloo_of(const c10::intrusive_ptr<c10d::Store>& store, const Ranks& ranks) {
+  const auto options = c10d::ProcessGroupGloo::Options::create_default(ranks.timeout);
+  if (const char* const interface = std::getenv("GLOO_SOCKET_IFNAME")) {  // as in Python
+    options->devices = {c10d::ProcessGroupGloo::createDeviceForInterface(interface)};
+  }
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
+                                                     static_cast<int>(ranks.rank), static_cast<int>(ranks.size),
+                                                     options);
+}
+
+#if LADDER_NCCL
+c10::intrusive_ptr<c10d::Backend> nccl_of(const c10::intrusive_ptr<c10d::Store>& store, const Ranks& ranks) {
+  const auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = ranks.timeout;
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(c10::make_intrusive<c10d::PrefixStore>("nccl", store),
+                                                     static_cast<int>(ranks.rank), static_cast<int>(ranks.size),
+                                                     options);
+}
+#else
+c10::intrusive_ptr<c10d::Backend> nccl_of(const c10::intrusive_ptr<c10d::Store>&, const Ranks&) {
+  throw std::runtime_error(
+      "data_parallel ddp on a GPU needs NCCL, and this program was built without its header nccl.h (the Python package "
+      "nvidia-nccl-cu13 has it)");
+}
+#endif
+
+// Gloo for tensors on the CPU, also beside a GPU: it does not make the host wait for the device.
+Processes processes_of(const Ranks& ranks, const std::string& work, at::Device device) {
+  const c10::intrusive_ptr<c10d::Store> store = store_of(ranks);
+  return with_others(ranks, [&] {
+    check_same_work(*store, ranks, work);
+    auto processes =
+        c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(ranks.rank), static_cast<int>(ranks.size));
+    processes->setBackend(at::kCPU, c10d::ProcessGroup::GLOO, gloo_of(store, ranks));
+    processes->setDefaultBackend(c10d::ProcessGroup::GLOO);
+    if (device.is_cuda()) {
+      processes->setBackend(at::kCUDA, c10d::ProcessGroup::NCCL, nccl_of(store, ranks));
+      processes->setDefaultBackend(c10d::ProcessGroup::NCCL);
+    }
+    return processes;
+  });
+}
+
+std::unique_ptr<c10d::Reducer> reducer_of(const Processes& processes, const std::vector<Tensor>& parameters) {
+  std::vector<std::vector<size_t>> buckets =
+      std::get<0>(c10d::compute_bucket_assignment_by_size(parameters, {first_bucket_bytes, bucket_bytes}));
+  std::ranges::reverse(buckets);  // gradients are ready from the last layer to the first
+  return std::make_unique<c10d::Reducer>(
+      parameters, std::move(buckets), processes, std::vector<bool>(parameters.size(), false), bucket_bytes,
+      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, std::unordered_map<size_t, std::string>{},
+      first_bucket_bytes,
+      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<int64_t>{});
+}
+
+}  // namespace
+
+DataParallel::DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters, const std::string& work)
+    : ranks_(ranks), group_(std::make_unique<Group>()) {
+  std::vector<Tensor> tensors;
+  for (const Parameter& parameter : parameters) tensors.push_back(parameter.tensor);
+  group_->processes = processes_of(ranks, work, tensors.front().device());
+  with_others(ranks, [&] { c10d::verify_params_across_processes(group_->processes, tensors, std::nullopt); });
+  group_->reducer = reducer_of(group_->processes, tensors);
+}
+
+DataParallel::~DataParallel() = default;
+
+void DataParallel::copy_from_first(const std::vector<Tensor>& tensors) {
+  constexpr size_t at_a_time = 250 << 20;  // bytes, as DistributedDataParallel has it
+  const at::NoGradGuard no_grad;
+  std::vector<Tensor> values;
+  for (const Tensor& tensor : tensors) values.push_back(tensor.detach());
+  with_others(ranks_, [&] { c10d::broadcast_coalesced(group_->processes, values, at_a_time, /*rank=*/0); });
+}
+
+void DataParallel::backward(const Tensor& loss) {
+  with_others(ranks_, [&] {
+    group_->reducer->rebuild_buckets();  // once: in the order in which gradients were seen to be ready
+    group_->reducer->prepare_for_backward({});
+    loss.backward();
+  });
+}
+
+Tensor DataParallel::mean(const Tensor& tensor) {
+  return with_others(ranks_, [&] {
+    std::vector<Tensor> one{tensor.detach() / ranks_.size};
+    group_->processes->allreduce(one)->wait();
+    return one.front();
+  });
+}
+
+bool DataParallel::any(bool value) {
+  return with_others(ranks_, [&] {
+    std::vector<Tensor> one{at::full({1}, value ? 1 : 0, at::kInt)};
+    c10d::AllreduceOptions options;
+    options.reduceOp = c10d::ReduceOp::MAX;
+    group_->processes->allreduce(one, options)->wait();
+    return one.front().item<int>() != 0;
+  });
+}
+
+std::string data_parallel_obstacle(const Recipe& recipe) {
+  if (recipe.weights == Weights::master) {
+    return "data_parallel ddp reduces gradients that autograd accumulates, and with weights master there are none";
+  }
+  return recipe.execution == Execution::graph ? "data_parallel ddp needs execution eager" : "";
+}
+
+}  // namespace model

@@ -1,0 +1,56 @@
+// Data parallel training (Li et al. 2020, "PyTorch Distributed"): each rank works on its share of a batch, and all take
+// the same step with the mean of their gradients. It is PyTorch's own, c10d: its Reducer puts gradients into buckets
+// and has each bucket's mean taken while the backward pass goes on, by Gloo on CPUs and NCCL on GPUs.
+#pragma once
+
+#include "model/gpt2.h"
+#include "model/ranks.h"
+#include "model/recipe.h"
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace model {
+
+// Another rank has ended, or does not answer for Ranks::timeout.
+class LostRank : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class DataParallel {
+ public:
+  // Returns when all ranks are there. `work`: what must be the same on all of them, as text. The parameters must
+  // outlive it. Throws std::invalid_argument for a rank that has other work than rank 0, LostRank where one does not
+  // come within twice Ranks::timeout, std::runtime_error on a GPU if the program was built without NCCL.
+  DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters, const std::string& work);
+  ~DataParallel();
+  DataParallel(const DataParallel&) = delete;  // autograd calls its hooks
+  DataParallel& operator=(const DataParallel&) = delete;
+
+  // All ranks call these in the same order. Each throws LostRank.
+
+  // Gives the tensors of all ranks the values that rank 0's have.
+  void copy_from_first(const std::vector<at::Tensor>& tensors);
+  // loss.backward(). When it returns each gradient is the mean over all ranks, with what was accumulated before; on a
+  // GPU that is enqueued.
+  void backward(const at::Tensor& loss);
+  // The mean of a tensor over all ranks; on a GPU it is enqueued.
+  [[nodiscard]] at::Tensor mean(const at::Tensor& tensor);
+  // Whether it is true on some rank. Also waits until all ranks are there; the GPU goes on.
+  [[nodiscard]] bool any(bool value);
+
+ private:
+  struct Group;  // c10d's objects
+  Ranks ranks_;
+  std::unique_ptr<Group> group_;
+};
+
+// Why no step under the recipe can be data parallel; empty: it can.
+std::string data_parallel_obstacle(const Recipe& recipe);
+
+}  // namespace model
