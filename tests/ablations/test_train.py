@@ -117,7 +117,8 @@ def test_what_a_training_leaves_and_tells(whole) -> None:
     said = done.stderr.splitlines()
     assert said[0] == "recipe: --recipe"
     assert said[1].startswith(f"tiny, 1.64M parameters: {STEPS} steps of 64 tokens (2 micro-steps of 2 x 16), 0.711 times the text")
-    assert said[2:] == [f"checkpoints: {folder / 'latest'}", f"best: {folder / 'best'}, step {best}, validation loss {validated[best]:.4f}"]
+    place = folder / "checkpoints"
+    assert said[2:] == [f"checkpoints: {place / f'step-{STEPS:08}'}", f"best: {place / f'step-{best:08}'}, step {best}, validation loss {validated[best]:.4f}"]
 
 
 def test_samples_are_written_and_change_nothing(ladder, data, tmp_path, assert_is_whole) -> None:
