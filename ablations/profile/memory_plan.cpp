@@ -14,7 +14,7 @@ using files::Json;
 
 namespace {
 
-std::string_view name_of(model::Moment moment) { return names_of(moment)[static_cast<size_t>(moment)]; }
+std::string_view name_of_moment(model::Moment moment) { return names_of(moment)[static_cast<size_t>(moment)]; }
 
 const char* in_words(model::Moment moment) {
   switch (moment) {
@@ -35,7 +35,7 @@ struct Row {
   double largest, at_peak;  // bytes
 };
 
-std::vector<Row> rows_of(const model::StepMemory& memory) {
+std::vector<Row> rows_of_memory(const model::StepMemory& memory) {
   std::vector<Row> rows;
   const model::StepMemory::Parts largest = memory.largest();
   model::visit_parts(largest, [&](const char* name, double bytes, const char* what) {
@@ -62,7 +62,7 @@ MemoryPlan memory_plan(const RunOptions& step, std::optional<double> limit, cons
 Json to_json(const MemoryPlan& plan) {
   const model::Moment peak = plan.memory.peak();
   Json parts = Json::array();
-  for (const Row& row : rows_of(plan.memory)) {
+  for (const Row& row : rows_of_memory(plan.memory)) {
     parts.push_back(
         {{"part", row.name}, {"largest_bytes", row.largest}, {"at_peak_bytes", row.at_peak}, {"what", row.what}});
   }
@@ -72,7 +72,7 @@ Json to_json(const MemoryPlan& plan) {
           {"accumulation", plan.step.accumulation},
           {"recipe", model::to_json(plan.step.recipe)},
           {"parts", parts},
-          {"peak", name_of(peak)},
+          {"peak", name_of_moment(peak)},
           {"tensor_bytes", plan.memory.at(peak).tensors()},
           {"total_bytes", plan.memory.total()},
           {"memory_bytes", plan.limit ? Json(*plan.limit) : Json()},
@@ -90,7 +90,7 @@ std::string parts_text(const MemoryPlan& plan) {
       wrapped(fmt::format("{}, B={} T={}{}, on a {}: about {:.2f} GiB, {}", step.model, step.B, step.T, micro_steps,
                           on_gpu(plan) ? "GPU" : "CPU", gib(plan.memory.total()), in_words(peak))) +
       fmt::format("\n{:<14}{:>9}{:>9}\n", "GiB", "largest", "at peak") + rule;
-  for (const Row& row : rows_of(plan.memory)) {
+  for (const Row& row : rows_of_memory(plan.memory)) {
     if (row.largest == 0) continue;
     std::string name = row.name;
     std::ranges::replace(name, '_', ' ');

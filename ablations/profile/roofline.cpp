@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* row_format = "{:<9.9} {:<15.15} {:>10} {:>10} {:>9} {:>10} {:>11}\n";
 
-std::string name_of(const model::Cost& cost) { return cost.part.empty() ? cost.op : cost.part; }
+std::string part_of(const model::Cost& cost) { return cost.part.empty() ? cost.op : cost.part; }
 
 // What work of a phase is that belongs to no part: the trainer's operation, where the phase is one.
 std::string unnamed_in(const std::vector<model::Cost>& costs, const std::string& phase) {
@@ -26,22 +26,22 @@ std::string unnamed_in(const std::vector<model::Cost>& costs, const std::string&
 }
 
 // A row that is being added up: its time at the limit, of the calls that compute or memory binds.
-struct Sum {
+struct RooflineSum {
   RooflineRow row;
   double compute_ms = 0, memory_ms = 0;
 };
 
-Sum& sum_of(std::vector<Sum>& sums, const std::string& phase, const std::optional<std::string>& part) {
-  const auto known =
-      std::ranges::find_if(sums, [&](const Sum& sum) { return sum.row.phase == phase && sum.row.part == part; });
-  return known != sums.end() ? *known : sums.emplace_back(Sum{.row = {.phase = phase, .part = part}});
+RooflineSum& sum_of(std::vector<RooflineSum>& sums, const std::string& phase, const std::optional<std::string>& part) {
+  const auto known = std::ranges::find_if(
+      sums, [&](const RooflineSum& sum) { return sum.row.phase == phase && sum.row.part == part; });
+  return known != sums.end() ? *known : sums.emplace_back(RooflineSum{.row = {.phase = phase, .part = part}});
 }
 
 std::optional<double> ratio(double value, double of) {
   return value > 0 && of > 0 ? std::optional(value / of) : std::nullopt;
 }
 
-std::vector<RooflineRow> rows_of(const std::vector<Sum>& sums) {
+std::vector<RooflineRow> rows_of(const std::vector<RooflineSum>& sums) {
   std::vector<RooflineRow> rows;
   for (const auto& [sum, compute_ms, memory_ms] : sums) {
     RooflineRow& row = rows.emplace_back(sum);
@@ -100,10 +100,10 @@ Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, c
     throw std::invalid_argument(fmt::format("roofline: limits must be above 0, got {} FLOP/s and {} bytes/s",
                                             limits.flops_per_s, limits.bytes_per_s));
   }
-  std::vector<Sum> phases, parts;
+  std::vector<RooflineSum> phases, parts;
   for (const model::Cost& cost : costs) {
     const double compute_ms = 1e3 * cost.flops / limits.flops_per_s, memory_ms = 1e3 * cost.bytes / limits.bytes_per_s;
-    for (Sum* sum : {&sum_of(phases, cost.phase, {}), &sum_of(parts, cost.phase, name_of(cost))}) {
+    for (RooflineSum* sum : {&sum_of(phases, cost.phase, {}), &sum_of(parts, cost.phase, part_of(cost))}) {
       sum->row.flops += cost.flops;
       sum->row.bytes += cost.bytes;
       (compute_ms >= memory_ms ? sum->compute_ms : sum->memory_ms) += std::max(compute_ms, memory_ms);
@@ -111,7 +111,7 @@ Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, c
   }
   for (const auto& [key, ms] : measured) {
     const auto& [phase, part] = key;
-    for (Sum* sum :
+    for (RooflineSum* sum :
          {&sum_of(phases, phase, {}), &sum_of(parts, phase, part.empty() ? unnamed_in(costs, phase) : part)}) {
       sum->row.measured_ms = sum->row.measured_ms.value_or(0) + ms;
     }

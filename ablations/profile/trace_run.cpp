@@ -25,13 +25,11 @@ namespace ablations {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // What disturbed the steps since `begin`, timed and traced ones alike, in the words of a run's record.
-std::vector<std::string> flags_since(Clock::time_point begin, const std::optional<harness::ProcessorTime>& before,
-                                     int busy_threads) {
+std::vector<std::string> flags_since(std::chrono::steady_clock::time_point begin,
+                                     const std::optional<harness::ProcessorTime>& before, int busy_threads) {
   const auto now = harness::processor_time();
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::vector<std::string> flags;
   if (!before || !now) return flags;
   const std::string flag = harness::flag(
@@ -45,7 +43,7 @@ std::vector<std::string> flags_since(Clock::time_point begin, const std::optiona
 TracedRun trace_run(const RunOptions& options, const std::string& title) {
   // One step more than is timed and traced: a graph is captured again while the tracer watches.
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + 1 + traced_steps);
-  const Clock::time_point begin = Clock::now();
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   const auto processor = harness::processor_time();
   const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps);
   const PeakMemory memory = peak_memory(options.recipe);

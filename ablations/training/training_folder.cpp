@@ -29,14 +29,14 @@ constexpr const char *training_file = "training.json", *checkpoint_folder = "che
                      *config_file = "config.json", *state_file = "optimizer.safetensors", *latest_link = "latest",
                      *best_link = "best";
 
-std::string name_of(int64_t step) { return fmt::format("step-{:08}", step); }
+std::string name_of_step(int64_t step) { return fmt::format("step-{:08}", step); }
 
 // Of a checkpoint's folder; none for any other name.
 std::optional<int64_t> step_of(const std::string& name) {
   constexpr size_t digits_at = std::string_view("step-").size();
   int64_t step = 0;
   if (name.size() > digits_at) std::from_chars(name.data() + digits_at, name.data() + name.size(), step);
-  return name == name_of(step) ? std::optional(step) : std::nullopt;
+  return name == name_of_step(step) ? std::optional(step) : std::nullopt;
 }
 
 // What killed writers of such names left in the folder.
@@ -99,7 +99,7 @@ std::optional<Checkpoints::Stored> Checkpoints::best() const {
   return best;
 }
 
-fs::path Checkpoints::place_of(const Stored& stored) const { return folder_ / name_of(stored.step); }
+fs::path Checkpoints::place_of(const Stored& stored) const { return folder_ / name_of_step(stored.step); }
 
 void Checkpoints::save(model::Trainer& trainer, const Checkpoint& checkpoint) {
   const Stored stored{checkpoint.step, checkpoint.validation_loss};
@@ -118,7 +118,7 @@ void Checkpoints::save(model::Trainer& trainer, const Checkpoint& checkpoint) {
 void Checkpoints::link(const std::string& name, const std::optional<Stored>& stored) {
   if (!stored || !links_) return;
   try {
-    files::write_link(folder_.parent_path() / name, fs::path(checkpoint_folder) / name_of(stored->step));
+    files::write_link(folder_.parent_path() / name, fs::path(checkpoint_folder) / name_of_step(stored->step));
   } catch (const std::system_error& error) {  // a file system without links, or somebody's own file
     links_ = false;
     fmt::print(stderr, "note: no links to the latest and the best checkpoint: {}\n", files::printable(error.what()));
