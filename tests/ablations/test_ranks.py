@@ -237,7 +237,7 @@ def test_other_commands_work_in_one_process(ladder, data) -> None:
 def test_under_torchrun(program, environment, two_ranks, data, tmp_path) -> None:
     """It listens for the ranks itself. Without --recipe they take the ladder's last rung, data parallel."""
     pytest.importorskip("torch")
-    arguments = [*TRAIN, "--steps", 3, "--data", data, "-B", 1]
+    arguments = [*TRAIN, "--steps", 6, "--data", data, "-B", 1]
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", str(free_port()),
                "--no-python", program, *map(str, arguments), "--out", "by_torchrun"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
@@ -258,10 +258,10 @@ def test_the_slurm_example(program, environment, data, tmp_path) -> None:
     script(commands / "srun", 'shift\nSLURM_PROCID=1 SLURM_LOCALID=1 "$@" &\nSLURM_PROCID=0 SLURM_LOCALID=0 "$@" && wait $!')
     variables = {**environment, "PATH": f"{commands}:{os.environ['PATH']}", "LADDER": program, "SLURM_JOB_NODELIST": "nodes",
                  "SLURM_JOB_ID": str(next(job for job in range(os.getpid() % 20000, 20000) if is_free(20000 + job))), "SLURM_NTASKS": "2"}
-    arguments = [*TRAIN, "--steps", 2, "--data", data, "-B", 1, "--recipe", json.dumps(DDP), "--out", tmp_path / "training"]
+    arguments = [*TRAIN, "--steps", 6, "--data", data, "-B", 1, "--recipe", json.dumps(DDP), "--out", tmp_path / "training"]
     done = subprocess.run(["bash", example, *map(str, arguments)], env=variables, cwd=tmp_path, capture_output=True, text=True, check=False,
                           timeout=HANGS_AFTER_S)
     assert done.returncode == 0, done.stderr
-    assert len(lines(tmp_path / "training")) == 2 and read_json(tmp_path / "training" / "training.json")["settings"]["ranks"] == 2
+    assert len(lines(tmp_path / "training")) == 6 and read_json(tmp_path / "training" / "training.json")["settings"]["ranks"] == 2
     if checker := shutil.which("shellcheck"):
         assert subprocess.run([checker, example], check=False).returncode == 0
