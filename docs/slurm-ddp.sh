@@ -6,7 +6,7 @@
 #
 # The arguments are those of `ladder`. All nodes must see the program and the folder. LADDER changes the default below.
 # Slurm sends SIGTERM two minutes before the time is over: all ranks finish the step and save a checkpoint. If a task is
-# lost, the others end, too.
+# lost, the others end, too. On nodes without GPUs remove the line --gpus-per-task, and name --cpus-per-task.
 #SBATCH --job-name=ladder
 #SBATCH --ntasks-per-node=1
 #SBATCH --gpus-per-task=1
@@ -21,5 +21,5 @@ export MASTER_ADDR MASTER_PORT
 
 # shellcheck disable=SC2016 # each task has its own SLURM_PROCID
 exec srun --kill-on-bad-exit=1 bash -c '
-  export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID
+  export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=${SLURM_NTASKS_PER_NODE:-1}
   exec "$LADDER" "$@"' ladder "$@"

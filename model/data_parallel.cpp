@@ -8,6 +8,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <string_view>
 
 namespace model {
@@ -54,7 +56,9 @@ auto with_others(const Ranks& ranks, Work&& work) {
   try {
     return work();
   } catch (const std::exception& error) {
-    const bool is_of_c10d = dynamic_cast<const c10::DistError*>(&error) != nullptr;
+    // DistBackendError may also be a fault of this machine, which says more by itself.
+    const bool is_of_c10d = dynamic_cast<const c10::DistNetworkError*>(&error) != nullptr ||
+                            dynamic_cast<const c10::DistStoreError*>(&error) != nullptr;
     if (!is_of_c10d && std::string_view(error.what()).find("/gloo/") == std::string_view::npos) throw;
     throw LostRank(
         fmt::format("rank {} of {} has lost another rank, which has ended or has not answered for {} s "
@@ -77,13 +81,25 @@ c10::intrusive_ptr<c10d::Store> store_of(const Ranks& ranks) {
   }
 }
 
-void check_same_work(c10d::Store& store, const Ranks& ranks, const std::string& work) {
-  const std::vector<uint8_t> own(work.begin(), work.end());
-  if (ranks.is_first()) store.set("work", own);
-  const std::vector<uint8_t> first = ranks.is_first() ? own : store.get("work");
-  if (first == own) return;
-  throw std::invalid_argument(fmt::format("rank {} has other work than rank 0: {}; rank 0: {}", ranks.rank, work,
-                                          std::string(first.begin(), first.end())));
+std::vector<std::string> lines_without(std::vector<std::string> lines, const std::vector<std::string>& others) {
+  std::erase_if(lines, [&](const std::string& line) { return std::ranges::find(others, line) != others.end(); });
+  return lines;
+}
+
+void check_same_work(c10d::Store& store, const Ranks& ranks, const std::vector<std::string>& work) {
+  if (ranks.is_first()) {
+    const std::string text = fmt::format("{}", fmt::join(work, "\n"));
+    store.set("work", std::vector<uint8_t>(text.begin(), text.end()));
+    return;
+  }
+  const std::vector<uint8_t> bytes = store.get("work");
+  std::istringstream text(std::string(bytes.begin(), bytes.end()));
+  std::vector<std::string> first;
+  for (std::string line; std::getline(text, line);) first.push_back(line);
+  if (first == work) return;
+  throw std::invalid_argument(fmt::format("rank {} has other work than rank 0: {}; rank 0: {}", ranks.rank,
+                                          fmt::join(lines_without(work, first), ", "),
+                                          fmt::join(lines_without(first, work), ", ")));
 }
 
 c10::intrusive_ptr<c10d::Backend> gloo_of(const c10::intrusive_ptr<c10d::Store>& store, const Ranks& ranks) {
@@ -113,7 +129,7 @@ c10::intrusive_ptr<c10d::Backend> nccl_of(const c10::intrusive_ptr<c10d::Store>&
 #endif
 
 // Gloo for tensors on the CPU, also beside a GPU: it does not make the host wait for the device.
-Processes processes_of(const Ranks& ranks, const std::string& work, at::Device device) {
+Processes processes_of(const Ranks& ranks, const std::vector<std::string>& work, at::Device device) {
   const c10::intrusive_ptr<c10d::Store> store = store_of(ranks);
   return with_others(ranks, [&] {
     check_same_work(*store, ranks, work);
@@ -142,7 +158,8 @@ std::unique_ptr<c10d::Reducer> reducer_of(const Processes& processes, const std:
 
 }  // namespace
 
-DataParallel::DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters, const std::string& work)
+DataParallel::DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters,
+                           const std::vector<std::string>& work)
     : ranks_(ranks), group_(std::make_unique<Group>()) {
   std::vector<Tensor> tensors;
   for (const Parameter& parameter : parameters) tensors.push_back(parameter.tensor);

@@ -24,10 +24,10 @@ class LostRank : public std::runtime_error {
 
 class DataParallel {
  public:
-  // Returns when all ranks are there. `work`: what must be the same on all of them, as text. The parameters must
+  // Returns when all ranks are there. `work`: what must be the same on all of them, a line each. The parameters must
   // outlive it. Throws std::invalid_argument for a rank that has other work than rank 0, LostRank where one does not
   // come within twice Ranks::timeout, std::runtime_error on a GPU if the program was built without NCCL.
-  DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters, const std::string& work);
+  DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters, const std::vector<std::string>& work);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;  // autograd calls its hooks
   DataParallel& operator=(const DataParallel&) = delete;

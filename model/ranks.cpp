@@ -55,7 +55,9 @@ Ranks ranks_of_environment() {
   if (address != nullptr) ranks.address = address;
   ranks.port = static_cast<uint16_t>(port.value_or(0));
   ranks.local_size = number_in_environment("LOCAL_WORLD_SIZE", 1, ranks.size).value_or(1);
-  ranks.local_rank = number_in_environment("LOCAL_RANK", 0, ranks.size - 1).value_or(0);
+  const auto local_rank = number_in_environment("LOCAL_RANK", 0, ranks.size - 1);
+  if (ranks.size > 1 && !local_rank) refuse_missing("LOCAL_RANK", "WORLD_SIZE");
+  ranks.local_rank = local_rank.value_or(0);
   const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   ranks.has_agent = agent != nullptr && std::string_view(agent) == "True";
   ranks.timeout = std::chrono::seconds(number_in_environment("LADDER_RANK_TIMEOUT", 1, 86400).value_or(30));

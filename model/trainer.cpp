@@ -46,10 +46,16 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
 }
 
 // What ranks must have in common.
-std::string work_of(const Config& config, const Recipe& recipe, const TrainerOptions& options) {
-  return fmt::format("{}, B {}, T {}, accumulation {}, steps {} to {}, seed {}, {}", config.name, options.B, options.T,
-                     options.accumulation, options.first_step, options.max_steps, options.seed,
-                     recipe_diff({}, recipe).dump());
+std::vector<std::string> work_of(const Config& config, const Recipe& recipe, const TrainerOptions& options) {
+  std::vector<std::string> work{"model " + config.name,
+                                fmt::format("B {}", options.B),
+                                fmt::format("T {}", options.T),
+                                fmt::format("accumulation {}", options.accumulation),
+                                fmt::format("steps {} to {}", options.first_step, options.max_steps),
+                                fmt::format("seed {}", options.seed),
+                                "recipe " + recipe_diff({}, recipe).dump()};
+  work.insert(work.end(), options.work.begin(), options.work.end());
+  return work;
 }
 
 at::Device device_of(const Recipe& recipe) {

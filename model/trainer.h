@@ -45,6 +45,7 @@ struct TrainerOptions {
   double max_norm = AdamWOptions{}.max_norm;  // to which gradients are clipped; infinity: they are not
   int64_t scale_growth_interval = 2000;       // fp16: steps without overflow until the loss scale doubles
   Ranks ranks = {};                           // more than one needs data_parallel ddp
+  std::vector<std::string> work = {};         // what else all ranks must have in common: "clip 1"
 };
 
 // What a step leaves to be read.

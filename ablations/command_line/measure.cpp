@@ -72,7 +72,7 @@ CLI::Option* add_to_loss_flags(Command& command, ToLossFlags& flags) {
   add_number(command, "--seeds", flags.seeds, "trainings of each rung, with seeds from --seed on (default 3)", 1, 100)
       ->needs(to_loss);
   add_real(command, "--margin", flags.margin,
-           "nats: the quality is the same if a loss at the end that is higher by so much is excluded (default 0.02)",
+           "nats by which a rung's loss at the end may be higher and still count as the same quality (default 0.02)",
            "a number above 0", [](double margin) { return margin > 0; })
       ->needs(to_loss);
   add_length_flags(command, flags.training);

@@ -61,7 +61,8 @@ std::vector<Rung> rungs_to_train(const ToLossFlags& flags, const Ladder& ladder)
     rungs = std::move(chosen);
   }
   for (Rung& rung : rungs) {
-    const std::string obstacle = training_obstacle(rung.recipe);
+    const std::string obstacle = rung.recipe.data_parallel == model::Parallel::ddp ? "--to-loss trains in one process"
+                                                                                   : training_obstacle(rung.recipe);
     if (rung.status != Rung::Status::planned || obstacle.empty()) continue;
     rung.status = Rung::Status::not_applicable;
     rung.reason = obstacle;
@@ -270,16 +271,17 @@ int to_loss(const ToLossFlags& flags) {
   const bool resumes = flags.training.resume, json = flags.training.json;
   if (!resumes) {
     check_can_make(out);
-    check_may_begin(out);
+    check_holds_nothing(out, to_loss_file, "study");
   }
   TimeToLoss study = resumes ? study_again(out) : planned_study(flags);
   const Occupied devices = occupy(devices_trained_on(study), "ladder ablate", out, flags.wait);
   fs::create_directories(out);
   const harness::FolderLock lock(out);
+  remove_unfinished_files(out, {to_loss_file});
   if (resumes) {
     study = study_again(out);  // somebody else may have gone on with it meanwhile
   } else {
-    check_may_begin(out);
+    check_holds_nothing(out, to_loss_file, "study");
     keep(study, out);
   }
   if (!json) say_what_is_trained(study, out);

@@ -74,7 +74,8 @@ PreparedTraining begun(const TrainFlags& flags, const KeptTraining& kept) {
 PreparedTraining gone_on_with(const TrainFlags& flags, KeptTraining& kept) {
   const Training training = open_training(kept.folder);
   if (kept.writes) kept.lock.emplace(kept.folder);
-  kept.checkpoints.emplace(kept.folder, training.keep);
+  kept.checkpoints.emplace(kept.folder, training.keep,
+                           kept.writes ? Checkpoints::Access::writes : Checkpoints::Access::reads);
   kept.from = latest_checkpoint(*kept.checkpoints, training);
   PreparedTraining again = prepared_again(flags, training);
   prepare_process(again.options);
@@ -150,12 +151,12 @@ void save_last_weights(model::Trainer& trainer, const std::string& file) {
 class Writer {
  public:
   // Throws as prompt.h does.
-  Writer(const TrainingSamples& samples, const Training& training)
-      : tokenizer_(vocabulary_for_text(training.files.vocabulary)),
-        prompt_(encoded_prompt("--sample-prompt", samples.prompt, tokenizer_, training.settings.positions)),
-        options_{.tokens = samples.tokens,
-                 .sampling = {.temperature = temperature, .top_k = top_k},
-                 .seed = training.settings.seed} {}
+  Writer(const TrainingSamples& samples, const TrainingSettings& settings, const fs::path& vocabulary)
+      : tokenizer_(vocabulary_for_text(vocabulary)),
+        prompt_(encoded_prompt("--sample-prompt", samples.prompt, tokenizer_, settings.positions)),
+        options_{
+            .tokens = samples.tokens, .sampling = {.temperature = temperature, .top_k = top_k}, .seed = settings.seed} {
+  }
 
   [[nodiscard]] std::string text_by(const model::Trainer& trainer) const {
     return files::valid_utf8(tokenizer_.decode(trainer.sample(prompt_, options_)));
@@ -170,6 +171,19 @@ class Writer {
   std::vector<uint16_t> prompt_;
   model::SampleOptions options_;
 };
+
+// What all ranks must have in common: what is trained, and after which steps the loop does more than a step.
+std::vector<std::string> work_of_ranks(const Training& training) {
+  const Json document = json_of(training);
+  std::vector<std::string> work;
+  for (const char* part : {"settings", "save_every", "samples"}) {
+    if (!document.contains(part)) continue;
+    for (const auto& [name, value] : Json{{part, document[part]}}.flatten().items()) {
+      work.push_back(fmt::format("{} {}", name.substr(1), value.dump()));
+    }
+  }
+  return work;
+}
 
 // What is done with each step's figures.
 class Reporter {
@@ -213,6 +227,24 @@ int status_of(const TrainingEnd& end) {
   using Why = TrainingEnd::Why;
   return end.why == Why::finished ? 0 : end.why == Why::interrupted ? 130 : 1;
 }
+
+// What starts ranks kills all of them when one has ended badly. So at the end of a scope each waits for the others, and
+// rank 0 can save until then.
+class EndsWithOthers {
+ public:
+  explicit EndsWithOthers(model::Trainer& trainer) : trainer_(trainer) {}
+  EndsWithOthers(const EndsWithOthers&) = delete;
+  EndsWithOthers& operator=(const EndsWithOthers&) = delete;
+  ~EndsWithOthers() {
+    try {
+      (void)trainer_.on_any_rank(false);
+    } catch (const std::exception&) {  // nobody is needed any more
+    }
+  }
+
+ private:
+  model::Trainer& trainer_;
+};
 
 // Throws std::runtime_error for a training that is not finite.
 void say_how_it_ended(const TrainFlags& flags, const Training& training, const TrainingEnd& end,
@@ -262,9 +294,11 @@ int train(const TrainFlags& flags) {
   const TrainingSettings& settings = training.settings;
   if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));
   const std::optional<Writer> writer =
-      training.samples ? std::make_optional<Writer>(*training.samples, training) : std::nullopt;
-  model::Trainer trainer(config_of(prepared.options), settings.recipe,
-                         trainer_options(settings, kept.first_step(), ranks), prepared.data.training);
+      training.samples ? std::make_optional<Writer>(*training.samples, settings, prepared.options.vocabulary)
+                       : std::nullopt;
+  model::TrainerOptions options = trainer_options(settings, kept.first_step(), ranks);
+  options.work = work_of_ranks(training);
+  model::Trainer trainer(config_of(prepared.options), settings.recipe, options, prepared.data.training);
   if (kept.from) {
     load_checkpoint(trainer, kept.latest());
   } else {
@@ -309,6 +343,7 @@ int train(const TrainFlags& flags) {
     const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
     throw std::runtime_error(fmt::format("{}: training stops{}", error.what(), left));
   }
+  const EndsWithOthers waits(trainer);
   if (!kept.writes) return status_of(end);
   reporter.end();
   say_how_it_ended(flags, training, end, kept);

@@ -57,7 +57,8 @@ std::optional<ShownRung> shown_here(const WorkloadFlags& flags) {
 // The flag's; else the fastest rung that this machine has shown; else its ladder with all rungs that it can have.
 ChosenRecipe chosen_recipe(const TrainFlags& flags) {
   if (!flags.recipe.empty()) return {flags.recipe, "--recipe"};
-  if (const auto shown = shown_here(flags.workload)) {
+  const bool is_shared = model::ranks_of_environment().size > 1;
+  if (const auto shown = is_shared ? std::nullopt : shown_here(flags.workload)) {  // studies have a single rank
     return {model::to_json(shown->recipe).dump(),
             fmt::format("rung \"{}\" of {}, the fastest of ladder {} as measured here on {} (--recipe chooses another)",
                         shown->title, files::printable(shown->study.string()), shown->ladder,
@@ -65,7 +66,7 @@ ChosenRecipe chosen_recipe(const TrainFlags& flags) {
   }
   Ladder ladder = load_ladder(chosen_ladder(""));
   ladder.start.deterministic |= flags.workload.deterministic;
-  if (model::ranks_of_environment().size > 1) ladder.start.data_parallel = model::Parallel::ddp;
+  if (is_shared) ladder.start.data_parallel = model::Parallel::ddp;
   const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
   const auto applies = [](const Rung& rung) { return rung.status != Rung::Status::not_applicable; };
   const auto last = std::find_if(rungs.rbegin(), rungs.rend(), applies);

@@ -40,7 +40,8 @@ Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
                 .accumulation = options.accumulation,
                 .max_steps = steps,
                 .seed = options.seed,
-                .ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{}},
+                .ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{},
+                .work = {"text " + tokens_.sha256, fmt::format("warm-up {}", options.warmup_steps)}},
                tokens_),
       data_clock_("data", static_cast<size_t>(steps)) {
   label(harness::nvtx_tool_attached());

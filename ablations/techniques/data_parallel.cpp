@@ -82,9 +82,9 @@ With `--accumulation` only the last micro-step of a step reduces.)",
       .faster = R"(N ranks work at the same time. A step of N x B sequences takes as long as one of B sequences, and the
 part of the reduction that the backward pass does not hide.)",
       .costs =
-          R"(Each rank holds all weights, gradients and moments: the memory of a GPU does not grow with N. The batch
-becomes N times as large, so the learning rate may need to change. If one rank is lost all end, and go on from the last
-checkpoint.)",
+          R"(Each rank holds all weights, gradients and moments: more GPUs make no room for a larger model. The batch
+becomes N times as large, so the learning rate may need to change. If one rank is lost, all others end. `--resume` goes
+on from the last checkpoint.)",
       .no_help =
           R"(Where the network is slow for the work of a step: with few tokens per rank the reduction takes longer
 than the backward pass. On one CPU two ranks share the cores and the memory that one rank would have alone, so nothing is
@@ -92,7 +92,7 @@ gained; there it shows only that the ranks agree.)",
       .pytorch = R"(torch.distributed.init_process_group("nccl")
 model = DistributedDataParallel(model, gradient_as_bucket_view=True))",
       .proven = R"(Counted where PyTorch dispatches operations: a step gives `c10d::allreduce_` as many bytes as all
-gradients have, and the loss. Without data parallel training a step calls it never. The record has these bytes, and the
+gradients have, and the loss. A step without data parallel training never calls it. The record has these bytes, and the
 scaling efficiency: the time of a step of rank 0 alone, while the others wait, over the time of a step of all.)",
       .alone = R"(torchrun --nproc-per-node 2 --no-python ladder run --ladder ddp --rung ddp)"};
 }

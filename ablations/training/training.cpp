@@ -110,7 +110,7 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
       fault = fault_of(steps[i], settings);
       if (!fault.empty()) steps.resize(i + 1);
     }
-    if (fault.empty() && saves) {
+    if (fault.empty() && (saves || samples)) {
       const std::string weight = weight_not_finite(trainer.model());
       if (!weight.empty()) fault = fmt::format("after step {} the weight {}", step, weight);
     }
@@ -119,7 +119,13 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
       steps.back().validation_loss = if_finite(loss);
       if (!std::isfinite(loss)) fault = fmt::format("the validation loss after step {}", step);
     }
-    if (fault.empty() && samples) steps.back().sample = hooks.sample();
+    if (fault.empty() && samples) {
+      try {
+        steps.back().sample = hooks.sample();
+      } catch (const std::invalid_argument&) {  // finite weights may still give logits that are not
+        fault = fmt::format("a logit after step {}", step);
+      }
+    }
     const double seconds_left =
         seconds_since(begin) / static_cast<double>(step - first) * static_cast<double>(settings.steps - step);
     for (const TrainingStep& one : steps) hooks.on_step(one, seconds_left);

@@ -68,11 +68,16 @@ Training open_training(const fs::path& folder) {
   return read_document<Training>(folder / training_file);
 }
 
-Checkpoints::Checkpoints(const fs::path& folder, int64_t keep)
-    : folder_(files::make_folder_in(folder, checkpoint_folder)), keep_(keep) {
-  const std::set<std::string> names{training_file, log_file, table_file, latest_link, best_link};
-  remove_unfinished(folder, [&](const std::string& name) { return names.contains(name); });
-  remove_unfinished(folder_, [](const std::string& name) { return step_of(name).has_value(); });
+Checkpoints::Checkpoints(const fs::path& folder, int64_t keep, Access access)
+    : folder_(access == Access::writes ? files::make_folder_in(folder, checkpoint_folder) : folder / checkpoint_folder),
+      keep_(keep) {
+  if (access == Access::writes) {
+    const std::set<std::string> names{training_file, log_file, table_file, latest_link, best_link};
+    remove_unfinished(folder, [&](const std::string& name) { return names.contains(name); });
+    remove_unfinished(folder_, [](const std::string& name) { return step_of(name).has_value(); });
+  } else if (!fs::exists(folder_)) {
+    return;
+  }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
     const std::optional<int64_t> step = step_of(entry.path().filename().string());
     if (!step) continue;

@@ -39,9 +39,11 @@ Training open_training(const std::filesystem::path& folder);
 
 class Checkpoints {
  public:
-  // Those in a training's folder. Removes what killed programs left in the folder; nobody else may be at work in it.
-  // `keep`: how many of the last ones stay. Throws std::invalid_argument for one that cannot be read.
-  Checkpoints(const std::filesystem::path& folder, int64_t keep);
+  enum class Access { reads, writes };
+
+  // Those in a training's folder. Who writes removes what killed programs left in the folder; nobody else may be at
+  // work in it. `keep`: how many of the last ones stay. Throws std::invalid_argument for one that cannot be read.
+  Checkpoints(const std::filesystem::path& folder, int64_t keep, Access access = Access::writes);
 
   struct Stored {
     int64_t step = 0;

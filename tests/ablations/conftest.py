@@ -11,6 +11,7 @@ import pathlib
 import pty
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,12 @@ HANGS_AFTER_S = 1200  # no limit of a test's: a program that has not ended then 
 EVIDENCE = ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-22"  # a study that was measured, the one that the README shows
 PYTHON = os.environ.get("LADDER_PYTHON") or sys.executable
 DRAWN = {"LADDER_PYTHON": PYTHON}  # variables of a program whose reports are drawn
+
+
+def free_port() -> int:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return any_port.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import HANGS_AFTER_S, ROOT, read_json, script, validator
+from conftest import HANGS_AFTER_S, ROOT, free_port, read_json, script, validator
 from test_train import figures, lines, steps_saved, token_file
 
 STEPS = 20
@@ -32,12 +32,6 @@ def data(tmp_path_factory) -> pathlib.Path:
     chance = np.random.default_rng(1)
     words = chance.integers(0, 50257, 40)
     return token_file(tmp_path_factory.mktemp("data") / "text.bin", words[chance.integers(0, 40, 4000)])
-
-
-def free_port() -> int:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        return any_port.getsockname()[1]
 
 
 def is_free(port: int) -> bool:
@@ -197,13 +191,13 @@ def test_a_rank_that_does_not_answer_is_lost(start_ranks, data, tmp_path) -> Non
 
 
 def test_ranks_must_have_the_same_work(start_ranks, data) -> None:
-    one, other = ([*TRAIN, "--steps", 5, "--data", data, "-B", B, "--recipe", json.dumps(DDP)] for B in (1, 2))
+    one, other = ([*TRAIN, "--steps", 5, "--data", data, "-B", 1, "--recipe", json.dumps(DDP), "--clip", clip] for clip in (1, 2))
     _, second = start_ranks(one, other)
     _, said = second.communicate(timeout=HANGS_AFTER_S)
-    assert second.returncode == 2 and "ladder: rank 1 has other work than rank 0: tiny, B 2, T 16" in said and "rank 0: tiny, B 1, T 16" in said
+    assert second.returncode == 2 and "ladder: rank 1 has other work than rank 0: settings/clip 2.0; rank 0: settings/clip 1.0\n" in said, said
 
 
-RANKS = {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+RANKS = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
 @pytest.mark.parametrize(("variables", "recipe", "message"), [
@@ -216,6 +210,7 @@ RANKS = {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_POR
     ({**RANKS, "LOCAL_RANK": "-1"}, DDP, 'LOCAL_RANK in the environment must be a whole number between 0 and 1, got "-1"'),
     ({**RANKS, "LADDER_RANK_TIMEOUT": "1m"}, DDP, 'LADDER_RANK_TIMEOUT in the environment must be a whole number between 1 and 86400, got "1m"'),
     ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "1"}, DDP, "MASTER_ADDR is missing in the environment, where WORLD_SIZE is set"),
+    ({name: RANKS[name] for name in RANKS if name != "LOCAL_RANK"}, DDP, "LOCAL_RANK is missing in the environment, where WORLD_SIZE is set"),
     (RANKS, RECIPE, "recipe: data_parallel must be ddp where WORLD_SIZE is 2"),
     ({}, DDP, "recipe: data_parallel ddp needs ranks, which torchrun or a script for Slurm starts"),
     (RANKS, {**DDP, "norm": "fused", "mlp": "fused", "cross_entropy": "fused", "weights": "master"}, "recipe: data_parallel ddp reduces gradients"),

@@ -134,6 +134,8 @@ def test_an_interrupt_costs_one_training_and_the_rest_is_made_later(ladder, star
     assert without_times(study) == without_times(read_json(whole[0] / "to_loss.json"))
     assert study["trainings"][:len(kept["trainings"]) - 1] == kept["trainings"][1:]  # as they were
 
+    done = ladder(*STUDY, "--data", data, "--to-loss", LOSS, "--out", out)
+    assert done.returncode == 2 and "holds a study already; --resume goes on with it" in done.stderr, done.stderr
     done = ladder("ablate", "--resume", "--out", out, "--json")  # nothing is left to do
     assert done.returncode == 0 and json.loads(done.stdout) == study, done.stderr
     study["training"]["environment"]["git_commit"] = "f" * 12

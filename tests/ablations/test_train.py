@@ -15,7 +15,7 @@ import struct
 
 import numpy as np
 import pytest
-from conftest import DRAWN, EVIDENCE, HANGS_AFTER_S, read_json, validator, wait_for, write_json
+from conftest import DRAWN, EVIDENCE, HANGS_AFTER_S, free_port, read_json, validator, wait_for, write_json
 
 STEPS = 40
 B, T, ACCUMULATION, VALIDATION_BATCHES = 2, 16, 2, 3
@@ -134,6 +134,13 @@ def test_samples_are_written_and_change_nothing(ladder, data, tmp_path, assert_i
     assert read_json(folder / "training.json")["samples"] == {"every": 25, "prompt": "To be", "tokens": 7}
     assert_is_whole(folder)
     assert "sample" not in (folder / "metrics.csv").read_text()
+
+
+def test_a_sample_of_weights_that_are_not_finite_ends_the_training_as_any_step_does(ladder, data, tmp_path) -> None:
+    folder = tmp_path / "training"
+    done = ladder("train", *SIZES, "--steps", 20, "--lr", 1e20, "--warmup-steps", 0, "--sample-every", 1, "--data", data, "--out", folder)
+    assert done.returncode == 1 and "is not finite: training stops" in done.stderr, done.stderr
+    assert lines(folder), "the steps until then are logged"
 
 
 def test_transformers_reads_a_checkpoint(whole, data) -> None:
@@ -356,6 +363,10 @@ def test_the_fastest_rung_that_was_measured_here_is_the_recipe(ladder, small, da
                                        f'{measured["finished"][:10]} (--recipe chooses another)')
     assert taken("deterministic", "--deterministic")["settings"]["recipe"] == {**fastest["recipe"], "deterministic": True}
     assert taken("named", "--recipe", "{}")["recipe_from"] == "--recipe"
+    # Ranks take a recipe for ranks instead. Here the other one never comes.
+    ranks = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "LADDER_RANK_TIMEOUT": "1"}
+    done = ladder(*train, cwd=tmp_path, variables=ranks)
+    assert done.returncode == 1 and "did not find all others" in done.stderr, done.stderr
     fastest["recipe"] = {**fastest["recipe"], "batches": "mapped"}
     assert taken("last")["settings"]["recipe"] == last["recipe"]
     measured["environment"]["threads"] = 2

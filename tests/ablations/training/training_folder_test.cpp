@@ -138,6 +138,9 @@ TEST_F(Folder, RemovesWhatKilledProgramsLeft) {
   std::ofstream(folder_ / ("log.jsonl" + ending)) << "half";
   std::ofstream(folder_ / ("mine" + ending)) << "mine";
   fs::create_directory(all / "mine");
+  const std::vector<std::string> before = names_in(all);
+  EXPECT_FALSE(Checkpoints(folder_, 2, Checkpoints::Access::reads).latest());
+  EXPECT_EQ(names_in(all), before) << "their writer may be at work";
   const Checkpoints checkpoints(folder_, 2);
   EXPECT_FALSE(checkpoints.latest());
   EXPECT_EQ(names_in(all), std::vector<std::string>{"mine"});
