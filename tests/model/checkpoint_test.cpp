@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-namespace {
+namespace checkpoint_test {
 
 using at::Tensor;
 using namespace model;
@@ -98,4 +98,4 @@ TEST_F(Checkpoint, NamesWhatDoesNotFit) {
   EXPECT_NE(refusal(gpt2).find("\"ln_f.bias\" is there with and without \"transformer.\""), std::string::npos);
 }
 
-}  // namespace
+}  // namespace checkpoint_test

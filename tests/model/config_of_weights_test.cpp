@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace config_of_weights_test {
 
 using namespace model;
 using Tensors = std::map<std::string, at::Tensor>;
@@ -132,4 +132,4 @@ TEST_F(ConfigOfWeights, RefusesWhatIsNoModel) {
   EXPECT_NE(refusal().find("weights.safetensors"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace config_of_weights_test

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-namespace {
+namespace costs_test {
 
 using namespace model;
 
@@ -217,4 +217,4 @@ TEST(Costs, AttentionsShareIsMfusOwn) {
   EXPECT_DOUBLE_EQ(attention, 6.0 * 12 * 768 * 1024 * (4 * 1024 * 2));
 }
 
-}  // namespace
+}  // namespace costs_test

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-namespace {
+namespace cross_entropy_test {
 
 using at::Tensor;
 using namespace model;
@@ -108,4 +108,4 @@ TEST(CrossEntropy, ItsBackwardNodeCanBeTracedToItsForwardPass) {
   EXPECT_EQ(forward, backward);
 }
 
-}  // namespace
+}  // namespace cross_entropy_test

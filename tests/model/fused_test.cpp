@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace model_fused_test {
 
 using at::Tensor;
 using namespace model;
@@ -325,4 +325,4 @@ TEST(Fused, TrainingGivesTheSameLossesInEveryRun) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(seen[i], expected[i], 1e-4) << "step " << i;
 }
 
-}  // namespace
+}  // namespace model_fused_test

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace {
+namespace gpt2_test {
 
 using at::Tensor;
 using namespace model;
@@ -128,4 +128,4 @@ TEST(Gpt2, FusedAttentionComputesWhatTheMatrixDoes) {
   }
 }
 
-}  // namespace
+}  // namespace gpt2_test

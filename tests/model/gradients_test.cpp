@@ -17,7 +17,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace {
+namespace gradients_test {
 
 using at::Tensor;
 using namespace model;
@@ -204,4 +204,4 @@ TEST(MasterWeights, TakeTheMemoryOfFloat32Ones) {
   EXPECT_EQ(trainer.optimizer_bytes(), 8 * preset("tiny").parameters());
 }
 
-}  // namespace
+}  // namespace gradients_test

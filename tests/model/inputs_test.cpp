@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace {
+namespace inputs_test {
 
 using namespace model;
 using at::Tensor;
@@ -103,4 +103,4 @@ TEST(Prefetcher, RefusesToBeAskedInAnotherOrder) {
   EXPECT_THROW(prefetcher.begin(at::zeros({1})), std::logic_error);
 }
 
-}  // namespace
+}  // namespace inputs_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace optimizer_test {
 
 using at::Tensor;
 using namespace model;
@@ -322,4 +322,4 @@ TEST(AdamW, ASkippedStepInTheMiddleLeavesNoTrace) {
   }
 }
 
-}  // namespace
+}  // namespace optimizer_test

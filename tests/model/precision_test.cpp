@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdlib>
 
-namespace {
+namespace precision_test {
 
 using namespace model;
 
@@ -106,4 +106,4 @@ TEST(DeterminismScope, SetsAndRestores) {
   EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
 }
 
-}  // namespace
+}  // namespace precision_test

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-namespace {
+namespace products_test {
 
 using at::Tensor;
 using namespace model;
@@ -197,4 +197,4 @@ TEST(Products, OtherTypesAreRefused) {
   EXPECT_THROW((void)product(Products::packed, half, half), c10::Error);
 }
 
-}  // namespace
+}  // namespace products_test

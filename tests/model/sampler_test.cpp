@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace sampler_test {
 
 using at::Tensor;
 using namespace model;
@@ -322,4 +322,4 @@ TEST(Trainer, SamplesAndTrainsOnAsItWas) {
   }
 }
 
-}  // namespace
+}  // namespace sampler_test

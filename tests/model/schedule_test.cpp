@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace schedule_test {
 
 using namespace model;
 
@@ -17,4 +17,4 @@ TEST(Schedule, WarmsUpThenFallsToATenth) {
   EXPECT_DOUBLE_EQ(schedule.at(1000), 0.1);
 }
 
-}  // namespace
+}  // namespace schedule_test

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-namespace {
+namespace step_memory_test {
 
 using namespace model;
 
@@ -229,4 +229,4 @@ TEST(StepMemory, TheLargestBatchFitsAndTheNextDoesNot) {
   EXPECT_EQ(largest_batch(config, kept, 256, 1, step_memory(config, kept, 5, 256).total()), 5);
 }
 
-}  // namespace
+}  // namespace step_memory_test

@@ -12,7 +12,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace {
+namespace trainer_test {
 
 using namespace model;
 
@@ -288,4 +288,4 @@ TEST(Trainer, RefusesSizesThatCannotBe) {
   refused({.B = 1, .T = 8}, {.vocabulary_rows = 50000});
 }
 
-}  // namespace
+}  // namespace trainer_test

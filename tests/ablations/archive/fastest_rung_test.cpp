@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace fastest_rung_test {
 
 using namespace planted;
 
@@ -74,4 +74,4 @@ TEST_F(FastestRung, IsOfTheNewestStudyThatCounts) {
   EXPECT_EQ(shown(), "fused AdamW of a");
 }
 
-}  // namespace
+}  // namespace fastest_rung_test

@@ -9,7 +9,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace {
+namespace history_test {
 
 using namespace ablations;
 using files::Json;
@@ -260,4 +260,4 @@ TEST(History, OfALongSeriesTheLatestThousandCount) {
   EXPECT_EQ(series.points[0].study, "3");
 }
 
-}  // namespace
+}  // namespace history_test

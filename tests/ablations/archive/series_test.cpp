@@ -9,7 +9,7 @@
 #include <cmath>
 #include <random>
 
-namespace {
+namespace series_test {
 
 using namespace ablations;
 using harness::Changes;
@@ -82,4 +82,4 @@ TEST(Verdicts, RaiseFewFalseAlarmsOverManyNights) {
   EXPECT_EQ(simulated::false_alarms(30, 0.003), 0);
 }
 
-}  // namespace
+}  // namespace series_test

@@ -19,7 +19,7 @@
 #include <functional>
 #include <limits>
 
-namespace {
+namespace verify_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -171,4 +171,4 @@ TEST_F(Verify, ComputesARecordsOwnValuesAgain) {
   EXPECT_EQ(verify_study(folder_).findings.size(), 0U);
 }
 
-}  // namespace
+}  // namespace verify_test

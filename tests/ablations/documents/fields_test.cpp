@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace fields_test {
 
 using namespace ablations;
 using files::Json;
@@ -58,4 +58,4 @@ TEST(Fields, ThatHaveTheirDefaultMayBeLeftOutOrNull) {
   EXPECT_THROW((void)value_from<Labelled>({{"name", "other"}}, "file.json"), std::invalid_argument) << "no peer";
 }
 
-}  // namespace
+}  // namespace fields_test

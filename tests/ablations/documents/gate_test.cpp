@@ -12,7 +12,7 @@
 
 #include <stdexcept>
 
-namespace {
+namespace gate_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -114,4 +114,4 @@ TEST(Documents, AHistoryOfTheEvidenceIsReadAsItWasWritten) {
   EXPECT_TRUE(written.at("series").at(0).at("drift").is_null());
 }
 
-}  // namespace
+}  // namespace gate_test

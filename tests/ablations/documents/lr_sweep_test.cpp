@@ -7,7 +7,7 @@
 
 #include <stdexcept>
 
-namespace {
+namespace lr_sweep_test {
 
 using namespace ablations;
 using files::Json;
@@ -45,4 +45,4 @@ TEST(LearningRateSweep, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(refusal_with("/training/settings/seed", "one").find("seed"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace lr_sweep_test

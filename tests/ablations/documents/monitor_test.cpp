@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace {
+namespace documents_monitor_test {
 
 using namespace ablations;
 using files::Json;
@@ -61,4 +61,4 @@ TEST(MonitorDocument, WhereNobodyLookedHasTheReasonAlone) {
   EXPECT_EQ(json_of(value_from<MonitorSummary>(json, "it")), json);
 }
 
-}  // namespace
+}  // namespace documents_monitor_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace {
+namespace record_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -161,4 +161,4 @@ TEST(RecordDocument, SaysWhichFieldDoesNotFit) {
   }
 }
 
-}  // namespace
+}  // namespace record_test

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace study_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -80,4 +80,4 @@ TEST(StudyDocument, HasTheWordsOfTheSchema) {
   EXPECT_THROW((void)copied(json), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace study_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace {
+namespace to_loss_test {
 
 using namespace ablations;
 using files::Json;
@@ -51,4 +51,4 @@ TEST(TimeToLossDocument, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(refusal_with("/training/settings/validation_every", 0).find("no validation loss"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace to_loss_test

@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-namespace {
+namespace trace_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -68,4 +68,4 @@ TEST(TraceDocument, OfAnotherShapeIsRefusedByItsSchema) {
   }
 }
 
-}  // namespace
+}  // namespace trace_test

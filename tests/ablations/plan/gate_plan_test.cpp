@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace gate_plan_test {
 
 using namespace ablations;
 
@@ -62,4 +62,4 @@ TEST(GatePlan, BlockedIsAllOfBaseFirst) {
   EXPECT_TRUE(is_blocked_with(arms_of("old"), true));
 }
 
-}  // namespace
+}  // namespace gate_plan_test

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <utility>
 
-namespace {
+namespace ladder_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -294,4 +294,4 @@ TEST(FindRung, AMistypedNameIsAnsweredWithTheNearest) {
   }
 }
 
-}  // namespace
+}  // namespace ladder_test

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <set>
 
-namespace {
+namespace modes_test {
 
 using namespace ablations;
 using harness::Machine;
@@ -217,4 +217,4 @@ TEST(Design, RefusesFlagsThatDoNotFit) {
             "unfit: --rung graph: not applicable here: no CUDA device");
 }
 
-}  // namespace
+}  // namespace modes_test

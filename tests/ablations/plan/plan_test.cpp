@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-namespace {
+namespace plan_plan_test {
 
 using namespace ablations;
 
@@ -173,4 +173,4 @@ TEST(Plan, OnlyOfAGateNamesPrograms) {
   EXPECT_THROW((void)plan_from_json(json_of(plan), "here"), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace plan_plan_test

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-namespace {
+namespace quick_test {
 
 using namespace ablations;
 
@@ -111,4 +111,4 @@ TEST(Quick, PlansGoThroughJson) {
   refused("repeats", 2);
 }
 
-}  // namespace
+}  // namespace quick_test

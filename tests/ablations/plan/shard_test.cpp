@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace {
+namespace shard_test {
 
 using namespace ablations;
 
@@ -114,4 +114,4 @@ TEST(SamePlan, EverythingElseCountsAndIsNamed) {
   EXPECT_FALSE(differences(plan, plan_of(3)).empty());
 }
 
-}  // namespace
+}  // namespace shard_test

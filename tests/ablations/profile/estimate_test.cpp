@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace estimate_test {
 
 using namespace ablations;
 
@@ -124,4 +124,4 @@ TEST(Estimate, ThisMachinesSpeedsAreMeasured) {
   for (const auto& [rate, flops] : speeds->flops) EXPECT_GT(flops, 0) << rate;
 }
 
-}  // namespace
+}  // namespace estimate_test

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace kernel_name_test {
 
 using ablations::kernel_label;
 
@@ -63,4 +63,4 @@ TEST(KernelLabel, IsWhatAReaderCallsAKernel) {
   for (const auto& [name, label] : cases) EXPECT_EQ(kernel_label(name), label);
 }
 
-}  // namespace
+}  // namespace kernel_name_test

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-namespace {
+namespace memory_plan_test {
 
 using namespace ablations;
 
@@ -93,4 +93,4 @@ TEST(MemoryPlan, TheTableFitsATerminal) {
   }
 }
 
-}  // namespace
+}  // namespace memory_plan_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace mfu_test {
 
 using namespace ablations;
 using harness::NumberType;
@@ -50,4 +50,4 @@ TEST(Mfu, IsNoneWithItsReasonWhereThePeakIsNotKnown) {
             "the table has no bf16 peak for \"Tesla T4\"");
 }
 
-}  // namespace
+}  // namespace mfu_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace {
+namespace profile_counters_test {
 
 using namespace ablations;
 using files::Json;
@@ -109,4 +109,4 @@ TEST(ProfileCounters, ARecipeForTheCpuIsRefused) {
   EXPECT_THROW(count_step(on_cpu, {}, 1, [](const std::string&) {}), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace profile_counters_test

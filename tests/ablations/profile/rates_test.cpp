@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace rates_test {
 
 using namespace ablations;
 
@@ -48,4 +48,4 @@ TEST(Rates, EachRecipeHasItsOwn) {
   EXPECT_EQ(rate_of({.device = Device::cuda, .autocast = Autocast::fp16}), "fp16");
 }
 
-}  // namespace
+}  // namespace rates_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace roofline_test {
 
 using namespace ablations;
 using files::Json;
@@ -144,4 +144,4 @@ TEST(Roofline, RefusesLimitsThatAreNone) {
   EXPECT_THROW((void)roofline(costs, {1e12, -1, ""}, {}), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace roofline_test

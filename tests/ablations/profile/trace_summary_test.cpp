@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <map>
 
-namespace {
+namespace trace_summary_test {
 
 using namespace ablations;
 using files::Json;
@@ -363,4 +363,4 @@ TEST(Explain, IsJsonForMachines) {
   EXPECT_EQ(json.at("after"), "+ graph capture");
 }
 
-}  // namespace
+}  // namespace trace_summary_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace again_test {
 
 using namespace ablations;
 
@@ -122,4 +122,4 @@ TEST(Again, TheRungsBesideWhichPyTorchCompilesAreNamed) {
   EXPECT_FALSE(contains(command_again(eager), "--peer-rung"));
 }
 
-}  // namespace
+}  // namespace again_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace claims_test {
 
 using namespace ablations;
 using model::Device;
@@ -111,4 +111,4 @@ TEST(Claims, ThePageHasEveryClaimInARowOfATable) {
   }
 }
 
-}  // namespace
+}  // namespace claims_test

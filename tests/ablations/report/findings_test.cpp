@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace findings_test {
 
 using namespace ablations;
 using made_up::lose_number;
@@ -342,4 +342,4 @@ TEST(Findings, OfARooflineNameThePartWithMostToGain) {
   EXPECT_EQ(findings_of(report)["roofline"], "Backward has most to gain, 12.0 ms per step");
 }
 
-}  // namespace
+}  // namespace findings_test

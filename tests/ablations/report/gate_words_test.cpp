@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace gate_words_test {
 
 using namespace ablations;
 using harness::Verdict;
@@ -146,4 +146,4 @@ TEST(GateWords, CardsOfNoiseDisturbancesAndPrograms) {
             "tell");
 }
 
-}  // namespace
+}  // namespace gate_words_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace {
+namespace lr_sweep_words_test {
 
 using namespace ablations;
 
@@ -87,4 +87,4 @@ TEST(LearningRateSweepTable, HasARowForEachRate) {
   EXPECT_NE(table.find("\nGood learning rates: 0.0001 to 0.001, the best is 0.001.\n"), std::string::npos) << table;
 }
 
-}  // namespace
+}  // namespace lr_sweep_words_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace predictions_test {
 
 using namespace ablations;
 
@@ -113,4 +113,4 @@ TEST(Predictions, AreOfALadderWhoseRecordsCountOnly) {
   EXPECT_TRUE(predictions_of(made_up::study(), {}).empty());  // an older one
 }
 
-}  // namespace
+}  // namespace predictions_test

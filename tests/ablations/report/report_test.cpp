@@ -15,7 +15,7 @@
 #include <fstream>
 #include <functional>
 
-namespace {
+namespace report_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -372,4 +372,4 @@ TEST_F(Report, AsBenchmarksHasNoNumberThatDoesNotCount) {
   EXPECT_EQ(benchmark_json(typed(report()))["benchmarks"].size(), 2U);  // one run each has no spread to aggregate
 }
 
-}  // namespace
+}  // namespace report_test

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace sentences_test {
 
 using namespace ablations;
 using made_up::lose_number;
@@ -154,4 +154,4 @@ TEST(Sentences, HowToReadTellsOnlyWhatThePageHas) {
   EXPECT_NE(words_of("Went and came"), "");
 }
 
-}  // namespace
+}  // namespace sentences_test

@@ -12,7 +12,7 @@
 #include <regex>
 #include <sstream>
 
-namespace {
+namespace table_test {
 
 using namespace ablations;
 
@@ -227,4 +227,4 @@ TEST(Table, FitsEightyColumnsWhateverTheContent) {
   }
 }
 
-}  // namespace
+}  // namespace table_test

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <sstream>
 
-namespace {
+namespace techniques_page_test {
 
 using namespace ablations;
 
@@ -80,4 +80,4 @@ TEST(TechniquesPage, TheFactorialOfOneMeasuresItOnAndOff) {
   EXPECT_EQ(tried, optimizations().size() - 4);  // gpu, foreach, master_weights and ddp are tried by runs
 }
 
-}  // namespace
+}  // namespace techniques_page_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace {
+namespace to_loss_words_test {
 
 using namespace ablations;
 
@@ -92,4 +92,4 @@ TEST(TimeToLossTable, HasTwoRowsForEachRung) {
       << table;
 }
 
-}  // namespace
+}  // namespace to_loss_words_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace training_report_test {
 
 using namespace ablations;
 
@@ -150,4 +150,4 @@ TEST(TrainingReport, SaysWhatWentWrong) {
   EXPECT_NO_THROW(files::check_schema(json_of(report), "training_report", "report"));
 }
 
-}  // namespace
+}  // namespace training_report_test

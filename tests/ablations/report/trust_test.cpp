@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-namespace {
+namespace trust_test {
 
 using namespace ablations;
 using Runs = std::vector<ReportedRun>;
@@ -179,4 +179,4 @@ TEST(Trust, TheEnvironmentNamesAGpusDriver) {
   EXPECT_EQ(card("Environment", study, {}).mood, Mood::warn);
 }
 
-}  // namespace
+}  // namespace trust_test

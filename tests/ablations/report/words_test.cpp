@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace words_test {
 
 using namespace ablations;
 using files::Json;
@@ -84,4 +84,4 @@ TEST_F(Words, AreVerifiedWhereTheyAre) {
   EXPECT_EQ(of_words(document), 0);
 }
 
-}  // namespace
+}  // namespace words_test

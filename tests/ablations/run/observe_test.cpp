@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <typeinfo>
 
-namespace {
+namespace observe_test {
 
 using namespace ablations;
 using namespace model;
@@ -99,4 +99,4 @@ TEST(PeakMemory, IsOfWhatComesAfterAReset) {
   EXPECT_LT(peak(), before - (int64_t{200} << 20));
 }
 
-}  // namespace
+}  // namespace observe_test

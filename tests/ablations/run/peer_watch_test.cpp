@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace peer_watch_test {
 
 using namespace ablations;
 
@@ -102,4 +102,4 @@ TEST(PeerWatch, LeavesOurOwnRecordsAndFailedOnesAlone) {
   }
 }
 
-}  // namespace
+}  // namespace peer_watch_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace reproduce_test {
 
 using namespace ablations;
 using files::Json;
@@ -174,4 +174,4 @@ TEST(Reproduce, AGpuRepeatsOnlyDeterministicRecipes) {
   EXPECT_EQ(compare_losses(gpu, other).excuses.size(), 1U);
 }
 
-}  // namespace
+}  // namespace reproduce_test

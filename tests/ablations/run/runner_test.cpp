@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-namespace {
+namespace runner_test {
 
 namespace fs = std::filesystem;
 
@@ -131,4 +131,4 @@ TEST_F(Runner, AnUnfinishedRepeatDecidesWhenItEnds) {
   EXPECT_EQ(made(), with_the_waiting) << said_;  // two of four
 }
 
-}  // namespace
+}  // namespace runner_test

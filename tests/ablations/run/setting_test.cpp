@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace {
+namespace setting_test {
 
 using namespace ablations;
 using files::Json;
@@ -188,4 +188,4 @@ TEST(Setting, TakesWhatItDoesNotSayFromAnother) {
   EXPECT_EQ(json_of(setting).at("cpu_capability"), "AVX512");
 }
 
-}  // namespace
+}  // namespace setting_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace study_folder_test {
 
 using namespace planted;
 
@@ -104,4 +104,4 @@ TEST_F(StudyFolder, HasNoLinkedFolders) {
   EXPECT_NO_THROW(check_has_no_links(folder_, {"charts"}));
 }
 
-}  // namespace
+}  // namespace study_folder_test

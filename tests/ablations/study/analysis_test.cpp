@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <regex>
 
-namespace {
+namespace analysis_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -391,4 +391,4 @@ TEST_F(Analysis, AStudyIsCreatedOnce) {
   EXPECT_THROW((void)open_study(folder_ / "records"), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace analysis_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <tuple>
 
-namespace {
+namespace attribution_test {
 
 using namespace ablations;
 
@@ -208,4 +208,4 @@ TEST(Attribution, ItsIntervalCoversAsOftenAsItSays) {
   }
 }
 
-}  // namespace
+}  // namespace attribution_test

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace {
+namespace guard_test {
 
 using namespace ablations;
 
@@ -107,4 +107,4 @@ TEST(Guard, TheWorstRunIsTheOneThatIsTypicallyFurthestOff) {
   EXPECT_EQ(worst_of(runs, reference, 1e-3, 0).repeat, 0);
 }
 
-}  // namespace
+}  // namespace guard_test

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-namespace {
+namespace guard_training_test {
 
 using namespace ablations;
 using namespace model;
@@ -76,4 +76,4 @@ TEST(GuardOfTrainings, WrongProgramsDoNot) {
   });
 }
 
-}  // namespace
+}  // namespace guard_training_test

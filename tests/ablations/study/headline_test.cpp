@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace headline_test {
 
 namespace fs = std::filesystem;
 
@@ -110,4 +110,4 @@ TEST_F(Headline, SaysWhyRatiosDoNotMultiplyOnlyWhereTheyDoNot) {
   EXPECT_TRUE(says(s, "each ratio is the middle of its own pairs of runs")) << planted::table_of(s);
 }
 
-}  // namespace
+}  // namespace headline_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace warnings_test {
 
 using namespace ablations;
 using files::Json;
@@ -143,4 +143,4 @@ TEST_F(Warnings, ARunAtAnEvenlyLowerClockIsTold) {
   EXPECT_NE(warnings(1410).find("at different clocks, the median from 1410 to 1980 MHz"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace warnings_test

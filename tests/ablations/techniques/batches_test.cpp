@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace batches_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -162,4 +162,4 @@ TEST(BatchesOptimizations, GoOnlyForwards) {
   EXPECT_TRUE(find_optimization("gather")->is_on({}, machines::cpu)) << "what recipes have without a word";
 }
 
-}  // namespace
+}  // namespace batches_test

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace data_parallel_test {
 
 using namespace ablations;
 using namespace model;
@@ -79,4 +79,4 @@ TEST(DataParallelTechnique, RefusesWhatHasNoGradientsOfAutograd) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace data_parallel_test

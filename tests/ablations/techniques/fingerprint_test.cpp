@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace {
+namespace fingerprint_test {
 
 using namespace ablations;
 
@@ -59,4 +59,4 @@ TEST(Precision, IsReadOffTheError) {
   }
 }
 
-}  // namespace
+}  // namespace fingerprint_test

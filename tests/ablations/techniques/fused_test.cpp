@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace techniques_fused_test {
 
 using namespace ablations;
 using namespace model;
@@ -121,4 +121,4 @@ TEST(FusedTechniques, SayWhereTheyCannotBe) {
             has_cuda_kernels() ? "the CUDA kernels need compute capability 8.0, T4 has 7.5" : not_built);
 }
 
-}  // namespace
+}  // namespace techniques_fused_test

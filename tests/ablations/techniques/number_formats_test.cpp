@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace number_formats_test {
 
 using namespace ablations;
 
@@ -70,4 +70,4 @@ TEST(NumberFormats, GiveTheFiguresOfTheTexts) {
   EXPECT_EQ(format("bfloat16").rounded(1 + 1.0 / 512), 1);
 }
 
-}  // namespace
+}  // namespace number_formats_test

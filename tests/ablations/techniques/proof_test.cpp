@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace {
+namespace proof_test {
 
 using namespace ablations;
 using namespace model;
@@ -359,4 +359,4 @@ TEST(Warmup, ThatCapturesAGraphInATimedStepIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace proof_test

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace qkv_products_test {
 
 using namespace ablations;
 using namespace model;
@@ -81,4 +81,4 @@ TEST(QkvProducts, CopiesOfTheInputAreCounted) {
   }
 }
 
-}  // namespace
+}  // namespace qkv_products_test

@@ -13,7 +13,7 @@
 #include <functional>
 #include <string_view>
 
-namespace {
+namespace weights_test {
 
 using namespace ablations;
 using namespace model;
@@ -149,4 +149,4 @@ TEST(WeightsTechnique, SaysWhereItCannotBe) {
   EXPECT_EQ(find_optimization("master_weights")->obstacle(without, machine), "needs \"fused_norm\"");
 }
 
-}  // namespace
+}  // namespace weights_test

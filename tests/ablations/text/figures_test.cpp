@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace figures_test {
 
 using namespace ablations;
 
@@ -45,4 +45,4 @@ TEST(Figures, SharesAndCounts) {
   EXPECT_EQ(number_of(12345, "timed step"), "12,345 timed steps");
 }
 
-}  // namespace
+}  // namespace figures_test

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace {
+namespace list_test {
 
 using ablations::list_of;
 
@@ -16,4 +16,4 @@ TEST(List, IsSplitAtItsCommas) {
   }
 }
 
-}  // namespace
+}  // namespace list_test

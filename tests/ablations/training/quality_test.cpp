@@ -7,7 +7,7 @@
 
 #include <optional>
 
-namespace {
+namespace quality_test {
 
 using namespace ablations;
 using harness::Quality;
@@ -113,4 +113,4 @@ TEST(TimeToLoss, WithoutAReferenceNothingIsCompared) {
   EXPECT_FALSE(study.rungs[2].quality || study.rungs[2].difference || study.rungs[2].speedup);
 }
 
-}  // namespace
+}  // namespace quality_test

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace rate_grid_test {
 
 using ablations::rates_of;
 using Rates = std::vector<double>;
@@ -41,4 +41,4 @@ TEST(RateGrid, RefusesWhatIsNone) {
   EXPECT_EQ(refusal_of("1:1.01:50"), begin + "with rates that differ in their first three digits, got \"1:1.01:50\"");
 }
 
-}  // namespace
+}  // namespace rate_grid_test

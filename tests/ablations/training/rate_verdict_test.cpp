@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace {
+namespace rate_verdict_test {
 
 using namespace ablations;
 using planted::batch_noise;
@@ -109,4 +109,4 @@ TEST(RateVerdict, ATrainingThatEndedEarlyHasDiverged) {
   EXPECT_EQ(sweep.rates[2].reason, RateReason::diverged);
 }
 
-}  // namespace
+}  // namespace rate_verdict_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace {
+namespace spikes_test {
 
 using namespace ablations;
 
@@ -58,4 +58,4 @@ TEST(Spikes, AreNotSeenInNoise) {
   EXPECT_EQ(seen, 0);
 }
 
-}  // namespace
+}  // namespace spikes_test

@@ -18,7 +18,7 @@
 #include <system_error>
 #include <vector>
 
-namespace {
+namespace training_folder_test {
 
 using namespace ablations;
 namespace fs = std::filesystem;
@@ -230,4 +230,4 @@ TEST_F(Folder, StaysWithoutLinksWhereSomethingElseHasTheirNames) {
   EXPECT_TRUE(fs::is_empty(folder_ / "latest"));
 }
 
-}  // namespace
+}  // namespace training_folder_test

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace {
+namespace training_log_test {
 
 using namespace ablations;
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ TEST(StepLine, ShowsWhatAPersonWantsToSee) {
       "SPIKE: 7.0 standard deviations above the losses before it");
 }
 
-}  // namespace
+}  // namespace training_log_test

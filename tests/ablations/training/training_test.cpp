@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace training_training_test {
 
 using namespace ablations;
 using Why = TrainingEnd::Why;
@@ -215,4 +215,4 @@ TEST(TrainingData, RefusesBatchesThatDoNotFit) {
             "needs 1 x 8 + 1");
 }
 
-}  // namespace
+}  // namespace training_training_test

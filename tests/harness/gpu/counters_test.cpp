@@ -9,7 +9,7 @@
 
 #include <stdexcept>
 
-namespace {
+namespace counters_test {
 
 using namespace harness;
 
@@ -57,4 +57,4 @@ TEST(CuptiError, WhatIsNoPropertyOfTheMachineIsAnOrdinaryError) {
   EXPECT_THROW(check_cupti("cuptiRangeProfilerStart", CUPTI_ERROR_INVALID_PARAMETER), std::runtime_error);
 }
 
-}  // namespace
+}  // namespace counters_test

@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-namespace {
+namespace cuda_calls_test {
 
 using harness::CudaCalls;
 
@@ -49,4 +49,4 @@ TEST(CudaCalls, TheWorkIsDoneWithoutADriver) {
   EXPECT_NE(seen.unavailable, "");
 }
 
-}  // namespace
+}  // namespace cuda_calls_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace {
+namespace metrics_test {
 
 using namespace harness;
 
@@ -123,4 +123,4 @@ TEST(Metrics, AChipListsItsBaseMetrics) {
   }
 }
 
-}  // namespace
+}  // namespace metrics_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace gpu_monitor_test {
 
 using namespace harness;
 
@@ -205,4 +205,4 @@ TEST(Monitor, ThePowerCapCountsOnlyWhereClocksFell) {
   for (const int harmless : {0x1, 0x2, 0x10, 0x100}) EXPECT_TRUE(flagged({sample(1980, harmless)}).empty());
 }
 
-}  // namespace
+}  // namespace gpu_monitor_test

@@ -7,7 +7,7 @@
 
 #include <stdexcept>
 
-namespace {
+namespace all_reduces_test {
 
 TEST(AllReduces, AreNotSeenInOtherOperations) {
   const harness::AllReduces seen;
@@ -17,4 +17,4 @@ TEST(AllReduces, AreNotSeenInOtherOperations) {
   EXPECT_THROW(harness::AllReduces(), std::logic_error);
 }
 
-}  // namespace
+}  // namespace all_reduces_test

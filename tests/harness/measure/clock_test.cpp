@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace clock_test {
 
 class Sleeper : public harness::Workload {
  public:
@@ -70,4 +70,4 @@ TEST(PhaseClock, TimesOnePhaseOfEachStep) {
   EXPECT_GE(clock.ms()[1], 4);
 }
 
-}  // namespace
+}  // namespace clock_test

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-namespace {
+namespace cpu_limit_test {
 
 namespace fs = std::filesystem;
 using harness::cpu_limit;
@@ -68,4 +68,4 @@ TEST_F(CpuLimit, IsNoneWhereTheFilesSayNothing) {
   EXPECT_EQ(cpu_limit(root_), std::nullopt);
 }
 
-}  // namespace
+}  // namespace cpu_limit_test

@@ -17,7 +17,7 @@
 #include <system_error>
 #include <vector>
 
-namespace {
+namespace file_use_test {
 
 namespace fs = std::filesystem;
 
@@ -117,4 +117,4 @@ TEST(ResidentMemory, GrowsByWhatIsWritten) {
   EXPECT_LT(*after - *before, 2 * static_cast<int64_t>(size));
 }
 
-}  // namespace
+}  // namespace file_use_test

@@ -9,7 +9,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace {
+namespace labels_test {
 
 using harness::Activity;
 using harness::Label;
@@ -93,4 +93,4 @@ TEST(Trace, HoldsOutermostOperationsInOrderWithinTheWork) {
   EXPECT_EQ(harness::trace_operations(labels, 1, [&] { (void)x.exp(); }).activities.size(), 1U);
 }
 
-}  // namespace
+}  // namespace labels_test

@@ -18,7 +18,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace locks_test {
 
 namespace fs = std::filesystem;
 using harness::DeviceLock;
@@ -136,4 +136,4 @@ TEST_F(Locks, OneRunnerInAFolder) {
   EXPECT_THROW(FolderLock{folder_ / "nowhere"}, std::system_error);
 }
 
-}  // namespace
+}  // namespace locks_test

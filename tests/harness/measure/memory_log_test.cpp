@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-namespace {
+namespace memory_log_test {
 
 TEST(MemoryLog, SeesWhatLives) {
   const at::Tensor older = at::zeros({1000});
@@ -37,4 +37,4 @@ TEST(MemoryLog, EndsWithItself) {
   EXPECT_FALSE(c10::memoryProfilingEnabled());
 }
 
-}  // namespace
+}  // namespace memory_log_test

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-namespace {
+namespace operation_log_test {
 
 TEST(OperationLog, CountsByPhaseAndSeesBackwardNodes) {
   const at::Tensor x = at::randn({4, 4}).requires_grad_(true);
@@ -66,4 +66,4 @@ TEST(LibraryCalls, GiveStandardOutputBackAlsoAfterAnException) {
   EXPECT_NE(testing::internal::GetCapturedStdout().find("heard"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace operation_log_test

@@ -5,7 +5,7 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
-namespace {
+namespace parameter_copies_test {
 
 class Autocast {
  public:
@@ -45,4 +45,4 @@ TEST(ParameterCopies, AreOfParametersOnly) {
   EXPECT_THROW(harness::ParameterCopies(), std::logic_error);
 }
 
-}  // namespace
+}  // namespace parameter_copies_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace peaks_test {
 
 using namespace harness;
 
@@ -75,4 +75,4 @@ TEST(Peaks, RowsAreOfOneKind) {
   }
 }
 
-}  // namespace
+}  // namespace peaks_test

@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace {
+namespace process_test {
 
 namespace fs = std::filesystem;
 using harness::ChildResult;
@@ -188,4 +188,4 @@ TEST_F(Process, PassesArgumentsAsTheyAre) {
   EXPECT_EQ(log(), "a b $HOME ';rm'\n");
 }
 
-}  // namespace
+}  // namespace process_test

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <thread>
 
-namespace {
+namespace processor_time_test {
 
 using harness::ProcessorTime;
 using harness::share_lost;
@@ -75,4 +75,4 @@ TEST(ProcessorTime, ACompetitorOnTheSameCoreIsSeen) {
   EXPECT_NE(harness::flag(lost), "");
 }
 
-}  // namespace
+}  // namespace processor_time_test

@@ -9,7 +9,7 @@
 #include <functional>
 #include <random>
 
-namespace {
+namespace change_points_test {
 
 using namespace harness;
 
@@ -200,4 +200,4 @@ TEST(FindChanges, GivesTheSameAnswerTwice) {
   EXPECT_EQ(first.level, second.level);
 }
 
-}  // namespace
+}  // namespace change_points_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace {
+namespace non_inferiority_test {
 
 using namespace harness;
 using Losses = std::vector<double>;
@@ -51,4 +51,4 @@ TEST(NonInferiority, OneSeedHasNoInterval) {
   EXPECT_FALSE(test.difference.interval);
 }
 
-}  // namespace
+}  // namespace non_inferiority_test

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace stats_test {
 
 using namespace harness;
 
@@ -164,4 +164,4 @@ TEST(Interval, CoversAboutAsOftenAsItSays) {
   }
 }
 
-}  // namespace
+}  // namespace stats_test

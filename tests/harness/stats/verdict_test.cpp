@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace {
+namespace verdict_test {
 
 using namespace harness;
 using simulated::Machine;
@@ -163,4 +163,4 @@ TEST(NoiseFloor, OfSessionsIsWhatOneMoreCanShow) {
   }
 }
 
-}  // namespace
+}  // namespace verdict_test
