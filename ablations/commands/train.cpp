@@ -178,7 +178,8 @@ std::vector<std::string> work_of_ranks(const Training& training) {
   std::vector<std::string> work;
   for (const char* part : {"settings", "save_every", "samples"}) {
     if (!document.contains(part)) continue;
-    for (const auto& [name, value] : Json{{part, document[part]}}.flatten().items()) {
+    const Json flat = Json{{part, document[part]}}.flatten();  // must outlive its items
+    for (const auto& [name, value] : flat.items()) {
       work.push_back(fmt::format("{} {}", name.substr(1), value.dump()));
     }
   }

@@ -236,7 +236,7 @@ def test_memory_at_full_size(run, gpu_calls, ladder) -> None:
 
 def test_doctor_plans_for_the_device_that_is_here(ladder, device) -> None:
     plan = ["doctor", "--plan", '{"device": "cuda", "autocast": "bf16"}', *TINY[:6]]
-    older = device | {"FAKE_CUDA_CAPABILITY": "75"}
+    older = device | {"FAKE_CUDA_CAPABILITY": "7.5"}
     done = ladder(*plan, variables=older)
     assert done.returncode == 2 and "compute capability" in done.stderr and "7.5" in done.stderr, done.stderr
     done = ladder(*plan, variables=device)
