@@ -12,9 +12,10 @@
 namespace ablations {
 
 struct Rate {
-  std::string what;     // "copy", "update"; "fp32", "TF32", "bf16", "fp16"; on a CPU also: "oneDNN", "packed", "packed bf16"
-  std::string size;     // "1024 MiB", "8192^3"
-  double measured = 0;  // memory: bytes read and written per second; else FLOP/s; median of at least nine
+  // "copy", "update"; "fp32", "TF32", "bf16", "fp16"; on a CPU also: "oneDNN", "packed", "packed bf16"
+  std::string what;
+  std::string size;             // "1024 MiB", "8192^3"
+  double measured = 0;          // memory: bytes read and written per second; else FLOP/s; median of at least nine
   std::optional<double> table;  // the maker's figure
 };
 

@@ -201,8 +201,9 @@ TEST_F(Folder, RefusesOthersCheckpoints) {
       std::string::npos)
       << refusal([&] { load_checkpoint(of_larger, checkpoint); });
   model::Trainer unpadded(model::preset("tiny"), {}, {.B = 1, .T = 8, .max_steps = 1}, text_);
-  EXPECT_NE(refusal([&] { load_checkpoint(unpadded, checkpoint); })
-                .find("\"first_moment.wte.weight\" must be Float of shape (50257, 32), got Float of shape (50304, 32)"),
+  EXPECT_NE(refusal([&] {
+              load_checkpoint(unpadded, checkpoint);
+            }).find("\"first_moment.wte.weight\" must be Float of shape (50257, 32), got Float of shape (50304, 32)"),
             std::string::npos);
 
   // Truncated, as by a copy that was cut off.
