@@ -122,8 +122,8 @@ void add_ablate(CommandLine& line) {
                      "What the input costs, from a file that is not in the page cache."},
                     {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
                      "The same work in plain PyTorch, its runs between ours."},
-                    {"ladder ablate --ladder tiny --to-loss 7 --steps 200 --out time-to-loss",
-                     "How long does each rung take to a validation loss of 7, and does it end as well?"}}});
+                    {"ladder ablate --ladder tiny --to-loss 9 --steps 200 --out time-to-loss",
+                     "How long does each rung take to a validation loss of 9, and does it end as well?"}}});
   command.heading("What to measure");
   add_choice(command, "--ladder", flags->ladder, ladder_names(),
              ", or a file (default: gpt2 with a GPU, gpt2-cpu without)", "NAME|FILE");
