@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <utility>
 
 namespace ablations {
 
@@ -108,8 +109,8 @@ int show_study(const Study& study, bool json) {
 Drawn show_gate(GateResult result, const fs::path& file, const fs::path& out, bool json) {
   Drawn drawn;
   try {
-    if (!result.words) {  // an older program's verdict
-      result.words = words_of(result);
+    if (!has_words(result)) {  // an older program's verdict
+      result = with_words(std::move(result));
       write_document(out / "gate.json", result);
     }
     drawn = draw("page", out / "gate.json", out);

@@ -392,7 +392,7 @@ int gate(const GateFlags& flags) {
     const auto is_reason = [&](const std::string& reason) { return line.ends_with(": " + reason); };
     if (std::ranges::none_of(result.reasons, is_reason)) result.warnings.push_back(line);
   }
-  result.words = words_of(result);
+  result = with_words(std::move(result));
   write_and_save(judged, out);
   files::write_file(out / "summary.md", gate_markdown(result));
   return show(result, out, flags.json);

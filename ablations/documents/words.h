@@ -1,5 +1,5 @@
-// The sentences of a report, of a gate and of a training. They are made once, in ablations/report; pages, charts and
-// Markdown only place them.
+// The sentences of a report, of a comparison, of a gate and of a training. They are made once, in ablations/report;
+// pages, charts and Markdown only place them.
 #pragma once
 
 #include "ablations/documents/fields.h"
@@ -86,17 +86,65 @@ struct StudyWords {
   }
 };
 
+// What is to be known beside the figures of a compared recipe.
+struct Remark {
+  std::string what;  // in a word or two, for a chart: "disturbed"
+  Mood mood = Mood::plain;
+  std::string words;
+
+  static void fields(auto&& field) {
+    field("what", &Remark::what);
+    field("mood", &Remark::mood);
+    field("words", &Remark::words);
+  }
+};
+
+struct ComparedWords {
+  std::string verdict;             // of its time: "slower"
+  std::vector<std::string> pairs;  // how the pairs of runs agree
+  std::vector<Remark> remarks;
+
+  static void fields(auto&& field) {
+    field("verdict", &ComparedWords::verdict);
+    field("pairs", &ComparedWords::pairs);
+    field("remarks", &ComparedWords::remarks);
+  }
+};
+
+struct ComparisonWords {
+  std::string how;                       // the ratios were made, and which way they go
+  std::vector<std::string> differences;  // of the circumstances, compared all the same
+  std::vector<std::string> remarks;      // warnings, runs left out
+  std::vector<std::string> notes;        // all that makes the ratios doubtful, short enough for a chart
+
+  static void fields(auto&& field) {
+    field("how", &ComparisonWords::how);
+    field("differences", &ComparisonWords::differences);
+    field("remarks", &ComparisonWords::remarks);
+    field("notes", &ComparisonWords::notes);
+  }
+};
+
 struct GateWords {
   Mood mood = Mood::plain;
   std::string meaning;  // of the verdict
   std::vector<Card> trust;
   Findings findings;
+  // Not in older verdicts.
+  std::string pairs;               // how to read the chart of the pairs; empty: there is none
+  std::string pairs_note;          // below that chart; may be empty
+  std::vector<std::string> noise;  // one for each calibration
+  std::vector<Term> how_to_read;
 
   static void fields(auto&& field) {
     field("mood", &GateWords::mood);
     field("meaning", &GateWords::meaning);
     field("trust", &GateWords::trust);
     field("findings", &GateWords::findings);
+    field("pairs", &GateWords::pairs, None::defaulted);
+    field("pairs_note", &GateWords::pairs_note, None::defaulted);
+    field("noise", &GateWords::noise, None::defaulted);
+    field("how_to_read", &GateWords::how_to_read, None::defaulted);
   }
 };
 

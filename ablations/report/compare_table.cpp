@@ -1,5 +1,6 @@
 #include "ablations/report/compare_table.h"
 
+#include "ablations/report/comparison_words.h"
 #include "ablations/text/markdown.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -8,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace ablations {
@@ -19,11 +20,6 @@ namespace {
 std::string ratio_with_interval(const ComparedRatio& ratio) {
   std::string center = fmt::format("{:.3f}", ratio.ratio);
   return ratio.lo ? fmt::format("{} [{:.3f}-{:.3f}]", center, *ratio.lo, *ratio.hi) : center;
-}
-
-std::string loss_words(const ComparedLoss& loss) {
-  if (!loss.is_good()) return "LOSSES DIFFER: " + loss.message;
-  return loss.message.empty() ? "losses agree" : loss.message;  // an older program said no more of them
 }
 
 std::string memory_words(const std::optional<ComparedMemory>& memory) {
@@ -36,15 +32,10 @@ std::string memory_words(const std::optional<ComparedMemory>& memory) {
 
 // The lines below an entry's row.
 std::vector<std::string> notes(const ComparedRecipe& entry) {
-  std::vector<std::string> lines{fmt::format("{}slower in {} of {} pair{} (sign test p = {:.2g}); {}{}",
-                                             entry.sessions ? "with the baseline's own runs: " : "", entry.slower_pairs,
-                                             entry.pairs, entry.pairs == 1 ? "" : "s", entry.sign_test_p,
-                                             loss_words(entry.loss), memory_words(entry.memory))};
-  if (entry.sessions) {
-    lines.push_back(
-        fmt::format("base: the mean of {} sessions of one program; the interval holds 1 for 95 % of its "
-                    "further sessions",
-                    *entry.sessions));
+  std::vector<std::string> lines{fmt::format("{} (sign test p = {:.2g}); {}{}", pairs_words(entry, sides_of_programs),
+                                             entry.sign_test_p, losses_words(entry.loss), memory_words(entry.memory))};
+  if (const std::string sessions = sessions_words(entry, sides_of_programs); !sessions.empty()) {
+    lines.push_back(sessions + " of one program; the interval holds 1 for 95 % of its further sessions");
   } else if (entry.pairs == 1) {
     lines.emplace_back("one pair has no interval, so no verdict; more runs give one");
   }
@@ -52,9 +43,8 @@ std::vector<std::string> notes(const ComparedRecipe& entry) {
     lines.push_back(fmt::format("{} of {} runs have a partner", entry.pairs, runs));
   }
   if (!entry.recipe_diff.empty()) lines.push_back("recipes differ: " + entry.recipe_diff.dump());
-  if (const auto& flags = entry.flags; !flags.empty()) {
-    lines.push_back(fmt::format("! {} of the runs {} disturbed: {}", flags.size(), flags.size() == 1 ? "was" : "were",
-                                flags.front()));
+  if (const std::string words = disturbed_words(entry, sides_of_programs); !words.empty()) {
+    lines.push_back("! " + words);
   }
   return lines;
 }
@@ -73,16 +63,9 @@ std::vector<std::string> closing(const Comparison& comparison) {
   for (const Unmatched& one : comparison.unmatched) {
     lines.push_back(fmt::format("only {} has {}", name_of(one.side), one.label));
   }
-  for (const auto& [name, side] : {std::pair("base", &comparison.base), std::pair("head", &comparison.head)}) {
-    const auto& left_out = side->left_out;
-    if (left_out.empty()) continue;
-    lines.push_back(fmt::format("{} run{} of {} left out, not a number: {}", left_out.size(),
-                                left_out.size() == 1 ? "" : "s", name, left_out.front()));
-  }
-  lines.insert(lines.end(), comparison.warnings.begin(), comparison.warnings.end());
-  for (const std::string& line : comparison.forced) {
-    lines.push_back("FORCED: measured under different circumstances: " + line);
-  }
+  std::ranges::copy(left_out_lines(comparison, sides_of_programs), std::back_inserter(lines));
+  std::ranges::copy(comparison.warnings, std::back_inserter(lines));
+  std::ranges::copy(difference_lines(comparison, sides_of_programs), std::back_inserter(lines));
   return lines;
 }
 

@@ -1,6 +1,7 @@
 #include "ablations/report/gate_table.h"
 
 #include "ablations/report/compare_table.h"
+#include "ablations/report/gate_words.h"
 #include "ablations/text/markdown.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -51,19 +52,14 @@ std::string command_text(const std::string& text) {
 
 std::string noise_table(const Noise& as_written) {
   const Noise noise = with_printable_texts(as_written);
-  std::string text =
-      "\n" + wrapped(fmt::format("What this machine can show: {} against itself, {} pairs of runs that differ by "
-                                 "{:.2g} % (standard deviation).",
-                                 noise.label, noise.pairs, 100 * noise.sd));
+  std::string text = "\n" + wrapped(fmt::format("What this machine can show: {} against itself.", noise.label));
   text += fmt::format("\n{:>8}  {:>12}  {:>34}\n", "pairs", "noise floor", "with a least effect of 2 % it finds");
   text += std::string(columns, '-') + "\n";
   for (const auto& [pairs, floor] : noise.floors) {
     text += fmt::format("{:>8}  {:>10.2f} %  {:>24.2f} % slower\n", pairs, 100 * floor, 100 * (1.02 * (1 + floor) - 1));
   }
   text += std::string(columns, '-') + "\n";
-  return text + wrapped(
-                    "A regression is found in 95 % of studies if it exceeds the least effect by the floor. A least "
-                    "effect well below the floor leaves most comparisons of equal programs inconclusive.");
+  return text + wrapped(noise_words(noise));
 }
 
 std::string gate_table(const GateResult& as_written, const Look& look) {

@@ -1,5 +1,6 @@
 #include "ablations/report/gate_words.h"
 
+#include "ablations/report/comparison_words.h"
 #include "ablations/text/figures.h"
 #include "files/printable.h"
 
@@ -13,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ablations {
@@ -122,8 +124,7 @@ std::string verdict_finding(const GateResult& result) {
 
 std::string pairs_finding(const Entries& entries) {
   const ComparedRecipe& clearest = *std::ranges::min_element(entries, {}, &ComparedRecipe::sign_test_p);
-  return fmt::format("Head took longer in {} of {}{}", clearest.slower_pairs, number_of(clearest.pairs, "pair"),
-                     entries.size() == 1 ? "" : " of " + named(clearest, 60));
+  return fmt::format("{}: {}", named(clearest, 60), pairs_words(clearest, sides_of_programs));
 }
 
 Card pairs_of_runs(const GateResult& result) {
@@ -236,16 +237,72 @@ std::vector<Card> cards_of(const GateResult& result) {
   return cards;
 }
 
+std::string how_to_read_pairs(Against against) {
+  return fmt::format(
+      "Equal programs scatter about 1. If the points rise or fall from left to right, the machine drifted{}. If they "
+      "lie in two bands, the machine has two speeds. If a single point is far off, something disturbed one run. That "
+      "moves the result little.",
+      against == Against::program ? ". The order base, head, head, base largely cancels that"
+                                  : ", and nothing cancels that here");
+}
+
+std::vector<Term> how_to_read_gate(const GateResult& result) {
+  return {
+      {"A run",
+       "is one fresh process that trains one recipe; its number is the median of its timed steps. All statistics count "
+       "runs, not steps."},
+      {"The ratio", fmt::format("is head's time divided by base's. Above 1, head is slower.{}",
+                                result.comparison ? " " + result.comparison->method + "." : "")},
+      {"A rung's verdict",
+       fmt::format("compares its interval with the least effect of {}. An interval beyond it is a regression or an "
+                   "improvement. One within it means the same. One that crosses its bound is inconclusive. If the "
+                   "losses differ from base's, the rung is a regression, whatever its time. The gate's verdict is the "
+                   "worst of its rungs'.",
+                   percent(result.min_effect))},
+      {"The exit status",
+       "is 0 if head is the same or faster, 1 if it is slower or fails, and 3 if the gate cannot tell or the machine "
+       "is "
+       "not fit to measure."}};
+}
+
 }  // namespace
+
+std::string noise_words(const Noise& noise) {
+  return fmt::format(
+      "{} of equal runs differ by {} (standard deviation). A slowdown is found in 95 % of studies if it exceeds the "
+      "least effect by the noise floor. A least effect well below the floor leaves most comparisons of equal programs "
+      "inconclusive.",
+      number_of(noise.pairs, "pair"), percent(noise.sd));
+}
 
 GateWords words_of(const GateResult& result) {
   const Explanation said = said_of(result.verdict);
   GateWords words{.mood = said.mood,
                   .meaning = said.meaning,
                   .trust = cards_of(result),
-                  .findings = {{"gate", verdict_finding(result)}}};
-  if (const Entries& entries = entries_of(result); !entries.empty()) words.findings["pairs"] = pairs_finding(entries);
+                  .findings = {{"gate", verdict_finding(result)}},
+                  .how_to_read = how_to_read_gate(result)};
+  for (const Noise& noise : result.calibration) words.noise.push_back(noise_words(noise));
+  const Entries& entries = entries_of(result);
+  if (entries.empty()) return words;
+  words.findings["pairs"] = pairs_finding(entries);
+  words.pairs = how_to_read_pairs(result.against);
+  if (result.against == Against::baseline) {
+    words.pairs_note =
+        "base's runs are the baseline's, made at another time: if the machine's pace has changed since, every point "
+        "shows it";
+  }
   return words;
+}
+
+GateResult with_words(GateResult result) {
+  if (result.comparison) result.comparison = with_words(std::move(*result.comparison), sides_of_programs);
+  result.words = words_of(result);
+  return result;
+}
+
+bool has_words(const GateResult& result) {
+  return result.words && !result.words->how_to_read.empty() && (!result.comparison || result.comparison->words);
 }
 
 }  // namespace ablations

@@ -1,12 +1,15 @@
 #include "ablations/report/words.h"
 
 #include "ablations/report/again.h"
+#include "ablations/report/comparison_words.h"
 #include "ablations/report/findings.h"
 #include "ablations/report/gate_words.h"
 #include "ablations/report/how_to_read.h"
 #include "ablations/report/predictions.h"
 #include "ablations/report/sentences.h"
 #include "ablations/report/trust.h"
+
+#include <utility>
 
 namespace ablations {
 
@@ -40,7 +43,8 @@ Report with_words(Report report) {
     for (const size_t place : entry.noise) noise.push_back(report.noise.at(place));
     entry.words = words_of(entry, noise);
   }
-  for (GateResult& gate : report.gates) gate.words = words_of(gate);
+  if (report.comparison) report.comparison = with_words(std::move(*report.comparison), sides_of_studies);
+  for (GateResult& gate : report.gates) gate = with_words(std::move(gate));
   report.findings = findings_of(report);
   return report;
 }

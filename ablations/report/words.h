@@ -11,7 +11,7 @@ namespace ablations {
 // `noise`: the floors that say something of the study.
 StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise);
 
-// The report with its words, and those of its studies and gates, in place of those that it had.
+// The report with its words, and those of its studies, comparison and gates, in place of those that it had.
 Report with_words(Report report);
 
 }  // namespace ablations

@@ -9,6 +9,7 @@
 #include "ablations/plan/plan.h"
 #include "ablations/profile/explain.h"
 #include "ablations/report/compare_table.h"
+#include "ablations/report/comparison_words.h"
 #include "ablations/report/export.h"
 #include "ablations/report/gate_table.h"
 #include "ablations/report/history_table.h"
@@ -143,7 +144,8 @@ bool read_baseline(std::string_view bytes) {
   return taken([] {
     const ablations::Side side = ablations::read_side(file.path());
     for (const auto& [base, head] : {std::pair(&side, &other), std::pair(&other, &side), std::pair(&side, &side)}) {
-      const ablations::Comparison comparison = ablations::compare_sides(*base, *head, {.force = true});
+      const ablations::Comparison comparison =
+          ablations::with_words(ablations::compare_sides(*base, *head, {.force = true}), ablations::sides_of_studies);
       const Json written = Json::parse(ablations::json_of(comparison).dump());
       require(ablations::json_of(ablations::value_from<ablations::Comparison>(written, "the comparison")) == written,
               "a comparison changes when it is read");

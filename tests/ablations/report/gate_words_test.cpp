@@ -1,6 +1,8 @@
 // What is said of a gate's verdict.
 #include "ablations/report/gate_words.h"
 
+#include "ablations/report/gate_table.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -99,12 +101,13 @@ TEST(GateWords, SayWhatEachVerdictMeans) {
 }
 
 TEST(GateWords, NameTheClearestRungOfThePairs) {
-  EXPECT_EQ(words_of(gate(GateOutcome::same, {same})).findings.at("pairs"), "Head took longer in 3 of 6 pairs");
+  EXPECT_EQ(words_of(gate(GateOutcome::same, {same})).findings.at("pairs"),
+            "float32: head took longer in 3 of 6 pairs");
   ComparedRecipe clear = entry("+ flash", 1.05, Verdict::regression);
   clear.slower_pairs = 6;
   clear.sign_test_p = 0.03;
   EXPECT_EQ(words_of(gate(GateOutcome::regression, {same, clear})).findings.at("pairs"),
-            "Head took longer in 6 of 6 pairs of flash");
+            "flash: head took longer in 6 of 6 pairs");
   EXPECT_FALSE(words_of(gate(GateOutcome::failed, {}, {"x"})).findings.contains("pairs"));
 }
 
@@ -144,6 +147,58 @@ TEST(GateWords, CardsOfNoiseDisturbancesAndPrograms) {
   EXPECT_EQ(card("Pairs of runs", result).words,
             "each a fresh process of base and one of head; with the declared top-up, because the first pairs could not "
             "tell");
+}
+
+TEST(GateWords, TellHowToReadThePairs) {
+  GateResult result = gate(GateOutcome::same, {same});
+  GateWords words = words_of(result);
+  EXPECT_NE(words.pairs.find("The order base, head, head, base largely cancels that."), std::string::npos);
+  EXPECT_EQ(words.pairs_note, "");
+  result.against = Against::baseline;
+  words = words_of(result);
+  EXPECT_NE(words.pairs.find("the machine drifted, and nothing cancels that here."), std::string::npos);
+  EXPECT_TRUE(words.pairs_note.starts_with("base's runs are the baseline's, made at another time"));
+  result.comparison.reset();
+  EXPECT_EQ(words_of(result).pairs + words_of(result).pairs_note, "");
+}
+
+TEST(GateWords, ExplainTheWordsOfThePage) {
+  GateResult result = gate(GateOutcome::same, {same});
+  result.comparison->method = "paired in order";
+  const std::vector<Term> terms = words_of(result).how_to_read;
+  const auto explained = [&](const std::string& term) { return std::ranges::find(terms, term, &Term::term)->words; };
+  ASSERT_EQ(terms.size(), 4U);
+  EXPECT_EQ(explained("The ratio"), "is head's time divided by base's. Above 1, head is slower. paired in order.");
+  EXPECT_TRUE(explained("A rung's verdict").starts_with("compares its interval with the least effect of 2 %."));
+}
+
+TEST(GateWords, TellOfEachCalibrationWhatTheTerminalTells) {
+  GateResult result = gate(GateOutcome::calibrated, {});
+  EXPECT_TRUE(words_of(result).noise.empty());
+  Noise noise;
+  noise.pairs = 8;
+  noise.sd = 0.0123;
+  result.calibration = {noise};
+  ASSERT_EQ(words_of(result).noise.size(), 1U);
+  const std::string words = words_of(result).noise.front();
+  EXPECT_TRUE(words.starts_with("8 pairs of equal runs differ by 1.23 % (standard deviation). A slowdown is found in"));
+  std::string shown = noise_table(noise);
+  std::ranges::replace(shown, '\n', ' ');
+  EXPECT_NE(shown.find(words), std::string::npos) << shown;
+}
+
+TEST(GateWords, AreCompleteOnlyWithThoseOfTheComparison) {
+  GateResult result = gate(GateOutcome::same, {same});
+  EXPECT_FALSE(has_words(result));
+  const GateResult told = with_words(result);
+  EXPECT_TRUE(has_words(told));
+  EXPECT_EQ(told.comparison->entries[0].words->verdict, "the same");
+  result.words = told.words;
+  EXPECT_FALSE(has_words(result));
+  result = told;
+  result.words->how_to_read.clear();  // as an older program wrote them
+  EXPECT_FALSE(has_words(result));
+  EXPECT_TRUE(has_words(with_words(gate(GateOutcome::failed, {}, {"killed"}))));
 }
 
 }  // namespace gate_words_test

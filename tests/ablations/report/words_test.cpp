@@ -45,6 +45,20 @@ TEST_F(Words, StandInTheReportOncePerRung) {
   EXPECT_FALSE(words["findings"].contains("attribution"));
 }
 
+TEST_F(Words, StandInTheComparisonOfTwoStudiesAndInGates) {
+  const StudyFiles files = computed_study(plan_, folder_);
+  ablations::Report both = report_document({files, files});
+  GateResult& gate = both.gates.emplace_back();
+  gate.pairs = 6;
+  gate.comparison = both.comparison;
+  const Json document = json_of(with_words(both));
+  EXPECT_EQ(json_of(with_words(value_from<ablations::Report>(document, "the report"))), document);
+  EXPECT_TRUE(document["comparison"]["words"]["how"].get<std::string>().ends_with("Above 1 the second takes longer."));
+  const Json of_gate = document["gates"][0]["comparison"];
+  EXPECT_TRUE(of_gate["words"]["how"].get<std::string>().ends_with("Above 1 head takes longer."));
+  EXPECT_EQ(of_gate["entries"][0]["words"]["remarks"][0]["words"], "losses identical to the bit");
+}
+
 TEST_F(Words, TellOfPredictionsWhereRecordsCountTheLeastWork) {
   const Json older = report();
   EXPECT_FALSE(older["studies"][0].contains("predictions") || older["studies"][0]["words"].contains("prediction"));
