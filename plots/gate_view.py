@@ -1,8 +1,7 @@
 """What gate.html shows: a gate's verdict (results/schemas/gate.v1.json) with its charts. Computes nothing."""
 
-import remarks
 from charts import Chart, finding_of, gate as verdict_chart, pairs as pairs_chart
-from charts.gate import entries_of
+from charts.gate import entries_of, is_told
 from documents import Refused
 from view import Drawn, flatten
 from words import clean, number_of, unit_of
@@ -18,7 +17,7 @@ def common_setting(entries):
 
 def view(gate):
     """The template's variables."""
-    if "words" not in gate:
+    if not is_told(gate):
         raise Refused("the verdict is an older program's, without its sentences; `ladder report GATE.json` draws it")
     entries, said = entries_of(gate), gate["words"]
     drawn = [Drawn(module.NAME, module.QUESTION, chart, "") for module in (verdict_chart, pairs_chart)
@@ -28,7 +27,7 @@ def view(gate):
                 *([("noise", "What this machine can show")] if gate["calibration"] else []), ("how", "How to read this"),
                 *([("circumstances", "Circumstances")] if entries else [])]
     return {"gate": gate, "headline": finding_of(said, verdict_chart.NAME), "said": said, "where": " · ".join(where), "charts": drawn, "entries": entries,
-            "remarks_of": lambda entry: remarks.of_entry(entry, remarks.OWN_NAMES), "setting": common_setting(entries), "flatten": flatten,
+            "noises": list(zip(gate["calibration"], said["noise"], strict=True)), "setting": common_setting(entries), "flatten": flatten,
             "slower_pairs": lambda e: f"{e['slower_pairs']} of {number_of(e['pairs'], 'pair')}", "unit": unit_of([entry["memory"]["head_bytes"] for entry in entries if entry["memory"]]),
             "contents": [{"anchor": anchor, "text": text, "inner": []} for anchor, text in contents]}
 

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import remarks
 import study as words_of
 import words
 from words import clean
@@ -78,7 +77,7 @@ def render(shown, template="report.md.j2"):
         count=words.count, energy=words.energy, memory=words.memory, percent=words.percent, rate=words.rate,
         ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times),
         times_between=lambda e: words.between(e["lo"], e["hi"], words.times))
-    environment.globals.update(label=label, of=words_of, remarks=remarks, Md=Md, number_of=words.number_of,
+    environment.globals.update(label=label, of=words_of, Md=Md, number_of=words.number_of,
                                command=lambda text: Md(clean(text)))
     text = environment.get_template(template).render(**shown)
     return re.sub(r"\n{3,}", "\n\n", text)

@@ -11,7 +11,6 @@ import json
 import re
 from pathlib import Path
 
-import remarks
 import study as words_of
 import theme
 import words
@@ -122,7 +121,7 @@ def render(template, shown):
         commands=commands, lines=lines, paragraphs=paragraphs, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
         clean_lines=lambda text: markupsafe.escape(words.clean_lines(text)), energy=words.energy, memory=words.memory, percent=words.percent, rate=words.rate, shorten=words.shorten,
         tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
-    environment.globals.update(of=words_of, as_text=as_text, remarks=remarks, part_interval=part_interval, drawings=drawings,
+    environment.globals.update(of=words_of, as_text=as_text, part_interval=part_interval, drawings=drawings,
                                number_of=words.number_of)
     css, script = style(), (HERE / "page.js").read_text(encoding="utf-8")
     environment.globals.update(style=markupsafe.Markup(css), script=markupsafe.Markup(script),

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Optional
 
 from words import clean, number_of, shorten, unit_of
 
-VERDICT_WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
 LETTERS = {"batch": "B", "context": "T", "accumulation": "micro-steps"}
 
 

@@ -10,6 +10,7 @@ import picture
 import study as of
 import theme
 from charts import Chart
+from charts.gate import is_told
 from documents import Refused
 from words import clean, shorten
 
@@ -142,7 +143,9 @@ def names_of(studies):
 
 def view(report):
     """The templates' variables. Names of charts of the second study end with -2."""
-    if not all("findings" in part.get("words", {}) for part in report["studies"]):
+    compared = report["comparison"]
+    if not (all("findings" in part.get("words", {}) for part in report["studies"])
+            and (compared is None or "words" in compared) and all(map(is_told, report["gates"]))):
         raise Refused("the report is an older program's, without its sentences; `ladder report REPORT.json` draws it")
     studies = [of.told(part) for part in report["studies"]]
     report = report | {"studies": studies}

@@ -5,8 +5,7 @@ of studies. The noise floor comes on top of the least effect (harness/stats/verd
 """
 
 from charts import Chart, Missing, finding_of
-from remarks import losses_differ
-from study import VERDICT_WORDS, About, training
+from study import About, training
 from theme import BAD_INK, BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
 from words import between, clean, milliseconds, number_of, percent, shorten, times
 
@@ -18,6 +17,11 @@ SHAPES = {"REGRESSION": "triangle-right", "IMPROVEMENT": "triangle-left", "SAME"
 
 def said_of(ratio, lo, hi):
     return times(ratio) + (f" ({between(lo, hi, times)})" if lo is not None and hi is not None else "")
+
+
+def bad_remark(entry):
+    """What makes the entry bad whatever its time, as losses that differ do; or None."""
+    return next((remark for remark in entry["words"]["remarks"] if remark["mood"] == "bad"), None)
 
 
 def rows(gates):
@@ -33,9 +37,10 @@ def rows(gates):
             interval = entry["lo"] is not None and entry["hi"] is not None
             found = (1 + gate["min_effect"]) * (1 + noise["floor"]) if noise else None
             name, text = shorten(day + clean(entry["label"]), 60), said_of(entry["ratio"], entry["lo"], entry["hi"])
-            word, said, ink = VERDICT_WORDS[entry["verdict"]], VERDICT_WORDS[entry["verdict"]], COLORS[entry["verdict"]]
-            if losses_differ(entry):  # a regression, whatever its time
-                word, ink = "losses differ", BAD_INK
+            word, ink = clean(entry["words"]["verdict"]), COLORS[entry["verdict"]]
+            said = word
+            if bad := bad_remark(entry):  # a regression, whatever its time
+                word, ink = clean(bad["what"]), BAD_INK
                 said = f"{word} ({shorten(entry['loss']['message'], 100)}), {said}"
             out.append({"label": name, "ratio": entry["ratio"],
                         "lo": entry["lo"] if interval else None, "hi": entry["hi"] if interval else None,
@@ -56,7 +61,6 @@ def drawing(data, narrow):
     x = {"field": "ratio", "type": "quantitative", "scale": {"type": "log", "domain": [low / 1.01, high * 1.01], "nice": False},
          "axis": axis("head's time / base's", format=".3~f", tickCount=4, grid=False, labelFlush=narrow)}
     numbers, whiskers = [{"filter": "datum.ratio !== null"}], [{"filter": "datum.lo !== null"}]
-    verdicts = list(VERDICT_WORDS)
 
     def text(field, at, **mark):
         return {"mark": {"type": "text", "fontSize": 13, "baseline": "middle", "color": INK, "aria": False, **mark},
@@ -80,7 +84,7 @@ def drawing(data, narrow):
         {"mark": {"type": "point", "filled": True, "size": 80, "opacity": 1, "yOffset": down}, "transform": numbers,
          "encoding": {"y": y, "x": x, **colored, "description": {"field": "aria", "type": "nominal"},
                       "shape": {"field": "verdict", "type": "nominal", "legend": None,
-                                "scale": {"domain": verdicts, "range": [SHAPES[v] for v in verdicts]}}}},
+                                "scale": {"domain": list(SHAPES), "range": list(SHAPES.values())}}}},
         text("reason", 4, align="left", color=GREY, fontStyle="italic", limit=width + (0 if narrow else TEXT_ROOM) - 4, dy=down),
     ]
     if narrow:
@@ -95,6 +99,11 @@ def drawing(data, narrow):
         if layer:
             layer["transform"] = numbers
     return {"width": width, "height": step * max(len(data), 1), "data": {"values": data}, "layer": layers}
+
+
+def is_told(gate):
+    """Whether it has all its sentences. An older program's verdict has not."""
+    return "how_to_read" in gate.get("words", {}) and (gate["comparison"] is None or "words" in gate["comparison"])
 
 
 def entries_of(gate):

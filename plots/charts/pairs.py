@@ -4,9 +4,9 @@ The axis is logarithmic and does not reach to 0. It always contains the band of 
 """
 
 from charts import Chart, Missing, finding_of
-from charts.gate import about, devices_of
+from charts.gate import about, devices_of, said_of
 from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, WHOLE, axis
-from words import between, clean, milliseconds, number_of, percent, plain, shorten, times
+from words import clean, milliseconds, percent, shorten, times
 
 NAME, QUESTION = "pairs", "Do the pairs agree?"
 WIDTH, HEIGHT, MOST_PANELS, MOST_PAIRS = 800, 120, 24, 500
@@ -17,10 +17,6 @@ def points(entry, most):
     runs = list(zip(entry["base_runs_ms"], entry["head_runs_ms"]))[:MOST_PAIRS]
     return [{"pair": i + 1, "ratio": head / base, "ink": SLOWER_INK if head / base > most else FASTER_INK if head / base * most < 1 else BAR,
              "aria": f"pair {i + 1}: {times(head / base)}, {milliseconds(base)} → {milliseconds(head)}"} for i, (base, head) in enumerate(runs)]
-
-
-def agreement(entry):
-    return f"head took longer in {entry['slower_pairs']} of {number_of(entry['pairs'], 'pair')}"
 
 
 def by_sessions(entry):
@@ -49,10 +45,7 @@ def panel(entry, most, narrow):
                       "description": {"field": "aria", "type": "nominal"}}},
     ]
     width = NARROW - 60 if narrow else WIDTH
-    interval = "" if entry["lo"] is None or entry["hi"] is None else f" ({between(entry['lo'], entry['hi'], times)})"
-    to = f" to the mean of {entry['sessions']} sessions" if by_sessions(entry) else ""
-    said = [f"{times(entry['ratio'])}{interval}{to}", agreement(entry) + (" with the baseline's own runs" if to else ""),
-            f"sign test p = {plain(entry['sign_test_p'])}"]
+    said = [said_of(entry["ratio"], entry["lo"], entry["hi"]), *map(clean, entry["words"]["pairs"])]
     return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers,
             "title": {"text": shorten(entry["label"], 40 if narrow else 90), "subtitle": said if narrow else " · ".join(said), "anchor": "start",
                       "frame": "group", "fontSize": 14, "color": INK, "subtitleFontSize": 12, "subtitleColor": INK, "subtitleLineHeight": 16,
@@ -66,9 +59,7 @@ def of_gate(gate):
     dashes = "head's median over the mean of the baseline's sessions" if any(map(by_sessions, entries)) else "their centre"
     lines = ["points: head's time over base's in each pair of runs, in the order made",
              f"dashes: {dashes} · grey: ±{percent(gate['min_effect'])}, too small to matter · green: less time, orange: more"]
-    notes = []
-    if gate["against"] == "baseline":
-        notes.append("base's runs are the baseline's, made at another time: if the machine's pace has changed since, every point shows it")
+    notes = [note for note in [clean(gate["words"]["pairs_note"])] if note]
     if len(entries) > MOST_PANELS:
         notes.append(f"the first {MOST_PANELS} of {len(entries)} rungs are drawn")
     if any(entry["pairs"] > MOST_PAIRS for entry in entries):

@@ -4,9 +4,8 @@ The two studies may come from two devices. Then the ratio compares the devices, 
 """
 
 from charts import Chart, Missing, finding_of
-from charts.gate import said_of
-from remarks import disturbed_words, left_out, losses_differ
-from study import VERDICT_WORDS, About, about, confidence, has_number, measured, own_rungs
+from charts.gate import bad_remark, said_of
+from study import About, about, confidence, has_number, measured, own_rungs
 from theme import BAR, GREY, INK, NARROW, arrow, axis, legend
 from words import between, clean, digits3, milliseconds, percent, shorten, times
 
@@ -16,19 +15,18 @@ SIDES, COLORS, SHAPES = ["first", "second"], [INK, BAR], ["circle", "diamond"]
 
 
 def of_comparison(comparison):
-    """(rows, what is in one study only)"""
+    """The rungs that both studies have."""
     data = []
     for entry in comparison["entries"]:
         name = shorten(entry["label"], 60)
-        text, word = said_of(entry["ratio"], entry["lo"], entry["hi"]), VERDICT_WORDS[entry["verdict"]]
-        if losses_differ(entry):  # then the ratio is no speedup
-            text = f"{times(entry['ratio'])}, losses differ"
-        if entry["flags"]:
-            word += ", disturbed"
+        text, bad = said_of(entry["ratio"], entry["lo"], entry["hi"]), bad_remark(entry)
+        if bad:  # then the ratio is no speedup
+            text = f"{times(entry['ratio'])}, {clean(bad['what'])}"
+        word = ", ".join(map(clean, [entry["words"]["verdict"], *(r["what"] for r in entry["words"]["remarks"] if r["mood"] == "warn")]))
         data.append({"label": name, "first": entry["base_ms"], "second": entry["head_ms"], "reason": "",
                      "both": f"{digits3(entry['base_ms'])} → {milliseconds(entry['head_ms'])}",
                      "text": text, "word": word})
-    return data, [f"{shorten(u['label'], 40)} ({SIDES[u['side'] == 'head']} only)" for u in comparison["unmatched"]]
+    return data
 
 
 def of_studies(studies):
@@ -56,23 +54,7 @@ def of_studies(studies):
         row["reason"] += ("; " if row["reason"] and absent else "") + "; ".join(f"{side}: no such rung" for side in absent)
         known = [milliseconds(row[side]) if row[side] is not None else "—" for side in SIDES]
         row["both"] = " → ".join(known) if known != ["—", "—"] else ""
-    return data, []
-
-
-def remarks_of(comparison):
-    """A line for each kind of reason why the ratios are doubtful."""
-    def line(what, said):
-        more = f" (and {len(said) - 3} more)" if len(said) > 3 else ""
-        return [f"{what}: " + shorten("; ".join(said[:3]), 240) + more] if said else []
-
-    def name(entry):
-        return shorten(entry["label"], 40)
-
-    entries = comparison["entries"]
-    return (line("losses differ", [f"{name(e)}, {shorten(e['loss']['message'], 100)}" for e in entries if losses_differ(e)])
-            + line("disturbed", [f"{name(e)}, {shorten(disturbed_words(e), 100)}" for e in entries if e["flags"]])
-            + [shorten(text, 240) for text in left_out(comparison)]
-            + line("Warning", [clean(warning) for warning in comparison.get("warnings", [])]))
+    return data
 
 
 def goes_on(mark):
@@ -143,26 +125,20 @@ def draw(report):
         return Missing("`ladder report STUDY STUDY`, of two devices, versions or settings")
     studies, comparison = [part["study"] for part in report["studies"]], report["comparison"]
     names = [named(study, side) for study, side in zip(studies, SIDES)]
-    data, alone = of_comparison(comparison) if comparison else of_studies(studies)
+    data = of_comparison(comparison) if comparison else of_studies(studies)
     marks, end = marks_of(data[:MOST], names)
     if comparison:
         intervals = any(entry["lo"] is not None for entry in comparison["entries"])
         how = "×: time in the second / in the first, paired, " + (f"with its {percent(comparison['confidence'])} confidence interval" if intervals else
                                                         "no interval")
     else:
-        how = "the two have no recipe in common: each rung's own median, no ratio"
+        how = "each rung's own median, no ratio"
         intervals = [f"{confidence(study)} in the {which}" for which, study in zip(SIDES, studies)
                      if any(r["ms_per_step"]["lo"] is not None for r in measured(study))]
         arrows = ", arrow: it goes on" if any(goes_on(mark) for mark in marks) else ""
         how += f" · lines: interval, {', '.join(intervals)}{arrows}" if intervals else " · no interval"
     of = [about(study) for study in studies]
-    notes = []
-    if comparison and comparison["forced"]:
-        notes.append("compared although these differ: " + shorten(", ".join(comparison["forced"]), 120))
-    if comparison:
-        notes += remarks_of(comparison)
-    if alone:
-        notes.append("not compared: " + shorten("; ".join(alone[:6]), 140) + (f" (and {len(alone) - 6} more)" if len(alone) > 6 else ""))
+    notes = [clean(note) for note in comparison["words"]["notes"]] if comparison else []
     if len(data) > MOST:
         notes.append(f"the first {MOST} of {len(data)} rungs are drawn")
     both = About(of[0].subject if of[0].subject == of[1].subject else "", "", "; ".join(filter(None, (one.warnings for one in of))))

@@ -269,32 +269,43 @@ SETTING = {"device": "AMD EPYC", "threads": 2, "cuda": None, "torch": "2.11", "m
            "positions": 1024, "dtype": "float32"}
 
 
+# As the program says them.
+VERDICT_WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
+
+
 def entry(label, ratio, verdict, half=0.008):
     runs = [500.0 + i for i in (3, -2, 0, 1, -1, 2)]
     return {"label": label, "recipe_hash": "ab" * 6, "recipe": {"device": "cpu"}, "recipe_diff": {}, "setting": SETTING, "pairs": 6,
             "base_runs": 6, "head_runs": 6, "sessions": None, "base_runs_ms": runs, "head_runs_ms": [ms * ratio for ms in reversed(runs)], "base_ms": 500.0, "head_ms": 500.0 * ratio,
             "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None, "verdict": verdict, "slower_pairs": 3,
-            "sign_test_p": 0.5, "loss": {"compared": False, "message": ""}, "memory": None, "flags": []}
+            "sign_test_p": 0.5, "loss": {"compared": False, "message": ""}, "memory": None, "flags": [],
+            "words": {"verdict": VERDICT_WORDS[verdict], "pairs": ["head took longer in 3 of 6 pairs", "sign test p = 0.5"], "remarks": []}}
+
+
+def remarked(entry, what, mood, words):
+    """The entry with one more remark."""
+    return entry | {"words": entry["words"] | {"remarks": [*entry["words"]["remarks"], {"what": what, "mood": mood, "words": words}]}}
 
 
 def comparison_of(*entries):
     return valid({"kind": "comparison", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "min_effect": 0.02, "confidence": 0.95,
                   "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"], "left_out": []},
                   "head": {"source": "runs/new", "runs": 6, "programs": [], "left_out": []}, "forced": [], "warnings": [],
-                  "entries": list(entries), "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
+                  "entries": list(entries), "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}],
+                  "words": {"how": "Paired. Above 1 the second takes longer.", "differences": [], "remarks": [], "notes": [f"not compared: {NASTY[:99]}"]}})
 
 
 def other_losses(entry):
     """The entry with losses that differ from base's."""
     message = "step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
-    return entry | {"loss": {"compared": True, "identical": False, "passed": False, "max_deviation": 0.31, "tolerance": 0.02,
-                             "message": message}}
+    loss = {"compared": True, "identical": False, "passed": False, "max_deviation": 0.31, "tolerance": 0.02, "message": message}
+    return remarked(entry | {"loss": loss}, "losses differ", "bad", f"LOSSES DIFFER: {message}")
 
 
 def disturbed(entry):
     """The entry with two disturbed runs. One of them was disturbed in two ways."""
-    return entry | {"flags": ["base r1-02-flash throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process",
-                              "head r3-02-flash shared: 1 other process"]}
+    flags = ["base r1-02-flash throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process", "head r3-02-flash shared: 1 other process"]
+    return remarked(entry | {"flags": flags}, "disturbed", "warn", f"2 of the runs were disturbed: {flags[0]}")
 
 
 def gate_of(verdict, comparison, noise, reasons=()):
@@ -302,7 +313,14 @@ def gate_of(verdict, comparison, noise, reasons=()):
                   "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
                   "calibration": [], "saved": [], "added_to": [], "comparison": comparison,
                   "words": {"mood": "bad", "meaning": "What the verdict means.", "findings": findings("gate", "pairs"),
-                            "trust": [{"what": "Losses", "value": "differ", "mood": "bad", "words": "seen `here`"}]}})
+                            "trust": [{"what": "Losses", "value": "differ", "mood": "bad", "words": "seen `here`"}],
+                            "pairs": "How to read the pairs." if comparison else "", "pairs_note": "", "noise": [],
+                            "how_to_read": [{"term": "The ratio", "words": "is head's time by base's."}]}})
+
+
+def calibrated(gate, *floors):
+    """The gate with noise floors that were measured with it."""
+    return gate | {"calibration": list(floors), "words": gate["words"] | {"noise": [f"What the floor of {noise['label']} means." for noise in floors]}}
 
 
 ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REGRESSION"), entry("+ flash", 0.95, "IMPROVEMENT"),

@@ -9,8 +9,8 @@ import shutil
 from unittest import mock
 
 import pytest
-from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, about_batches, comparison_of, disturbed, entry, gate_of, history_of, lr_sweep_of, make, mixed,
-                      noise_of, other_losses, predicted, recorded, report_of, run, series_of, to_loss_of, trace_of, training_report_of, valid,
+from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, about_batches, calibrated, comparison_of, disturbed, entry, gate_of, history_of, lr_sweep_of, make, mixed,
+                      noise_of, other_losses, predicted, recorded, remarked, report_of, run, series_of, to_loss_of, trace_of, training_report_of, valid,
                       with_peers, without_number)
 from test_modes import factorial, sweep, worth
 
@@ -50,16 +50,16 @@ def beside():
 
 def doubtful():
     comparison = comparison_of(ENTRIES[0], disturbed(ENTRIES[1]), disturbed(other_losses(ENTRIES[2])), other_losses(ENTRIES[3]))
-    comparison["base"]["left_out"] = comparison["warnings"] = ["r2-01-tf32: killed by signal 9 " + "x" * 500]
+    comparison["words"]["remarks"] = comparison["words"]["notes"] = ["Warning: r2-01-tf32: killed by signal 9 " + "x" * 500]
     gate = gate_of("REGRESSION", comparison, [None] * 4)
     return report_of(make(), make(device="cuda"), comparison=comparison, gates=[gate])
 
 
 def gate():
     comparison = comparison_of(ENTRIES[0], disturbed(ENTRIES[1]), other_losses(ENTRIES[2]), entry("noisy", 1.3, "INCONCLUSIVE", 0.5))
-    comparison["forced"] = ["torch: 2.10 against 2.11"]
+    comparison["words"]["differences"] = ["FORCED: torch: 2.10 against 2.11"]
     made = gate_of("REGRESSION", comparison, [{"floor": 0.013, "source": "calibration"}] * 3 + [None], ["+ bf16 autocast: 1.045 of base's time"])
-    return made | {"warnings": ["+ flash: the losses are no longer the same to the bit"], "calibration": [noise_of((6, 0.013), (12, 0.009))]}
+    return calibrated(made | {"warnings": ["+ flash: the losses are no longer the same to the bit"]}, noise_of((6, 0.013), (12, 0.009)))
 
 
 def long_gate():
@@ -283,7 +283,8 @@ def test_a_gate_says_what_it_found_and_how_far_to_trust_it(pages, opened):
     assert page.inner_text("#trust + dl").split() == ["Losses", "differ", "seen", "here"] and page.inner_text("#trust + dl code") == "here"
     text = page.inner_text("main")
     for words in ("REGRESSION, exit status 1. What the verdict means.", "1 warning", f"LOSSES DIFFER: {message}", "2 of the runs were disturbed: base r1-02-flash throttled",
-                  "Warning: + flash: the losses", "What pairs shows", "AMD EPYC", "compared by --force: torch: 2.10"):
+                  "Warning: + flash: the losses", "What pairs shows", "How to read the pairs.", "What the floor of + flash means.", "The ratio is head's time by base's.",
+                  "AMD EPYC", "FORCED: torch: 2.10"):
         assert words in text, words
     assert page.locator("#noise ~ div td").all_inner_texts()[:4] == ["6", "1.3 %", "12", "0.9 %"]
     page.locator("#pairs-wide").focus()
@@ -301,9 +302,10 @@ def test_a_gate_without_a_comparison_has_a_page(tmp_path, opened, verdict):
 
 def test_markup_in_a_gate_stays_text(tmp_path, opened):
     hostile = entry(EVIL, 1.05, "REGRESSION") | {"flags": [f"base {EVIL}"], "recipe": {EVIL: EVIL}, "setting": {"device": EVIL, EVIL: EVIL}}
-    comparison = comparison_of(hostile) | {"forced": [EVIL], "method": EVIL}
+    comparison = comparison_of(remarked(hostile, EVIL, "warn", EVIL)) | {"words": {"how": EVIL, "differences": [EVIL], "remarks": [EVIL], "notes": [EVIL]}}
     comparison["base"] = comparison["head"] = {"source": EVIL, "runs": 6, "programs": [EVIL], "left_out": []}
-    document = gate_of("REGRESSION", comparison, [None], [EVIL]) | {"warnings": [EVIL], "calibration": [noise_of((6, 0.01)) | {"label": EVIL}]}
+    document = calibrated(gate_of("REGRESSION", comparison, [None], [EVIL]) | {"warnings": [EVIL]}, noise_of((6, 0.01)) | {"label": EVIL})
+    document["words"] |= {"pairs": EVIL, "pairs_note": EVIL, "how_to_read": [{"term": EVIL, "words": EVIL}]}
     page = opened(page_of(document, tmp_path))
     assert page.locator("img").count() == 0 and page.locator("script").count() == 1
     assert page.inner_text("main").count("alert(2)") >= 8

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from builders import SCRIPT, files_in, gate_of, make, report_of, run, without
+from builders import ENTRIES, SCRIPT, comparison_of, files_in, gate_of, make, report_of, run, without
 
 import documents
 
@@ -37,10 +37,20 @@ def test_wrong_input_is_refused(tmp_path, change, said):
 
 
 def test_an_older_programs_gate_is_refused(tmp_path):
-    source, gate = tmp_path / "gate.json", gate_of("SAVED", None, [])
-    del gate["words"]
-    source.write_text(json.dumps(gate))
-    assert "`ladder report GATE.json` draws it" in refused(run(source, tmp_path / "out"))
+    def told_less(gate, *fields):
+        return gate | {"words": {name: said for name, said in gate["words"].items() if name not in fields}}
+
+    gate, comparison = gate_of("SAVED", None, []), comparison_of(ENTRIES[0])
+    without_words = {name: value for name, value in comparison.items() if name != "words"}
+    older = [{name: value for name, value in gate.items() if name != "words"}, told_less(gate, "pairs", "pairs_note", "noise", "how_to_read"),
+             gate_of("SAME", without_words, [None])]
+    source = tmp_path / "document.json"
+    for document in older:
+        source.write_text(json.dumps(document))
+        assert "`ladder report GATE.json` draws it" in refused(run(source, tmp_path / "out"))
+    for beside in ({"gates": [older[1]]}, {"comparison": without_words}):
+        source.write_text(json.dumps(report_of(make(), make(), **beside)))
+        assert "`ladder report REPORT.json` draws it" in refused(run(source, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000,

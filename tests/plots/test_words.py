@@ -1,11 +1,10 @@
 """Names and figures, which are the same on the page and in Markdown."""
 
 import pytest
-from builders import comparison_of, entry, gate_of, make, markdown_of, mixed, report_of, table, valid, with_peers, without_number
+from builders import VERDICT_WORDS, comparison_of, entry, gate_of, make, markdown_of, mixed, report_of, table, valid, with_peers, without_number
 
 import markdown
 import page
-import study as words_of
 import view
 import words
 from charts import ladder
@@ -57,14 +56,14 @@ def test_page_and_markdown_call_a_runs_repeat_the_same():
 
 
 def test_verdicts_are_called_the_same_everywhere():
-    entries = [entry(name, 1.01, name) for name in words_of.VERDICT_WORDS]
+    entries = [entry(name, 1.01, name) for name in VERDICT_WORDS]
     comparison = comparison_of(*entries)
     report = report_of(make(), make(device="cuda"), comparison=comparison, gates=[gate_of("INCONCLUSIVE", comparison, [None] * 4)])
     shown = view.view(report)
     drawings = [one.specification() for one in view.all_charts(shown) if one.name in ("side_by_side", "gate")]
-    said = list(words_of.VERDICT_WORDS.values())
+    said = list(VERDICT_WORDS.values())
     assert [[row["word"] for row in drawing["data"]["values"]] for drawing in drawings] == [said, said]
-    rows = table(markdown.render(shown | {"has_pictures": False}), "Above 1 the second study takes longer.")
+    rows = table(markdown.render(shown | {"has_pictures": False}), "Paired. Above 1 the second takes longer.")
     assert [row[4] for row in rows] == said
     assert [f'<td>{word}</td><td class="whole"></td></tr>' in page.render("report.html.j2", shown) for word in said] == [True] * 4
 
