@@ -25,7 +25,6 @@ using files::shortened;
 namespace {
 
 constexpr size_t title_length = 84;  // of a title that names rungs
-constexpr double unknown = 1000;     // hi / lo of an interval that says nothing, as two runs far from each other have
 
 using RungPointers = std::vector<const StudyRung*>;
 
@@ -166,9 +165,9 @@ const StudyRung& fastest_of(const RungPointers& rungs) {
 std::string sweep_finding(const Study& study, const RungPointers& with_speed) {
   const StudyRung& best = fastest_of(with_speed);
   const Median& rate = *best.tokens_per_s;
-  const char* doubt = !rate.lo || !rate.hi            ? " (no interval)"
-                      : *rate.hi > unknown * *rate.lo ? " (interval unknown)"
-                                                      : "";
+  const char* doubt = !rate.lo || !rate.hi                ? " (no interval)"
+                      : tells_nothing(*rate.lo, *rate.hi) ? " (interval unknown)"
+                                                          : "";
   return shortened(
       fmt::format("Up to {} tokens/s{}, at {}({})", count(rate.median), doubt, swept_words(study, best), best.title),
       title_length);

@@ -4,7 +4,7 @@
 The axis is logarithmic and begins at 1: twice as fast and half as fast are equally far from it.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, finding_of, notes_of
 from letters import text_width
 from study import METHODS, about, confidence, own_rungs, slower, unclear
 from theme import BAR, GREY, INK, NARROW, PALE_BAR, PARTS, SLOWER_BAR, TEAL, arrow, axis, legend
@@ -149,4 +149,4 @@ def draw(part):
     if study["mode"] not in METHODS:
         return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial --factors A,B,C` says what each optimization is worth in "
                        "another order than the ladder's")
-    return chart(study, entries(study), METHODS[study["mode"]], [study["words"]["worth"]], about(study))
+    return chart(study, entries(study), METHODS[study["mode"]], notes_of(study["words"], NAME), about(study))

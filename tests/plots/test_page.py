@@ -267,7 +267,7 @@ def test_sections_and_contents(pages, opened):
         assert page.locator(f"#rung-{i}").count() == 1
     text = page.inner_text("main")
     for words in ("Can it be trusted?", "not applicable: needs a CUDA device", "void: losses leave the reference", "Run it alone",
-                  "ladder run --ladder gpt2 --rung", "How to read this", "What is not here", "Guard: passed", "field_2", "Predicted and measured", "29.5 GB"):
+                  "ladder run --ladder gpt2 --rung", "How to read this", "What is not here", "Guard: close enough", "field_2", "Predicted and measured", "29.5 GB"):
         assert words in text, words
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids))
