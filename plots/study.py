@@ -124,6 +124,11 @@ class About(NamedTuple):
     source: str    # at its foot: what was measured, where and when
     warnings: str  # at its foot, by name; may be empty
 
+    @classmethod
+    def of(cls, origin):
+        """Of the program's words."""
+        return cls(*(clean(origin[name]) for name in cls._fields))
+
 
 def machine(device):
     """'an AMD EPYC (2 threads)', 'an NVIDIA H100': the name without trademarks, and without words like "CPU" and "16-Core"."""
@@ -134,19 +139,16 @@ def machine(device):
     return f"{'an' if said_as_letters or name[0].upper() in 'AEIO' else 'a'} {name}" + (f" ({threads[1]})" if threads else "")
 
 
-def training(model, device):  # of a gate, a training or a trace; a study's words have it
+def training(model, device):  # of a gate; other documents have it in their words
     """'Training GPT-2 124M on an AMD EPYC (2 threads)'"""
     size = re.fullmatch(r"gpt2-(\d+)m", model)
     name = f"GPT-2 {size[1]}M" if size else f"the {shorten(model, 30)} model"
     return f"Training {name} on {machine(device)}"
 
 
-def cpu_figures(device):
-    return ["CPU figures, not comparable with a GPU's"] if device["kind"] == "cpu" else []
-
-
-def about(study):
-    return About(**{name: clean(text) for name, text in study["words"]["origin"].items()})
+def about(document):
+    """Of a study, a training, a sweep of learning rates, or a study of time to loss."""
+    return About.of(document["words"]["origin"])
 
 
 # ---- the modes beside the cumulative ladder

@@ -53,6 +53,8 @@ struct Origin {
   std::string source;    // at its foot: what was measured, where and when
   std::string warnings;  // at its foot, by name; may be empty
 
+  bool operator==(const Origin&) const = default;
+
   static void fields(auto&& field) {
     field("subject", &Origin::subject);
     field("source", &Origin::source);
@@ -92,11 +94,12 @@ struct StudyWords {
   std::vector<std::string> remarks;  // with `code`
   std::vector<RungWords> rungs;      // one for each of the study's
   std::vector<Card> trust;
-  std::string disturbance;            // empty: nobody knows
-  std::string vs_previous, vs_first;  // heads of the columns of speedups; empty: there is no such column
-  std::string runs;                   // what a rung's number is of: "median of 5 runs"
-  std::string ranges;                 // what the intervals are
-  std::vector<std::string> mfu;       // how it is computed, or why there is none; empty: an older study
+  std::string disturbance;                     // empty: nobody knows
+  std::string vs_previous, vs_first;           // heads of the columns of speedups; empty: there is no such column
+  std::string runs;                            // what a rung's number is of: "median of 5 runs"
+  std::string ranges;                          // what the intervals are
+  std::map<std::string, std::string> methods;  // of its worths: by its name, in words
+  std::vector<std::string> mfu;                // how it is computed, or why there is none; empty: an older study
   // Empty: its page has no worths, no parts of memory, no predictions, no other program, nothing about batches.
   std::string worth, memory, prediction, peers, batches;
   std::vector<Term> how_to_read;
@@ -119,6 +122,7 @@ struct StudyWords {
     field("vs_first", &StudyWords::vs_first, None::defaulted);
     field("runs", &StudyWords::runs, None::defaulted);
     field("ranges", &StudyWords::ranges, None::defaulted);
+    field("methods", &StudyWords::methods, None::defaulted);
     field("mfu", &StudyWords::mfu, None::defaulted);
     field("worth", &StudyWords::worth);
     field("memory", &StudyWords::memory);
@@ -154,6 +158,7 @@ struct TrainingWords {
   std::vector<Card> cards;
   std::vector<Term> how_to_read;
   Findings findings;
+  Origin origin;  // not in older documents
 
   static void fields(auto&& field) {
     field("headline", &TrainingWords::headline);
@@ -161,6 +166,7 @@ struct TrainingWords {
     field("cards", &TrainingWords::cards);
     field("how_to_read", &TrainingWords::how_to_read);
     field("findings", &TrainingWords::findings);
+    field("origin", &TrainingWords::origin, None::default_absent);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "ablations/report/chart_notes.h"
 
+#include "ablations/report/findings.h"
 #include "ablations/report/sentences.h"
 #include "ablations/text/figures.h"
 #include "files/printable.h"
@@ -78,7 +79,33 @@ Notes notes_on_sweep(const Study& study) {
   return {"no number: " + without[0] + and_more(without.size(), 1)};
 }
 
+// Parts that are faster than what the limits allow.
+Notes names_of_faster(const Roofline& roofline) {
+  Notes names;
+  for (const RooflineRow& part : roofline.parts) {
+    if (part.measured_ms && part.distance && *part.distance < 1) names.push_back(part_words(part));
+  }
+  return names;
+}
+
+Notes notes_on_roofline(const TraceDocument& trace) {
+  Notes notes{"limits: " + shortened(trace.roofline->limits.source, 120)};
+  if (const Notes faster = names_of_faster(*trace.roofline); !faster.empty()) {
+    const Notes first(faster.begin(), faster.begin() + std::min<std::ptrdiff_t>(std::ssize(faster), 3));
+    notes.push_back(fmt::format("faster than ideal, so the measured roof is too low for {}: {}{}",
+                                faster.size() == 1 ? "it" : "them", fmt::join(first, ", "),
+                                and_more(faster.size(), first.size())));
+  }
+  notes.push_back(fmt::format("median of {} of one run, no interval", number_of(trace.summary.steps, "traced step")));
+  return notes;
+}
+
 }  // namespace
+
+ChartNotes chart_notes_of(const Report& report) {
+  const TraceDocument* trace = trace_with_roofline(report);
+  return trace == nullptr ? ChartNotes{} : ChartNotes{{"roofline", notes_on_roofline(*trace)}};
+}
 
 ChartNotes chart_notes_of(const Study& study, const std::vector<ReportedRun>& runs,
                           const std::vector<RungLosses>& losses) {

@@ -1,4 +1,4 @@
-// What stands below the charts of a study: of rungs that are void or have no number, of disturbed runs, of losses that
+// What stands below charts: of rungs that are void or have no number, of disturbed runs, of losses that
 // are not finite. plots/charts/NAME.py adds what it does not draw.
 #pragma once
 
@@ -10,5 +10,8 @@ namespace ablations {
 
 ChartNotes chart_notes_of(const Study& study, const std::vector<ReportedRun>& runs,
                           const std::vector<RungLosses>& losses);
+
+// Of the charts of traces.
+ChartNotes chart_notes_of(const Report& report);
 
 }  // namespace ablations

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -76,16 +77,25 @@ std::string machine_words(const NamedDevice& device) {
   return fmt::format("{} {}{}", takes_an(name) ? "an" : "a", shortened(name, 40), threads);
 }
 
-// "B=16 T=1024 × 4 micro-steps", without the size that a sweep varies.
-std::string sizes_words(const Study& study) {
-  const Workload& work = study.workload;
+// "B=16 T=1024 × 4 micro-steps", without the size that a sweep varies. `work`: a workload, or settings of a training.
+std::string sizes_words(const auto& work, std::optional<Swept> swept = {}) {
   std::vector<std::string> sizes;
-  if (study.swept != Swept::batch) sizes.push_back(fmt::format("B={}", work.B));
-  if (study.swept != Swept::context) sizes.push_back(fmt::format("T={}", work.T));
-  if (study.swept != Swept::accumulation && work.accumulation != 1) {
+  if (swept != Swept::batch) sizes.push_back(fmt::format("B={}", work.B));
+  if (swept != Swept::context) sizes.push_back(fmt::format("T={}", work.T));
+  if (swept != Swept::accumulation && work.accumulation != 1) {
     sizes.push_back(fmt::format("\u00d7 {} micro-steps", work.accumulation));
   }
   return fmt::format("{}", fmt::join(sizes, " "));
+}
+
+// `what`: what was measured, in parts; `more`: to be known of it.
+std::string source_line(std::vector<std::string> what, const NamedDevice& device, const std::string& created,
+                        const std::string& more = "") {
+  what.push_back(shortened(device.name, 70));
+  what.push_back(day_of(created));
+  if (device.kind == model::Device::cpu) what.emplace_back("CPU figures, not comparable with a GPU's");
+  if (!more.empty()) what.push_back(more);
+  return fmt::format("{}", fmt::join(what, " \u00b7 "));
 }
 
 // "Warnings: 1 of 42 runs was disturbed; repeat 2 was interrupted for 7.1 hours": each without its explanation.
@@ -112,16 +122,29 @@ std::string subject_words(const std::string& model, const NamedDevice& device) {
 }
 
 Origin origin_of(const Study& study) {
-  std::vector<std::string> source{shortened(study.ladder.title, 70),
-                                  fmt::format("{}, {}", shortened(study.workload.model, 40), sizes_words(study)),
-                                  shortened(study.device.name, 70), day_of(study.created)};
-  if (study.device.kind == model::Device::cpu) source.emplace_back("CPU figures, not comparable with a GPU's");
-  if (!study.finished) {
-    source.push_back(fmt::format("unfinished: {} of {} runs", study.plan.runs_ok, study.plan.runs_planned));
-  }
-  return {.subject = subject_words(study.workload.model, study.device),
-          .source = fmt::format("{}", fmt::join(source, " \u00b7 ")),
+  const Workload& work = study.workload;
+  const std::string unfinished =
+      study.finished ? "" : fmt::format("unfinished: {} of {} runs", study.plan.runs_ok, study.plan.runs_planned);
+  return {.subject = subject_words(work.model, study.device),
+          .source = source_line({shortened(study.ladder.title, 70),
+                                 fmt::format("{}, {}", shortened(work.model, 40), sizes_words(work, study.swept))},
+                                study.device, study.created, unfinished),
           .warnings = warnings_by_name(study.warnings)};
+}
+
+Origin origin_of(const TraceDocument& trace) {
+  return {.subject = subject_words(trace.workload.model, trace.device),
+          .source = source_line({shortened(trace.title, 80), sizes_words(trace.workload)}, trace.device, trace.created),
+          .warnings = ""};
+}
+
+Origin origin_of(const Training& training, const NamedDevice& device) {
+  const TrainingSettings& settings = training.settings;
+  return {.subject = subject_words(settings.model, device),
+          .source = source_line({fmt::format("{}, {}", shortened(settings.model, 40), sizes_words(settings)),
+                                 shortened(settings.data.source, 50)},
+                                device, training.created),
+          .warnings = ""};
 }
 
 std::string measured_words(const Study& study) {
@@ -129,8 +152,8 @@ std::string measured_words(const Study& study) {
       study.swept ? "" : fmt::format(", {} per step", number_of(study.workload.tokens_per_step, "token"));
   return fmt::format("Measured on {} ({}), {}: {}, {} parameters, {}{}.", study.device.name,
                      study.device.kind == model::Device::cpu ? "CPU" : "CUDA GPU", day_of(study.created),
-                     study.workload.model, number(static_cast<double>(study.workload.parameters)), sizes_words(study),
-                     tokens);
+                     study.workload.model, number(static_cast<double>(study.workload.parameters)),
+                     sizes_words(study.workload, study.swept), tokens);
 }
 
 }  // namespace ablations

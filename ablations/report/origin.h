@@ -2,6 +2,8 @@
 #pragma once
 
 #include "ablations/documents/study.h"
+#include "ablations/documents/trace.h"
+#include "ablations/documents/training.h"
 #include "ablations/documents/words.h"
 
 #include <string>
@@ -13,6 +15,8 @@ namespace ablations {
 std::string subject_words(const std::string& model, const NamedDevice& device);
 
 Origin origin_of(const Study& study);
+Origin origin_of(const TraceDocument& trace);
+Origin origin_of(const Training& training, const NamedDevice& device);
 
 // "Measured on AMD EPYC, 2 threads (CPU), 2026-11-22: gpt2-124m, 124,439,808 parameters, B=1 T=128, 128 tokens per
 // step."

@@ -55,6 +55,20 @@ std::string headline_of_peers(const Study& study) {
   return is_clear ? fmt::format("{} as fast as {}", times(*fastest->ratio), name) : "No clear difference from " + name;
 }
 
+const char* order_of(Method method) {
+  switch (method) {
+    case Method::shapley:
+      return "averaged over all orders (Shapley)";
+    case Method::leave_one_out:
+      return "on top of all others (leave-one-out)";
+    case Method::one_at_a_time:
+      return "alone (one-at-a-time)";
+    case Method::cumulative:
+      break;
+  }
+  return "in the ladder's order";
+}
+
 }  // namespace
 
 std::string status_words(const StudyRung& rung) {
@@ -266,6 +280,15 @@ std::string worth_words(Mode mode) {
       break;
   }
   return "";
+}
+
+std::map<std::string, std::string> method_words(const Study& study) {
+  std::map<std::string, std::string> words;
+  if (study.mode == Mode::cumulative) words[name_of(Method::cumulative)] = order_of(Method::cumulative);
+  for (const Worth& worth : study.attribution.value_or(std::vector<Worth>{})) {
+    words[name_of(worth.method)] = order_of(worth.method);
+  }
+  return words;
 }
 
 std::string batch_words(const Study& study) {

@@ -3,6 +3,7 @@
 
 #include "ablations/documents/study.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -79,6 +80,10 @@ std::vector<std::string> remarks_of(const Study& study);
 
 // What the worths of a mode are; empty for the cumulative ladder and a sweep, which have none.
 std::string worth_words(Mode mode);
+
+// In what order an optimization is switched on whose worth a method tells: "on top of all others (leave-one-out)". By
+// the names of the methods of a study's worths.
+std::map<std::string, std::string> method_words(const Study& study);
 
 // What the columns about batches are; empty where the study is not about them.
 std::string batch_words(const Study& study);

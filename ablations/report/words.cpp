@@ -63,6 +63,7 @@ StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise)
                    .vs_first = vs_first_words(study),
                    .runs = runs_words(study),
                    .ranges = range_words(study.statistics),
+                   .methods = method_words(study),
                    .mfu = mfu_words(study),
                    .worth = worth_words(study.mode),
                    .memory = memory_words(study),
@@ -87,6 +88,9 @@ Report with_words(Report report) {
   }
   for (GateResult& gate : report.gates) gate.words = words_of(gate);
   report.findings = findings_of(report);
+  report.chart_notes = chart_notes_of(report);
+  report.origins.clear();
+  if (const TraceDocument* trace = trace_with_roofline(report)) report.origins["roofline"] = origin_of(*trace);
   return report;
 }
 

@@ -183,6 +183,10 @@ def headline(study):
     return study["rungs"][head["first"]], last, last["speedup_first"] if "fastest" in head else head["speedup"]
 
 
+METHODS = {"cumulative": "in the ladder's order", "shapley": "in all orders", "leave_one_out": "on top of all others (leave-one-out)",
+           "one_at_a_time": "alone"}
+
+
 def origin(study):
     source = [study["ladder"]["title"], study["workload"]["model"], study["device"]["name"], study["created"][:10],
               *([] if study["finished"] else ["unfinished"])]
@@ -208,7 +212,7 @@ def words_of(study, runs=()):
             "vs_previous": {"cumulative": "vs previous", "leave-one-out": "vs everything on"}.get(study["mode"], ""),
             "vs_first": "so far" if study["mode"] == "cumulative" else "vs first",
             "runs": f"median of {study['plan']['repeats']} runs" if study["plan"]["repeats"] > 1 else "a single run", "ranges": "Ranges are intervals.",
-            "mfu": [f"The MFU in {kind}." for kind in sorted(mfus)], "plan": f"{study['plan']['runs_planned']} runs planned.",
+            "methods": METHODS, "mfu": [f"The MFU in {kind}." for kind in sorted(mfus)], "plan": f"{study['plan']['runs_planned']} runs planned.",
             **({"peers": "Each row is a recipe."} if of.peers(study) else {}),
             "chart_notes": {name: [f"A note on {name}."] for name in charts.OF_STUDY},
             "rungs": [rung_words(study, r) for r in study["rungs"]],
@@ -241,7 +245,9 @@ def report_of(*studies, **more):
         parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": [],
                       "words": words_of(study, runs)})
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
-            "traces": [], "micro": [], "published": [], "notes": [], "findings": findings("side_by_side", "roofline"), **more}
+            "traces": [], "micro": [], "published": [], "notes": [], "findings": findings("side_by_side", "roofline"),
+            "origins": {"roofline": {"subject": "", "source": "+ flash attention · NVIDIA Example", "warnings": ""}},
+            "chart_notes": {"roofline": ["A note on roofline."]}, **more}
 
 
 def predicted(report):
@@ -383,7 +389,8 @@ def training_of(steps=60):
 def training_words(*charts):
     return {"headline": "Validation loss 6.02 after 60 steps", "remarks": ["It has not ended: `--resume` goes on."],
             "cards": [{"what": "Steps", "value": "60 of 60", "mood": "good", "words": "seen `here`"}],
-            "how_to_read": [{"term": "The loss", "words": "is a mean."}], "findings": findings(*charts)}
+            "how_to_read": [{"term": "The loss", "words": "is a mean."}], "findings": findings(*charts),
+            "origin": {"subject": "Training the tiny model", "source": "a text · AMD EPYC", "warnings": ""}}
 
 
 def training_report_of(points=60, length=1, samples=()):

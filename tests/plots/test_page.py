@@ -14,7 +14,7 @@ from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, about_batches, compariso
                       with_peers, without_number)
 from test_modes import factorial, sweep, worth
 
-from charts.attribution import CALLED
+from charts.attribution import COLORS
 
 playwright = pytest.importorskip("playwright.sync_api")
 vl_convert = pytest.importorskip("vl_convert")
@@ -79,7 +79,7 @@ def nothing():
 
 def worths():
     study = factorial()
-    study["attribution"] = [worth(name, 0.23, method=method) | {"lo": 0.0364, "hi": 1.49} for method in CALLED for name in ("bf16", "flash")]
+    study["attribution"] = [worth(name, 0.23, method=method) | {"lo": 0.0364, "hi": 1.49} for method in COLORS for name in ("bf16", "flash")]
     return study
 
 

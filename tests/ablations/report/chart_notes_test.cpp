@@ -61,4 +61,24 @@ TEST(ChartNotes, OfASweepNameWhatHasNoNumber) {
   EXPECT_EQ(chart_notes_of(study, {}, {}).at("sweep"), Notes{"no number: B=8 flash: failed: exit status 3"});
 }
 
+TEST(ChartNotes, OfTheRooflineSayWhereItIsTooLow) {
+  Report report;
+  EXPECT_TRUE(chart_notes_of(report).empty());
+  RooflineRow clip;
+  clip.phase = "clip";
+  clip.part = "clip";
+  clip.measured_ms = 1;
+  clip.distance = 0.5;
+  TraceDocument trace;
+  trace.summary.steps = 5;
+  trace.roofline.emplace().limits.source = "measured here";
+  trace.roofline->parts = {clip};
+  report.traces = {trace};
+  EXPECT_EQ(chart_notes_of(report).at("roofline"),
+            (Notes{"limits: measured here", "faster than ideal, so the measured roof is too low for it: clip",
+                   "median of 5 traced steps of one run, no interval"}));
+  report.traces[0].roofline->parts[0].distance = 1.5;
+  EXPECT_EQ(chart_notes_of(report).at("roofline").size(), 2U);
+}
+
 }  // namespace chart_notes_test

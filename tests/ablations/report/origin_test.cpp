@@ -49,6 +49,28 @@ TEST(Origin, SaysWhatWasMeasuredWhereAndWhen) {
             "micro-steps.");
 }
 
+TEST(Origin, OfATraceAndOfATraining) {
+  TraceDocument trace;
+  trace.title = "+ flash attention";
+  trace.created = "2026-01-02T03:04:05Z";
+  trace.device = {model::Device::cuda, "Tesla T4"};
+  trace.workload.model = "gpt2-124m";
+  trace.workload.B = 16;
+  trace.workload.T = 1024;
+  EXPECT_EQ(origin_of(trace).subject, "Training GPT-2 124M on a Tesla T4");
+  EXPECT_EQ(origin_of(trace).source, "+ flash attention \u00b7 B=16 T=1024 \u00b7 Tesla T4 \u00b7 2026-01-02");
+  Training training;
+  training.created = trace.created;
+  training.settings.model = "tiny";
+  training.settings.B = 1;
+  training.settings.T = 64;
+  training.settings.accumulation = 2;
+  training.settings.data.source = "plays.txt";
+  EXPECT_EQ(origin_of(training, trace.device).subject, "Training the tiny model on a Tesla T4");
+  EXPECT_EQ(origin_of(training, trace.device).source,
+            "tiny, B=1 T=64 \u00d7 2 micro-steps \u00b7 plays.txt \u00b7 Tesla T4 \u00b7 2026-01-02");
+}
+
 TEST(Origin, NamesTheFirstWarningsWithoutTheirExplanations) {
   Study study = made_up::study();
   EXPECT_EQ(origin_of(study).warnings, "");

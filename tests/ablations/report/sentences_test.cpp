@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace sentences_test {
 
@@ -225,6 +227,12 @@ TEST(Sentences, OfTheWorthsOfAMode) {
   EXPECT_TRUE(worth_words(Mode::one_at_a_time).starts_with("What each optimization brings alone: "));
   EXPECT_NE(worth_words(Mode::factorial).find("Shapley"), std::string::npos);
   EXPECT_EQ(worth_words(Mode::cumulative) + worth_words(Mode::sweep), "");
+  Study study = made_up::study();
+  using Methods = std::map<std::string, std::string>;
+  EXPECT_EQ(method_words(study), (Methods{{"cumulative", "in the ladder's order"}}));
+  study.mode = Mode::factorial;
+  study.attribution.emplace().emplace_back().method = Method::shapley;
+  EXPECT_EQ(method_words(study), (Methods{{"shapley", "averaged over all orders (Shapley)"}}));
 }
 
 TEST(Sentences, OfThePartsOfMemory) {
