@@ -73,10 +73,9 @@ def render(shown, template="report.md.j2"):
         loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, finalize=escape,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
     environment.filters.update(
-        tera=lambda x: f"{x / 1e12:,.4g}", code=code, block=block, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
-        count=words.count, energy=words.energy, memory=words.memory, percent=words.percent, rate=words.rate,
-        ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times),
-        times_between=lambda e: words.between(e["lo"], e["hi"], words.times))
+        code=code, block=block, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
+        count=words.count, memory=words.memory, percent=words.percent, rate=words.rate,
+        ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times))
     environment.globals.update(label=label, of=words_of, Md=Md, number_of=words.number_of,
                                command=lambda text: Md(clean(text)))
     text = environment.get_template(template).render(**shown)

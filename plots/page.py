@@ -107,21 +107,14 @@ def render(template, shown):
             return ""
         return markupsafe.Markup(' <span class="interval">{}</span>').format(words.between(estimate["lo"], estimate["hi"], show))
 
-    def part_interval(part):
-        if part["first"] is None:
-            return ""
-        ratio = part["speedup"]
-        pairs = words.number_of(ratio["pairs"], "pair") + " of runs"
-        measured = f"measured {words.times(ratio['ratio'])}, " if words_of.unclear(ratio) else ""
-        said = (pairs if words_of.no_interval(ratio) else
-                f"{measured}{part['confidence']} interval {words.between(ratio['lo'], ratio['hi'], words.times)}, {pairs}")
-        return markupsafe.Markup(" <small>{}</small>").format(said)
+    def evidence(part):
+        return markupsafe.Markup(" <small>{}</small>").format(clean(part["said"]["evidence"])) if part["said"]["evidence"] else ""
 
     environment.filters.update(
         commands=commands, lines=lines, paragraphs=paragraphs, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
-        clean_lines=lambda text: markupsafe.escape(words.clean_lines(text)), energy=words.energy, memory=words.memory, percent=words.percent, rate=words.rate, shorten=words.shorten,
-        tera=lambda x: f"{x / 1e12:,.4g}", ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
-    environment.globals.update(of=words_of, as_text=as_text, part_interval=part_interval, drawings=drawings,
+        clean_lines=lambda text: markupsafe.escape(words.clean_lines(text)), memory=words.memory, percent=words.percent, rate=words.rate, shorten=words.shorten,
+        ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
+    environment.globals.update(of=words_of, as_text=as_text, evidence=evidence, drawings=drawings,
                                number_of=words.number_of)
     css, script = style(), (HERE / "page.js").read_text(encoding="utf-8")
     environment.globals.update(style=markupsafe.Markup(css), script=markupsafe.Markup(script),

@@ -3,9 +3,9 @@ program made of it, which are its report's "words".
 """
 
 import re
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple
 
-from words import clean, number_of, shorten, unit_of
+from words import clean, shorten, unit_of
 
 LETTERS = {"batch": "B", "context": "T", "accumulation": "micro-steps"}
 
@@ -59,11 +59,8 @@ def cached(cost):
     return "—" if before is None or after is None or not size else f"{100 * before / size:.0f} % → {100 * after / size:.0f} %"
 
 
-def mfus(study):
-    """(the kinds of MFU that rungs have, each once; why there is none)"""
-    known = [r["mfu"] for r in measured(study) if r.get("mfu")]
-    kinds = list({m["type"]: m for m in known if m["value"] is not None}.values())
-    return kinds, known[0]["reason"] if known and not kinds else ""
+def has_mfu(study):
+    return any((r.get("mfu") or {}).get("value") is not None for r in measured(study))
 
 
 def confidence(study):
@@ -110,30 +107,6 @@ def peers(study):
     return [(own, p, rungs[p["rung"]]) for own in study["rungs"] for p in own.get("peers", [])]
 
 
-class Headline(NamedTuple):
-    first: Optional[dict[str, Any]]    # the reference rung
-    last: Optional[dict[str, Any]]     # the rung that the study's headline is about
-    speedup: Optional[dict[str, Any]]
-
-
-def took_its_place(study):
-    """The reference rung, if it replaces the planned one, which has no valid number; otherwise None."""
-    head = study["headline"] or {}
-    return next((r for r in study["rungs"] if "planned" in head and r["index"] == head["first"] != head["planned"]), None)
-
-
-def headline(study):
-    """The rungs that the study's headline is about, or None."""
-    rungs, head = {r["index"]: r for r in study["rungs"]}, study["headline"]
-    if head is None or head["first"] == head["last"]:
-        return Headline(None, None, None)
-    first, last = rungs[head["first"]], rungs[head["last"]]
-    best = rungs.get(head.get("fastest"))
-    if best is not None and best["speedup_first"] is not None:
-        return Headline(first, best, best["speedup_first"])
-    return Headline(first, last, head["speedup"])
-
-
 def sizes(study):
     """'B=16 T=1024 × 4 micro-steps', without the size that a sweep varies."""
     work = study["workload"]
@@ -144,15 +117,16 @@ def sizes(study):
     return " ".join(texts.values())
 
 
-def sizes_and_tokens(study):
-    return sizes(study) + ("" if "swept" in study else f", {number_of(study['workload']['tokens_per_step'], 'token')} per step")
-
-
 class About(NamedTuple):
     """What a chart is of."""
     subject: str   # before the title of a picture by itself
     source: str    # at its foot: what was measured, where and when
     warnings: str  # at its foot, by name; may be empty
+
+    @classmethod
+    def of(cls, origin):
+        """Of the program's words."""
+        return cls(*(clean(origin[name]) for name in cls._fields))
 
 
 def machine(device):
@@ -164,40 +138,16 @@ def machine(device):
     return f"{'an' if said_as_letters or name[0].upper() in 'AEIO' else 'a'} {name}" + (f" ({threads[1]})" if threads else "")
 
 
-def training(model, device):
+def training(model, device):  # of a gate; other documents have it in their words
     """'Training GPT-2 124M on an AMD EPYC (2 threads)'"""
     size = re.fullmatch(r"gpt2-(\d+)m", model)
     name = f"GPT-2 {size[1]}M" if size else f"the {shorten(model, 30)} model"
     return f"Training {name} on {machine(device)}"
 
 
-def cpu_figures(device):
-    return ["CPU figures, not comparable with a GPU's"] if device["kind"] == "cpu" else []
-
-
-def about(study):
-    device, plan, model = study["device"], study["plan"], study["workload"]["model"]
-    source = [shorten(study["ladder"]["title"], 70), f"{shorten(model, 40)}, {sizes(study)}", shorten(device["name"], 70),
-              clean(study["created"])[:10], *cpu_figures(device)]
-    if not study["finished"]:
-        source.append(f"unfinished: {plan['runs_ok']} of {plan['runs_planned']} runs")
-    return About(training(model, device), " · ".join(source), warnings_by_name(study))
-
-
-def warnings_by_name(study):
-    """'Warnings: 1 of 42 runs was disturbed; repeat 2 was interrupted for 7.1 hours': each without its explanation."""
-    names = [shorten(text if text.startswith("rung ") else text.partition(": ")[0], 90) for text in map(clean, study["warnings"])]
-    more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"Warning{'' if len(names) == 1 else 's'}: {'; '.join(names[:3])}{more}" if names else ""
-
-
-def runs_said(study):
-    """'median of 5 runs', of the rungs with a number."""
-    runs = {r["runs_ok"] for r in measured(study)}
-    if not runs:
-        return "no runs"
-    only = min(runs) if len(runs) == 1 else None
-    return "a single run" if only == 1 else f"median of {only} runs" if only else f"median of up to {max(runs)} runs"
+def about(document):
+    """Of a study, a training, a sweep of learning rates, or a study of time to loss."""
+    return About.of(document["words"]["origin"])
 
 
 # ---- the modes beside the cumulative ladder

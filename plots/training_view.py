@@ -7,9 +7,9 @@ Computes nothing. All have the same templates.
 from typing import NamedTuple
 
 import charts
-import study as of
-from charts.course import about
 from charts.lr_sweep import rate_of
+from documents import Refused
+from study import about
 from view import drawn, flatten
 from words import digits3, times
 
@@ -53,6 +53,8 @@ OWN = {"lr_sweep": ("learning_rate.max", "learning_rate.min"), "to_loss": ("reci
 
 def view(document):
     """The templates' variables."""
+    if "origin" not in document["words"]:
+        raise Refused("the document is an older program's, without all its sentences; `ladder report` makes them")
     said, training, kind = document["words"], document["training"], document["kind"]
     names, source = KINDS[kind]
     table = TABLES[kind](document) if kind in TABLES else None
@@ -63,7 +65,7 @@ def view(document):
     sections = [("numbers", "In numbers"), *((f"chart-{one.name}", one.question) for one in pictures),
                 *([("samples", "What it writes")] if samples else []),
                 *([(table.anchor, table.title)] if table else []), ("how", "How to read this"), ("settings", "Settings")]
-    return {"said": said, "about": about(document), "subject": of.training(training["settings"]["model"], document["device"]), "charts": pictures,
+    return {"said": said, "about": about(document), "charts": pictures,
             "samples": samples, "prompt": training.get("samples", {}).get("prompt", ""), "table": table, "settings": settings,
             "environment": flatten(training["environment"]), "source": source,
             "contents": [{"anchor": anchor, "text": text, "inner": []} for anchor, text in sections]}

@@ -33,16 +33,6 @@ class Drawn(NamedTuple):
         return theme.bare(self.chart.narrow if narrow else self.chart.wide, self.chart.finding)
 
 
-# Heads of the columns of a rung's two speedups, speedup_previous and speedup_first. Other modes have only the latter.
-HEADS = {"cumulative": ("vs previous", "so far"), "leave-one-out": ("vs everything on", "vs first")}
-
-
-def heads(study):
-    previous, first = HEADS.get(study["mode"], ("", "vs first"))
-    reference = of.took_its_place(study)
-    return (previous, f"{first}, against “{shorten(reference['title'], 30)}”" if reference else first)
-
-
 def drawn(names, argument, suffix=""):
     out = []
     for name in names:
@@ -67,12 +57,6 @@ def environment(study):
             ("seed", study["workload"]["seed"]), ("study", f"{study['id']}, made {study['created']}")]
 
 
-def proofs_of(rung):
-    """The proofs of the fields that the rung changes. All of them if one failed, or if it changes no field."""
-    own = [p for p in rung["proofs"] if p["field"] in rung["recipe_diff"]]
-    return own if own and all(p["passed"] for p in rung["proofs"]) else rung["proofs"]
-
-
 def technique_of(part):
     """A function that returns the text about a rung's optimization, for the first rung with that optimization."""
     first = {}
@@ -83,25 +67,20 @@ def technique_of(part):
 
 def part_view(report, part, suffix, name):
     study = part["study"]
-    head = of.headline(study)
-    mfus, no_mfu = of.mfus(study)
     pictures = drawn(charts.OF_STUDY, part | {"published": report["published"]}, suffix)
     lead = next((one for one in pictures[:len(charts.LEADING)] if one.chart), None)
     splits = [(r, of.memory_parts(r), r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     known = {name for _, parts, _ in splits for name in parts}
     return {
-        "said": study["words"], "proofs_of": proofs_of, "technique_of": technique_of(part),
+        "said": study["words"], "technique_of": technique_of(part),
         "study": study, "name": name, "suffix": suffix, "about": of.about(study),
-        "notes": study.get("notes", []), "first": head.first, "last": head.last, "speedup": head.speedup,
-        "confidence": of.confidence(study),
-        "headline": study["words"]["headline"] if head.first or not lead else lead.chart.finding,
-        "rungs": of.own_rungs(study), "mode": study["mode"], "heads": heads(study),
+        "notes": study.get("notes", []), "rungs": of.own_rungs(study), "mode": study["mode"],
         "worths": of.worths(study), "predictions": [(study["rungs"][p["rung"]], p) for p in part.get("predictions", [])],
         "peers": of.peers(study), "batches": of.batches(study), "unit": of.memory_unit(study),
         "environment": environment(study), "splits": splits,
         "memory_parts": [name for name in [*of.MEMORY_PARTS.values(), "other"] if name in known],
         "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for *_, m in splits),
-        "mfus": mfus, "no_mfu": no_mfu,
+        "mfus": of.has_mfu(study),
         "mfu_of": lambda r: f"{100 * r['mfu']['value']:.1f} %" if (r.get("mfu") or {}).get("value") is not None else "—",
         "charts": pictures, "lead": lead,
     }
@@ -144,7 +123,7 @@ def names_of(studies):
 def view(report):
     """The templates' variables. Names of charts of the second study end with -2."""
     compared = report["comparison"]
-    if not (all("findings" in part.get("words", {}) for part in report["studies"])
+    if not (all("origin" in part.get("words", {}) for part in report["studies"])
             and (compared is None or "words" in compared) and all(map(is_told, report["gates"]))):
         raise Refused("the report is an older program's, without its sentences; `ladder report REPORT.json` draws it")
     studies = [of.told(part) for part in report["studies"]]
@@ -157,7 +136,7 @@ def view(report):
     side = next((one for one in beside if one.name == "side_by_side" and one.chart), None)
     return {"parts": parts, "side": side, "charts": [one for one in beside if one is not side],
             "comparison": report["comparison"],
-            "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["headline"], "contents": contents(parts, beside),
+            "notes": [clean(note) for note in report["notes"]], "headline": parts[0]["said"]["headline"], "contents": contents(parts, beside),
             "missing": lacking + [(one.question, one.run) for one in beside if not one.chart]}
 
 

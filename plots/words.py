@@ -65,11 +65,6 @@ def milliseconds(x):
     return digits3(x) + " ms"
 
 
-def energy(x):
-    """Joules: 1.23 J  45.6 mJ."""
-    return f"{digits3(x)} J" if x >= 1 else f"{digits3(1e3 * x)} mJ"
-
-
 def times(x, *, sign="×"):
     """2.61×. A change that two decimals would hide keeps three: 0.998×."""
     if abs(x) >= 99.95:

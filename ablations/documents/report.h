@@ -117,7 +117,10 @@ struct Report {
   std::vector<files::Json> micro;      // what Google Benchmark measured of single operations
   std::vector<files::Json> published;  // entries of results/published.json
   std::vector<std::string> notes;      // what was left out, and why
-  Findings findings;                   // of the charts that show more than one study; not in older reports
+  // Of the charts that show more than one study, and of traces; not in older reports.
+  Findings findings;
+  std::map<std::string, Origin> origins;
+  ChartNotes chart_notes;
 
   // What a schema cannot say: throws std::invalid_argument where it refers to what it does not have; `where` begins the
   // message.
@@ -134,6 +137,8 @@ struct Report {
     field("published", &Report::published);
     field("notes", &Report::notes);
     field("findings", &Report::findings, None::defaulted);
+    field("origins", &Report::origins, None::default_absent);
+    field("chart_notes", &Report::chart_notes, None::default_absent);
   }
 };
 

@@ -44,45 +44,96 @@ struct Term {
   }
 };
 
+// Below each chart: what it leaves out, and what stands behind its marks. By the chart's name.
+using ChartNotes = std::map<std::string, std::vector<std::string>>;
+
+// What a chart is of.
+struct Origin {
+  std::string subject;   // before its title: "Training GPT-2 124M on an AMD EPYC (2 threads)"
+  std::string source;    // at its foot: what was measured, where and when
+  std::string warnings;  // at its foot, by name; may be empty
+
+  bool operator==(const Origin&) const = default;
+
+  static void fields(auto&& field) {
+    field("subject", &Origin::subject);
+    field("source", &Origin::source);
+    field("warnings", &Origin::warnings);
+  }
+};
+
 struct RungWords {
-  std::string status;                 // in words
-  std::string reason;                 // why it has no number; empty: it has one
-  std::string guard;                  // empty: its losses were not compared
-  std::vector<std::string> commands;  // that run it by itself
+  std::string status;                     // in words
+  std::string reason;                     // why it has no number; empty: it has one
+  std::string figures;                    // what stands behind its number; empty: it has none
+  std::vector<std::string> disturbances;  // of its runs
+  std::vector<size_t> proofs;             // places of those that are about it
+  std::string other_proofs;               // of the others; empty: there are none
+  std::string guard;                      // empty: its losses were not compared
+  std::vector<std::string> commands;      // that run it by itself
 
   static void fields(auto&& field) {
     field("status", &RungWords::status);
     field("reason", &RungWords::reason);
+    field("figures", &RungWords::figures, None::defaulted);
+    field("disturbances", &RungWords::disturbances, None::defaulted);
+    field("proofs", &RungWords::proofs, None::defaulted);
+    field("other_proofs", &RungWords::other_proofs, None::defaulted);
     field("guard", &RungWords::guard);
     field("commands", &RungWords::commands);
   }
 };
 
+// The fields that older reports do not have are `defaulted`. Their pages are not drawn, but they are read.
 struct StudyWords {
   std::string headline;
+  std::string evidence;  // what stands behind a speedup in the headline: its interval, its pairs; empty: it has none
+  std::string change;    // from which time to which, of which rungs; empty as `evidence`
+  std::string measured;  // what, on which device, and when
+  Origin origin;
   std::vector<std::string> remarks;  // with `code`
   std::vector<RungWords> rungs;      // one for each of the study's
   std::vector<Card> trust;
-  std::string disturbance;  // empty: nobody knows
-  // Empty: its page has no worths, no parts of memory, no predictions, nothing about batches.
-  std::string worth, memory, prediction, batches;
+  std::string disturbance;                     // empty: nobody knows
+  std::string vs_previous, vs_first;           // heads of the columns of speedups; empty: there is no such column
+  std::string runs;                            // what a rung's number is of: "median of 5 runs"
+  std::string ranges;                          // what the intervals are
+  std::map<std::string, std::string> methods;  // of its worths: by its name, in words
+  std::vector<std::string> mfu;                // how it is computed, or why there is none; empty: an older study
+  // Empty: its page has no worths, no parts of memory, no predictions, no other program, nothing about batches.
+  std::string worth, memory, prediction, peers, batches;
   std::vector<Term> how_to_read;
+  std::string plan;     // what was planned, before the command
   std::string command;  // that makes the study again
-  Findings findings;    // not in older reports
+  Findings findings;
+  ChartNotes chart_notes;
 
   static void fields(auto&& field) {
     field("headline", &StudyWords::headline);
+    field("evidence", &StudyWords::evidence, None::defaulted);
+    field("change", &StudyWords::change, None::defaulted);
+    field("measured", &StudyWords::measured, None::defaulted);
+    field("origin", &StudyWords::origin, None::defaulted);
     field("remarks", &StudyWords::remarks);
     field("rungs", &StudyWords::rungs);
     field("trust", &StudyWords::trust);
     field("disturbance", &StudyWords::disturbance);
+    field("vs_previous", &StudyWords::vs_previous, None::defaulted);
+    field("vs_first", &StudyWords::vs_first, None::defaulted);
+    field("runs", &StudyWords::runs, None::defaulted);
+    field("ranges", &StudyWords::ranges, None::defaulted);
+    field("methods", &StudyWords::methods, None::defaulted);
+    field("mfu", &StudyWords::mfu, None::defaulted);
     field("worth", &StudyWords::worth);
     field("memory", &StudyWords::memory);
     field("prediction", &StudyWords::prediction, None::default_absent);
+    field("peers", &StudyWords::peers, None::default_absent);
     field("batches", &StudyWords::batches, None::default_absent);
     field("how_to_read", &StudyWords::how_to_read);
+    field("plan", &StudyWords::plan, None::defaulted);
     field("command", &StudyWords::command);
     field("findings", &StudyWords::findings, None::defaulted);
+    field("chart_notes", &StudyWords::chart_notes, None::defaulted);
   }
 };
 
@@ -155,6 +206,7 @@ struct TrainingWords {
   std::vector<Card> cards;
   std::vector<Term> how_to_read;
   Findings findings;
+  Origin origin;  // not in older documents
 
   static void fields(auto&& field) {
     field("headline", &TrainingWords::headline);
@@ -162,6 +214,7 @@ struct TrainingWords {
     field("cards", &TrainingWords::cards);
     field("how_to_read", &TrainingWords::how_to_read);
     field("findings", &TrainingWords::findings);
+    field("origin", &TrainingWords::origin, None::default_absent);
   }
 };
 

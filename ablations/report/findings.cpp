@@ -25,7 +25,6 @@ using files::shortened;
 namespace {
 
 constexpr size_t title_length = 84;  // of a title that names rungs
-constexpr double unknown = 1000;     // hi / lo of an interval that says nothing, as two runs far from each other have
 
 using RungPointers = std::vector<const StudyRung*>;
 
@@ -166,9 +165,9 @@ const StudyRung& fastest_of(const RungPointers& rungs) {
 std::string sweep_finding(const Study& study, const RungPointers& with_speed) {
   const StudyRung& best = fastest_of(with_speed);
   const Median& rate = *best.tokens_per_s;
-  const char* doubt = !rate.lo || !rate.hi            ? " (no interval)"
-                      : *rate.hi > unknown * *rate.lo ? " (interval unknown)"
-                                                      : "";
+  const char* doubt = !rate.lo || !rate.hi                ? " (no interval)"
+                      : tells_nothing(*rate.lo, *rate.hi) ? " (interval unknown)"
+                                                          : "";
   return shortened(
       fmt::format("Up to {} tokens/s{}, at {}({})", count(rate.median), doubt, swept_words(study, best), best.title),
       title_length);
@@ -421,9 +420,7 @@ std::string roofline_finding(const Roofline& roofline) {
   };
   const auto worst = std::ranges::max_element(roofline.parts, {}, above);
   if (worst == roofline.parts.end() || !worst->ms_above || !worst->measured_ms) return "";
-  const std::string part = worst->part.value_or("");
-  const std::string name = worst->phase == part ? part : worst->phase + " " + part;
-  return fmt::format("{} has most to gain, {} per step{}", capitalized(shortened(name, 40)), in_ms(*worst->measured_ms),
+  return fmt::format("{} has most to gain, {} per step{}", capitalized(part_words(*worst)), in_ms(*worst->measured_ms),
                      worst->distance ? fmt::format(" against {} ideal", in_ms(worst->limit_ms)) : "");
 }
 
@@ -457,15 +454,26 @@ Findings findings_of(const Study& study, const std::vector<ReportedRun>& runs, c
   return findings;
 }
 
-Findings findings_of(const Report& report) {
-  Findings findings;
-  if (report.studies.size() == 2) add(findings, "side_by_side", side_by_side_finding(report));
+std::string part_words(const RooflineRow& part) {
+  const std::string name = part.part.value_or("");
+  return shortened(part.phase == name ? name : part.phase + " " + name, 40);
+}
+
+const TraceDocument* trace_with_roofline(const Report& report) {
   const auto has_parts = [](const TraceDocument& trace) {
     return trace.roofline && std::ranges::any_of(trace.roofline->parts,
                                                  [](const RooflineRow& part) { return part.measured_ms.has_value(); });
   };
   const auto last = std::find_if(report.traces.rbegin(), report.traces.rend(), has_parts);
-  if (last != report.traces.rend()) add(findings, "roofline", roofline_finding(*last->roofline));
+  return last == report.traces.rend() ? nullptr : &*last;
+}
+
+Findings findings_of(const Report& report) {
+  Findings findings;
+  if (report.studies.size() == 2) add(findings, "side_by_side", side_by_side_finding(report));
+  if (const TraceDocument* trace = trace_with_roofline(report)) {
+    add(findings, "roofline", roofline_finding(*trace->roofline));
+  }
   return findings;
 }
 

@@ -3,6 +3,7 @@
 
 #include "ablations/documents/report.h"
 
+#include <string>
 #include <vector>
 
 namespace ablations {
@@ -12,5 +13,11 @@ Findings findings_of(const Study& study, const std::vector<ReportedRun>& runs, c
 
 // Of the charts that show more than one study, and of traces.
 Findings findings_of(const Report& report);
+
+// The last one whose parts were measured, which the chart of the roofline is of. None: nullptr.
+const TraceDocument* trace_with_roofline(const Report& report);
+
+// A part of a step by its phase and name: "backward head".
+std::string part_words(const RooflineRow& part);
 
 }  // namespace ablations

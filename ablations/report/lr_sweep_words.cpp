@@ -1,5 +1,6 @@
 #include "ablations/report/lr_sweep_words.h"
 
+#include "ablations/report/origin.h"
 #include "ablations/text/figures.h"
 #include "ablations/training/rate_verdict.h"
 
@@ -156,7 +157,8 @@ LearningRateSweep with_words(LearningRateSweep sweep) {
       .how_to_read = sweep_terms(sweep),
       .findings = {{"lr_sweep", headline},
                    {"lr_curves", fmt::format("Rates: {} too low, {} good, {} too high", count(RateVerdict::too_low),
-                                             count(RateVerdict::good), count(RateVerdict::too_high))}}};
+                                             count(RateVerdict::good), count(RateVerdict::too_high))}},
+      .origin = origin_of(sweep.training, sweep.device)};
   return sweep;
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -54,6 +55,20 @@ std::string headline_of_peers(const Study& study) {
   return is_clear ? fmt::format("{} as fast as {}", times(*fastest->ratio), name) : "No clear difference from " + name;
 }
 
+const char* order_of(Method method) {
+  switch (method) {
+    case Method::shapley:
+      return "averaged over all orders (Shapley)";
+    case Method::leave_one_out:
+      return "on top of all others (leave-one-out)";
+    case Method::one_at_a_time:
+      return "alone (one-at-a-time)";
+    case Method::cumulative:
+      break;
+  }
+  return "in the ladder's order";
+}
+
 }  // namespace
 
 std::string status_words(const StudyRung& rung) {
@@ -92,11 +107,12 @@ std::string deviation_words(const RungGuard& guard) {
 }
 
 std::string guard_words(const RungGuard& guard) {
-  std::string text = fmt::format("{}, {}", deviation_words(guard), number_of(guard.steps, "step"));
+  std::string text = fmt::format("Guard: {}, {}, {}", guard.passed ? "passed" : "failed", deviation_words(guard),
+                                 number_of(guard.steps, "step"));
   if (guard.known_offset != 0) {
     text += fmt::format(", not counting the {} that a padded vocabulary may add", plain(guard.known_offset));
   }
-  return text + (guard.message.empty() ? "" : "; " + guard.message);
+  return text + (guard.message.empty() ? "" : "; " + guard.message) + ".";
 }
 
 Direction direction_of(const Ratio& speedup) {
@@ -149,6 +165,89 @@ std::string headline_words(const Study& study) {
   return fmt::format("{} faster{}", ratio, named("than"));
 }
 
+std::string evidence_words(const Study& study) {
+  const std::optional<Lead> lead = lead_of(study);
+  if (!lead) return "";
+  const Ratio& speedup = *lead->speedup;
+  const std::string pairs = number_of(speedup.pairs, "pair") + " of runs";
+  const Direction direction = direction_of(speedup);
+  if (direction == Direction::unknown) return pairs;
+  return fmt::format("{}{:.4g} % confidence interval {}, {}",
+                     direction == Direction::unclear ? fmt::format("measured {}, ", times(speedup.ratio)) : "",
+                     100 * study.statistics.confidence, times_between(*speedup.lo, *speedup.hi), pairs);
+}
+
+std::string change_words(const Study& study) {
+  const std::optional<Lead> lead = lead_of(study);
+  if (!lead || !lead->reference->ms_per_step || !lead->rung->ms_per_step) return "";
+  const std::optional<Median>& tokens = lead->rung->tokens_per_s;
+  return fmt::format("From {} per step ({}) to {} ({}{}){}.", in_ms(lead->reference->ms_per_step->median),
+                     lead->reference->title, in_ms(lead->rung->ms_per_step->median), swept_words(study, *lead->rung),
+                     lead->rung->title, tokens ? fmt::format(", {} tokens/s", count(tokens->median)) : "");
+}
+
+std::string vs_previous_words(Mode mode) {
+  if (mode == Mode::cumulative) return "vs previous";
+  return mode == Mode::leave_one_out ? "vs everything on" : "";
+}
+
+std::string vs_first_words(const Study& study) {
+  const std::optional<Lead> lead = lead_of(study);
+  return fmt::format("{}{}", study.mode == Mode::cumulative ? "so far" : "vs first",
+                     lead && lead->is_replaced ? ", against " + in_quotes(*lead->reference) : "");
+}
+
+std::string runs_words(const Study& study) {
+  size_t least = std::numeric_limits<size_t>::max(), most = 0;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer || !rung.is_measured() || !rung.ms_per_step) continue;
+    least = std::min(least, rung.runs_ok);
+    most = std::max(most, rung.runs_ok);
+  }
+  if (most == 0) return "no runs";
+  if (most == 1) return "a single run";
+  return fmt::format("median of {}{} runs", least < most ? "up to " : "", most);
+}
+
+std::string range_words(const Statistics& statistics) {
+  return fmt::format(
+      "Ranges are {:.4g} % confidence intervals. A range that includes 1\u00d7 shows no clear difference.",
+      100 * statistics.confidence);
+}
+
+std::vector<std::string> mfu_words(const Study& study) {
+  std::vector<std::string> words;
+  std::string reason;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer || !rung.is_measured() || !rung.mfu || !*rung.mfu) continue;
+    const Mfu& mfu = **rung.mfu;
+    if (!mfu.value) {
+      if (reason.empty()) reason = mfu.reason;
+      continue;
+    }
+    const std::string peak = mfu.peak_flops ? fmt::format(", {:.4g} TFLOP/s", *mfu.peak_flops / 1e12) : "";
+    const std::string source = mfu.peak_source ? fmt::format(" ({})", *mfu.peak_source) : "";
+    const std::string sentence =
+        fmt::format("MFU of rungs in {}: {}{}{}.", name_of(mfu.type), mfu.formula, peak, source);
+    if (std::ranges::find(words, sentence) == words.end()) words.push_back(sentence);
+  }
+  if (words.empty() && !reason.empty()) words.push_back(fmt::format("No MFU: {}.", reason));
+  return words;
+}
+
+std::string peer_words(const Study& study) {
+  const auto has_peers = [](const StudyRung& rung) { return rung.peers && !rung.peers->empty(); };
+  if (std::ranges::none_of(study.rungs, has_peers)) return "";
+  return "Each row is a rung's recipe, run by a plain PyTorch program between our runs. Above 1\u00d7, ours is faster.";
+}
+
+std::string plan_words(const StudyPlan& plan) {
+  return fmt::format(
+      "{} planned ({} of each rung), {} ok; order seed {}. To make them again on the same machine, with nothing else "
+      "running:",
+      number_of(static_cast<int64_t>(plan.runs_planned), "run"), plan.repeats, plan.runs_ok, plan.order_seed);
+}
+
 std::vector<std::string> remarks_of(const Study& study) {
   std::vector<std::string> remarks;
   if (study.device.kind == model::Device::cpu) {
@@ -183,6 +282,15 @@ std::string worth_words(Mode mode) {
   return "";
 }
 
+std::map<std::string, std::string> method_words(const Study& study) {
+  std::map<std::string, std::string> words;
+  if (study.mode == Mode::cumulative) words[name_of(Method::cumulative)] = order_of(Method::cumulative);
+  for (const Worth& worth : study.attribution.value_or(std::vector<Worth>{})) {
+    words[name_of(worth.method)] = order_of(worth.method);
+  }
+  return words;
+}
+
 std::string batch_words(const Study& study) {
   if (!is_about_batches(study)) return "";
   const bool cold =
@@ -197,23 +305,55 @@ std::string batch_words(const Study& study) {
 }
 
 std::string memory_words(const Study& study) {
-  bool is_known = false, is_apart = false, has_autocast = false;
+  std::string source;
+  bool is_known = false, has_parts = false, is_apart = false, has_autocast = false;
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || !rung.memory) continue;
+    const RunMemory& memory = *rung.memory;
     is_known = true;
-    is_apart = is_apart || rung.memory->weight_copies_bytes.has_value();
+    if (source.empty()) source = memory.peak_source;
+    has_parts = has_parts || memory.activations_bytes;
+    is_apart = is_apart || memory.weight_copies_bytes;
     const files::Json autocast = files::field_or_null(rung.recipe, "autocast");
     has_autocast = has_autocast || (!autocast.is_null() && autocast != "off");
   }
   if (!is_known) return "";
+  const std::string peak =
+      fmt::format("Peak: the largest of the runs{}.", source.empty() ? "" : fmt::format(" ({})", source));
+  if (!has_parts) return peak;
   return fmt::format(
-      "{}activations: what {}the forward pass of one micro-step leaves for backward{}; other: the rest of the peak "
-      "(libraries, temporaries)",
+      "{} The parts are counted one by one in the first run; {}activations: what {}the forward pass of one micro-step "
+      "leaves for backward{}; other: the rest of the peak (libraries, temporaries).",
+      peak,
       is_apart ? "16-bit weights: autocast's copies, which autograd keeps until the backward pass has used them; " : "",
       is_apart ? "else " : "",
       has_autocast && !is_apart
           ? ", under autocast with its 16-bit copies of the weights, which these runs did not count apart"
           : "");
+}
+
+std::string figure_words(const StudyRung& rung) {
+  if (!rung.is_measured() || !rung.ms_per_step) return "";
+  const RungTimes& ms = *rung.ms_per_step;
+  std::string words =
+      fmt::format("{}, {}: quartiles {} and {}, min {}, max {}.", number_of(static_cast<int64_t>(rung.runs_ok), "run"),
+                  number_of(static_cast<int64_t>(ms.n), "timed step"), digits3(ms.q1), in_ms(ms.q3), digits3(ms.min),
+                  in_ms(ms.max));
+  if (rung.page_faults_per_step) words += fmt::format(" {} page faults per step.", plain(*rung.page_faults_per_step));
+  if (rung.skipped_steps) {
+    words += fmt::format(" The gradient scaler skipped {}.", number_of(*rung.skipped_steps, "step"));
+  }
+  if (rung.joules_per_token) words += fmt::format(" {} of GPU energy per token.", energy(*rung.joules_per_token));
+  return words;
+}
+
+std::vector<size_t> own_proofs(const StudyRung& rung) {
+  std::vector<size_t> all, own;
+  for (size_t i = 0; i < rung.proofs.size(); ++i) {
+    all.push_back(i);
+    if (rung.recipe_diff.contains(rung.proofs[i].field)) own.push_back(i);
+  }
+  return own.empty() || !std::ranges::all_of(rung.proofs, &Proof::passed) ? all : own;
 }
 
 }  // namespace ablations

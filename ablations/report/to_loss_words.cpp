@@ -1,5 +1,6 @@
 #include "ablations/report/to_loss_words.h"
 
+#include "ablations/report/origin.h"
 #include "ablations/text/figures.h"
 
 #include <fmt/format.h>
@@ -176,7 +177,8 @@ TimeToLoss with_words(TimeToLoss study) {
                  .remarks = to_loss_remarks(study),
                  .cards = to_loss_cards(study),
                  .how_to_read = to_loss_terms(study),
-                 .findings = {{"to_loss", headline}}};
+                 .findings = {{"to_loss", headline}},
+                 .origin = origin_of(study.training, study.device)};
   return study;
 }
 

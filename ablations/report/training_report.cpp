@@ -1,5 +1,6 @@
 #include "ablations/report/training_report.h"
 
+#include "ablations/report/origin.h"
 #include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "ablations/training/spikes.h"
@@ -260,7 +261,8 @@ TrainingReport training_report(const std::string& source, const Training& traini
                   .findings = {{"training_loss", loss_finding(steps)},
                                {"learning_rate", schedule_finding(training.settings.learning_rate)},
                                {"norm", norm_finding(training, steps)},
-                               {"training_speed", speed_finding(steps)}}};
+                               {"training_speed", speed_finding(steps)}},
+                  .origin = origin_of(training, report.device)};
   return report;
 }
 

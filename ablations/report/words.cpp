@@ -1,39 +1,84 @@
 #include "ablations/report/words.h"
 
 #include "ablations/report/again.h"
+#include "ablations/report/chart_notes.h"
 #include "ablations/report/comparison_words.h"
 #include "ablations/report/findings.h"
 #include "ablations/report/gate_words.h"
 #include "ablations/report/how_to_read.h"
+#include "ablations/report/origin.h"
 #include "ablations/report/predictions.h"
 #include "ablations/report/sentences.h"
 #include "ablations/report/trust.h"
+#include "ablations/text/figures.h"
 
+#include <fmt/format.h>
+
+#include <iterator>
 #include <utility>
 
 namespace ablations {
 
+namespace {
+
+RungWords words_on(const Study& study, const StudyRung& rung) {
+  RungWords words{.status = status_words(rung),
+                  .reason = rung.is_measured() && rung.ms_per_step ? "" : why_no_number(rung),
+                  .figures = figure_words(rung),
+                  .disturbances = {},
+                  .proofs = own_proofs(rung),
+                  .other_proofs = "",
+                  .guard = rung.guard ? guard_words(*rung.guard) : "",
+                  .commands = commands_of_rung(study, rung)};
+  for (const std::string& flag : rung.flags.value_or(std::vector<std::string>{})) {
+    words.disturbances.push_back("Disturbed: run " + flag);
+  }
+  if (const auto others = std::ssize(rung.proofs) - std::ssize(words.proofs); others > 0) {
+    words.other_proofs = fmt::format("{}, of settings that it shares with the rung before, all passed.",
+                                     number_of(others, "other proof"));
+  }
+  return words;
+}
+
+// A study without a speedup has the title of the chart that it begins with.
+std::string page_headline(const Study& study, const Findings& findings) {
+  for (const char* chart : {"attribution", "sweep"}) {
+    if (findings.contains(chart) && !lead_of(study)) return findings.at(chart);
+  }
+  return headline_words(study);
+}
+
+}  // namespace
+
 StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise) {
   const Study& study = entry.study;
-  StudyWords words{.headline = headline_words(study),
+  StudyWords words{.headline = "",
+                   .evidence = evidence_words(study),
+                   .change = change_words(study),
+                   .measured = measured_words(study),
+                   .origin = origin_of(study),
                    .remarks = remarks_of(study),
                    .rungs = {},
                    .trust = trust_cards(study, entry.runs, noise),
                    .disturbance = disturbance_words(study, entry.runs),
+                   .vs_previous = vs_previous_words(study.mode),
+                   .vs_first = vs_first_words(study),
+                   .runs = runs_words(study),
+                   .ranges = range_words(study.statistics),
+                   .methods = method_words(study),
+                   .mfu = mfu_words(study),
                    .worth = worth_words(study.mode),
                    .memory = memory_words(study),
                    .prediction = prediction_words(entry.predictions),
+                   .peers = peer_words(study),
                    .batches = batch_words(study),
                    .how_to_read = how_to_read(study),
+                   .plan = plan_words(study.plan),
                    .command = command_again(study),
-                   .findings = findings_of(study, entry.runs, entry.losses)};
-  for (const StudyRung& rung : study.rungs) {
-    const bool has_number = rung.is_measured() && rung.ms_per_step;
-    words.rungs.push_back({.status = status_words(rung),
-                           .reason = has_number ? "" : why_no_number(rung),
-                           .guard = rung.guard ? guard_words(*rung.guard) : "",
-                           .commands = commands_of_rung(study, rung)});
-  }
+                   .findings = findings_of(study, entry.runs, entry.losses),
+                   .chart_notes = chart_notes_of(study, entry.runs, entry.losses)};
+  words.headline = page_headline(study, words.findings);
+  for (const StudyRung& rung : study.rungs) words.rungs.push_back(words_on(study, rung));
   return words;
 }
 
@@ -46,6 +91,9 @@ Report with_words(Report report) {
   if (report.comparison) report.comparison = with_words(std::move(*report.comparison), sides_of_studies);
   for (GateResult& gate : report.gates) gate = with_words(std::move(gate));
   report.findings = findings_of(report);
+  report.chart_notes = chart_notes_of(report);
+  report.origins.clear();
+  if (const TraceDocument* trace = trace_with_roofline(report)) report.origins["roofline"] = origin_of(*trace);
   return report;
 }
 

@@ -26,6 +26,14 @@ std::string digits3(double value) {
 
 std::string in_ms(double value) { return digits3(value) + " ms"; }
 
+bool tells_nothing(double lo, double hi) { return hi > 1000 * lo; }
+
+std::string times_between(double lo, double hi) {
+  return tells_nothing(lo, hi) ? "unknown" : fmt::format("{} \u2013 {}", times(lo), times(hi));
+}
+
+std::string energy(double joules) { return joules >= 1 ? digits3(joules) + " J" : digits3(1000 * joules) + " mJ"; }
+
 std::string count(double value) {
   double unit = 1;
   for (const char* name : {"", "K", "M", "G"}) {

@@ -21,6 +21,13 @@ std::string digits3(double value);
 // "1,512 ms".
 std::string in_ms(double value);
 
+// "2.55× – 2.68×", or "unknown" of an interval so wide that it says nothing, as two runs far from each other have.
+std::string times_between(double lo, double hi);
+bool tells_nothing(double lo, double hi);
+
+// Joules: "1.23 J" "45.6 mJ".
+std::string energy(double joules);
+
 // With K, M, G or T: "16.4K".
 std::string count(double value);
 

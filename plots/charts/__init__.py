@@ -38,5 +38,10 @@ def finding_of(words, name):
     return clean(words["findings"][name])
 
 
+def notes_of(words, name):
+    """What the program says below the chart of that name."""
+    return [clean(note) for note in words["chart_notes"].get(name, [])]
+
+
 def module(name):
     return importlib.import_module(f"charts.{name}")

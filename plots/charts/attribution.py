@@ -4,7 +4,7 @@
 The axis is logarithmic and begins at 1: twice as fast and half as fast are equally far from it.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, finding_of, notes_of
 from letters import text_width
 from study import METHODS, about, confidence, own_rungs, slower, unclear
 from theme import BAR, GREY, INK, NARROW, PALE_BAR, PARTS, SLOWER_BAR, TEAL, arrow, axis, legend
@@ -12,10 +12,8 @@ from words import between, clean, number_of, shorten, times
 
 NAME, QUESTION = "attribution", "What is each optimization worth?"
 WIDTH, LABEL_LIMIT, RATIO, SIZE = 626, 220, 58, 12  # px; WIDTH: with the texts on the right; RATIO: of a ratio's text; SIZE: of an interval's
-CALLED = {"cumulative": "in the ladder's order", "shapley": "averaged over all orders (Shapley)",
-          "leave_one_out": "on top of all others (leave-one-out)", "one_at_a_time": "alone (one-at-a-time)"}
-COLORS = dict(zip(CALLED, [INK, BAR, TEAL, PARTS[2]]))
-SHAPES = dict(zip(CALLED, ["circle", "square", "triangle-up", "diamond"]))
+COLORS = {"cumulative": INK, "shapley": BAR, "leave_one_out": TEAL, "one_at_a_time": PARTS[2]}  # of each method
+SHAPES = dict(zip(COLORS, ["circle", "square", "triangle-up", "diamond"]))
 
 
 def entries(study):
@@ -27,8 +25,8 @@ def entries(study):
             for rung in own_rungs(study) if rung["speedup_previous"] is not None and rung["optimization"] is not None]
 
 
-def rows(listed, first_method):
-    """(lines, heads): a line for each optimization and method. Those of one optimization stand together; the largest by `first_method`
+def rows(listed, first_method, called):
+    """(lines, heads): a line for each optimization and method, which is `called` so. Those of one optimization stand together; the largest by `first_method`
     is first."""
     def size(of):
         own = next((w for w in of if w["method"] == first_method), None)
@@ -40,16 +38,16 @@ def rows(listed, first_method):
     lines, heads = [], []
     for group, of in enumerate(sorted(together.values(), key=size)):
         heads.append({"group": group, "title": shorten(of[0]["title"], 50), "lines": len(of)})
-        for worth in sorted(of, key=lambda w: list(CALLED).index(w["method"])):
+        for worth in sorted(of, key=lambda w: list(COLORS).index(w["method"])):
             number = worth["ratio"] is not None
             interval = number and worth["lo"] is not None and worth["hi"] is not None
             text = times(worth["ratio"]) if number else ""
             said = between(worth["lo"], worth["hi"], times) if interval else ""
-            lines.append({"group": group, "method": CALLED[worth["method"]], "ratio": worth["ratio"],
+            lines.append({"group": group, "method": called[worth["method"]], "ratio": worth["ratio"],
                           "lo": worth["lo"] if interval else None, "hi": worth["hi"] if interval else None,
                           "slower": slower(worth), "unclear": number and unclear(worth), "text": text, "interval": said,
                           "reason": "" if number else shorten(f"no number: {clean(worth['reason'])}", 120),
-                          "aria": f"{shorten(worth['title'], 80)}, {CALLED[worth['method']]}: {text}"
+                          "aria": f"{shorten(worth['title'], 80)}, {called[worth['method']]}: {text}"
                                   + (f", {said}" if interval else "")})
     return lines, heads
 
@@ -73,10 +71,10 @@ def placed(lines, heads, narrow):
     return max(y, 30)
 
 
-def drawing(listed, first_method, narrow):
-    lines, heads = rows(listed, first_method)
+def drawing(listed, first_method, called, narrow):
+    lines, heads = rows(listed, first_method, called)
     height = placed(lines, heads, narrow)
-    methods = [CALLED[m] for m in CALLED if any(w["method"] == m for w in listed)]
+    methods = [m for m in COLORS if any(w["method"] == m for w in listed)]
     ratios = [d["ratio"] for d in lines if d["ratio"] is not None]
     least, most = min([0.95, *ratios]) / 4, max([1.05, *ratios]) * 4
     for d in lines:  # a wide interval goes on beyond the edge
@@ -103,7 +101,7 @@ def drawing(listed, first_method, narrow):
     else:
         def scale(of):
             return {"field": "method", "type": "nominal", "sort": None, "legend": legend(columns=1 if narrow else 2, columnPadding=60, symbolSize=90),
-                    "scale": {"domain": methods, "range": [of[m] for m in CALLED if CALLED[m] in methods]}}
+                    "scale": {"domain": [called[m] for m in methods], "range": [of[m] for m in methods]}}
         marks = [numbers({"type": "point", "filled": True, "size": 80, "opacity": 1}, color=scale(COLORS), shape=scale(SHAPES))]
     cap = {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
     drawn_whiskers = [
@@ -127,12 +125,12 @@ def drawing(listed, first_method, narrow):
     return {"width": width, "height": height, "data": {"values": lines}, "layer": layers}
 
 
-def chart(study, listed, method, notes, of):
-    """`listed`: the worths that are drawn. `study`, whose mode is the one of `method`, has the title."""
+def chart(study, listed, method, called, notes, of):
+    """`listed`: the worths that are drawn. `called`: the words for their methods. `study`, whose mode is the one of `method`, has the title."""
     several = len({w["method"] for w in listed}) > 1
     intervals = any(w["lo"] is not None for w in listed)
     repeats = max([w["repeats"] for w in listed], default=0)
-    wide = drawing(listed, method, False)
+    wide = drawing(listed, method, called, False)
     cut = any((d["from"], d["to"]) != (d["lo"], d["hi"]) for d in wide["data"]["values"])
     marks = [f"{'marks' if several else 'bars'}: "
              + ("a single run, no interval" if repeats == 1 and not intervals else number_of(repeats, "repeat")),
@@ -141,7 +139,7 @@ def chart(study, listed, method, notes, of):
              "no interval" if repeats != 1 else ""]
     if any(w["ratio"] is not None and w["ratio"] < 1 for w in listed):
         marks.append("below 1: it costs time" + ("" if several or not any(slower(w) for w in listed) else ", orange where that is clear"))
-    return Chart(finding_of(study["words"], NAME), [" · ".join(mark for mark in marks if mark)], notes, of, wide, drawing(listed, method, True))
+    return Chart(finding_of(study["words"], NAME), [" · ".join(mark for mark in marks if mark)], notes, of, wide, drawing(listed, method, called, True))
 
 
 def draw(part):
@@ -149,4 +147,4 @@ def draw(part):
     if study["mode"] not in METHODS:
         return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial --factors A,B,C` says what each optimization is worth in "
                        "another order than the ladder's")
-    return chart(study, entries(study), METHODS[study["mode"]], [study["words"]["worth"]], about(study))
+    return chart(study, entries(study), METHODS[study["mode"]], study["words"]["methods"], notes_of(study["words"], NAME), about(study))

@@ -1,19 +1,9 @@
-"""What the charts of a training share: what they are of, and lines over its steps."""
+"""What the charts of a training share: lines over its steps."""
 
-from study import About, cpu_figures, training
 from theme import NARROW, WHOLE, axis
-from words import clean, number_of, shorten
+from words import number_of
 
 WIDTH, HEIGHT = 850, 260
-
-
-def about(document):
-    """Of a training's report, a sweep of learning rates, or a study of time to loss."""
-    settings, device = document["training"]["settings"], document["device"]
-    size = f"B={settings['batch']} T={settings['context']}" + (f" × {settings['accumulation']} micro-steps" if settings["accumulation"] != 1 else "")
-    source = [f"{shorten(settings['model'], 40)}, {size}", shorten(settings["data"]["source"], 50), shorten(device["name"], 70),
-              clean(document["training"]["created"])[:10], *cpu_figures(device)]
-    return About(training(clean(settings["model"]), device), " · ".join(source), "")
 
 
 def rows(report, field):

@@ -6,7 +6,7 @@ Published figures are hollow diamonds below the bars. Nothing that was measured 
 
 from charts import Chart, Missing, finding_of
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import about, faster, has_number, memory_unit, own_rungs, runs_said, slower, unclear
+from study import about, faster, has_number, memory_unit, own_rungs, slower, unclear
 from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK
 from words import count, memory, milliseconds, shorten, times
 
@@ -97,7 +97,7 @@ def lines(study, data):
         return []
     if COLOURS["unclear"] not in seen and any(GREY in (d["step_ink"], d["total_ink"]) for d in bars):
         seen.append("grey ×: no clear change")
-    return [" · ".join(said) for said in (seen, [f"bars: {runs_said(study)}", whiskers_said(study, data)]) if said]
+    return [" · ".join(said) for said in (seen, [f"bars: {study['words']['runs']}", whiskers_said(study, data)]) if said]
 
 
 def drawing(data, marks, unit_name, narrow):

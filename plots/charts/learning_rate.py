@@ -1,7 +1,8 @@
 """The learning rate over the steps."""
 
 from charts import Chart, finding_of
-from charts.course import about, line, view, x_of
+from charts.course import line, view, x_of
+from study import about
 from theme import BAR, axis
 
 NAME, QUESTION = "learning_rate", "What was its learning rate?"

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from itertools import accumulate
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, finding_of, notes_of
 from letters import cut
 from study import about, label, own_rungs
 from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, TEXT, WHOLE, axis
@@ -172,14 +172,6 @@ def drawing(entries, narrow):
     return with_names(drawn, lines, [down(line["last"]) for line in lines], room, narrow)
 
 
-def not_finite(entries):
-    """Why lines break, where some do."""
-    said = [f"{shorten(name, 40)}, {entry['deviation'].count(None)} of {number_of(len(entry['deviation']), 'step')}"
-            for name, _, entry in entries if None in entry["deviation"]]
-    more = f" (and {len(said) - 3} more)" if len(said) > 3 else ""
-    return ["a line breaks where a loss is not finite: " + "; ".join(said[:3]) + more] if said else []
-
-
 def draw(part):
     entries = guarded(part)
     if not entries:
@@ -187,13 +179,7 @@ def draw(part):
                        "measured rungs are needed to compare")
     lines = ["lines: training loss minus the reference's at each step, in the run of each rung that deviates most · grey: allowed for the median of the first 16",
              "log scale in both directions from 0" + ("; a line leaves the panel" if beyond(entries, panel_edge(entries)) else "")]
-    notes = []
-    if any(rung["guard"]["known_offset"] for _, rung, _ in entries):
-        notes.append("A padded vocabulary adds a known offset to the loss. The guard allows it on top.")
-    void = [(name, rung) for name, rung, _ in entries if is_void(rung)]
-    if void:
-        notes.append(f"void: {void[0][0]}: {shorten(void[0][1]['guard']['message'], 110)}" + (f" (and {len(void) - 1} more)" if len(void) > 1 else ""))
-    notes += not_finite(drawn_first(entries))
+    notes = notes_of(part["study"]["words"], NAME)
     if len(drawn_first(entries)) < len(entries):
         notes.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
     return Chart(finding_of(part["study"]["words"], NAME), lines, notes, about(part["study"]), drawing(entries, False), drawing(entries, True))

@@ -1,9 +1,9 @@
 """The losses of each training of a sweep of learning rates, step by step."""
 
 from charts import Chart, finding_of
-from charts.course import about
 from charts.losses import INK_OF_LINE, LINE, stretches, with_names
 from charts.lr_sweep import COLORS, edges, rate_of
+from study import about
 from theme import WHOLE, axis
 from words import clean, number_of
 

@@ -3,7 +3,7 @@
 import math
 
 from charts import Chart, finding_of
-from charts.course import about
+from study import about
 from theme import BAD_INK, BAR, FASTER_INK, GREY, GRID, INK, NARROW, TEXT, axis, legend
 from words import clean, number_of, plain
 

@@ -4,11 +4,11 @@ The parts do not add up to the peak. They are counted one by one, at different m
 the peak is an outline around the stack of parts, and "other" is what they leave of it.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, finding_of, notes_of
 from charts.rungs import BARS, Rows, row
 from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, own_rungs
 from theme import BAR, GREY, INK, PARTS, SERIES
-from words import memory, shorten
+from words import memory
 
 NAME, QUESTION = "memory", "How much memory does each rung take, and for what?"
 
@@ -47,15 +47,10 @@ def rows(study):
     return out, parts
 
 
-def explained(study, data, parts):
-    """(lines, notes)"""
-    sources = {(r.get("memory") or {}).get("peak_source") for r in own_rungs(study) if known(r)} - {None}
-    source = f" ({shorten(min(sources), 60)})" if sources else ""
+def explained(data, parts):
     if not parts:
-        return [f"bars: peak{source}, the maximum of all runs; no interval"], []
-    reserved = "; grey tick: peak reserved by the allocator" if any(d["reserved"] is not None for d in data) else ""
-    return [f"outline: peak{source}, the maximum of all runs{reserved}"], [
-        f"Parts are counted one by one in the first run; {study['words']['memory']}."]
+        return "bars: peak of all runs; no interval"
+    return "outline: peak of all runs" + ("; grey tick: peak reserved by the allocator" if any(d["reserved"] is not None for d in data) else "")
 
 
 def drawing(data, parts, unit_name, narrow):
@@ -90,4 +85,5 @@ def draw(part):
     if not any(known(r) for r in own_rungs(study)):
         return Missing("`ladder ablate` measures it; no rung of this study has a number")
     (data, parts), unit_name = rows(study), memory_unit(study)[0]
-    return Chart(finding_of(study["words"], NAME), *explained(study, data, parts), about(study), drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))
+    return Chart(finding_of(study["words"], NAME), [explained(data, parts)], notes_of(study["words"], NAME), about(study),
+                 drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))

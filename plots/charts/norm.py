@@ -1,7 +1,8 @@
 """The norm of all gradients together over the steps, before clipping. The axis is logarithmic."""
 
 from charts import Chart, Missing, finding_of
-from charts.course import about, band, band_said, has_band, line, rows, view, x_of
+from charts.course import band, band_said, has_band, line, rows, view, x_of
+from study import about
 from theme import BAR, GREY, INK, TEXT, axis
 from words import plain
 

@@ -19,8 +19,9 @@ def draw(report):
                        "`--mode factorial` tells it by itself")
     if setting(studies[0]) != setting(studies[1]):
         return Missing("two studies of one device, model, batch and context; these two differ in one of them")
-    listed = [worth for study in studies for worth in attribution.entries(study) if worth["method"] in attribution.CALLED]
+    listed = [worth for study in studies for worth in attribution.entries(study) if worth["method"] in attribution.COLORS]
+    called = studies[0]["words"]["methods"] | studies[1]["words"]["methods"]
     last = {(worth["optimization"], worth["method"]): worth for worth in listed}
     notes = [f"{clean(studies[1]['ladder']['title'])}, {modes[1]}: {clean(studies[1]['created'])[:10]} · sorted by what it is worth "
-             f"{attribution.CALLED[METHODS[modes[1]]]}"]
-    return attribution.chart(studies[1], [w for w in listed if last[w["optimization"], w["method"]] is w], METHODS[modes[1]], notes, about(studies[0]))
+             f"{called[METHODS[modes[1]]]}"]
+    return attribution.chart(studies[1], [w for w in listed if last[w["optimization"], w["method"]] is w], METHODS[modes[1]], called, notes, about(studies[0]))

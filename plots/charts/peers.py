@@ -6,7 +6,7 @@ The ratios are not the quotients of the bars. They are paired within repeats, be
 from charts import Chart, Missing, finding_of
 from charts.rungs import disturbed, interval, place_ends, whiskers_said, with_interval
 from letters import cut, text_width, wrapped
-from study import about, has_number, label, peers, reason, runs_said, slower, unclear
+from study import about, has_number, label, peers, reason, slower, unclear
 from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_INK, SMALL, TEXT, arrow, axis
 from words import milliseconds, shorten, times
 
@@ -105,6 +105,6 @@ def draw(part):
     data = rows(study)
     bars = [d for d in data if "group" not in d]
     said = ["light: plain PyTorch, the same recipe, tokens and weights · speedup: paired within repeats, above 1× ours is faster",
-            f"bars: {runs_said(study)} · {whiskers_said(study, bars)}"
+            f"bars: {study['words']['runs']} · {whiskers_said(study, bars)}"
             + (" · grey ×: no clear difference" if any(d["ink"] == GREY for d in bars) else "")]
     return Chart(finding_of(study["words"], NAME), said, [], about(study), drawing(data, False), drawing(data, True))

@@ -7,12 +7,12 @@ panel: a bar for the measured time, with a mark at the time at the limit.
 import itertools
 import math
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, finding_of, notes_of
 from charts.phases import COLORS
 from letters import text_width
-from study import About, cpu_figures, training
+from study import About
 from theme import GREY, INK, NARROW, PAPER, SHAPES, SMALL, axis, legend
-from words import clean, digits3, milliseconds, number_of, rate, shorten, times
+from words import digits3, milliseconds, rate, shorten, times
 
 NAME, QUESTION = "roofline", "How far is each part from the device's limits?"
 WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, MOST_LABELS, LABEL, MOST_BY_ITSELF = 370, 300, 290, 24, 14, 16, 160, 60  # px, numbers of things
@@ -209,13 +209,6 @@ def drawing(limits, points, alone, bars, narrow):
     return {"vconcat" if narrow else "hconcat": panels, "spacing": 26, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
 
-def about(trace):
-    work, device = trace["workload"], trace["device"]
-    sizes = [f"B={work['batch']} T={work['context']}"] if "batch" in work and "context" in work else []
-    source = " · ".join([shorten(trace["title"], 80), *sizes, shorten(device["name"], 70), clean(trace["created"])[:10], *cpu_figures(device)])
-    return About(training(work["model"], device) if "model" in work else "", source, "")
-
-
 def draw(report):
     traces = [t for t in report["traces"] if t.get("roofline") and any(p["measured_ms"] is not None for p in t["roofline"]["parts"])]
     if not traces or "flops_per_byte" not in traces[-1]["roofline"]["limits"]:
@@ -229,14 +222,7 @@ def draw(report):
     lines = ["first: matrix products under the device's two roofs" + ("; hollow diamonds: single operations (micro benchmarks)" if alone else "")] \
         if points else []
     lines.append(("second: " if points else "") + "measured time; black: ideal, the least that the limits and the work allow; ×: measured / ideal")
-    notes = [f"limits: {shorten(roofline['limits']['source'], 120)}"]
-    above = [name_of(p) for p in roofline["parts"] if p["distance"] is not None and p["measured_ms"] and p["distance"] < 1]
-    if above:
-        more = f" and {len(above) - 3} more" if len(above) > 3 else ""
-        notes.append(f"faster than ideal, so the measured roof is too low for {'it' if len(above) == 1 else 'them'}: "
-                     f"{', '.join(above[:3])}{more}")
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
-    notes.append(f"median of {number_of(trace['summary']['steps'], 'traced step')} of one run, no interval"
-                 + (f" · {left_out} smaller parts are left out of the second" if left_out > 0 else ""))
-    return Chart(finding_of(report, NAME), lines, notes, about(trace), drawing(roofline["limits"], points, alone, bars, False),
+    notes = notes_of(report, NAME) + ([f"{left_out} smaller parts are left out of the second"] if left_out > 0 else [])
+    return Chart(finding_of(report, NAME), lines, notes, About.of(report["origins"][NAME]), drawing(roofline["limits"], points, alone, bars, False),
                  drawing(roofline["limits"], points, alone, bars, True))

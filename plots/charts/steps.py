@@ -5,7 +5,7 @@ not reach to the slowest step. It shows the runs' medians, the middle 80 % of th
 sides. Steps beyond it are marked at the edge and counted.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, finding_of, notes_of
 from charts.rungs import Rows, row
 from study import about, has_number, own_rungs
 from theme import BAR, DOUBT_INK, GREY, INK
@@ -136,13 +136,11 @@ def draw(part):
     beyond = cut(points, *ends)
     cut(medians, *ends)
     own = {rung["index"] for rung in rungs}
-    flagged = [run for run in part["runs"] if run["rung"] in own and run["step_ms"] and kind_of(run) == "disturbed"]
+    flagged = any(run["rung"] in own and run["step_ms"] and kind_of(run) == "disturbed" for run in part["runs"])
     lines = ["a line of points for each run, in the order made; each point a timed step; black: the run's median",
              " · ".join([*([f"triangles at the edge: {number_of(beyond, 'step')} beyond it"] if beyond else []),
                          *(["purple triangles: disturbed runs"] if flagged else [])])]
-    notes = ["Warm-up steps are left out. The axis does not begin at 0."]
-    if flagged:
-        notes.append(f"disturbed: {shorten(flagged[0]['id'], 60)} {shorten(flagged[0]['flags'][0], 100)}")
+    notes = ["Warm-up steps are left out. The axis does not begin at 0.", *notes_of(study["words"], NAME)]
     if len(points) < timed:
         notes.append(f"{len(points):,} of {timed:,} steps are drawn: of each run the fastest, the slowest, and some between")
     if len(rungs) > MOST_ROWS:

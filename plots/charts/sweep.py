@@ -2,9 +2,9 @@
 
 import math
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, finding_of, notes_of
 from charts.rungs import interval, whiskers_said, with_interval
-from study import about, has_number, measured, memory_unit, reason, runs_said, swept_value
+from study import about, has_number, measured, memory_unit, reason, swept_value
 from theme import INK, NARROW, SERIES, SHAPES, arrow, axis, legend
 from words import clean, count, memory, shorten
 
@@ -111,9 +111,8 @@ def draw(part):
     if not measured(study):
         return Missing("`ladder ablate --sweep` measures it; no rung of this study has a number")
     data, without, series = rows(study)
-    lines, notes = [f"points: {runs_said(study)} · {whiskers_said(study, data)}"], []
-    if without:
-        lines.append("×: no number: " + without[0]["aria"] + (f" (and {len(without) - 1} more)" if len(without) > 1 else ""))
+    lines = [f"points: {study['words']['runs']} · {whiskers_said(study, data)}", *(["×: no number"] if without else [])]
+    notes = notes_of(study["words"], NAME)
     if series > MOST:
         notes.append(f"the first {MOST} of {series} series are drawn")
     return Chart(finding_of(study["words"], NAME), lines, notes, about(study), drawing(study, data, without, False),

@@ -3,11 +3,11 @@
 MFU may fall while the speed rises, because another number type has another peak. So each row names its own peak.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, finding_of, notes_of
 from charts.rungs import BARS, Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import about, has_number, mfus, own_rungs, runs_said
+from study import about, has_number, own_rungs
 from theme import BAR, GREY, INK, PARTS, axis
-from words import clean, count, percent, shorten
+from words import clean, count, percent
 
 NAME, QUESTION = "throughput", "How many tokens per second, and how much of the device's peak is that?"
 
@@ -50,16 +50,6 @@ def rows(study):
     return out
 
 
-def about_mfu(study):
-    kinds, why_none = mfus(study)
-    if not kinds:
-        return [f"no MFU: {shorten(why_none, 120)}"] if why_none else []
-    if len(kinds) == 1:
-        return [f"MFU: {shorten(kinds[0]['formula'], 120)}"]
-    peaks = ", ".join(peak(m) for m in kinds if m["peak_flops"] is not None)
-    return [f"MFU: share of the device's dense peak in each rung's own data type: {peaks}"]
-
-
 def drawing(data, narrow):
     has_mfu = any(d["mfu"] is not None for d in data)
     beside = has_mfu and not narrow
@@ -99,5 +89,5 @@ def draw(part):
     if not any(speed(r) for r in own_rungs(study)):
         return Missing("`ladder ablate` measures it; no rung of this study has a number")
     data = rows(study)
-    lines = [f"bars: {runs_said(study)} · {whiskers_said(study, data)}"]
-    return Chart(finding_of(study["words"], NAME), lines, about_mfu(study), about(study), drawing(data, False), drawing(data, True))
+    lines = [f"bars: {study['words']['runs']} · {whiskers_said(study, data)}"]
+    return Chart(finding_of(study["words"], NAME), lines, notes_of(study["words"], NAME), about(study), drawing(data, False), drawing(data, True))

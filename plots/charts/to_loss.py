@@ -1,9 +1,9 @@
 """Validation loss against seconds of training: each rung's median over its seeds, and thinly each training."""
 
 from charts import Chart, Missing, finding_of
-from charts.course import about
 from charts.losses import LINE, spread
 from letters import cut
+from study import about
 from theme import GREY, INK, SERIES, SMALL, TEXT, axis
 from words import clean, number_of, plain, shorten
 

@@ -1,7 +1,8 @@
 """Training and validation loss over the steps, with the spikes."""
 
 from charts import Chart, Missing, finding_of
-from charts.course import about, band, band_said, has_band, line, rows, view, x_of
+from charts.course import band, band_said, has_band, line, rows, view, x_of
+from study import about
 from theme import BAR, DOUBT_INK, SERIES, axis
 from words import number_of, plain
 

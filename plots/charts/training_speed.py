@@ -1,7 +1,8 @@
 """Tokens per second over the steps."""
 
 from charts import Chart, finding_of
-from charts.course import about, line, view, x_of
+from charts.course import line, view, x_of
+from study import about
 from theme import BAR, axis
 from words import count
 

@@ -74,7 +74,7 @@ def test_a_cold_cache_is_what_it_is_called_or_the_study_says_not(pipeline, by_wa
     assert all(record["data"]["cold"] for record in by_way.values())
     doubtful = [cached for cached, size in before if cached is None or 2 * cached > size]
     assert bool(told) == bool(doubtful), (told, before)
-    assert "--cold-cache" in (pipeline[0] / "report.md").read_text().split("## How to reproduce")[1]
+    assert "--cold-cache" in (pipeline[0] / "report.md").read_text().split("how to reproduce")[1]
 
 
 def test_study_table_pages_and_exports_show_what_batches_cost(ladder, pipeline) -> None:

@@ -159,8 +159,13 @@ def rung_words(study, r):
     """The program's words on a rung: made up, with the parts that tests look for."""
     status = r["status"].replace("_", " ")
     name, own = r["optimization"] or "start", study["mode"] == "cumulative" and "peer" not in r
+    shown = [i for i, proof in enumerate(r["proofs"]) if proof["field"] in r["recipe_diff"]] or list(range(len(r["proofs"])))
+    others = len(r["proofs"]) - len(shown)
     return {"status": status, "reason": "" if of.has_number(r) else f"{status}: {r['reason']}" if r["reason"] else status,
-            "guard": f"close enough, {r['guard']['steps']} steps{r['guard']['message']}" if r["guard"] else "",
+            "figures": f"{r['runs_ok']} runs of {r['title']}." if of.has_number(r) else "",
+            "disturbances": [f"Disturbed: run {flag}" for flag in r.get("flags", [])],
+            "proofs": shown, "other_proofs": f"{others} other proofs passed." if others else "",
+            "guard": f"Guard: close enough, {r['guard']['steps']} steps{r['guard']['message']}." if r["guard"] else "",
             "commands": [f"ladder run --ladder {shlex.quote(clean(study['ladder']['name']))} --rung {shlex.quote(clean(name))}"] if own else []}
 
 
@@ -169,12 +174,48 @@ def findings(*names):
     return {name: f"What {name} shows" for name in names}
 
 
+def headline(study):
+    """(the first rung, the one that leads, its speedup), or None three times."""
+    head = study["headline"]
+    if head is None or head["first"] == head["last"]:
+        return None, None, None
+    last = study["rungs"][head.get("fastest", head["last"])]
+    return study["rungs"][head["first"]], last, last["speedup_first"] if "fastest" in head else head["speedup"]
+
+
+METHODS = {"cumulative": "in the ladder's order", "shapley": "in all orders", "leave_one_out": "on top of all others (leave-one-out)",
+           "one_at_a_time": "alone"}
+
+
+def origin(study):
+    source = [study["ladder"]["title"], study["workload"]["model"], study["device"]["name"], study["created"][:10],
+              *([] if study["finished"] else ["unfinished"])]
+    return {"subject": f"Training {study['workload']['model']}", "source": " · ".join(source),
+            "warnings": f"Warnings: {'; '.join(warning[:60] for warning in study['warnings'])}" if study["warnings"] else ""}
+
+
+def evidence(ratio):
+    """As the program says it."""
+    return f"interval {ratio['lo']} to {ratio['hi']}, {ratio['pairs']} pairs of runs"
+
+
 def words_of(study, runs=()):
     """The program's words on a study."""
-    ratio = of.headline(study).speedup
+    first, last, ratio = headline(study)
     head = f"{ratio['ratio']:.2f}× faster" if ratio else "No valid speedup: there is one rung"
     ladder = f"{head}, from the first to the last rung" if ratio else head
-    return {"headline": head, "rungs": [rung_words(study, r) for r in study["rungs"]],
+    mfus = {r["mfu"]["type"] for r in study["rungs"] if (r.get("mfu") or {}).get("value") is not None}
+    return {"headline": head, "evidence": evidence(ratio) if ratio else "",
+            "change": f"From {first['title']} to {last['title']}." if ratio else "",
+            "measured": f"Measured on {study['device']['name']} ({study['device']['kind']}), {study['created']}.",
+            "origin": origin(study),
+            "vs_previous": {"cumulative": "vs previous", "leave-one-out": "vs everything on"}.get(study["mode"], ""),
+            "vs_first": "so far" if study["mode"] == "cumulative" else "vs first",
+            "runs": f"median of {study['plan']['repeats']} runs" if study["plan"]["repeats"] > 1 else "a single run", "ranges": "Ranges are intervals.",
+            "methods": METHODS, "mfu": [f"The MFU in {kind}." for kind in sorted(mfus)], "plan": f"{study['plan']['runs_planned']} runs planned.",
+            **({"peers": "Each row is a recipe."} if of.peers(study) else {}),
+            "chart_notes": {name: [f"A note on {name}."] for name in charts.OF_STUDY},
+            "rungs": [rung_words(study, r) for r in study["rungs"]],
             "findings": findings(*charts.OF_STUDY) | {"ladder": ladder},
             "remarks": ["These are `CPU` figures."] if study["device"]["kind"] == "cpu" else [],
             **({"batches": "ms: the host's `time`"} if of.batches(study) else {}), "worth": "What each is worth.", "memory": "weights: what is trained",
@@ -204,7 +245,9 @@ def report_of(*studies, **more):
         parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": [],
                       "words": words_of(study, runs)})
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
-            "traces": [], "micro": [], "published": [], "notes": [], "findings": findings("side_by_side", "roofline"), **more}
+            "traces": [], "micro": [], "published": [], "notes": [], "findings": findings("side_by_side", "roofline"),
+            "origins": {"roofline": {"subject": "", "source": "+ flash attention · NVIDIA Example", "warnings": ""}},
+            "chart_notes": {"roofline": ["A note on roofline."]}, **more}
 
 
 def predicted(report):
@@ -364,7 +407,8 @@ def training_of(steps=60):
 def training_words(*charts):
     return {"headline": "Validation loss 6.02 after 60 steps", "remarks": ["It has not ended: `--resume` goes on."],
             "cards": [{"what": "Steps", "value": "60 of 60", "mood": "good", "words": "seen `here`"}],
-            "how_to_read": [{"term": "The loss", "words": "is a mean."}], "findings": findings(*charts)}
+            "how_to_read": [{"term": "The loss", "words": "is a mean."}], "findings": findings(*charts),
+            "origin": {"subject": "Training the tiny model", "source": "a text · AMD EPYC", "warnings": ""}}
 
 
 def training_report_of(points=60, length=1, samples=()):

@@ -14,7 +14,7 @@ from builders import (ENTRIES, EVIDENCE, LADDER, PARTS, about_batches, calibrate
                       with_peers, without_number)
 from test_modes import factorial, sweep, worth
 
-from charts.attribution import CALLED
+from charts.attribution import COLORS
 
 playwright = pytest.importorskip("playwright.sync_api")
 vl_convert = pytest.importorskip("vl_convert")
@@ -79,7 +79,7 @@ def nothing():
 
 def worths():
     study = factorial()
-    study["attribution"] = [worth(name, 0.23, method=method) | {"lo": 0.0364, "hi": 1.49} for method in CALLED for name in ("bf16", "flash")]
+    study["attribution"] = [worth(name, 0.23, method=method) | {"lo": 0.0364, "hi": 1.49} for method in COLORS for name in ("bf16", "flash")]
     return study
 
 
@@ -267,7 +267,7 @@ def test_sections_and_contents(pages, opened):
         assert page.locator(f"#rung-{i}").count() == 1
     text = page.inner_text("main")
     for words in ("Can it be trusted?", "not applicable: needs a CUDA device", "void: losses leave the reference", "Run it alone",
-                  "ladder run --ladder gpt2 --rung", "How to read this", "What is not here", "Guard: passed", "field_2", "Predicted and measured", "29.5 GB"):
+                  "ladder run --ladder gpt2 --rung", "How to read this", "What is not here", "Guard: close enough", "field_2", "Predicted and measured", "29.5 GB"):
         assert words in text, words
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids))

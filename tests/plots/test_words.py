@@ -42,7 +42,7 @@ def test_page_and_markdown_call_disturbed_runs_of_pytorch_so():
     study = with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.5))
     study["rungs"][-1]["flags"] = ["r8-1 shared: 1 other process"]
     shown = view.view(report_of(study))
-    assert [row[1] for row in table(markdown.render(shown | {"has_pictures": False}), "Above 1×, ours is faster.")] == [
+    assert [row[1] for row in table(markdown.render(shown | {"has_pictures": False}), "Each row is a recipe.")] == [
         "PyTorch eager", "PyTorch compile (disturbed)"]
     html = page.render("report.html.j2", shown)
     assert '<td>PyTorch compile <span class="warn">(disturbed)</span></td>' in html and "<td>PyTorch eager</td>" in html

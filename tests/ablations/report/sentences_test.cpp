@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace sentences_test {
 
@@ -38,12 +40,13 @@ TEST(Sentences, OfAGuard) {
   guard.max_deviation = 0.0052;
   guard.tolerance = 0.02;
   guard.steps = 20;
-  EXPECT_EQ(guard_words(guard), "typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps");
+  EXPECT_EQ(guard_words(guard), "Guard: failed, typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps.");
+  guard.passed = true;
   guard.known_offset = 0.01;
   guard.message = "its loss is above";
   EXPECT_EQ(guard_words(guard),
-            "typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps, not counting the 0.01 that a padded "
-            "vocabulary may add; its loss is above");
+            "Guard: passed, typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps, not counting the 0.01 "
+            "that a padded vocabulary may add; its loss is above.");
   guard.deviation.reset();  // an older program's
   EXPECT_EQ(deviation_words(guard), "at most 0.0052 nats off, 0.02 allowed");
   guard.deviation = std::optional<double>();
@@ -86,6 +89,112 @@ TEST(Sentences, AHeadlineIsOfTheRungThatIsClearlyTheFastest) {
   EXPECT_EQ(lead_of(study)->rung->title, "bf16");
 }
 
+TEST(Sentences, TellWhatStandsBehindTheHeadline) {
+  Study study = made_up::study();
+  EXPECT_EQ(evidence_words(study), "95 % confidence interval 2.40\u00d7 \u2013 2.60\u00d7, 5 pairs of runs");
+  EXPECT_EQ(change_words(study), "From 100 ms per step (float32) to 40.0 ms (flash), 0 tokens/s.");
+  study.headline->speedup = ratio(2.05, 0.23, 18.4);
+  EXPECT_EQ(evidence_words(study),
+            "measured 2.05\u00d7, 95 % confidence interval 0.23\u00d7 \u2013 18.4\u00d7, 5 pairs of runs");
+  study.headline->speedup = ratio(2.05, {}, {}, 1);
+  EXPECT_EQ(evidence_words(study), "1 pair of runs");
+  study.headline->fastest = 1;
+  study.rungs[1].speedup_first = ratio(2.81, 2.7, 2.9);
+  study.rungs[1].tokens_per_s.reset();
+  EXPECT_EQ(evidence_words(study), "95 % confidence interval 2.70\u00d7 \u2013 2.90\u00d7, 5 pairs of runs");
+  EXPECT_EQ(change_words(study), "From 100 ms per step (float32) to 50.0 ms (bf16).");
+  study.headline.reset();
+  EXPECT_EQ(evidence_words(study) + change_words(study), "");
+}
+
+TEST(Sentences, HeadTheColumnsOfSpeedups) {
+  Study study = made_up::study();
+  EXPECT_EQ(vs_previous_words(study.mode), "vs previous");
+  EXPECT_EQ(vs_first_words(study), "so far");
+  study.headline->first = 1;
+  study.headline->planned = 0;
+  EXPECT_EQ(vs_first_words(study), "so far, against \u201cbf16\u201d");
+  study.mode = Mode::leave_one_out;
+  EXPECT_EQ(vs_previous_words(study.mode), "vs everything on");
+  EXPECT_EQ(vs_first_words(study), "vs first, against \u201cbf16\u201d");
+  EXPECT_EQ(vs_previous_words(Mode::factorial) + vs_previous_words(Mode::sweep), "");
+}
+
+TEST(Sentences, TellOfRunsAndIntervals) {
+  Study study = made_up::study();
+  EXPECT_EQ(runs_words(study), "no runs");
+  for (StudyRung& rung : study.rungs) rung.runs_ok = 5;
+  EXPECT_EQ(runs_words(study), "median of 5 runs");
+  study.rungs[1].runs_ok = 4;
+  EXPECT_EQ(runs_words(study), "median of up to 5 runs");
+  for (StudyRung& rung : study.rungs) rung.runs_ok = 1;
+  EXPECT_EQ(runs_words(study), "a single run");
+  EXPECT_EQ(range_words(study.statistics),
+            "Ranges are 95 % confidence intervals. A range that includes 1\u00d7 shows no clear difference.");
+  EXPECT_EQ(plan_words(study.plan),
+            "15 runs planned (5 of each rung), 15 ok; order seed 42. To make them again on the same machine, with "
+            "nothing else running:");
+}
+
+TEST(Sentences, TellHowTheMfuIsComputedOrWhyThereIsNone) {
+  Study study = made_up::study();
+  EXPECT_TRUE(mfu_words(study).empty());  // an older study's
+  Mfu mfu{.value = {}, .formula = "", .peak_flops = {}, .peak_source = {}, .reason = "there is no table of CPUs"};
+  for (StudyRung& rung : study.rungs) rung.mfu = mfu;
+  EXPECT_EQ(mfu_words(study), std::vector<std::string>{"No MFU: there is no table of CPUs."});
+  mfu = {.value = 0.3,
+         .formula = "6 N",
+         .type = harness::NumberType::bf16,
+         .peak_flops = 989.5e12,
+         .peak_source = "datasheet",
+         .reason = ""};
+  study.rungs[1].mfu = study.rungs[2].mfu = mfu;
+  EXPECT_EQ(mfu_words(study), std::vector<std::string>{"MFU of rungs in bf16: 6 N, 989.5 TFLOP/s (datasheet)."});
+}
+
+TEST(Sentences, OfAnotherProgramsRungs) {
+  Study study = made_up::study();
+  EXPECT_EQ(peer_words(study), "");
+  study.rungs[2].peers.emplace().push_back({});
+  EXPECT_TRUE(peer_words(study).starts_with("Each row is a rung's recipe, run by a plain PyTorch program"));
+}
+
+TEST(Sentences, OfTheFiguresOfARung) {
+  StudyRung rung = made_up::rung(1, "bf16", 50);
+  rung.runs_ok = 1;
+  RungTimes& ms = *rung.ms_per_step;
+  ms.q1 = 49.5;
+  ms.q3 = 50.5;
+  ms.min = 48;
+  ms.max = 1234;
+  ms.n = 2000;
+  const std::string times = "1 run, 2,000 timed steps: quartiles 49.5 and 50.5 ms, min 48.0, max 1,234 ms.";
+  EXPECT_EQ(figure_words(rung), times);
+  rung.page_faults_per_step = 12;
+  rung.skipped_steps = 1;
+  rung.joules_per_token = 0.01234;
+  EXPECT_EQ(figure_words(rung), times +
+                                    " 12 page faults per step. The gradient scaler skipped 1 step. 12.3 mJ of GPU "
+                                    "energy per token.");
+  lose_number(rung, RungStatus::voided, "losses differ");
+  EXPECT_EQ(figure_words(rung), "");
+}
+
+TEST(Sentences, ProofsOfARungAreThoseOfWhatItChanges) {
+  StudyRung rung = made_up::rung(1, "bf16", 50);
+  for (const char* field : {"attention", "autocast"}) {
+    rung.proofs.emplace_back();
+    rung.proofs.back().field = field;
+    rung.proofs.back().passed = true;
+  }
+  rung.recipe_diff = files::Json::object();
+  EXPECT_EQ(own_proofs(rung), (std::vector<size_t>{0, 1}));
+  rung.recipe_diff["autocast"] = {"off", "bf16"};
+  EXPECT_EQ(own_proofs(rung), std::vector<size_t>{1});
+  rung.proofs[0].passed = false;
+  EXPECT_EQ(own_proofs(rung), (std::vector<size_t>{0, 1}));
+}
+
 TEST(Sentences, WithoutASpeedupItIsSaidWhy) {
   Study study = made_up::study();
   study.headline.reset();
@@ -118,20 +227,28 @@ TEST(Sentences, OfTheWorthsOfAMode) {
   EXPECT_TRUE(worth_words(Mode::one_at_a_time).starts_with("What each optimization brings alone: "));
   EXPECT_NE(worth_words(Mode::factorial).find("Shapley"), std::string::npos);
   EXPECT_EQ(worth_words(Mode::cumulative) + worth_words(Mode::sweep), "");
+  Study study = made_up::study();
+  using Methods = std::map<std::string, std::string>;
+  EXPECT_EQ(method_words(study), (Methods{{"cumulative", "in the ladder's order"}}));
+  study.mode = Mode::factorial;
+  study.attribution.emplace().emplace_back().method = Method::shapley;
+  EXPECT_EQ(method_words(study), (Methods{{"shapley", "averaged over all orders (Shapley)"}}));
 }
 
 TEST(Sentences, OfThePartsOfMemory) {
   Study study = made_up::study();
   const auto says = [&](const char* part) { return memory_words(study).find(part) != std::string::npos; };
   EXPECT_EQ(memory_words(study), "");
-  study.rungs[1].memory.emplace().activations_bytes = 1;
-  EXPECT_TRUE(memory_words(study).starts_with("activations: what the forward pass")) << memory_words(study);
+  study.rungs[1].memory.emplace().peak_source = "resident set";
+  EXPECT_EQ(memory_words(study), "Peak: the largest of the runs (resident set).");
+  study.rungs[1].memory->activations_bytes = 1;
+  EXPECT_TRUE(says("run; activations: what the forward pass")) << memory_words(study);
   EXPECT_FALSE(says("did not count apart"));
   study.rungs[1].recipe["autocast"] = "bf16";
   EXPECT_TRUE(says("which these runs did not count apart"));
   study.rungs[1].memory->weight_copies_bytes = 0;
   EXPECT_FALSE(says("did not count apart"));
-  EXPECT_TRUE(memory_words(study).starts_with("16-bit weights: autocast's copies, ")) << memory_words(study);
+  EXPECT_TRUE(says("run; 16-bit weights: autocast's copies, ")) << memory_words(study);
   EXPECT_TRUE(says("activations: what else the forward pass"));
 }
 

@@ -62,6 +62,10 @@ TEST(TrainingReport, ShowsFewSamplesWithTheFirstAndTheLast) {
   EXPECT_EQ(steps_of(steps), (std::vector<int64_t>{1, 10, 20, 30, 40}));
 }
 
+TEST(TrainingReport, SaysWhatItIsOf) {
+  EXPECT_TRUE(training_report("folder", training(4), log_of(4)).words.origin.subject.starts_with("Training "));
+}
+
 TEST(TrainingReport, HasAPointForEachStep) {
   const auto stretches = stretches_of(log_of(4));
   ASSERT_EQ(stretches.size(), 4U);

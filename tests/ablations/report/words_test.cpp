@@ -43,6 +43,11 @@ TEST_F(Words, StandInTheReportOncePerRung) {
   EXPECT_TRUE(words["command"].get<std::string>().starts_with("ladder ablate --ladder test "));
   EXPECT_TRUE(words["findings"]["ladder"].get<std::string>().starts_with("4.00\u00d7")) << words["findings"];
   EXPECT_FALSE(words["findings"].contains("attribution"));
+  EXPECT_TRUE(words["evidence"].get<std::string>().ends_with(" pairs of runs")) << words["evidence"];
+  EXPECT_TRUE(words["origin"]["subject"].get<std::string>().starts_with("Training ")) << words["origin"];
+  EXPECT_NE(words["rungs"][0]["figures"], "");
+  EXPECT_EQ(words["rungs"][1]["figures"], "");
+  EXPECT_TRUE(words["rungs"][2]["guard"].get<std::string>().starts_with("Guard: passed, "));
 }
 
 TEST_F(Words, StandInTheComparisonOfTwoStudiesAndInGates) {
@@ -92,7 +97,7 @@ TEST_F(Words, AreVerifiedWhereTheyAre) {
   document["studies"][0]["words"]["headline"] = "100\u00d7 faster";
   EXPECT_EQ(of_words(document), 1);
   document = report();
-  document["studies"][0]["words"].erase("findings");  // as older programs wrote them
+  document["studies"][0]["words"].erase("origin");  // as older programs wrote them
   EXPECT_EQ(of_words(document), 0);
   document["studies"][0].erase("words");
   EXPECT_EQ(of_words(document), 0);

@@ -35,6 +35,13 @@ TEST(Figures, ClockTimes) {
   EXPECT_EQ(clock_time(100 * 3600 + 125), "100:02:05");
 }
 
+TEST(Figures, IntervalsAndEnergy) {
+  EXPECT_EQ(times_between(2.55, 2.68), "2.55\u00d7 \u2013 2.68\u00d7");
+  EXPECT_EQ(times_between(0.01, 11), "unknown");
+  EXPECT_EQ(energy(2.5), "2.50 J");
+  EXPECT_EQ(energy(0.01234), "12.3 mJ");
+}
+
 TEST(Figures, SharesAndCounts) {
   EXPECT_EQ(percent(0.031), "3.1 %");
   EXPECT_EQ(percent(0.97), "97 %");
