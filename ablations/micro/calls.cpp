@@ -16,9 +16,9 @@ using model::Ops;
 namespace {
 
 // Stands for the table that a large operation gets: when the call is made again, that is the one in use.
-struct Table {};
+struct OpsTable {};
 
-Table leaf(const Ops&) { return {}; }
+OpsTable leaf(const Ops&) { return {}; }
 Tensor leaf(const Tensor& x) { return x.defined() ? x.detach().set_requires_grad(x.requires_grad()) : x; }
 Affine leaf(const Affine& x) { return {leaf(x.weight), leaf(x.bias)}; }
 template <class T>
@@ -26,7 +26,7 @@ T leaf(const T& x) {
   return x;
 }
 
-const Ops& argument(const Table&, const Ops& used) { return used; }
+const Ops& argument(const OpsTable&, const Ops& used) { return used; }
 template <class T>
 const T& argument(const T& x, const Ops&) {
   return x;

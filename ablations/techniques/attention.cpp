@@ -11,15 +11,15 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text attention_text();
+std::vector<Claim> attention_claims();
 Text packed_text();
 std::vector<Claim> packed_claims();
 
 constexpr const char* cudnn_node = "ScaledDotProductCudnnAttentionBackward0";
 constexpr const char* efficient_node = "ScaledDotProductEfficientAttentionBackward0";
 
-std::string obstacle(const Recipe& recipe, const Machine& machine) {
+std::string attention_obstacle(const Recipe& recipe, const Machine& machine) {
   const std::string name(name_of(recipe.attention));
   if (recipe.attention == Attention::packed) {
     if (recipe.device == Device::cpu && recipe.autocast == Autocast::fp16) {
@@ -127,8 +127,8 @@ Technique attention() {
                        "more the longer the context is.",
             .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); },
             .title_seen = flash_title,
-            .text = text(),
-            .claims = claims()},
+            .text = attention_text(),
+            .claims = attention_claims()},
            {.name = "packed_attention",
             .title = "packed attention",
             .summary = "Attention reads queries, keys and values where their product leaves them and writes its result "
@@ -138,7 +138,7 @@ Technique attention() {
             .pointless = packed_is_pointless,
             .text = packed_text(),
             .claims = packed_claims()}},
-      .obstacle = obstacle,
+      .obstacle = attention_obstacle,
       .prove = prove_attention,
   };
 }
@@ -147,7 +147,7 @@ Technique attention() {
 
 namespace {
 
-Text text() {
+Text attention_text() {
   return {
       .mechanism = R"(Written out, attention makes a matrix of T x T scores for each head. At B=16, T=1024 these are
 16 x 12 x 1,024 x 1,024 = 201 million numbers in each of 12 layers. They are written, scaled, masked, made into
@@ -186,7 +186,7 @@ for each layer and micro-step, and no softmax. The other implementations are swi
 it would fall back.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> attention_claims() {
   return {
       {.claim = "130 -> 96 ms per step, \"27 %\"",
        .source = sources::lecture,

@@ -27,7 +27,7 @@ std::string bf16_is_pointless(const Recipe& recipe, const Machine& machine) {
   return "this CPU has neither avx512_bf16 nor amx_bf16";
 }
 
-std::string obstacle(const Recipe& recipe, const Machine& machine) {
+std::string autocast_obstacle(const Recipe& recipe, const Machine& machine) {
   if (recipe.device == Device::cpu || recipe.autocast != Autocast::bf16) return "";
   if (machine.gpu->compute_capability >= 80) return "";
   return fmt::format("autocast bf16 needs compute capability 8.0, {} has {:.1f}", machine.gpu->name,
@@ -35,7 +35,7 @@ std::string obstacle(const Recipe& recipe, const Machine& machine) {
 }
 
 // Measured: the bfloat16 rungs in results/evidence differ by 0.0003 nats at most from float32.
-double tolerance(const Recipe& recipe) { return recipe.autocast == Autocast::off ? 0 : 1e-2; }
+double autocast_tolerance(const Recipe& recipe) { return recipe.autocast == Autocast::off ? 0 : 1e-2; }
 
 int64_t low_precision_products(const Counts& products) {
   int64_t sum = 0;
@@ -98,8 +98,8 @@ Technique autocast() {
             .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::fp16; },
             .text = text_of_fp16(),
             .claims = claims_of_fp16()}},
-      .obstacle = obstacle,
-      .tolerance = tolerance,
+      .obstacle = autocast_obstacle,
+      .tolerance = autocast_tolerance,
       .observe =
           [](Trainer& trainer, Observations& seen) {
             seen.fingerprint.autocast = fingerprint(trainer.recipe(), /*with_autocast=*/true);

@@ -23,7 +23,7 @@ std::vector<Claim> claims_of_prefetch();
 
 constexpr int64_t token_bytes = 2;
 
-std::string in_words(const Observations::Batches& seen) {
+std::string batches_in_words(const Observations::Batches& seen) {
   std::string words =
       fmt::format("{} copies for {} sequences, {} stacks; {} tokens made of text; {} reads of {} bytes", seen.copies,
                   seen.sequences, count(seen.operations, "aten::stack"), seen.tokenized, seen.reads, seen.bytes_read);
@@ -46,7 +46,7 @@ Proof prove_batches(const Recipe& recipe, const RunFacts& facts) {
   const bool in_one_pass = seen.copies == 2 * seen.micro_steps && count(seen.operations, "aten::stack") == 0;
   const bool in_the_step = seen.by_a_thread == 0;
   const auto proof = [&](bool passed, const char* expected) {
-    return Proof{"batches", seen.tokens > 0 && passed, expected, in_words(seen)};
+    return Proof{"batches", seen.tokens > 0 && passed, expected, batches_in_words(seen)};
   };
   switch (recipe.batches) {
     case Batches::tokenized:

@@ -10,10 +10,10 @@ using namespace model;
 
 namespace {
 
-Text text();
+Text cross_entropy_text();
 Text fused_text();
 std::vector<Claim> fused_claims();
-std::vector<Claim> claims();
+std::vector<Claim> cross_entropy_claims();
 
 Proof prove_loss(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
@@ -47,8 +47,8 @@ Technique cross_entropy() {
                        "number. PyTorch's own steps lead there by further matrices of B x T x V numbers, in float32 "
                        "under autocast.",
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::in_place; },
-            .text = text(),
-            .claims = claims()},
+            .text = cross_entropy_text(),
+            .claims = cross_entropy_claims()},
            {.name = "fused_loss",
             .title = "fused head + loss",
             .summary = "The last matrix product and the loss are one operation, which does some rows at a time: their "
@@ -68,7 +68,7 @@ Technique cross_entropy() {
 
 namespace {
 
-Text text() {
+Text cross_entropy_text() {
   return {
       .mechanism = R"(The loss is the mean of -log p[target] over N tokens, where p is the softmax of the logits. Its
 gradient by the logits is (p - 1) / N at the target and p / N elsewhere. So each number of the gradient follows from the
@@ -121,7 +121,7 @@ them.)",
 `nll_loss`.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> cross_entropy_claims() {
   return {{.claim = "loss and gradient in one kernel, in place over the logits: 6 -> 3.7 ms",
            .source = sources::llm_c,
            .note = "One kernel there, several operations of ATen here.",

@@ -14,8 +14,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text data_parallel_text();
+std::vector<Claim> data_parallel_claims();
 
 Proof prove_data_parallel(const Recipe& recipe, const RunFacts& facts) {
   const auto seen = facts.observations.all_reduces.value_or(Observations::AllReduces());
@@ -52,8 +52,8 @@ Technique data_parallel() {
                                     "pass goes on.",
                          .excludes = {"master_weights", "graph"},
                          .edit = [](Recipe& r, const harness::Machine&) { r.data_parallel = Parallel::ddp; },
-                         .text = text(),
-                         .claims = claims()}},
+                         .text = data_parallel_text(),
+                         .claims = data_parallel_claims()}},
       .obstacle = obstacle,
       .prove = prove_data_parallel,
   };
@@ -63,7 +63,7 @@ Technique data_parallel() {
 
 namespace {
 
-Text text() {
+Text data_parallel_text() {
   return {
       .mechanism = R"(The loss of a batch is a mean over its sequences, and so is its gradient. N ranks with B sequences
 each can make it: each rank computes the gradient of its own part, and the mean of the N gradients is that of all N x B
@@ -97,7 +97,7 @@ scaling efficiency: the time of a step of rank 0 alone, while the others wait, o
       .alone = R"(torchrun --nproc-per-node 2 --no-python ladder run --ladder ddp --rung ddp)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> data_parallel_claims() {
   return {{.claim = "near-linear scalability using 256 GPUs",
            .source = "Li et al. 2020, PyTorch Distributed; ResNet50 and BERT, up to 256 GPUs",
            .note = "When configured appropriately, they say. `scaling.efficiency` of a record is the share of "

@@ -15,11 +15,11 @@ using namespace model;
 
 namespace {
 
-Text text();
+Text determinism_text();
 
 // The switches as ATen has them, and what it does with an operation whose result may depend on the order of threads:
 // put_ with a repeated index.
-void observe(Trainer& trainer, Observations& seen) {
+void observe_determinism(Trainer& trainer, Observations& seen) {
   const at::Context& context = at::globalContext();
   auto& found = seen.determinism;
   try {
@@ -61,14 +61,15 @@ Proof prove_determinism(const Recipe& recipe, const RunFacts& facts) {
 }  // namespace
 
 Technique determinism() {
-  return {.field = "deterministic", .text = text(), .observe = observe, .prove = prove_determinism};
+  return {
+      .field = "deterministic", .text = determinism_text(), .observe = observe_determinism, .prove = prove_determinism};
 }
 
 // ---- In words
 
 namespace {
 
-Text text() {
+Text determinism_text() {
   return {
       .mechanism = R"(A sum of rounded numbers depends on its order: 0.1 + 0.2 + 0.3 is 0.6000000000000001 from the left
 and 0.6 from the right. A GPU adds up in the order in which its threads arrive, if a kernel lets it, and cuBLAS and

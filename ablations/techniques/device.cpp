@@ -11,8 +11,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text device_text();
+std::vector<Claim> device_claims();
 
 Proof prove_device(const Recipe& recipe, const RunFacts& facts) {
   const std::string& found = facts.observations.parameters_device;
@@ -41,8 +41,8 @@ Technique device() {
                              "Weights, optimizer state and activations live on the GPU and every operation runs there. "
                              "Arithmetic stays full float32.",
                          .edit = [](Recipe& r, const harness::Machine&) { r.device = Device::cuda; },
-                         .text = text(),
-                         .claims = claims()}},
+                         .text = device_text(),
+                         .claims = device_claims()}},
       .observe =
           [](Trainer& trainer, Observations& seen) {
             seen.parameters_device = trainer.model().parameters().front().tensor.device().str();
@@ -55,7 +55,7 @@ Technique device() {
 
 namespace {
 
-Text text() {
+Text device_text() {
   return {
       .mechanism = R"(Weights, gradients, the optimizer's moments and activations lie in the GPU's memory, and every
 operation of a step runs there. The processor only asks for the work: it launches a kernel for each operation and does
@@ -80,7 +80,7 @@ the GPU: there must be none.)",
 ladder run --ladder gpt2 --rung gpu -B 1 -T 256)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> device_claims() {
   return {{.claim = "more than 1000 ms per step on the CPU, 1000 on the GPU",
            .source = sources::lecture,
            .device = Device::cpu,

@@ -10,8 +10,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text execution_text();
+std::vector<Claim> execution_claims();
 
 Proof prove_execution(const Recipe& recipe, const RunFacts& facts) {
   const Observations& seen = facts.observations;
@@ -53,8 +53,8 @@ Technique execution() {
                                     "torch.compile's gain comes from fused kernels, not from fewer launches.",
                          .needs = {"gpu"},
                          .edit = [](Recipe& r, const harness::Machine&) { r.execution = Execution::graph; },
-                         .text = text(),
-                         .claims = claims()}},
+                         .text = execution_text(),
+                         .claims = execution_claims()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
         const bool impossible = recipe.execution == Execution::graph && recipe.device == Device::cpu;
         return impossible ? "execution graph needs device cuda" : "";
@@ -67,7 +67,7 @@ Technique execution() {
 
 namespace {
 
-Text text() {
+Text execution_text() {
   return {
       .mechanism = R"(In each step PyTorch walks through the model, chooses a kernel for each operation and launches it:
 over a thousand launches in a step of GPT-2 124M. A CUDA graph is a recording of them, with kernels, arguments and
@@ -93,7 +93,7 @@ with torch.cuda.graph(graph): loss = step()    # after some steps on a stream of
 launch in it, and no other launch of a kernel.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> execution_claims() {
   return {{.claim = "300 -> 130 ms per step, \"57 %\", with torch.compile",
            .source = sources::lecture,
            .note = "That is mostly fusion: by default torch.compile makes no CUDA graph. A graph keeps every kernel.",

@@ -15,8 +15,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text host_memory_text();
+std::vector<Claim> host_memory_claims();
 
 constexpr int64_t refault_bytes = int64_t{64} << 20;
 // The block whose first refault_bytes are written. A heap that gives memory back may still have a smaller one free.
@@ -69,8 +69,8 @@ Technique host_memory() {
                          .pointless = [](const Recipe& recipe, const harness::Machine&) -> std::string {
                            return recipe.device == Device::cpu ? "" : "an optimization of steps on the CPU";
                          },
-                         .text = text(),
-                         .claims = claims()}},
+                         .text = host_memory_text(),
+                         .claims = host_memory_claims()}},
       .observe =
           [](Trainer&, Observations& seen) {
             seen.refault.bytes = refault_bytes;
@@ -84,7 +84,7 @@ Technique host_memory() {
 
 namespace {
 
-Text text() {
+Text host_memory_text() {
   return {
       .mechanism = R"(A step allocates its tensors and frees them, and so does the next one. The C library asks the
 kernel for each large block, and gives it back when it is freed. Before a process may see a page, the kernel zeroes
@@ -108,7 +108,7 @@ freed, five times. The best round may make at most 8 page faults, and the median
 process's pages. Without the technique one of the two must be exceeded.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> host_memory_claims() {
   return {{.claim = "1.2x to 2.4x, with a few hundred page faults in a step instead of 94,000 to 543,000",
            .source = sources::trials,
            .about = Claim::About::step,

@@ -26,7 +26,7 @@ std::string onednn_is_pointless(const Recipe& recipe, const Machine& machine) {
   return "this CPU has neither avx512f nor avx_ne_convert, so ATen leaves float32 products to MKL";
 }
 
-std::string obstacle(const Recipe& recipe, const Machine& machine) {
+std::string matmul_precision_obstacle(const Recipe& recipe, const Machine& machine) {
   if (recipe.device == Device::cpu) return "";
   if (recipe.matmul_precision == MatmulPrecision::medium) {
     return "matmul_precision medium is the CPU's; device cuda has highest and high";
@@ -39,7 +39,7 @@ std::string obstacle(const Recipe& recipe, const Machine& machine) {
 }
 
 // TF32 has not been measured on a device yet. It rounds between float32 and bfloat16, so its limit is between theirs.
-double tolerance(const Recipe& recipe) {
+double matmul_precision_tolerance(const Recipe& recipe) {
   switch (recipe.matmul_precision) {
     case MatmulPrecision::highest:
       return 1e-3;
@@ -51,7 +51,7 @@ double tolerance(const Recipe& recipe) {
   return 0;
 }
 
-void observe(Trainer& trainer, Observations& seen) {
+void observe_matmul_precision(Trainer& trainer, Observations& seen) {
   const at::Float32MatmulPrecision aten = at::globalContext().float32MatmulPrecision();
   seen.matmul_precision.aten = aten == at::Float32MatmulPrecision::HIGHEST ? "highest"
                                : aten == at::Float32MatmulPrecision::HIGH  ? "high"
@@ -120,9 +120,9 @@ Technique matmul_precision() {
             .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; },
             .text = text_of_tf32(),
             .claims = claims_of_tf32()}},
-      .obstacle = obstacle,
-      .tolerance = tolerance,
-      .observe = observe,
+      .obstacle = matmul_precision_obstacle,
+      .tolerance = matmul_precision_tolerance,
+      .observe = observe_matmul_precision,
       .prove = prove_precision,
   };
 }

@@ -10,8 +10,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text mlp_text();
+std::vector<Claim> mlp_claims();
 
 Proof prove_mlp(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
@@ -36,8 +36,8 @@ Technique mlp() {
                        "On a GPU the products make them where they write their results. On a CPU GELU's result is "
                        "computed once more in the backward pass instead of being kept.",
             .edit = [](Recipe& r, const harness::Machine&) { r.mlp = Mlp::fused; },
-            .text = text(),
-            .claims = claims()}},
+            .text = mlp_text(),
+            .claims = mlp_claims()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
         return recipe.mlp == Mlp::fused ? fused_obstacle(recipe, machine) : "";
       },
@@ -49,7 +49,7 @@ Technique mlp() {
 
 namespace {
 
-Text text() {
+Text mlp_text() {
   return {
       .mechanism =
           R"(The MLP of a block is a matrix product to 4C numbers a token, a bias, GELU, and a product back to C
@@ -82,7 +82,7 @@ model = torch.compile(model)    # what fuses bias and GELU in PyTorch)",
 GELU.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> mlp_claims() {
   return {{.claim = "GELU and its gradient in the epilogue of the products: 0 to 1 % of a step",
            .source = sources::llm_c,
            .note = "By cuBLASLt, as here on a GPU.",

@@ -10,8 +10,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text norm_text();
+std::vector<Claim> norm_claims();
 
 Proof prove_norm(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
@@ -35,8 +35,8 @@ Technique norm() {
                        "and the normalized numbers are written in the type that the next matrix product reads. PyTorch "
                        "makes three passes of it.",
             .edit = [](Recipe& r, const harness::Machine&) { r.norm = Norm::fused; },
-            .text = text(),
-            .claims = claims()}},
+            .text = norm_text(),
+            .claims = norm_claims()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
         return recipe.norm == Norm::fused ? fused_obstacle(recipe, machine) : "";
       },
@@ -48,7 +48,7 @@ Technique norm() {
 
 namespace {
 
-Text text() {
+Text norm_text() {
   return {
       .mechanism = R"(Twice in each block a result y is added to the residual stream x, and LayerNorm follows: each row
 of the sum, one token's 768 numbers, is brought to mean 0 and variance 1, then scaled and shifted. PyTorch does it in
@@ -77,7 +77,7 @@ model = torch.compile(model)    # what makes one kernel of it in PyTorch)",
 PyTorch's.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> norm_claims() {
   return {{.claim = "residual addition and LayerNorm in one kernel, across blocks: about 1 % of a step",
            .source = sources::llm_c,
            .note = "There LayerNorm and its backward pass were kernels of their own before.",

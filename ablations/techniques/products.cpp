@@ -12,8 +12,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text products_text();
+std::vector<Claim> products_claims();
 
 Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
@@ -51,8 +51,8 @@ Technique products() {
                 "on "
                 "processors with AVX512_BF16.",
             .edit = [](Recipe& r, const harness::Machine&) { r.products = Products::packed; },
-            .text = text(),
-            .claims = claims()}},
+            .text = products_text(),
+            .claims = products_claims()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
         if (recipe.products == Products::aten) return "";
         if (recipe.device == Device::cuda) return "packed products are an optimization of steps on the CPU";
@@ -66,7 +66,7 @@ Technique products() {
 
 namespace {
 
-Text text() {
+Text products_text() {
   return {
       .mechanism = R"(A matrix product reads each number of its two matrices many times. How fast that goes depends on
 where they are at that moment. Here a tile of the result, 6 x 16 numbers, stays in the processor's registers. Before
@@ -94,7 +94,7 @@ saved there is the pass that converts gradients.)",
 PyTorch's.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> products_claims() {
   return {{.claim = "MKL's float32 products at half the speed of another library's on a CPU that is not Intel's: 180 "
                     "against 385 GFLOP/s",
            .source = sources::trials,

@@ -10,10 +10,10 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text qkv_products_text();
+std::vector<Claim> qkv_products_claims();
 
-Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
+Proof prove_qkv_products(const Recipe& recipe, const RunFacts& facts) {
   const int64_t in_a_block = linear_layers(recipe), expected = in_a_block * facts.attentions;
   const Counts& nodes = facts.observations.backward_nodes;
   const char* node = linear_node(recipe);
@@ -35,9 +35,9 @@ Technique qkv_products() {
                 "with C rows each. The input is read once, and one large product keeps a processor busier than "
                 "three small ones.",
             .edit = [](Recipe& r, const harness::Machine&) { r.qkv_products = QkvProducts::one; },
-            .text = text(),
-            .claims = claims()}},
-      .prove = prove_products,
+            .text = qkv_products_text(),
+            .claims = qkv_products_claims()}},
+      .prove = prove_qkv_products,
   };
 }
 
@@ -45,7 +45,7 @@ Technique qkv_products() {
 
 namespace {
 
-Text text() {
+Text qkv_products_text() {
   return {
       .mechanism = R"(Attention needs a query, a key and a value for each token. Each is a product of the same input,
 B x T rows of C numbers, with a weight of its own, C x C. Stacked, the three weights are one of 3C x C, and one product
@@ -79,7 +79,7 @@ about 1 % shorter.)",
 this one, attention's projection and the two of the MLP. With three products there must be six.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> qkv_products_claims() {
   return {{.claim = "about 4 % to 5 % more tokens/s",
            .source = "llama.cpp, pull request 16813; inference of Qwen3 models with 4-bit weights, RTX 4090",
            .note = "Here it is a step of training."},

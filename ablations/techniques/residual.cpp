@@ -13,8 +13,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text residual_text();
+std::vector<Claim> residual_claims();
 
 void watch(Ops& ops, Observations& seen) {
   seen.residual.emplace();
@@ -60,8 +60,8 @@ Technique residual() {
                              [](Recipe& r, const harness::Machine&) {
                                r.residual = r.autocast == Autocast::off ? Residual::float32 : Residual::autocast;
                              },
-                         .text = text(),
-                         .claims = claims()}},
+                         .text = residual_text(),
+                         .claims = residual_claims()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
         const bool impossible = recipe.residual == Residual::autocast && recipe.autocast == Autocast::off;
         return impossible ? "residual autocast needs autocast bf16 or fp16" : "";
@@ -75,7 +75,7 @@ Technique residual() {
 
 namespace {
 
-Text text() {
+Text residual_text() {
   return {
       .mechanism = R"(Each block adds its results to a stream of B x T x C numbers that goes from the embedding to the
 last LayerNorm. Under autocast PyTorch keeps it in float32. Here the embedding's result is converted once, and LayerNorm
@@ -105,7 +105,7 @@ them must have the 16-bit type.)",
       .alone = R"(ladder ablate --ladder gpt2 --mode factorial --factors bf16,residual16)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> residual_claims() {
   return {{.claim = "1.86x on an RTX 4090, with weights and activations in bfloat16",
            .source = sources::llm_c,
            .note = "There everything is bfloat16; the residual stream is a part of it.",

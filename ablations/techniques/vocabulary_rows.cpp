@@ -11,8 +11,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text vocabulary_rows_text();
+std::vector<Claim> vocabulary_rows_claims();
 
 // To the next multiple of 128: 50257 -> 50304.
 int64_t padded(int64_t rows) { return (rows + 127) / 128 * 128; }
@@ -35,8 +35,8 @@ Technique vocabulary_rows() {
                        "tiles. The loss at the start rises by ln(50304/50257) = 0.0009, because the softmax has 47 "
                        "more terms.",
             .edit = [](Recipe& r, const harness::Machine&) { r.vocabulary_rows = padded(r.vocabulary_rows); },
-            .text = text(),
-            .claims = claims()}},
+            .text = vocabulary_rows_text(),
+            .claims = vocabulary_rows_claims()}},
       .known_offset =
           [](const Recipe& recipe, const Recipe& reference) {
             return std::log(static_cast<double>(recipe.vocabulary_rows) /
@@ -50,7 +50,7 @@ Technique vocabulary_rows() {
 
 namespace {
 
-Text text() {
+Text vocabulary_rows_text() {
   return {
       .mechanism = R"(GPT-2 knows 50,257 tokens, 29 x 1,733, an odd number. The embedding, which is the last matrix
 product's factor as well, gets 47 more rows: 50,304 = 128 x 393. In 16 bits a row of 50,257 logits has 100,514 bytes, so
@@ -69,7 +69,7 @@ aligned or does not mind. On the CPUs in results/evidence it brings next to noth
       .proven = R"(The logits have 50,304 columns.)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> vocabulary_rows_claims() {
   return {{.claim = "96 -> 93 ms per step, \"4 %\"",
            .source = sources::lecture,
            .about = Claim::About::step,

@@ -11,8 +11,8 @@ using namespace model;
 
 namespace {
 
-Text text();
-std::vector<Claim> claims();
+Text weights_text();
+std::vector<Claim> weights_claims();
 
 Proof prove_weights(const Recipe& recipe, const RunFacts& facts) {
   const Observations& seen = facts.observations;
@@ -51,8 +51,8 @@ Technique weights() {
                                     "bf16 themselves, and the 16 bits that they lack lie beside them.",
                          .needs = {"fused_norm", "fused_mlp", "fused_loss"},
                          .edit = [](Recipe& r, const harness::Machine&) { r.weights = Weights::master; },
-                         .text = text(),
-                         .claims = claims()}},
+                         .text = weights_text(),
+                         .claims = weights_claims()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
         return recipe.weights == Weights::master ? master_weights_obstacle(recipe) : "";
       },
@@ -64,7 +64,7 @@ Technique weights() {
 
 namespace {
 
-Text text() {
+Text weights_text() {
   return {
       .mechanism = R"(Mixed precision trains float32 weights and multiplies bf16 ones. Autocast makes the bf16 copies
 anew in each micro-step. But a float32 number is a bf16 number and 16 bits more. Here the two halves are stored apart.
@@ -102,7 +102,7 @@ gradient into the memory that held it in the step before. Under bf16 autocast so
 ladder run --ladder gpt2-cpu-fused --rung master_weights)"};
 }
 
-std::vector<Claim> claims() {
+std::vector<Claim> weights_claims() {
   return {
       {.claim = "copies of weights, the embedding's dense gradient and the tied sum take 97 of 496 ms, clipping and "
                 "AdamW 87",

@@ -134,7 +134,7 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
   if (end != CUPTI_ERROR_MAX_LIMIT_REACHED) fault = fmt::format("CUPTI's records cannot be read (result {})", int{end});
   size_t dropped = 0;  // since it was last asked
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS) dropped = 0;
-  // The lock is held only here: CUPTI may hold its own lock now, for which a thread in on_call waits.
+  // The lock is held only here: CUPTI may hold its own lock now, for which a thread in on_traced_call waits.
   Session& s = session();
   const std::lock_guard lock(s.mutex);
   std::ranges::move(found, std::back_inserter(s.raw));
@@ -143,7 +143,7 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
 }
 
 // Labels at the time of the call, on the thread that makes it: a launch by its correlation, a captured one by its node.
-void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+void CUPTIAPI on_traced_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   Session& s = session();
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API) {
     const auto* call = static_cast<const CUpti_CallbackData*>(data);
@@ -174,7 +174,7 @@ class Tracing {
  public:
   Tracing() = default;
   void start() {  // not in the constructor, so that the destructor also undoes a start that throws
-    subscriber_.emplace(on_call, nullptr);
+    subscriber_.emplace(on_traced_call, nullptr);
     check_cupti("cuptiActivityRegisterCallbacks", cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
     subscriber_->enable_resource(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
     subscriber_->enable_resource(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
@@ -220,7 +220,7 @@ class Faults {
   std::string first_;
 };
 
-int64_t now_ns() {
+int64_t device_now_ns() {
   uint64_t now = 0;
   check_cupti("cuptiGetTimestamp", cuptiGetTimestamp(&now));
   return static_cast<int64_t>(now);
@@ -242,13 +242,13 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
     tracing.start();
     prepare();
     check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
-    trace.begin_ns = now_ns();
+    trace.begin_ns = device_now_ns();
     for (int64_t i = 0; i < steps; ++i) {
-      begins.push_back(now_ns());
+      begins.push_back(device_now_ns());
       step();
     }
     check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
-    trace.end_ns = now_ns();
+    trace.end_ns = device_now_ns();
     Tracing::flush();
   }
   Session& s = session();

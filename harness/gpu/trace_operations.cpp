@@ -20,14 +20,14 @@ struct Recorded {
   uint64_t thread;
 };
 
-struct Shared {
+struct Recording {
   std::mutex mutex;
   std::vector<Recorded> operations;
   std::atomic<int64_t> step = 0;
 };
 
-Shared& shared() {
-  static Shared instance;
+Recording& recording() {
+  static Recording instance;
   return instance;
 }
 
@@ -38,9 +38,9 @@ int64_t now_ns() {
       .count();
 }
 
-struct Context : at::ObserverContext {
+struct OperationContext : at::ObserverContext {
   int label = Labels::current();
-  int64_t step = shared().step;
+  int64_t step = recording().step;
   int64_t begin_ns = now_ns();
 };
 
@@ -50,29 +50,29 @@ bool is_operation(const at::RecordFunction& function) {
   return !at::in_parallel_region() && !std::string_view(function.name()).starts_with("autograd::");
 }
 
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
+std::unique_ptr<at::ObserverContext> on_operation_start(const at::RecordFunction& function) {
   if (!is_operation(function)) return nullptr;
-  return depth++ == 0 ? std::make_unique<Context>() : nullptr;
+  return depth++ == 0 ? std::make_unique<OperationContext>() : nullptr;
 }
 
-void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
+void on_operation_end(const at::RecordFunction& function, at::ObserverContext* context) {
   if (!is_operation(function)) return;
   --depth;
   if (context == nullptr) return;
-  const auto* begun = static_cast<Context*>(context);
+  const auto* begun = static_cast<OperationContext*>(context);
   const int64_t end = now_ns();
-  const std::lock_guard lock(shared().mutex);
-  shared().operations.push_back(
+  const std::lock_guard lock(recording().mutex);
+  recording().operations.push_back(
       {function.name(), begun->label, begun->step, begun->begin_ns, end, static_cast<uint64_t>(::gettid())});
 }
 
 }  // namespace
 
 Trace trace_operations(const Labels& labels, int64_t steps, const std::function<void()>& step) {
-  shared().operations.clear();
+  recording().operations.clear();
   struct Callback {
-    at::CallbackHandle handle =
-        at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION}));
+    at::CallbackHandle handle = at::addGlobalCallback(
+        at::RecordFunctionCallback(on_operation_start, on_operation_end).scopes({at::RecordScope::FUNCTION}));
     ~Callback() { at::removeCallback(handle); }
   };
   Trace trace{.activities = {}, .steps = steps};
@@ -80,13 +80,13 @@ Trace trace_operations(const Labels& labels, int64_t steps, const std::function<
     const Callback callback;
     trace.begin_ns = now_ns();
     for (int64_t i = 0; i < steps; ++i) {
-      shared().step = i;
+      recording().step = i;
       step();
     }
     trace.end_ns = now_ns();
   }
-  const std::lock_guard lock(shared().mutex);
-  for (Recorded& operation : shared().operations) {
+  const std::lock_guard lock(recording().mutex);
+  for (Recorded& operation : recording().operations) {
     trace.activities.push_back({.kind = Activity::Kind::operation,
                                 .name = std::move(operation.name),
                                 .label = labels.at(operation.label),

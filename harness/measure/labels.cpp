@@ -25,7 +25,7 @@ void push_range(const char* text) {
 void pop_range() { nvtxDomainRangePop(nvtx3::domain::get<NvtxDomain>()); }
 
 // Callbacks are plain functions, so they read global data.
-struct Shared {
+struct KnownLabels {
   std::mutex mutex;
   bool active = false;
   std::vector<Label> labels{Label{}};
@@ -39,8 +39,8 @@ struct Shared {
   }
 };
 
-Shared& shared() {
-  static Shared instance;
+KnownLabels& known_labels() {
+  static KnownLabels instance;
   return instance;
 }
 
@@ -70,20 +70,21 @@ void enter_node(const at::RecordFunction& function) {
   const std::string_view name = function.name();  // "MmBackward0"
   Label label{.phase = "backward", .part = "", .layer = -1};
   {
-    const std::lock_guard lock(shared().mutex);
-    if (const auto forward = shared().by_sequence.find(function.seqNr()); forward != shared().by_sequence.end()) {
-      label.part = shared().labels[static_cast<size_t>(forward->second)].part;
-      label.layer = shared().labels[static_cast<size_t>(forward->second)].layer;
+    const std::lock_guard lock(known_labels().mutex);
+    if (const auto forward = known_labels().by_sequence.find(function.seqNr());
+        forward != known_labels().by_sequence.end()) {
+      label.part = known_labels().labels[static_cast<size_t>(forward->second)].part;
+      label.layer = known_labels().labels[static_cast<size_t>(forward->second)].layer;
     } else if (name.ends_with("AccumulateGrad")) {
       label.part = "accumulate_grad";
     }
-    current_label = shared().id_of(label);
+    current_label = known_labels().id_of(label);
   }
   push_range((label.layer < 0 ? label.part : fmt::format("{} of layer {}", label.part, label.layer)).c_str());
   ++node_ranges;
 }
 
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
+std::unique_ptr<at::ObserverContext> on_function_start(const at::RecordFunction& function) {
   if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     if (in_backward) enter_node(function);
     return nullptr;
@@ -94,13 +95,13 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
     return context;
   }
   if (!in_backward && current_label != 0 && function.seqNr() >= 0) {
-    const std::lock_guard lock(shared().mutex);
-    shared().by_sequence[function.seqNr()] = current_label;
+    const std::lock_guard lock(known_labels().mutex);
+    known_labels().by_sequence[function.seqNr()] = current_label;
   }
   return nullptr;
 }
 
-void on_end(const at::RecordFunction&, at::ObserverContext* context) {
+void on_function_end(const at::RecordFunction&, at::ObserverContext* context) {
   if (context == nullptr) return;
   const auto* before = static_cast<EvaluationContext*>(context);
   for (; node_ranges > before->ranges_before; --node_ranges) pop_range();
@@ -112,13 +113,13 @@ void on_end(const at::RecordFunction&, at::ObserverContext* context) {
 
 Labels::Labels(bool follow_autograd) : following_(follow_autograd) {
   {
-    const std::lock_guard lock(shared().mutex);
-    if (shared().active) throw std::logic_error("Labels: there are some already");
-    shared().active = true;
-    shared().by_sequence.clear();
+    const std::lock_guard lock(known_labels().mutex);
+    if (known_labels().active) throw std::logic_error("Labels: there are some already");
+    known_labels().active = true;
+    known_labels().by_sequence.clear();
   }
   if (following_) {
-    callback_ = at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end)
+    callback_ = at::addGlobalCallback(at::RecordFunctionCallback(on_function_start, on_function_end)
                                           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
   }
 }
@@ -127,8 +128,8 @@ Labels::~Labels() {
   close_to(Level::nothing);
   current_label = 0;
   if (following_) at::removeCallback(callback_);
-  const std::lock_guard lock(shared().mutex);
-  shared().active = false;
+  const std::lock_guard lock(known_labels().mutex);
+  known_labels().active = false;
 }
 
 void Labels::close_to(Level level) {
@@ -152,8 +153,8 @@ void Labels::begin_phase(std::string_view phase) {
   if (open_.empty()) {
     open(Level::step, "step");
     if (following_) {
-      const std::lock_guard lock(shared().mutex);
-      shared().by_sequence.clear();
+      const std::lock_guard lock(known_labels().mutex);
+      known_labels().by_sequence.clear();
     }
   }
   close_to(Level::step);
@@ -177,15 +178,15 @@ void Labels::begin_part(int64_t layer, std::string_view part) {
 
 void Labels::remember(const std::string& part) const {
   if (!following_) return;  // NVTX alone costs nanoseconds
-  const std::lock_guard lock(shared().mutex);
-  current_label = shared().id_of({.phase = phase_, .part = part, .layer = layer_});
+  const std::lock_guard lock(known_labels().mutex);
+  current_label = known_labels().id_of({.phase = phase_, .part = part, .layer = layer_});
 }
 
 int Labels::current() { return current_label; }
 
 Label Labels::at(int id) const {
-  const std::lock_guard lock(shared().mutex);
-  return shared().labels.at(static_cast<size_t>(id));
+  const std::lock_guard lock(known_labels().mutex);
+  return known_labels().labels.at(static_cast<size_t>(id));
 }
 
 bool nvtx_tool_attached() {

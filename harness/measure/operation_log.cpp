@@ -9,7 +9,7 @@ namespace harness {
 namespace {
 
 // Callbacks are plain functions, so they write to global data.
-struct Shared {
+struct Counted {
   std::mutex mutex;
   bool active = false;
   std::string phase;
@@ -17,14 +17,14 @@ struct Shared {
   OperationLog::Counts backward_nodes;
 };
 
-Shared& shared() {
-  static Shared instance;
+Counted& counted() {
+  static Counted instance;
   return instance;
 }
 
 std::unique_ptr<at::ObserverContext> count(const at::RecordFunction& function) {
   constexpr std::string_view evaluating = "autograd::engine::evaluate_function: ";
-  Shared& s = shared();
+  Counted& s = counted();
   const std::lock_guard lock(s.mutex);
   std::string_view name = function.name();
   if (name.starts_with(evaluating)) {
@@ -39,7 +39,7 @@ std::unique_ptr<at::ObserverContext> count(const at::RecordFunction& function) {
 }  // namespace
 
 OperationLog::OperationLog() {
-  Shared& s = shared();
+  Counted& s = counted();
   const std::lock_guard lock(s.mutex);
   if (s.active) throw std::logic_error("OperationLog: one is already counting");
   s.active = true;
@@ -52,33 +52,33 @@ OperationLog::OperationLog() {
 
 OperationLog::~OperationLog() {
   at::removeCallback(handle_);
-  const std::lock_guard lock(shared().mutex);
-  shared().active = false;
+  const std::lock_guard lock(counted().mutex);
+  counted().active = false;
 }
 
 void OperationLog::begin_phase(std::string_view phase) {
-  const std::lock_guard lock(shared().mutex);
-  shared().phase = phase;
+  const std::lock_guard lock(counted().mutex);
+  counted().phase = phase;
 }
 
 OperationLog::Counts OperationLog::operations(std::string_view phase) const {
-  const std::lock_guard lock(shared().mutex);
-  const auto found = shared().operations.find(phase);
-  return found == shared().operations.end() ? Counts{} : found->second;
+  const std::lock_guard lock(counted().mutex);
+  const auto found = counted().operations.find(phase);
+  return found == counted().operations.end() ? Counts{} : found->second;
 }
 
 int64_t OperationLog::total() const {
-  const std::lock_guard lock(shared().mutex);
+  const std::lock_guard lock(counted().mutex);
   int64_t sum = 0;
-  for (const auto& [phase, counts] : shared().operations) {
+  for (const auto& [phase, counts] : counted().operations) {
     for (const auto& [name, calls] : counts) sum += calls;
   }
   return sum;
 }
 
 OperationLog::Counts OperationLog::backward_nodes() const {
-  const std::lock_guard lock(shared().mutex);
-  return shared().backward_nodes;
+  const std::lock_guard lock(counted().mutex);
+  return counted().backward_nodes;
 }
 
 }  // namespace harness

@@ -19,7 +19,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace cuda_counters_test {
 
 using namespace device_tests;
 using Values = std::map<std::string, double>;
@@ -158,4 +158,4 @@ TEST_F(Counting, AFailureInTheWorkLeavesTheCountersFree) {
   expect_share(seen.at(dram_read) + seen.at(dram_write), 2.0 * block, 0.1);
 }
 
-}  // namespace
+}  // namespace cuda_counters_test

@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-namespace {
+namespace cuda_determinism_test {
 
 using namespace ablations;
 using namespace device_tests;
@@ -96,4 +96,4 @@ TEST(Deterministic, IsProvenWithoutAWait) {
   }
 }
 
-}  // namespace
+}  // namespace cuda_determinism_test

@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace cuda_kernels_test {
 
 using namespace device_tests;
 using namespace model;
@@ -450,4 +450,4 @@ TEST_F(Kernels, MasterWeightsLearnWhatSeparateOnesDoAlsoCaptured) {
   }
 }
 
-}  // namespace
+}  // namespace cuda_kernels_test

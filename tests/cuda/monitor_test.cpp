@@ -11,7 +11,7 @@
 
 #include <chrono>
 
-namespace {
+namespace cuda_monitor_test {
 
 using namespace device_tests;
 
@@ -44,4 +44,4 @@ TEST(Monitor, SeesTheGpuAtWork) {
   }
 }
 
-}  // namespace
+}  // namespace cuda_monitor_test

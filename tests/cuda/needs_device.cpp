@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace needs_device {
 
 class NeedsDevice : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& /*test*/) override {
@@ -19,4 +19,4 @@ class NeedsDevice : public testing::EmptyTestEventListener {
   return true;
 }();
 
-}  // namespace
+}  // namespace needs_device

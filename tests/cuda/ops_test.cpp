@@ -11,7 +11,7 @@
 #include <cmath>
 #include <functional>
 
-namespace {
+namespace cuda_ops_test {
 
 using namespace device_tests;
 using namespace model;
@@ -187,4 +187,4 @@ TEST(Ops, NoAttentionFallsBackToAnother) {
   }
 }
 
-}  // namespace
+}  // namespace cuda_ops_test

@@ -7,7 +7,7 @@
 
 #include <map>
 
-namespace {
+namespace cuda_parity_test {
 
 using namespace device_tests;
 using namespace model;
@@ -48,4 +48,4 @@ TEST(Parity, SmallInFloat32) { compare(small(), at::kFloat, 2, 128, 1e-6, 1e-4);
 
 TEST(Parity, Gpt2InFloat32) { compare(preset("gpt2-124m"), at::kFloat, 1, 64, 1e-6, 1e-4); }
 
-}  // namespace
+}  // namespace cuda_parity_test

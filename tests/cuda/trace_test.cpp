@@ -13,7 +13,7 @@
 
 #include <set>
 
-namespace {
+namespace cuda_trace_test {
 
 using namespace device_tests;
 using namespace model;
@@ -90,4 +90,4 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
   EXPECT_EQ(harness::sum(calls.kernel_launches()), eager_kernels);
 }
 
-}  // namespace
+}  // namespace cuda_trace_test

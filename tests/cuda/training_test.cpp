@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace cuda_training_test {
 
 using namespace ablations;
 using namespace device_tests;
@@ -299,4 +299,4 @@ TEST(Memory, ThatIsNotThereIsReported) {
   c10::cuda::CUDACachingAllocator::emptyCache();
 }
 
-}  // namespace
+}  // namespace cuda_training_test

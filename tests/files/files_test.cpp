@@ -25,7 +25,7 @@ extern "C" int fsync(int descriptor) {
   return -1;
 }
 
-namespace {
+namespace files_test {
 
 namespace fs = std::filesystem;
 
@@ -220,4 +220,4 @@ TEST_F(Links, AreNoWayIntoOtherFolders) {
   EXPECT_THROW((void)files::files_below(folder_ / "none", all), std::system_error);
 }
 
-}  // namespace
+}  // namespace files_test

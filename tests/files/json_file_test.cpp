@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace {
+namespace json_file_test {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -114,4 +114,4 @@ TEST(FiniteOrNull, KeepsNanOutOfJson) {
   EXPECT_EQ(files::finite_or_null(1.5), 1.5);
 }
 
-}  // namespace
+}  // namespace json_file_test

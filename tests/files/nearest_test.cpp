@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace nearest_test {
 
 using files::nearest;
 using Names = std::vector<std::string>;
@@ -37,4 +37,4 @@ TEST(Nearest, FiveAreEnough) {
   EXPECT_EQ(nearest("a0", {"a6", "a5", "a4", "a3", "a2", "a1"}), (Names{"a1", "a2", "a3", "a4", "a5"}));
 }
 
-}  // namespace
+}  // namespace nearest_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace {
+namespace printable_test {
 
 using files::length;
 using files::printable;
@@ -74,4 +74,4 @@ TEST(Shortened, NeverCutsACharacter) {
   EXPECT_EQ(length("\u00e9\u4e2d\U0001f600x"), 4U);
 }
 
-}  // namespace
+}  // namespace printable_test

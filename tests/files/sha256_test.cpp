@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace {
+namespace sha256_test {
 
 TEST(Sha256, MatchesTheExamplesOfFips180) {
   EXPECT_EQ(files::sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -29,4 +29,4 @@ TEST(Sha256, PiecesOfAnySizeGiveTheSameDigest) {
   }
 }
 
-}  // namespace
+}  // namespace sha256_test

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <functional>
 
-namespace {
+namespace seeds_test {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -235,4 +235,4 @@ INSTANTIATE_TEST_SUITE_P(Files, HostileFiles, testing::ValuesIn(hostile_files())
 
 void PrintTo(const Hostile& file, std::ostream* out) { *out << file.name; }
 
-}  // namespace
+}  // namespace seeds_test

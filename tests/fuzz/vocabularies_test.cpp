@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace {
+namespace vocabularies_test {
 
 namespace fs = std::filesystem;
 
@@ -45,4 +45,4 @@ TEST(DamagedVocabularies, CachedTokensAreMadeAnew) {
   }
 }
 
-}  // namespace
+}  // namespace vocabularies_test

@@ -24,7 +24,7 @@
 #include <system_error>
 #include <vector>
 
-namespace {
+namespace data_test {
 
 namespace fs = std::filesystem;
 
@@ -431,4 +431,4 @@ TEST(BatchLoaderTest, RefusesWhatDoesNotFit) {
   }
 }
 
-}  // namespace
+}  // namespace data_test

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace {
+namespace safetensors_test {
 
 namespace fs = std::filesystem;
 
@@ -208,4 +208,4 @@ TEST_F(SafetensorsTest, RefusesBoolsThatAreNeitherFalseNorTrue) {
   EXPECT_EQ(refusal_of_tensor(R"("BOOL")", "[2]", "[0,2]", "\1\2"), "tensor \"t\": the bytes of a BOOL must be 0 or 1");
 }
 
-}  // namespace
+}  // namespace safetensors_test

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace tokenizer_test {
 
 using Ids = std::vector<uint16_t>;
 
@@ -172,4 +172,4 @@ TEST_F(TokenizerTest, RefusesVocabulariesThatAreNotGpt2s) {
   EXPECT_THROW(model::Tokenizer::load(testing::TempDir()), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace tokenizer_test

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-namespace {
+namespace kernels_add_norm_test {
 
 using namespace kernels;
 using namespace kernel_tests;
@@ -299,4 +299,4 @@ TYPED_TEST(AddNorm, BackwardOfNoRowsIsZero) {
   EXPECT_EQ(backward(in, Upstream<TypeParam>(in.shape, false), false).weight_gradient, std::vector<double>(8));
 }
 
-}  // namespace
+}  // namespace kernels_add_norm_test

@@ -3,7 +3,7 @@
 
 #include "tests/model/kernels/kernel_test.h"
 
-namespace {
+namespace kernels_column_sum_test {
 
 using namespace kernels;
 using namespace kernel_tests;
@@ -61,4 +61,4 @@ TYPED_TEST(ColumnSums, ANumberThatIsNoneStaysInItsColumn) {
   EXPECT_EQ(nans(sums), 1U);
 }
 
-}  // namespace
+}  // namespace kernels_column_sum_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace {
+namespace kernels_cpu_device_test {
 
 using namespace kernels;
 using namespace kernel_tests;
@@ -158,4 +158,4 @@ TEST(CpuDevice, ABufferSeesWhatIsWrittenBesideIt) {
   EXPECT_EQ(failures.size(), 1);
 }
 
-}  // namespace
+}  // namespace kernels_cpu_device_test

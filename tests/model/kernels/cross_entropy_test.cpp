@@ -3,7 +3,7 @@
 
 #include "tests/model/kernels/kernel_test.h"
 
-namespace {
+namespace kernels_cross_entropy_test {
 
 using namespace kernels;
 using namespace kernel_tests;
@@ -158,4 +158,4 @@ TEST(MeanLoss, IsThatOfFloat64) {
   }
 }
 
-}  // namespace
+}  // namespace kernels_cross_entropy_test

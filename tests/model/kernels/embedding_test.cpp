@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-namespace {
+namespace kernels_embedding_test {
 
 using namespace kernels;
 using namespace kernel_tests;
@@ -175,4 +175,4 @@ TYPED_TEST(EmbeddingOf, ANumberThatIsNoneStaysInItsRows) {
   EXPECT_EQ(nans(found.wte) + nans(found.wpe), 2U);
 }
 
-}  // namespace
+}  // namespace kernels_embedding_test

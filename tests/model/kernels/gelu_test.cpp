@@ -5,7 +5,7 @@
 
 #include <numbers>
 
-namespace {
+namespace kernels_gelu_test {
 
 using namespace kernels;
 using namespace kernel_tests;
@@ -81,4 +81,4 @@ TYPED_TEST(Gelu, ANumberThatIsNoneStaysOne) {
 
 TYPED_TEST(Gelu, OfNothingLaunchesNothing) { (void)both_passes(Buffer<TypeParam>(0), Buffer<TypeParam>(0)); }
 
-}  // namespace
+}  // namespace kernels_gelu_test

@@ -7,7 +7,7 @@
 #include <bit>
 #include <deque>
 
-namespace {
+namespace kernels_optimizer_test {
 
 using namespace kernels;
 using namespace kernel_tests;
@@ -213,4 +213,4 @@ TEST(GradientNormKernel, OfNothingIsZero) {
   EXPECT_EQ(norm_of(model, 1).coefficient, 1);
 }
 
-}  // namespace
+}  // namespace kernels_optimizer_test

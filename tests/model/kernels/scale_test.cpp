@@ -3,7 +3,7 @@
 
 #include "tests/model/kernels/kernel_test.h"
 
-namespace {
+namespace kernels_scale_test {
 
 using namespace kernels;
 using namespace kernel_tests;
@@ -43,4 +43,4 @@ TYPED_TEST(Scale, ByOneChangesNothing) {
 
 TYPED_TEST(Scale, ByWhatIsNoNumberLeavesNone) { EXPECT_EQ(nans(scaled(random<TypeParam>(77, 1), NAN)), 77U); }
 
-}  // namespace
+}  // namespace kernels_scale_test

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace kernels_step_test {
 
 using at::Tensor;
 using namespace model;
@@ -300,4 +300,4 @@ TEST(CudaStep, TypesThatTheKernelsDoNotKnowAreRefused) {
   EXPECT_THROW(add(at::kHalf, at::kHalf), c10::Error);
 }
 
-}  // namespace
+}  // namespace kernels_step_test
