@@ -22,11 +22,10 @@ def view(gate):
     entries, said = entries_of(gate), gate["words"]
     drawn = [Drawn(module.NAME, module.QUESTION, chart, "") for module in (verdict_chart, pairs_chart)
              if isinstance(chart := module.of_gate(gate), Chart)]
-    where = [*verdict_chart.devices_of(gate), clean(gate["created"])[:10], f"against a {gate['against']}"]
     contents = [("verdict", "The verdict"), ("trust", "Can it be trusted?"), *([("pairs", "Pair by pair")] if entries else []),
                 *([("noise", "What this machine can show")] if gate["calibration"] else []), ("how", "How to read this"),
                 *([("circumstances", "Circumstances")] if entries else [])]
-    return {"gate": gate, "headline": finding_of(said, verdict_chart.NAME), "said": said, "where": " · ".join(where), "charts": drawn, "entries": entries,
+    return {"gate": gate, "headline": finding_of(said, verdict_chart.NAME), "said": said, "where": clean(said["origin"]["source"]), "charts": drawn, "entries": entries,
             "noises": list(zip(gate["calibration"], said["noise"], strict=True)), "setting": common_setting(entries), "flatten": flatten,
             "slower_pairs": lambda e: f"{e['slower_pairs']} of {number_of(e['pairs'], 'pair')}", "unit": unit_of([entry["memory"]["head_bytes"] for entry in entries if entry["memory"]]),
             "contents": [{"anchor": anchor, "text": text, "inner": []} for anchor, text in contents]}

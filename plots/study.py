@@ -2,10 +2,9 @@
 program made of it, which are its report's "words".
 """
 
-import re
 from typing import NamedTuple
 
-from words import clean, shorten, unit_of
+from words import clean, unit_of
 
 LETTERS = {"batch": "B", "context": "T", "accumulation": "micro-steps"}
 
@@ -127,22 +126,6 @@ class About(NamedTuple):
     def of(cls, origin):
         """Of the program's words."""
         return cls(*(clean(origin[name]) for name in cls._fields))
-
-
-def machine(device):
-    """'an AMD EPYC (2 threads)', 'an NVIDIA H100': the name without trademarks, and without words like "CPU" and "16-Core"."""
-    name = re.sub(r"\((?:R|TM|C)\)|\b(?:CPU|Processor|\d+-Core)\b|@.*", " ", re.sub(r", \d+ threads?$", "", clean(device["name"])), flags=re.I)
-    name = shorten(name, 40) or clean(device["name"])
-    said_as_letters = name.split(" ")[0].isupper() and name[0] in "AEFHILMNORSX"
-    threads = re.search(r", (\d+ threads?)$", device["name"])
-    return f"{'an' if said_as_letters or name[0].upper() in 'AEIO' else 'a'} {name}" + (f" ({threads[1]})" if threads else "")
-
-
-def training(model, device):  # of a gate; other documents have it in their words
-    """'Training GPT-2 124M on an AMD EPYC (2 threads)'"""
-    size = re.fullmatch(r"gpt2-(\d+)m", model)
-    name = f"GPT-2 {size[1]}M" if size else f"the {shorten(model, 30)} model"
-    return f"Training {name} on {machine(device)}"
 
 
 def about(document):

@@ -182,6 +182,7 @@ struct GateWords {
   std::vector<Card> trust;
   Findings findings;
   // Not in older verdicts.
+  Origin origin;
   std::string pairs;               // how to read the chart of the pairs; empty: there is none
   std::string pairs_note;          // below that chart; may be empty
   std::vector<std::string> noise;  // one for each calibration
@@ -192,6 +193,7 @@ struct GateWords {
     field("meaning", &GateWords::meaning);
     field("trust", &GateWords::trust);
     field("findings", &GateWords::findings);
+    field("origin", &GateWords::origin, None::defaulted);
     field("pairs", &GateWords::pairs, None::defaulted);
     field("pairs_note", &GateWords::pairs_note, None::defaulted);
     field("noise", &GateWords::noise, None::defaulted);

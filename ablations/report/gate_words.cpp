@@ -1,6 +1,7 @@
 #include "ablations/report/gate_words.h"
 
 #include "ablations/report/comparison_words.h"
+#include "ablations/report/origin.h"
 #include "ablations/text/figures.h"
 #include "files/printable.h"
 
@@ -281,6 +282,7 @@ GateWords words_of(const GateResult& result) {
                   .meaning = said.meaning,
                   .trust = cards_of(result),
                   .findings = {{"gate", verdict_finding(result)}},
+                  .origin = origin_of(result),
                   .how_to_read = how_to_read_gate(result)};
   for (const Noise& noise : result.calibration) words.noise.push_back(noise_words(noise));
   const Entries& entries = entries_of(result);

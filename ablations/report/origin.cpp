@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -98,17 +99,22 @@ std::string source_line(std::vector<std::string> what, const NamedDevice& device
   return fmt::format("{}", fmt::join(what, " \u00b7 "));
 }
 
+// "Warnings: one; another; and 3 more"
+std::string listed_warnings(const std::vector<std::string>& warnings, int64_t most) {
+  if (warnings.empty()) return "";
+  const int64_t count = std::ssize(warnings), shown = std::min(count, most);
+  return fmt::format("Warning{}: {}{}", count == 1 ? "" : "s",
+                     fmt::join(warnings.begin(), warnings.begin() + shown, "; "),
+                     count > shown ? fmt::format("; and {} more", count - shown) : "");
+}
+
 // "Warnings: 1 of 42 runs was disturbed; repeat 2 was interrupted for 7.1 hours": each without its explanation.
 std::string warnings_by_name(const std::vector<std::string>& warnings) {
   std::vector<std::string> names;
   for (const std::string& text : warnings) {
-    if (names.size() == 3) break;
     names.push_back(shortened(text.starts_with("rung ") ? text : text.substr(0, text.find(": ")), 90));
   }
-  if (names.empty()) return "";
-  const auto more = std::ssize(warnings) - std::ssize(names);
-  return fmt::format("Warning{}: {}{}", warnings.size() == 1 ? "" : "s", fmt::join(names, "; "),
-                     more > 0 ? fmt::format("; and {} more", more) : "");
+  return listed_warnings(names, 3);
 }
 
 }  // namespace
@@ -145,6 +151,32 @@ Origin origin_of(const Training& training, const NamedDevice& device) {
                                  shortened(settings.data.source, 50)},
                                 device, training.created),
           .warnings = ""};
+}
+
+Origin origin_of(const GateResult& result) {
+  std::set<std::string> models;
+  std::vector<std::string> devices;  // one, unless differing circumstances were compared by force
+  const auto look_at = [&](const Setting& setting) {
+    if (setting.model) models.insert(*setting.model);
+    if (setting.device && std::ranges::find(devices, *setting.device) == devices.end()) {
+      devices.push_back(*setting.device);
+    }
+  };
+  if (result.comparison) {
+    for (const ComparedRecipe& entry : result.comparison->entries) look_at(entry.setting);
+  }
+  for (const Noise& noise : result.calibration) look_at(noise.setting);
+  std::vector<std::string> source;
+  for (const std::string& device : devices) source.push_back(shortened(device, 70));
+  source.push_back(day_of(result.created));
+  source.push_back(fmt::format("against a {}", name_of(result.against)));
+  source.push_back(fmt::format("{} of runs", number_of(result.pairs, "pair")));
+  std::vector<std::string> warnings;
+  for (const std::string& text : result.warnings) warnings.push_back(shortened(text, 90));
+  return {
+      .subject = models.size() == 1 && devices.size() == 1 ? subject_words(*models.begin(), {.name = devices[0]}) : "",
+      .source = fmt::format("{}", fmt::join(source, " \u00b7 ")),
+      .warnings = listed_warnings(warnings, 2)};
 }
 
 std::string measured_words(const Study& study) {

@@ -5,7 +5,7 @@ of studies. The noise floor comes on top of the least effect (harness/stats/verd
 """
 
 from charts import Chart, Missing, finding_of
-from study import About, training
+from study import About
 from theme import BAD_INK, BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
 from words import between, clean, milliseconds, number_of, percent, shorten, times
 
@@ -110,24 +110,16 @@ def entries_of(gate):
     return gate["comparison"]["entries"] if gate["comparison"] else []
 
 
-def devices_of(gate):
-    """The names of the devices: one, unless differing circumstances were compared by force."""
-    measured = [*entries_of(gate), *gate["calibration"]]
-    return list(dict.fromkeys(clean(str(one["setting"]["device"])) for one in measured if one["setting"].get("device") is not None))
-
-
 def side(name, side):
     programs = ", ".join(shorten(p, 12) for p in side["programs"][:3])
     return f"{name}: {shorten(side['source'].rsplit('/', 1)[-1], 50)}" + (f" (program {programs})" if programs else "")
 
 
-def about(gate, source):
-    """`source`: the parts of the foot."""
-    models, devices = {e["setting"].get("model") for e in entries_of(gate)}, devices_of(gate)
-    subject = training(clean(str(models.pop())), {"name": devices[0]}) if len(models) == len(devices) == 1 else ""
-    said = [shorten(warning, 90) for warning in gate["warnings"]]
-    more = f"; and {len(said) - 2} more" if len(said) > 2 else ""
-    return About(subject, " · ".join(source), f"Warning{'' if len(said) == 1 else 's'}: {'; '.join(said[:2])}{more}" if said else "")
+def about(gate):
+    """With what the two sides are, where they are compared."""
+    origin = About.of(gate["words"]["origin"])
+    compared = [side(name, gate["comparison"][name]) for name in ("base", "head")] if gate["comparison"] else []
+    return origin._replace(source=" · ".join([origin.source, *compared]))
 
 
 def draw(report):
@@ -136,11 +128,6 @@ def draw(report):
         return Missing("`ladder gate --help` tells how two programs, or a program and a baseline, are compared; then "
                        "`ladder report STUDY --with FOLDER/gate.json`, of the gate's folder")
     gate, (data, all_rows) = gates[-1], rows(gates)
-    devices = list(dict.fromkeys(device for g in gates for device in devices_of(g)))
-    source = [*(shorten(d, 70) for d in devices[:2]), clean(gate["created"])[:10], f"against a {gate['against']}",
-              number_of(gate["pairs"], "pair") + " of runs"]
-    if gate["comparison"]:
-        source += [side(name, gate["comparison"][name]) for name in ("base", "head")]
     marks = [f"grey lines: ±{percent(gate['min_effect'])}, the smallest change that matters"]
     if any(row["lo"] is not None for row in data):
         marks.append(f"whiskers: {percent(gate['comparison']['confidence']) if gate['comparison'] else '95 %'} confidence interval")
@@ -149,7 +136,7 @@ def draw(report):
     if any(row["floor_lo"] is not None for row in data):
         marks.append("grey background: the same and the noise floor; 95 % of studies find a change beyond it")
     notes = [f"the first {len(data)} of {all_rows} entries are drawn"] if all_rows > len(data) else []
-    return Chart(finding_of(gate["words"], NAME), [" · ".join(marks[:2]), *marks[2:]], notes, about(gate, source), drawing(data, False), drawing(data, True))
+    return Chart(finding_of(gate["words"], NAME), [" · ".join(marks[:2]), *marks[2:]], notes, about(gate), drawing(data, False), drawing(data, True))
 
 
 def of_gate(gate):

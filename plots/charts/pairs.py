@@ -4,7 +4,8 @@ The axis is logarithmic and does not reach to 0. It always contains the band of 
 """
 
 from charts import Chart, Missing, finding_of
-from charts.gate import about, devices_of, said_of
+from charts.gate import said_of
+from study import About
 from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, WHOLE, axis
 from words import clean, milliseconds, percent, shorten, times
 
@@ -69,5 +70,4 @@ def of_gate(gate):
         return {"vconcat": [panel(entry, most, narrow) for entry in entries[:MOST_PANELS]],
                 "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
-    of = about(gate, [*(shorten(device, 70) for device in devices_of(gate)[:2]), clean(gate["created"])[:10], f"against a {gate['against']}"])
-    return Chart(finding_of(gate["words"], NAME), lines, notes, of, drawing(False), drawing(True))
+    return Chart(finding_of(gate["words"], NAME), lines, notes, About.of(gate["words"]["origin"]), drawing(False), drawing(True))

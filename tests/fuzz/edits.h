@@ -45,7 +45,8 @@ constexpr const char* gate_with_words = R"({
                 "remarks": [{"what": "losses", "mood": "", "words": "another seed"}]}}],
     "unmatched": [{"side": "base", "label": "+ flash"}],
     "words": {"how": "paired", "differences": [], "remarks": [], "notes": []}},
-  "words": {"mood": "good", "meaning": "", "trust": [], "findings": {}, "pairs": "", "pairs_note": "", "noise": [],
+  "words": {"mood": "good", "meaning": "", "trust": [], "findings": {},
+            "origin": {"subject": "", "source": "CPU", "warnings": ""}, "pairs": "", "pairs_note": "", "noise": [],
             "how_to_read": [{"term": "A run", "words": "is one process."}]}})";
 
 inline const std::vector<Edit>& edits() {

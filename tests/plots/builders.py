@@ -357,6 +357,7 @@ def gate_of(verdict, comparison, noise, reasons=()):
                   "calibration": [], "saved": [], "added_to": [], "comparison": comparison,
                   "words": {"mood": "bad", "meaning": "What the verdict means.", "findings": findings("gate", "pairs"),
                             "trust": [{"what": "Losses", "value": "differ", "mood": "bad", "words": "seen `here`"}],
+                            "origin": {"subject": "Training a model on a machine", "source": "a machine · 2026-01-02 · against a program", "warnings": ""},
                             "pairs": "How to read the pairs." if comparison else "", "pairs_note": "", "noise": [],
                             "how_to_read": [{"term": "The ratio", "words": "is head's time by base's."}]}})
 

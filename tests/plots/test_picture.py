@@ -74,12 +74,3 @@ def test_texts_are_cut_and_broken_by_width():
     lines = letters.wrapped("one two three four five six seven", 60, 12, most=2)
     assert len(lines) == 2 and lines[0] == "one two" and lines[1].endswith("…") and all(letters.text_width(line, 12) <= 60 for line in lines)
     assert letters.wrapped("one two three", 1000, 12) == ["one two three"]
-
-
-def test_devices_are_called_by_their_names():
-    from study import training
-    for name, said in (("AMD EPYC, 2 threads", "an AMD EPYC (2 threads)"), ("Intel(R) Xeon(R) Processor, 2 threads", "an Intel Xeon (2 threads)"),
-                       ("NVIDIA H100 80GB HBM3", "an NVIDIA H100 80GB HBM3"), ("Tesla T4", "a Tesla T4"),
-                       ("AMD Ryzen 9 5950X 16-Core Processor, 1 thread", "an AMD Ryzen 9 5950X (1 thread)"), ("CPU", "a CPU")):
-        assert training("gpt2-124m", {"name": name}) == f"Training GPT-2 124M on {said}"
-    assert training("tiny", {"name": "Tesla T4"}) == "Training the tiny model on a Tesla T4"

@@ -71,6 +71,25 @@ TEST(Origin, OfATraceAndOfATraining) {
             "tiny, B=1 T=64 \u00d7 2 micro-steps \u00b7 plays.txt \u00b7 Tesla T4 \u00b7 2026-01-02");
 }
 
+TEST(Origin, OfAGate) {
+  GateResult result;
+  result.created = "2026-01-02T03:04:05Z";
+  result.pairs = 6;
+  result.warnings = {"one: with its explanation", "two", "three"};
+  ComparedRecipe entry;
+  entry.setting.model = "gpt2-124m";
+  entry.setting.device = "Tesla T4";
+  result.comparison.emplace().entries = {entry, entry};
+  Origin origin = origin_of(result);
+  EXPECT_EQ(origin.subject, "Training GPT-2 124M on a Tesla T4");
+  EXPECT_EQ(origin.source, "Tesla T4 \u00b7 2026-01-02 \u00b7 against a program \u00b7 6 pairs of runs");
+  EXPECT_EQ(origin.warnings, "Warnings: one: with its explanation; two; and 1 more");
+  result.comparison->entries[1].setting.device = "NVIDIA H200";  // compared by force
+  origin = origin_of(result);
+  EXPECT_EQ(origin.subject, "");
+  EXPECT_TRUE(origin.source.starts_with("Tesla T4 \u00b7 NVIDIA H200 \u00b7 2026-01-02"));
+}
+
 TEST(Origin, NamesTheFirstWarningsWithoutTheirExplanations) {
   Study study = made_up::study();
   EXPECT_EQ(origin_of(study).warnings, "");
