@@ -74,7 +74,7 @@ std::string machine_words(const NamedDevice& device) {
     if (!is_filler(word)) kept.push_back(word);
   }
   if (!kept.empty()) name = fmt::format("{}", fmt::join(kept, " "));
-  if (name.empty()) name = "unknown device";
+  if (name.empty()) return "an unknown device" + threads;
   return fmt::format("{} {}{}", takes_an(name) ? "an" : "a", shortened(name, 40), threads);
 }
 
