@@ -314,6 +314,7 @@ def test_power_and_who_disturbs_are_in_the_record(ladder, watched, tmp_path, ans
     assert said == [f"disturbed: {one}" for one in record["flags"]]
 
 
+@pytest.mark.thorough
 def test_the_runner_watches_the_gpu_of_pytorchs_runs(ladder, watched, tmp_path) -> None:
     """The script's energy is the runner's: each time it is asked it has grown by 25 J."""
     ladder_file = {**read_json(ROOT / "ladders" / "gpt2.json"), "name": "one", "rungs": ["gpu"]}

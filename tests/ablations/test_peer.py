@@ -165,10 +165,11 @@ def can_compile() -> str:
 
 
 @pytest.mark.skipif(can_compile() != "", reason=f"torch.compile on a CPU: {can_compile()}")
+@pytest.mark.thorough
 @pytest.mark.parametrize("precision, kept, first, later", [
     pytest.param({}, {"Float"}, 1e-6, 1e-5, id="float32"),
-    pytest.param({"autocast": "bf16"}, {"Float", "BFloat16"}, 1e-2, 1e-2, id="bf16", marks=pytest.mark.thorough),
-    pytest.param({"autocast": "bf16", "residual": "autocast"}, {"Float", "BFloat16"}, 1e-2, 1e-2, id="residual", marks=pytest.mark.thorough)])
+    pytest.param({"autocast": "bf16"}, {"Float", "BFloat16"}, 1e-2, 1e-2, id="bf16"),
+    pytest.param({"autocast": "bf16", "residual": "autocast"}, {"Float", "BFloat16"}, 1e-2, 1e-2, id="residual")])
 def test_compiled(precision, kept, first, later, plan, ladder, tokens, tmp_path) -> None:
     recipe = {**precision, "attention": "flash", "optimizer": "fused"}
     theirs = run_peer(plan(recipe, "pytorch-compile"), tmp_path, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))

@@ -391,7 +391,8 @@ def test_size(pages):
         assert pages(name).stat().st_size < 3_000_000, name
 
 
-@pytest.mark.parametrize("folder", EVIDENCE, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [pytest.param(folder, id=folder.name, marks=() if i % 4 == 0 else pytest.mark.thorough)
+                                    for i, folder in enumerate(EVIDENCE)])
 def test_recorded_evidence_has_a_page(tmp_path, opened, folder):
     page = opened(page_of(recorded(folder, tmp_path), tmp_path), 390)
     assert page.evaluate(READABLE)["faults"] == []
