@@ -12,6 +12,7 @@
 #include "ablations/report/compare_table.h"
 #include "ablations/report/lr_sweep_table.h"
 #include "ablations/report/lr_sweep_words.h"
+#include "ablations/report/origin.h"
 #include "ablations/report/to_loss_table.h"
 #include "ablations/report/to_loss_words.h"
 #include "ablations/report/training_report.h"
@@ -179,7 +180,8 @@ fs::path place_to_redraw(const fs::path& file, const ReportFlags& flags, const c
 }
 
 int redraw_training(const fs::path& file, const ReportFlags& flags) {
-  const auto report = read_document<TrainingReport>(file);
+  auto report = read_document<TrainingReport>(file);
+  report.words.origin = origin_of(report.training, report.device);  // an older program's report has none
   return show_training(report, place_to_redraw(file, flags, "training", "report.json", TrainingReport::kind), flags);
 }
 
@@ -255,7 +257,8 @@ int report(const ReportFlags& flags) {
   const Drawn drawn = draw_report(document, out);
   int status = 0;
   for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
-  if (document.comparison) fmt::print("{}\n", comparison_table(*document.comparison, standard_output()));
+  if (document.comparison)
+    fmt::print("{}\n", comparison_table(*document.comparison, standard_output(), sides_of_studies));
   show_notes(document);
   fmt::print("{}", drawn.files);
   return drawn.exit_status != 0 ? drawn.exit_status : status;

@@ -72,7 +72,8 @@ Notes notes_on_sweep(const Study& study) {
   Notes without;
   for (const StudyRung& rung : study.rungs) {
     if (rung.is_measured() && rung.ms_per_step) continue;
-    without.push_back(fmt::format("{}{}: {}", swept_words(study, rung), shortened(rung.title, 60),
+    const std::string beside = rung.peer && rung.against ? ", " + study.rungs.at(*rung.against).title : "";
+    without.push_back(fmt::format("{}{}: {}", swept_words(study, rung), shortened(rung.title + beside, 90),
                                   shortened(why_no_number(rung), 110)));
   }
   if (without.empty()) return {};

@@ -1,6 +1,7 @@
 #include "ablations/report/compare_table.h"
 
 #include "ablations/report/comparison_words.h"
+#include "ablations/text/figures.h"
 #include "ablations/text/markdown.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -31,10 +32,11 @@ std::string memory_words(const std::optional<ComparedMemory>& memory) {
 }
 
 // The lines below an entry's row.
-std::vector<std::string> notes(const ComparedRecipe& entry) {
-  std::vector<std::string> lines{fmt::format("{} (sign test p = {:.2g}); {}{}", pairs_words(entry, sides_of_programs),
-                                             entry.sign_test_p, losses_words(entry.loss), memory_words(entry.memory))};
-  if (const std::string sessions = sessions_words(entry, sides_of_programs); !sessions.empty()) {
+std::vector<std::string> notes(const ComparedRecipe& entry, const SideNames& names) {
+  std::vector<std::string> lines{fmt::format("{} (sign test p = {}); {}{}", pairs_words(entry, names),
+                                             plain(entry.sign_test_p), losses_words(entry.loss),
+                                             memory_words(entry.memory))};
+  if (const std::string sessions = sessions_words(entry, names); !sessions.empty()) {
     lines.push_back(sessions + " of one program; the interval holds 1 for 95 % of its further sessions");
   } else if (entry.pairs == 1) {
     lines.emplace_back("one pair has no interval, so no verdict; more runs give one");
@@ -43,7 +45,7 @@ std::vector<std::string> notes(const ComparedRecipe& entry) {
     lines.push_back(fmt::format("{} of {} runs have a partner", entry.pairs, runs));
   }
   if (!entry.recipe_diff.empty()) lines.push_back("recipes differ: " + entry.recipe_diff.dump());
-  if (const std::string words = disturbed_words(entry, sides_of_programs); !words.empty()) {
+  if (const std::string words = disturbed_words(entry, names); !words.empty()) {
     lines.push_back("! " + words);
   }
   return lines;
@@ -58,14 +60,15 @@ std::string programs_of(const ComparedSide& side) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::vector<std::string> closing(const Comparison& comparison) {
+std::vector<std::string> closing(const Comparison& comparison, const SideNames& names) {
   std::vector<std::string> lines;
   for (const Unmatched& one : comparison.unmatched) {
-    lines.push_back(fmt::format("only {} has {}", name_of(one.side), one.label));
+    const char* side = one.side == SideName::base ? names.base : names.head;
+    lines.push_back(fmt::format("only {}{} has {}", names.article, side, one.label));
   }
-  std::ranges::copy(left_out_lines(comparison, sides_of_programs), std::back_inserter(lines));
+  std::ranges::copy(left_out_lines(comparison, names), std::back_inserter(lines));
   std::ranges::copy(comparison.warnings, std::back_inserter(lines));
-  std::ranges::copy(difference_lines(comparison, sides_of_programs), std::back_inserter(lines));
+  std::ranges::copy(difference_lines(comparison, names), std::back_inserter(lines));
   return lines;
 }
 
@@ -77,14 +80,16 @@ std::string band(const Comparison& comparison) {
 
 }  // namespace
 
-std::string comparison_table(const Comparison& as_written, const Look& look) {
+std::string comparison_table(const Comparison& as_written, const Look& look, const SideNames& names) {
   const Comparison comparison = with_printable_texts(as_written);
   const ComparedSide &base = comparison.base, &head = comparison.head;
-  std::string text = "\n" + wrapped(fmt::format("base {} ({})", base.source, programs_of(base)));
-  text += wrapped(fmt::format("head {} ({})", head.source, programs_of(head)));
+  std::string text = "\n" + wrapped(fmt::format("{} {} ({})", names.base, base.source, programs_of(base)));
+  text += wrapped(fmt::format("{} {} ({})", names.head, head.source, programs_of(head)));
   constexpr const char* row = "{:<26} {:>8} {:>8}  {:>20}  {:>12}\n";
   const std::string rule = look.painted(Style::faint, std::string(columns, '-') + "\n");
-  text += "\n" + look.painted(Style::faint, fmt::format(row, "", "base ms", "head ms", "head/base [95 %]", "")) + rule;
+  const std::string heads = fmt::format(row, "", fmt::format("{} ms", names.base), fmt::format("{} ms", names.head),
+                                        fmt::format("{}/{} [95 %]", names.head, names.base), "");
+  text += "\n" + look.painted(Style::faint, heads) + rule;
   for (const ComparedRecipe& entry : comparison.entries) {
     const std::string ratio = ratio_with_interval(entry);
     const bool fits = ratio.size() <= 20;
@@ -94,13 +99,13 @@ std::string comparison_table(const Comparison& as_written, const Look& look) {
                     fits ? ratio : fmt::format("{:.3f}", entry.ratio), verdict);
     text += look.painted(style_of(verdict), numbers, numbers.size() - 1 - verdict.size(), verdict.size());
     if (!fits) text += fmt::format("{:>66}\n", ratio.substr(ratio.find('[')));
-    for (const std::string& line : notes(entry)) {
+    for (const std::string& line : notes(entry, names)) {
       text += look.painted(line.starts_with("!") ? Style::caution : Style::plain, wrapped("  " + line, "  "));
     }
   }
   text += rule + wrapped(band(comparison));
-  text += wrapped(comparison.method + ".");
-  for (const std::string& line : closing(comparison)) text += wrapped(line, "  ");
+  text += wrapped(how_compared(comparison, names));
+  for (const std::string& line : closing(comparison, names)) text += wrapped(line, "  ");
   return text;
 }
 
@@ -115,11 +120,11 @@ std::string comparison_markdown(const Comparison& comparison) {
   }
   text += "\n";
   for (const ComparedRecipe& entry : comparison.entries) {
-    text +=
-        fmt::format("- {}: {}\n", markdown(entry.label), markdown(fmt::format("{}", fmt::join(notes(entry), "; "))));
+    text += fmt::format("- {}: {}\n", markdown(entry.label),
+                        markdown(fmt::format("{}", fmt::join(notes(entry, sides_of_programs), "; "))));
   }
-  text += "\n" + band(comparison) + " " + markdown(comparison.method) + ".\n";
-  for (const std::string& line : closing(comparison)) text += "\n" + markdown(line) + "\n";
+  text += "\n" + band(comparison) + " " + markdown(how_compared(comparison, sides_of_programs)) + "\n";
+  for (const std::string& line : closing(comparison, sides_of_programs)) text += "\n" + markdown(line) + "\n";
   return text;
 }
 

@@ -2,13 +2,15 @@
 #pragma once
 
 #include "ablations/documents/comparison.h"
+#include "ablations/report/comparison_words.h"
 #include "ablations/text/style.h"
 
 #include <string>
 
 namespace ablations {
 
-std::string comparison_table(const Comparison& comparison, const Look& look = {});
+std::string comparison_table(const Comparison& comparison, const Look& look = {},
+                             const SideNames& names = sides_of_programs);
 std::string comparison_markdown(const Comparison& comparison);
 
 }  // namespace ablations

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace ablations {
@@ -115,6 +116,13 @@ std::string sessions_words(const ComparedRecipe& entry, const SideNames& names) 
   return entry.sessions ? fmt::format("{}: the mean of {}", names.base, number_of(*entry.sessions, "session")) : "";
 }
 
+std::string how_compared(const Comparison& comparison, const SideNames& names) {
+  std::string method = comparison.method;
+  constexpr std::string_view ratio = "head/base, ";  // as documents call the sides
+  if (method.starts_with(ratio)) method.erase(0, ratio.size());
+  return fmt::format("{}/{}, {}.", names.head, names.base, method);
+}
+
 std::vector<std::string> difference_lines(const Comparison& comparison, const SideNames& names) {
   std::vector<std::string> lines;
   for (const std::string& one : comparison.forced) lines.push_back(fmt::format("{}: {}", names.differs, one));
@@ -139,7 +147,7 @@ Comparison with_words(Comparison comparison, const SideNames& names) {
                    .remarks = remarks_of_entry(entry, names)};
   }
   ComparisonWords words{
-      .how = fmt::format("{}. Above 1 {}{} takes longer.", comparison.method, names.article, names.head),
+      .how = fmt::format("{} Above 1, {}{} takes longer.", how_compared(comparison, names), names.article, names.head),
       .differences = difference_lines(comparison, names),
       .remarks = left_out_lines(comparison, names),
       .notes = chart_notes(comparison, names)};

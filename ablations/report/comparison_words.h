@@ -30,6 +30,9 @@ std::string pairs_words(const ComparedRecipe& entry, const SideNames& names);
 // Of a baseline: "base: the mean of 4 sessions"; empty: base's runs are from one.
 std::string sessions_words(const ComparedRecipe& entry, const SideNames& names);
 
+// "head/base, paired in order: ...", as a sentence.
+std::string how_compared(const Comparison& comparison, const SideNames& names);
+
 // A line for each circumstance that differs.
 std::vector<std::string> difference_lines(const Comparison& comparison, const SideNames& names);
 

@@ -124,21 +124,6 @@ std::string most_and_least(const std::vector<NamedRatio>& worths) {
                      is_clear(least) ? "" : ", no clear difference");
 }
 
-std::optional<Method> method_of(Mode mode) {
-  switch (mode) {
-    case Mode::leave_one_out:
-      return Method::leave_one_out;
-    case Mode::one_at_a_time:
-      return Method::one_at_a_time;
-    case Mode::factorial:
-      return Method::shapley;
-    case Mode::cumulative:
-    case Mode::sweep:
-      break;
-  }
-  return std::nullopt;
-}
-
 std::string attribution_finding(const Study& study) {
   std::vector<NamedRatio> worths;
   for (const Worth& worth : study.attribution.value_or(std::vector<Worth>{})) {

@@ -136,7 +136,7 @@ Card pairs_of_runs(const GateResult& result) {
                       result.topped_up ? "; with the declared top-up, because the first pairs could not tell" : "")};
 }
 
-const char* origin_of(NoiseSource source) {
+const char* noise_source_words(NoiseSource source) {
   switch (source) {
     case NoiseSource::calibration:
       return "a calibration on this machine";
@@ -159,7 +159,7 @@ Card noise_floor(const GateResult& result) {
   }
   return {"Noise floor", percent(worst->floor), worst->floor > result.min_effect ? Mood::warn : Mood::good,
           fmt::format("comes on top of the least effect for a slowdown to be found in 95 % of studies; from {}",
-                      origin_of(worst->source))};
+                      noise_source_words(worst->source))};
 }
 
 // None: a loss is not finite.
@@ -252,8 +252,9 @@ std::vector<Term> how_to_read_gate(const GateResult& result) {
       {"A run",
        "is one fresh process that trains one recipe; its number is the median of its timed steps. All statistics count "
        "runs, not steps."},
-      {"The ratio", fmt::format("is head's time divided by base's. Above 1, head is slower.{}",
-                                result.comparison ? " " + result.comparison->method + "." : "")},
+      {"The ratio",
+       fmt::format("is head's time divided by base's. Above 1, head is slower.{}",
+                   result.comparison ? " It is " + how_compared(*result.comparison, sides_of_programs) : "")},
       {"A rung's verdict",
        fmt::format("compares its interval with the least effect of {}. An interval beyond it is a regression or an "
                    "improvement. One within it means the same. One that crosses its bound is inconclusive. If the "

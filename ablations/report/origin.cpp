@@ -182,9 +182,9 @@ Origin origin_of(const GateResult& result) {
 std::string measured_words(const Study& study) {
   const std::string tokens =
       study.swept ? "" : fmt::format(", {} per step", number_of(study.workload.tokens_per_step, "token"));
-  return fmt::format("Measured on {} ({}), {}: {}, {} parameters, {}{}.", study.device.name,
+  return fmt::format("Measured on {} ({}), {}: {}, {}, {}{}.", study.device.name,
                      study.device.kind == model::Device::cpu ? "CPU" : "CUDA GPU", day_of(study.created),
-                     study.workload.model, number(static_cast<double>(study.workload.parameters)),
+                     study.workload.model, number_of(study.workload.parameters, "parameter"),
                      sizes_words(study.workload, study.swept), tokens);
 }
 

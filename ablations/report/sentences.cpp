@@ -5,11 +5,13 @@
 #include "files/printable.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -282,9 +284,25 @@ std::string worth_words(Mode mode) {
   return "";
 }
 
+std::optional<Method> method_of(Mode mode) {
+  switch (mode) {
+    case Mode::leave_one_out:
+      return Method::leave_one_out;
+    case Mode::one_at_a_time:
+      return Method::one_at_a_time;
+    case Mode::factorial:
+      return Method::shapley;
+    case Mode::cumulative:
+    case Mode::sweep:
+      break;
+  }
+  return std::nullopt;
+}
+
 std::map<std::string, std::string> method_words(const Study& study) {
   std::map<std::string, std::string> words;
-  if (study.mode == Mode::cumulative) words[name_of(Method::cumulative)] = order_of(Method::cumulative);
+  const Method own = method_of(study.mode).value_or(Method::cumulative);
+  words[name_of(own)] = order_of(own);
   for (const Worth& worth : study.attribution.value_or(std::vector<Worth>{})) {
     words[name_of(worth.method)] = order_of(worth.method);
   }
@@ -305,31 +323,34 @@ std::string batch_words(const Study& study) {
 }
 
 std::string memory_words(const Study& study) {
-  std::string source;
-  bool is_known = false, has_parts = false, is_apart = false, has_autocast = false;
+  std::set<std::string> sources;
+  bool is_known = false, has_parts = false, has_activations = false, is_apart = false, has_autocast = false;
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || !rung.memory) continue;
     const RunMemory& memory = *rung.memory;
     is_known = true;
-    if (source.empty()) source = memory.peak_source;
-    has_parts = has_parts || memory.activations_bytes;
+    if (!memory.peak_source.empty()) sources.insert(memory.peak_source);
+    has_activations = has_activations || memory.activations_bytes;
+    has_parts = has_parts || memory.activations_bytes || memory.weights_bytes || memory.gradients_bytes ||
+                memory.optimizer_bytes || memory.weight_copies_bytes;
     is_apart = is_apart || memory.weight_copies_bytes;
     const files::Json autocast = files::field_or_null(rung.recipe, "autocast");
     has_autocast = has_autocast || (!autocast.is_null() && autocast != "off");
   }
   if (!is_known) return "";
-  const std::string peak =
-      fmt::format("Peak: the largest of the runs{}.", source.empty() ? "" : fmt::format(" ({})", source));
+  const std::string peak = fmt::format("Peak: the largest of the runs{}.",
+                                       sources.empty() ? "" : fmt::format(" ({})", fmt::join(sources, ", ")));
   if (!has_parts) return peak;
-  return fmt::format(
-      "{} The parts are counted one by one in the first run; {}activations: what {}the forward pass of one micro-step "
-      "leaves for backward{}; other: the rest of the peak (libraries, temporaries).",
-      peak,
-      is_apart ? "16-bit weights: autocast's copies, which autograd keeps until the backward pass has used them; " : "",
-      is_apart ? "else " : "",
+  const std::string activations = fmt::format(
+      "activations: what {}the forward pass of one micro-step leaves for backward{}; ", is_apart ? "else " : "",
       has_autocast && !is_apart
           ? ", under autocast with its 16-bit copies of the weights, which these runs did not count apart"
           : "");
+  return fmt::format(
+      "{} The parts are counted one by one in the first run; {}{}other: the rest of the peak (libraries, temporaries).",
+      peak,
+      is_apart ? "16-bit weights: autocast's copies, which autograd keeps until the backward pass has used them; " : "",
+      has_activations ? activations : "");
 }
 
 std::string figure_words(const StudyRung& rung) {
@@ -339,7 +360,10 @@ std::string figure_words(const StudyRung& rung) {
       fmt::format("{}, {}: quartiles {} and {}, min {}, max {}.", number_of(static_cast<int64_t>(rung.runs_ok), "run"),
                   number_of(static_cast<int64_t>(ms.n), "timed step"), digits3(ms.q1), in_ms(ms.q3), digits3(ms.min),
                   in_ms(ms.max));
-  if (rung.page_faults_per_step) words += fmt::format(" {} page faults per step.", plain(*rung.page_faults_per_step));
+  if (rung.page_faults_per_step) {
+    const std::string faults = plain(*rung.page_faults_per_step);
+    words += fmt::format(" {} page {} per step.", faults, faults == "1" ? "fault" : "faults");
+  }
   if (rung.skipped_steps) {
     words += fmt::format(" The gradient scaler skipped {}.", number_of(*rung.skipped_steps, "step"));
   }

@@ -81,8 +81,11 @@ std::vector<std::string> remarks_of(const Study& study);
 // What the worths of a mode are; empty for the cumulative ladder and a sweep, which have none.
 std::string worth_words(Mode mode);
 
+// The method by which a mode tells an optimization's worth; none: it tells none, or a ladder's order does.
+std::optional<Method> method_of(Mode mode);
+
 // In what order an optimization is switched on whose worth a method tells: "on top of all others (leave-one-out)". By
-// the names of the methods of a study's worths.
+// the names of the methods of a study's worths, and of its mode's.
 std::map<std::string, std::string> method_words(const Study& study);
 
 // What the columns about batches are; empty where the study is not about them.

@@ -1,6 +1,7 @@
 #include "ablations/report/table.h"
 
 #include "ablations/report/sentences.h"
+#include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 
@@ -56,8 +57,7 @@ bool has_interval(const Shown& shown) { return shown.lo && shown.hi; }
 
 std::string interval(const Shown& shown) {
   if (!has_interval(shown)) return "";
-  // As two runs far from each other have it; plots/words.py says so, too.
-  if (*shown.hi > 1000 * *shown.lo) return "[unknown]";
+  if (tells_nothing(*shown.lo, *shown.hi)) return "[unknown]";
   return fmt::format("[{}-{}]", factor(*shown.lo), factor(*shown.hi));
 }
 

@@ -34,8 +34,8 @@ RungWords words_on(const Study& study, const StudyRung& rung) {
     words.disturbances.push_back("Disturbed: run " + flag);
   }
   if (const auto others = std::ssize(rung.proofs) - std::ssize(words.proofs); others > 0) {
-    words.other_proofs = fmt::format("{}, of settings that it shares with the rung before, all passed.",
-                                     number_of(others, "other proof"));
+    words.other_proofs =
+        fmt::format("{}, of settings that it shares with the rung before, passed.", number_of(others, "other proof"));
   }
   return words;
 }

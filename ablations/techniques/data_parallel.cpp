@@ -31,7 +31,7 @@ Proof prove_data_parallel(const Recipe& recipe, const RunFacts& facts) {
           "a step reduces all gradients over the ranks, each once, and the loss", observed};
 }
 
-std::string obstacle(const Recipe& recipe, const harness::Machine&) {
+std::string obstacle_to_data_parallel(const Recipe& recipe, const harness::Machine&) {
   if (recipe.data_parallel == Parallel::none) return "";
   if (std::getenv("WORLD_SIZE") == nullptr) {
     return "data_parallel ddp needs ranks, which torchrun or a script for Slurm starts: torchrun --nproc-per-node 2 "
@@ -54,7 +54,7 @@ Technique data_parallel() {
                          .edit = [](Recipe& r, const harness::Machine&) { r.data_parallel = Parallel::ddp; },
                          .text = data_parallel_text(),
                          .claims = data_parallel_claims()}},
-      .obstacle = obstacle,
+      .obstacle = obstacle_to_data_parallel,
       .prove = prove_data_parallel,
   };
 }

@@ -220,7 +220,7 @@ class Faults {
   std::string first_;
 };
 
-int64_t device_now_ns() {
+int64_t cupti_now_ns() {
   uint64_t now = 0;
   check_cupti("cuptiGetTimestamp", cuptiGetTimestamp(&now));
   return static_cast<int64_t>(now);
@@ -242,13 +242,13 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
     tracing.start();
     prepare();
     check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
-    trace.begin_ns = device_now_ns();
+    trace.begin_ns = cupti_now_ns();
     for (int64_t i = 0; i < steps; ++i) {
-      begins.push_back(device_now_ns());
+      begins.push_back(cupti_now_ns());
       step();
     }
     check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
-    trace.end_ns = device_now_ns();
+    trace.end_ns = cupti_now_ns();
     Tracing::flush();
   }
   Session& s = session();

@@ -13,7 +13,7 @@
 namespace harness {
 namespace {
 
-struct Recorded {
+struct RecordedOperation {
   std::string name;
   int label;
   int64_t step, begin_ns, end_ns;
@@ -22,7 +22,7 @@ struct Recorded {
 
 struct Recording {
   std::mutex mutex;
-  std::vector<Recorded> operations;
+  std::vector<RecordedOperation> operations;
   std::atomic<int64_t> step = 0;
 };
 
@@ -86,7 +86,7 @@ Trace trace_operations(const Labels& labels, int64_t steps, const std::function<
     trace.end_ns = now_ns();
   }
   const std::lock_guard lock(recording().mutex);
-  for (Recorded& operation : recording().operations) {
+  for (RecordedOperation& operation : recording().operations) {
     trace.activities.push_back({.kind = Activity::Kind::operation,
                                 .name = std::move(operation.name),
                                 .label = labels.at(operation.label),

@@ -115,11 +115,13 @@ def side(name, side):
     return f"{name}: {shorten(side['source'].rsplit('/', 1)[-1], 50)}" + (f" (program {programs})" if programs else "")
 
 
-def about(gate):
-    """With what the two sides are, where they are compared."""
-    origin = About.of(gate["words"]["origin"])
+def about(gates):
+    """Of several gates: of the last one, without a machine where they are not of one. The others are notes. With what the two sides
+    are, where they are compared."""
+    gate, origins = gates[-1], [About.of(gate["words"]["origin"]) for gate in gates]
     compared = [side(name, gate["comparison"][name]) for name in ("base", "head")] if gate["comparison"] else []
-    return origin._replace(source=" · ".join([origin.source, *compared]))
+    return origins[-1]._replace(source=" · ".join([origins[-1].source, *compared]),
+                                subject=origins[-1].subject if len({origin.subject for origin in origins}) == 1 else "")
 
 
 def draw(report):
@@ -136,7 +138,8 @@ def draw(report):
     if any(row["floor_lo"] is not None for row in data):
         marks.append("grey background: the same and the noise floor; 95 % of studies find a change beyond it")
     notes = [f"the first {len(data)} of {all_rows} entries are drawn"] if all_rows > len(data) else []
-    return Chart(finding_of(gate["words"], NAME), [" · ".join(marks[:2]), *marks[2:]], notes, about(gate), drawing(data, False), drawing(data, True))
+    notes += dict.fromkeys(clean(g["words"]["origin"]["source"]) for g in gates[:-1])
+    return Chart(finding_of(gate["words"], NAME), [" · ".join(marks[:2]), *marks[2:]], notes, about(gates), drawing(data, False), drawing(data, True))
 
 
 def of_gate(gate):

@@ -122,10 +122,10 @@ def needs_bfloat16_products() -> None:
         pytest.skip("this CPU has no bfloat16 products")
 
 
-# Beside the one of fp16 with the loss in place, and the one of accumulation with the fused optimizer, the plain ones tell little
-# more, and take as long.
+# Beside the ones of fp16 with the loss in place, of accumulation with the fused optimizer, and of bf16 residuals, these tell little more,
+# and take as long.
 @pytest.mark.parametrize("case", [
-    pytest.param(case, marks=pytest.mark.thorough if case in ("accumulation", "fp16") else ()) for case in CASES])
+    pytest.param(case, marks=pytest.mark.thorough if case in ("accumulation", "fp16", "residual-accumulation-fp16") else ()) for case in CASES])
 def test_same_losses_as_ours(case, module, plan, alone, ladder, tokens, monkeypatch, tmp_path) -> None:
     if case.endswith("bf16"):
         needs_bfloat16_products()

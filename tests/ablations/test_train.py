@@ -418,6 +418,9 @@ def test_a_training_is_drawn_from_its_files_too(ladder, whole, tmp_path) -> None
         assert read_json(tmp_path / "drawn" / name / "report.json") == report
         said.append(done.stdout.split("Files:")[0])
     assert len(set(said)) == 1
+    older = {**report, "words": {name: words for name, words in report["words"].items() if name != "origin"}}
+    done = ladder("report", write_json(tmp_path / "older.json", older), "--out", tmp_path / "drawn" / "older")
+    assert done.returncode == 0 and read_json(tmp_path / "drawn" / "older" / "report.json") == report, done.stderr
     (folder / "training.json").unlink()
     done = ladder("report", folder / "log.jsonl")
     assert done.returncode == 2 and "log.jsonl: must be a study" in done.stderr, done.stderr

@@ -153,7 +153,9 @@ def test_losses_that_are_not_finite():
     part = with_void(part_of(make()))
     part["losses"][2].update(loss=[11.0] + [None] * 24, deviation=[0.0] + [None] * 24)
     part["study"]["rungs"][3]["guard"].update(deviation=None, max_deviation=None)
-    drawn(draw("losses", part))
+    chart = draw("losses", part)
+    drawn(chart)
+    assert [steps for line in names_of(chart.wide) if "vocab" in line["name"] for steps in lines_of(chart, line["name"])] == [[1]]
     part["losses"][2].update(loss=[None] * 25, deviation=[None] * 25)
     drawn(draw("losses", part))
 

@@ -133,7 +133,7 @@ def test_mfu_has_a_column_where_there_is_one():
     study["rungs"][4]["mfu"] = None
     report = markdown_of(valid(study))
     assert [row[6] for row in table(report)] == ["0.0 %", "10.0 %", "20.0 %", "—", "—", "50.0 %", "60.0 %"]
-    assert "\n- The MFU in bf16.\n- The MFU in fp32.\n" in report
+    assert "\nThe MFU in bf16.\n\nThe MFU in fp32.\n" in report
 
 
 def test_without_mfu_there_is_no_column():

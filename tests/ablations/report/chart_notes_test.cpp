@@ -59,6 +59,12 @@ TEST(ChartNotes, OfASweepNameWhatHasNoNumber) {
   EXPECT_FALSE(chart_notes_of(study, {}, {}).contains("sweep"));
   lose_number(study.rungs[2], RungStatus::failed, "exit status 3");
   EXPECT_EQ(chart_notes_of(study, {}, {}).at("sweep"), Notes{"no number: B=8 flash: failed: exit status 3"});
+  study.rungs[2].peer = "pytorch-eager";
+  study.rungs[2].title = "PyTorch eager";
+  study.rungs[2].against = 0;
+  EXPECT_TRUE(chart_notes_of(study, {}, {})
+                  .at("sweep")[0]
+                  .starts_with("no number: B=8 PyTorch eager, " + study.rungs[0].title + ": "));
 }
 
 TEST(ChartNotes, OfTheRooflineSayWhereItIsTooLow) {

@@ -98,7 +98,7 @@ TEST(ComparisonWords, CallTwoStudiesTheFirstAndTheSecond) {
   both.warnings = {"the first is a debug build"};
   both.base.left_out = {"r2-01: killed", "r3-01: killed"};
   const ComparisonWords words = *with_words(both, sides_of_studies).words;
-  EXPECT_EQ(words.how, "head/base, paired in order. Above 1 the second takes longer.");
+  EXPECT_EQ(words.how, "second/first, paired in order. Above 1, the second takes longer.");
   EXPECT_EQ(words.differences, Lines{"Differs: torch: 2.10 against 2.11"});
   EXPECT_EQ(words.remarks, (Lines{"2 runs of the first left out, not a number: r2-01: killed",
                                   "Warning: the first is a debug build"}));
@@ -138,6 +138,13 @@ TEST(ComparisonWords, AreTheTerminalsToo) {
   Lines said{told.entries[0].words->pairs[0], told.words->remarks[0], told.words->differences[0]};
   for (const Remark& remark : told.entries[0].words->remarks) said.push_back(remark.words);
   for (const std::string& words : said) EXPECT_NE(shown.find(words), std::string::npos) << words << "\n" << shown;
+  EXPECT_NE(shown.find("(" + told.entries[0].words->pairs[1] + ")"), std::string::npos) << shown;
+  // Of two studies with their names.
+  const std::string of_studies = comparison_table(both, {}, sides_of_studies);
+  EXPECT_NE(of_studies.find("second/first [95 %]"), std::string::npos) << of_studies;
+  EXPECT_NE(of_studies.find("Differs: threads: 2 against 4"), std::string::npos) << of_studies;
+  EXPECT_EQ(of_studies.find("FORCED"), std::string::npos);
+  EXPECT_EQ(of_studies.find("head"), std::string::npos) << of_studies;
   both.entries[0].sessions = 4;
   EXPECT_NE(table(both).find("base: the mean of 4 sessions of one program"), std::string::npos);
 }

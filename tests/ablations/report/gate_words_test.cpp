@@ -168,7 +168,8 @@ TEST(GateWords, ExplainTheWordsOfThePage) {
   const std::vector<Term> terms = words_of(result).how_to_read;
   const auto explained = [&](const std::string& term) { return std::ranges::find(terms, term, &Term::term)->words; };
   ASSERT_EQ(terms.size(), 4U);
-  EXPECT_EQ(explained("The ratio"), "is head's time divided by base's. Above 1, head is slower. paired in order.");
+  EXPECT_EQ(explained("The ratio"),
+            "is head's time divided by base's. Above 1, head is slower. It is head/base, paired in order.");
   EXPECT_TRUE(explained("A rung's verdict").starts_with("compares its interval with the least effect of 2 %."));
 }
 

@@ -235,12 +235,24 @@ TEST(Sentences, OfTheWorthsOfAMode) {
   EXPECT_EQ(method_words(study), (Methods{{"shapley", "averaged over all orders (Shapley)"}}));
 }
 
+TEST(Sentences, MethodsHaveTheOneOfTheModeAlsoWithoutAWorth) {
+  Study study = made_up::study();
+  study.attribution.reset();
+  EXPECT_TRUE(method_words(study).contains("cumulative"));
+  study.mode = Mode::leave_one_out;
+  EXPECT_EQ(method_words(study).at("leave_one_out"), "on top of all others (leave-one-out)");
+}
+
 TEST(Sentences, OfThePartsOfMemory) {
   Study study = made_up::study();
   const auto says = [&](const char* part) { return memory_words(study).find(part) != std::string::npos; };
   EXPECT_EQ(memory_words(study), "");
   study.rungs[1].memory.emplace().peak_source = "resident set";
   EXPECT_EQ(memory_words(study), "Peak: the largest of the runs (resident set).");
+  study.rungs[0].memory.emplace().peak_source = "allocator";
+  EXPECT_TRUE(says("(allocator, resident set)")) << memory_words(study);
+  study.rungs[1].memory->weights_bytes = 1;
+  EXPECT_TRUE(says("in the first run; other: the rest")) << memory_words(study);
   study.rungs[1].memory->activations_bytes = 1;
   EXPECT_TRUE(says("run; activations: what the forward pass")) << memory_words(study);
   EXPECT_FALSE(says("did not count apart"));

@@ -58,9 +58,9 @@ TEST_F(Words, StandInTheComparisonOfTwoStudiesAndInGates) {
   gate.comparison = both.comparison;
   const Json document = json_of(with_words(both));
   EXPECT_EQ(json_of(with_words(value_from<ablations::Report>(document, "the report"))), document);
-  EXPECT_TRUE(document["comparison"]["words"]["how"].get<std::string>().ends_with("Above 1 the second takes longer."));
+  EXPECT_TRUE(document["comparison"]["words"]["how"].get<std::string>().ends_with("Above 1, the second takes longer."));
   const Json of_gate = document["gates"][0]["comparison"];
-  EXPECT_TRUE(of_gate["words"]["how"].get<std::string>().ends_with("Above 1 head takes longer."));
+  EXPECT_TRUE(of_gate["words"]["how"].get<std::string>().ends_with("Above 1, head takes longer."));
   EXPECT_EQ(of_gate["entries"][0]["words"]["remarks"][0]["words"], "losses identical to the bit");
 }
 
