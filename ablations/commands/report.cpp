@@ -115,6 +115,7 @@ void check_report_goes_to(const fs::path& out, const std::vector<std::string>& w
   }
   check_has_no_links(out, {"charts"});
   std::vector<Input> inputs;
+  inputs.reserve(with.size());
   for (const std::string& file : with) inputs.push_back({"--with", file});
   for (const std::string& name : files_of_report()) check_not_read("--out", out / name, inputs);
 }

@@ -215,7 +215,7 @@ std::string throughput_finding(const Study& study, const RungPointers& with_spee
   }
   const StudyRung& best = fastest_of(with_speed);
   const std::optional<double> share = mfu_of(best);
-  const std::string words = count(best.tokens_per_s->median) + " tokens/s" + (share ? ", MFU " + percent(*share) : "");
+  std::string words = count(best.tokens_per_s->median) + " tokens/s" + (share ? ", MFU " + percent(*share) : "");
   if (with_speed.size() == 1) return words;
   return shortened(fmt::format("Up to {}: {}{}", words, swept_words(study, best), best.title), title_length);
 }
@@ -267,7 +267,7 @@ std::string memory_finding(const Study& study, const RungPointers& with_peak) {
                        unit.text(peak(*most)), unit.name);
   }
   const auto& [first, last] = *from_to;
-  const std::string words = "Peak memory " + span(peak(first), peak(last));
+  std::string words = "Peak memory " + span(peak(first), peak(last));
   const auto before = memory_parts(*first), after = memory_parts(*last);
   const auto bytes_of = [](const auto& part) { return part.second; };
   const auto largest = std::ranges::max_element(after, {}, bytes_of);
@@ -326,7 +326,7 @@ std::string energy_finding(const Study& study, const RungPointers& counted) {
   if (const auto from_to = change(study, counted)) {
     return fmt::format("{} \u2192 {} {} per token", text(from_to->first), text(from_to->second), unit);
   }
-  const std::string words = fmt::format("{} {} per token", text(*least), unit);
+  std::string words = fmt::format("{} {} per token", text(*least), unit);
   if (counted.size() == 1) return words;
   return shortened(fmt::format("Least energy: {}, {}{}", words, swept_words(study, **least), (*least)->title),
                    title_length);

@@ -111,6 +111,7 @@ std::string listed_warnings(const std::vector<std::string>& warnings, int64_t mo
 // "Warnings: 1 of 42 runs was disturbed; repeat 2 was interrupted for 7.1 hours": each without its explanation.
 std::string warnings_by_name(const std::vector<std::string>& warnings) {
   std::vector<std::string> names;
+  names.reserve(warnings.size());
   for (const std::string& text : warnings) {
     names.push_back(shortened(text.starts_with("rung ") ? text : text.substr(0, text.find(": ")), 90));
   }
@@ -167,11 +168,13 @@ Origin origin_of(const GateResult& result) {
   }
   for (const Noise& noise : result.calibration) look_at(noise.setting);
   std::vector<std::string> source;
+  source.reserve(devices.size() + 3);
   for (const std::string& device : devices) source.push_back(shortened(device, 70));
   source.push_back(day_of(result.created));
   source.push_back(fmt::format("against a {}", name_of(result.against)));
   source.push_back(fmt::format("{} of runs", number_of(result.pairs, "pair")));
   std::vector<std::string> warnings;
+  warnings.reserve(result.warnings.size());
   for (const std::string& text : result.warnings) warnings.push_back(shortened(text, 90));
   return {
       .subject = models.size() == 1 && devices.size() == 1 ? subject_words(*models.begin(), {.name = devices[0]}) : "",

@@ -88,7 +88,7 @@ std::string status_words(const StudyRung& rung) {
 }
 
 std::string why_no_number(const StudyRung& rung) {
-  const std::string status = status_words(rung);
+  std::string status = status_words(rung);
   if (rung.reason.empty()) return status;
   return begins_with(rung.reason, status) ? rung.reason : fmt::format("{}: {}", status, rung.reason);
 }
@@ -171,7 +171,7 @@ std::string evidence_words(const Study& study) {
   const std::optional<Lead> lead = lead_of(study);
   if (!lead) return "";
   const Ratio& speedup = *lead->speedup;
-  const std::string pairs = number_of(speedup.pairs, "pair") + " of runs";
+  std::string pairs = number_of(speedup.pairs, "pair") + " of runs";
   const Direction direction = direction_of(speedup);
   if (direction == Direction::unknown) return pairs;
   return fmt::format("{}{:.4g} % confidence interval {}, {}",
@@ -338,8 +338,8 @@ std::string memory_words(const Study& study) {
     has_autocast = has_autocast || (!autocast.is_null() && autocast != "off");
   }
   if (!is_known) return "";
-  const std::string peak = fmt::format("Peak: the largest of the runs{}.",
-                                       sources.empty() ? "" : fmt::format(" ({})", fmt::join(sources, ", ")));
+  std::string peak = fmt::format("Peak: the largest of the runs{}.",
+                                 sources.empty() ? "" : fmt::format(" ({})", fmt::join(sources, ", ")));
   if (!has_parts) return peak;
   const std::string activations = fmt::format(
       "activations: what {}the forward pass of one micro-step leaves for backward{}; ", is_apart ? "else " : "",
