@@ -25,6 +25,12 @@ std::string and_more(size_t all, size_t named) {
   return all > named ? fmt::format(" (and {} more)", all - named) : std::string();
 }
 
+// "a; b; c (and 2 more)"
+std::string first_three(const Notes& said, const char* between) {
+  const Notes first(said.begin(), said.begin() + std::min<std::ptrdiff_t>(std::ssize(said), 3));
+  return fmt::format("{}{}", fmt::join(first, between), and_more(said.size(), first.size()));
+}
+
 std::string named_rung(const Study& study, const StudyRung& rung) {
   return shortened(swept_words(study, rung) + rung.label, 60);
 }
@@ -50,9 +56,7 @@ Notes notes_on_losses(const Study& study, const std::vector<RungLosses>& losses)
   }
   if (!voided.empty()) notes.push_back("void: " + voided[0] + and_more(voided.size(), 1));
   if (!broken.empty()) {
-    const Notes first(broken.begin(), broken.begin() + std::min<std::ptrdiff_t>(std::ssize(broken), 3));
-    notes.push_back(fmt::format("a line breaks where a loss is not finite: {}{}", fmt::join(first, "; "),
-                                and_more(broken.size(), first.size())));
+    notes.push_back("a line breaks where a loss is not finite: " + first_three(broken, "; "));
   }
   return notes;
 }
@@ -92,10 +96,8 @@ Notes names_of_faster(const Roofline& roofline) {
 Notes notes_on_roofline(const TraceDocument& trace) {
   Notes notes{"limits: " + shortened(trace.roofline->limits.source, 120)};
   if (const Notes faster = names_of_faster(*trace.roofline); !faster.empty()) {
-    const Notes first(faster.begin(), faster.begin() + std::min<std::ptrdiff_t>(std::ssize(faster), 3));
-    notes.push_back(fmt::format("faster than ideal, so the measured roof is too low for {}: {}{}",
-                                faster.size() == 1 ? "it" : "them", fmt::join(first, ", "),
-                                and_more(faster.size(), first.size())));
+    notes.push_back(fmt::format("faster than ideal, so the measured roof is too low for {}: {}",
+                                faster.size() == 1 ? "it" : "them", first_three(faster, ", ")));
   }
   notes.push_back(fmt::format("median of {} of one run, no interval", number_of(trace.summary.steps, "traced step")));
   return notes;

@@ -26,8 +26,8 @@ def entries(study):
 
 
 def rows(listed, first_method, called):
-    """(lines, heads): a line for each optimization and method, which is `called` so. Those of one optimization stand together; the largest by `first_method`
-    is first."""
+    """(lines, heads): a line for each optimization and method. `called`: the words for the methods. Lines of one optimization stand
+    together; the largest by `first_method` is first."""
     def size(of):
         own = next((w for w in of if w["method"] == first_method), None)
         return (own is None or own["ratio"] is None, -(own["ratio"] or 0) if own else 0)

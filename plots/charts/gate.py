@@ -138,7 +138,8 @@ def draw(report):
     if any(row["floor_lo"] is not None for row in data):
         marks.append("grey background: the same and the noise floor; 95 % of studies find a change beyond it")
     notes = [f"the first {len(data)} of {all_rows} entries are drawn"] if all_rows > len(data) else []
-    notes += dict.fromkeys(clean(g["words"]["origin"]["source"]) for g in gates[:-1])
+    sources = dict.fromkeys(clean(g["words"]["origin"]["source"]) for g in reversed(gates))  # the last one's is at the foot
+    notes += list(sources)[1:]
     return Chart(finding_of(gate["words"], NAME), [" · ".join(marks[:2]), *marks[2:]], notes, about(gates), drawing(data, False), drawing(data, True))
 
 

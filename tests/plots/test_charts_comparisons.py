@@ -26,6 +26,15 @@ def test_gate_shows_ratio_interval_band_floor_and_verdict():
     assert "slower, 1.04× (1.04× – 1.05×), 500 ms → 522 ms, 6 pairs, noise floor 1.3 %" in spoken(wide)
 
 
+def test_gates_of_several_machines_are_told_apart():
+    gates = [gate_of("SAME", comparison_of(ENTRIES[0]), [None]) for _ in range(2)]
+    chart = draw("gate", report_of(make(), gates=gates))
+    assert chart.about.subject == "Training a model on a machine" and chart.notes == []
+    gates[0]["words"]["origin"] = {"subject": "Training a model on another", "source": "another · 2026-01-01", "warnings": ""}
+    chart = draw("gate", report_of(make(), gates=gates))
+    assert chart.about.subject == "" and chart.about.source.startswith("a machine · ") and chart.notes == ["another · 2026-01-01"]
+
+
 def test_gates_with_and_without_ratios():
     for of in (("SAME", comparison_of(ENTRIES[0]), [None]), ("IMPROVEMENT", comparison_of(ENTRIES[2]), []),
                ("INCONCLUSIVE", comparison_of(entry("a", 1.02, "INCONCLUSIVE", None)), [None], ["too few pairs"])):
