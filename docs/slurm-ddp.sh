@@ -15,7 +15,9 @@
 set -euo pipefail
 
 export LADDER=${LADDER:-build/release/ladder}
-MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+# Not `scontrol | head`: head may end before scontrol has written all names, and pipefail would then end the job.
+nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+MASTER_ADDR=${nodes%%$'\n'*} # the first node
 MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000)) # another one for each job
 export MASTER_ADDR MASTER_PORT
 

@@ -245,11 +245,11 @@ def test_under_torchrun(program, environment, two_ranks, data, tmp_path) -> None
 
 
 def test_the_slurm_example(program, environment, data, tmp_path) -> None:
-    """srun starts the command once for each task; scontrol names the nodes."""
+    """srun starts the command once for each task; scontrol names the nodes, more of them than fit into a pipe (64 KiB)."""
     example = ROOT / "docs" / "slurm-ddp.sh"
     commands = tmp_path / "bin"
     commands.mkdir()
-    script(commands / "scontrol", "echo 127.0.0.1; echo other")
+    script(commands / "scontrol", "echo 127.0.0.1; seq 20000")
     script(commands / "srun", 'shift\nSLURM_PROCID=1 SLURM_LOCALID=1 "$@" &\nSLURM_PROCID=0 SLURM_LOCALID=0 "$@" && wait $!')
     variables = {**environment, "PATH": f"{commands}:{os.environ['PATH']}", "LADDER": program, "SLURM_JOB_NODELIST": "nodes",
                  "SLURM_JOB_ID": str(next(job for job in range(os.getpid() % 20000, 20000) if is_free(20000 + job))), "SLURM_NTASKS": "2"}
