@@ -18,7 +18,7 @@ export LADDER=${LADDER:-build/release/ladder}
 # Not `scontrol | head`: head may end before scontrol has written all names, and pipefail would then end the job.
 nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 MASTER_ADDR=${nodes%%$'\n'*} # the first node
-MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000)) # another one for each job
+MASTER_PORT=$((20000 + SLURM_JOB_ID % 12000)) # another one for each job, below those that Linux gives out by itself
 export MASTER_ADDR MASTER_PORT
 
 # shellcheck disable=SC2016 # each task has its own SLURM_PROCID

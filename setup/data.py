@@ -122,7 +122,7 @@ class Index:
         self.opener = urllib.request.build_opener(*handlers)
 
     def get(self, url):
-        """(final URL, content type, body), trying three times unless the server answers with an error."""
+        """(final URL, content type, body), trying three times unless the server refuses."""
         request = urllib.request.Request(without_credentials(url), headers={
             "Accept": "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, */*;q=0.1"})
         if self.authorization and urlsplit(request.full_url).netloc == self.host:
@@ -137,10 +137,9 @@ class Index:
                     if missing > 0:  # the connection ended early, of which read(AMOUNT) says nothing
                         raise http.client.IncompleteRead(body, missing)
                     return answer.geturl(), answer.headers.get("Content-Type", ""), body
-            except urllib.error.HTTPError:
-                raise
-            except (OSError, http.client.HTTPException):
-                if pause is None:
+            except (OSError, http.client.HTTPException) as error:
+                refused = isinstance(error, urllib.error.HTTPError) and error.code < 500 and error.code != 429
+                if refused or pause is None:
                     raise
                 time.sleep(pause)
 

@@ -115,11 +115,11 @@ std::vector<Finding> check_record(const Record& record, const std::string& name,
   if (record.is_of_peer()) return summary.findings;
 
   // A GPU's steps are its own clock's, which their sum stands for; a CPU's lie in a window that holds little else,
-  // unless the machine was busy between two of them.
+  // unless the machine was busy with something else between two of them.
   const double steps_ms = std::accumulate(timed_ms.begin(), timed_ms.end(), 0.0);
   const bool has_device = timing.device_ms.has_value();
   const double whole_ms = timing.device_ms.value_or(timing.window_ms);
-  const double most = has_device ? 1 + 1e-6 : 1.01, least = has_device ? 1 - 1e-6 : 0.5;
+  const double most = has_device ? 1 + 1e-6 : 1.01, least = has_device ? 1 - 1e-6 : record.is_disturbed() ? 0.1 : 0.5;
   if (steps_ms > most * whole_ms || steps_ms < least * whole_ms) {
     summary.findings.push_back(
         {name, has_device ? "/timing/device_ms" : "/timing/window_ms", dumped(whole_ms), dumped(steps_ms)});

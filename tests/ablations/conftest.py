@@ -5,11 +5,13 @@ and a cache folder of the tests' own, so that the same tests pass everywhere and
 """
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
 import pty
 import re
+import secrets
 import shlex
 import socket
 import subprocess
@@ -29,9 +31,12 @@ DRAWN = {"LADDER_PYTHON": PYTHON}  # variables of a program whose reports are dr
 
 
 def free_port() -> int:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        return any_port.getsockname()[1]
+    """Below 32768, from where Linux gives out ports by itself: nobody else takes it before the program does."""
+    while True:
+        port = 20000 + secrets.randbelow(12000)
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("", port))
+            return port
 
 
 @pytest.fixture(scope="session")
@@ -274,7 +279,9 @@ def assert_kept(before: dict[str, tuple], folder: pathlib.Path) -> None:
 
 
 def kibibytes(pid: int, what: str) -> int:
-    return int(re.search(rf"{what}:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
+    """That line of /proc/PID/status; a process that has ended has none, which counts as 0."""
+    told = re.search(rf"{what}:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())
+    return int(told[1]) if told else 0
 
 
 def assert_perfetto_reads(timeline: dict) -> float:

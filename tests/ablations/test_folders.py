@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import DRAWN, EVIDENCE, ladder_document, read_json, records, snapshot, wait_for, write_json
+from conftest import DRAWN, EVIDENCE, HANGS_AFTER_S, ladder_document, read_json, records, snapshot, wait_for, write_json
 from gates import SMALL, script, verdict_of
 
 ARGUMENTS = ["--threads", "1", "-B", "1", "-T", "8", "--order-seed", "3"]
@@ -248,7 +248,7 @@ def test_a_gate_that_is_interrupted_says_how_to_go_on(start, small, trap, tmp_pa
     gate = start("gate", "--base", sleeper, "--head", sleeper, "--ladder", small, "--baselines", tmp_path / "b", "--out", tmp_path / "gate")
     wait_for((tmp_path / "ran").exists, "a run")
     gate.terminate()
-    words = gate.communicate(timeout=60)[1]
+    words = gate.communicate(timeout=HANGS_AFTER_S)[1]
     assert gate.returncode == 130, words
     assert f"resume with: ladder gate --resume --out {tmp_path}/gate --base {sleeper} --head {sleeper} --baselines {tmp_path}/b\n" in words
 

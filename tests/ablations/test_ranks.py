@@ -4,14 +4,12 @@ Ranks are plain processes that find each other by the environment, as torchrun a
 that is made here.
 """
 
-import contextlib
 import json
 import os
 import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 
@@ -32,13 +30,6 @@ def data(tmp_path_factory) -> pathlib.Path:
     chance = np.random.default_rng(1)
     words = chance.integers(0, 50257, 40)
     return token_file(tmp_path_factory.mktemp("data") / "text.bin", words[chance.integers(0, 40, 4000)])
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as one, contextlib.suppress(OSError):
-        one.bind(("", port))
-        return True
-    return False
 
 
 @pytest.fixture
@@ -252,7 +243,7 @@ def test_the_slurm_example(program, environment, data, tmp_path) -> None:
     script(commands / "scontrol", "echo 127.0.0.1; seq 20000")
     script(commands / "srun", 'shift\nSLURM_PROCID=1 SLURM_LOCALID=1 "$@" &\nSLURM_PROCID=0 SLURM_LOCALID=0 "$@" && wait $!')
     variables = {**environment, "PATH": f"{commands}:{os.environ['PATH']}", "LADDER": program, "SLURM_JOB_NODELIST": "nodes",
-                 "SLURM_JOB_ID": str(next(job for job in range(os.getpid() % 20000, 20000) if is_free(20000 + job))), "SLURM_NTASKS": "2"}
+                 "SLURM_JOB_ID": str(free_port() - 20000), "SLURM_NTASKS": "2"}
     arguments = [*TRAIN, "--steps", 6, "--data", data, "-B", 1, "--recipe", json.dumps(DDP), "--out", tmp_path / "training"]
     done = subprocess.run(["bash", example, *map(str, arguments)], env=variables, cwd=tmp_path, capture_output=True, text=True, check=False,
                           timeout=HANGS_AFTER_S)

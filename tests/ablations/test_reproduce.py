@@ -275,8 +275,8 @@ def test_times_that_do_not_fill_their_window_are_found(ladder, copy) -> None:
     """An edited record is found even if the study was made again from it."""
     file = copy / "records" / "r1-03-flash.json"
     record = json.loads(file.read_text())
-    record["timing"]["step_ms"] = [ms / 4 for ms in record["timing"]["step_ms"]]
-    record["summary"] = {name: value * (1 if name == "n" else 4 if name == "tokens_per_s" else 0.25)
+    record["timing"]["step_ms"] = [ms / 16 for ms in record["timing"]["step_ms"]]
+    record["summary"] = {name: value * (1 if name == "n" else 16 if name == "tokens_per_s" else 1 / 16)
                          for name, value in record["summary"].items()}
     file.write_text(json.dumps(record))
     (copy / "study.json").unlink()

@@ -15,18 +15,19 @@ RUN = ["run", "--model", "tiny", "-B", "1", "-T", "16", "--steps", "2", "--warmu
 
 
 def test_a_run_without_enough_memory(program, environment, start) -> None:
-    arguments = [*RUN[:-6], "--steps", "100", "--threads", "1"]
+    """The limit is a little more than a run needs that has passed its proof of host memory, which needs 64 MiB for a moment."""
+    arguments = [*RUN[:-6], "--threads", "1", "--steps"]
     reader, writer = pty.openpty()
-    enough = subprocess.Popen([program, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=writer)
+    enough = subprocess.Popen([program, *arguments, "100000"], env=environment, stdout=subprocess.DEVNULL, stderr=writer)
     os.close(writer)
     shown = b""
     while b"step 5/" not in shown:
         shown += os.read(reader, 4096)
-    limit = (kibibytes(enough.pid, "VmSize") << 10) + (16 << 20)  # the proof of host memory needs 64 MiB
+    limit = (kibibytes(enough.pid, "VmSize") << 10) + (16 << 20)
     enough.kill()
     enough.wait()
     os.close(reader)
-    starved = start(*arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    starved = start(*arguments, "100", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
     stdout, stderr = starved.communicate()
     assert starved.returncode == 1 and stdout == ""
     assert stderr.startswith("ladder: ") and stderr.count("\n") == 1 and "frame #" not in stderr

@@ -38,6 +38,10 @@ def lines(folder: pathlib.Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
+def step_of(shown: str) -> int:
+    return int(re.match(r"step +(\d+)/", shown)[1])
+
+
 def figures(folder: pathlib.Path) -> list[tuple]:
     """Of each step all that does not depend on the clock, or on when a checkpoint was saved."""
     return [(line["step"], line["tokens"], line["loss"], line["norm"], line["clip"], line["learning_rate"]) for line in lines(folder)]
@@ -187,14 +191,15 @@ def test_interrupted_and_killed_it_goes_on_to_the_same_losses(ladder, start, dat
 
     # While it goes on, no other may.
     again = start("train", "--resume", "--out", folder)
-    shown = again.stdout.readline()
+    first = step_of(again.stdout.readline())
     again.send_signal(signal.SIGSTOP)
     other = ladder("train", "--resume", "--out", folder)
     assert other.returncode == 2 and "at work in this folder" in other.stderr, other.stderr
     again.send_signal(signal.SIGCONT)
     stdout, stderr = again.communicate(timeout=HANGS_AFTER_S)
     assert again.returncode == 0 and f"\ngoes on after step {left[-1]}\n" in stderr, stderr
-    assert [int(line.split()[1].split("/")[0]) for line in (shown + stdout).splitlines()] == list(range(left[-1] + 1, STEPS + 1))
+    shown = [step_of(line) for line in stdout.splitlines()]  # without what readline() has read ahead
+    assert first == left[-1] + 1 and shown and shown == list(range(shown[0], STEPS + 1))
     assert_is_whole(folder)
 
     finished = ladder("train", "--resume", "--out", folder, "--save", tmp_path / "last.safetensors")

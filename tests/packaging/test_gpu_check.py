@@ -356,9 +356,10 @@ def test_an_interrupt_keeps_what_is_measured(gpu_calls, evidence, tmp_path, monk
 
 def test_an_interrupt_does_not_wait_for_the_tests_that_run(gpu_calls, evidence, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(gpu_calls, "HOME", tmp_path)
+    monkeypatch.setattr(gpu_calls.os, "cpu_count", lambda: 2)
     script(tmp_path / "bin" / "device_tests", """case "$*" in
         *list_tests*) printf 'Good.\\n  A\\nHanging.\\n  B\\n';;
-        *Good*) echo "[  PASSED  ] 1 test."; sleep 1; kill -INT $PPID;;
+        *Good*) echo "[  PASSED  ] 1 test."; while [ ! -s stubborn ]; do sleep 0.05; done; kill -INT $PPID;;
         *) trap "" TERM; echo $$ > stubborn; exec sleep 1000;; esac""")
     check = evidence.Check(tmp_path, 600, "A check", "a machine")
     with pytest.raises(KeyboardInterrupt):

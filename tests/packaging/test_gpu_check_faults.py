@@ -71,7 +71,7 @@ def test_a_program_is_ended_where_nobody_reads_and_the_disk_is_full(evidence, tm
     check = evidence.Check(tmp_path, 600, "A check", "a machine")
     check.log = open("/dev/full", "w", encoding="utf-8")
     with nobody_reads(), check.step("b16", "ladder ablate"):
-        status, output = check.run(["sh", "-c", "echo $$; echo again; exec sleep 1000"], "sleep", 3, tmp_path)
+        status, output = check.run(["sh", "-c", "echo $$; echo again; exec sleep 1000"], "sleep", 5, tmp_path)
     process = output.split("\n")[0]
     assert status == -signal.SIGTERM and output.endswith("again\n") and not pathlib.Path("/proc", process).exists()
     lines = (tmp_path / "README.md").read_text().splitlines()
@@ -91,7 +91,7 @@ def test_a_program_outlives_neither_its_reader_nor_its_output(evidence, tmp_path
     begin = time.monotonic()
     assert evidence.execute(["sh", "-c", "echo a; exec sleep 1000"], 2, tmp_path, fails) == (-signal.SIGTERM, "a\n")
     assert evidence.execute(["sh", "-c", "exec >&- 2>&-; sleep 0.5; exit 7"], 60, tmp_path) == (7, "")
-    assert evidence.execute(["sh", "-c", "trap '' TERM; exec >&- 2>&-; while :; do sleep 0.1; done"], 2, tmp_path) == (-signal.SIGKILL, "")
+    assert evidence.execute(["sh", "-c", "trap '' TERM; exec >&- 2>&-; while :; do sleep 0.1; done"], 5, tmp_path) == (-signal.SIGKILL, "")
     assert time.monotonic() - begin < 300 and not evidence.running
 
 

@@ -45,7 +45,7 @@ JSON = "application/vnd.pypi.simple.v1+json", json.dumps({"files": [
 
 class Server(http.server.ThreadingHTTPServer):
     def __init__(self):
-        self.pages, self.requests, self.dropped, self.halved = {}, [], 0, 0
+        self.pages, self.requests, self.dropped, self.busy, self.halved = {}, [], 0, 0, 0
         super().__init__(("127.0.0.1", 0), Handler)
         self.address = f"127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -57,6 +57,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.server.dropped:
             self.server.dropped -= 1
             return  # the connection closes without an answer
+        if self.server.busy:
+            self.server.busy -= 1
+            self.send_error(503)
+            return
         kind, body = self.server.pages.get(self.path, (None, b""))
         self.send_response(200 if kind else 404)
         self.send_header("Content-Type", str(kind))
@@ -123,9 +127,9 @@ def test_base_of_a_page_is_followed(monkeypatch, new_server):
     assert data.main() == 0
 
 
-def test_broken_connection_is_tried_again(monkeypatch, new_server):
+def test_a_broken_connection_and_a_busy_server_are_tried_again(monkeypatch, new_server):
     server = new_server()
-    server.dropped = 2
+    server.dropped = server.busy = 1
     use_index(monkeypatch, server)
     assert data.main() == 0
     assert len(server.requests) == 4
