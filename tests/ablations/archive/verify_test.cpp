@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 namespace verify_test {
 
@@ -169,6 +170,17 @@ TEST_F(Verify, ComputesARecordsOwnValuesAgain) {
   EXPECT_NE(found("/recipe/attention", [](const Json&) { return "flash"; }).find(record + " "), std::string::npos);
   EXPECT_EQ(found("/memory/peak_source", nudged), "");  // not derived from anything: only the hash can tell
   EXPECT_EQ(verify_study(folder_).findings.size(), 0U);
+
+  // Only where something else kept the processor busy may the steps fill a quarter of their window.
+  const auto four_times_the_steps = [&](const Json&) {
+    const Json timing = files::read_json(folder_ / record, "record").at("timing");
+    const auto step_ms = timing.at("step_ms").get<std::vector<double>>();
+    return 4 * std::accumulate(step_ms.begin() + timing.at("warmup_steps").get<int64_t>(), step_ms.end(), 0.0);
+  };
+  for (const bool disturbed : {false, true}) {
+    edit_record_and_seal(Json::json_pointer("/flags"), disturbed ? Json{"shared: so"} : Json::array());
+    EXPECT_EQ(found("/timing/window_ms", four_times_the_steps), disturbed ? "" : record + "/timing/window_ms ");
+  }
 }
 
 }  // namespace verify_test
