@@ -14,7 +14,7 @@ void add_train(CommandLine& line) {
   Command& command = line.add(
       {.group = "Train",
        .name = "train",
-       .summary = "train GPT-2, with checkpoints to go on from",
+       .summary = "train GPT-2, with checkpoints to resume from",
        .about =
            "Trains with the trainer that the ladders measure, and prints loss, learning rate, norm of the gradients, "
            "time and tokens per second. The last part of the text is not trained on: its loss is the validation loss. "
@@ -24,7 +24,8 @@ void add_train(CommandLine& line) {
            "as metrics.csv), and checkpoints, which are there whole or not at all. The last ones stay, and the one "
            "with the lowest validation loss; the links latest and best lead to them. Hugging Face's "
            "GPT2LMHeadModel.from_pretrained() reads a checkpoint as it is.\n"
-           "After Ctrl-C or SIGTERM the step is finished and saved, and the exit status is 130. --resume goes on from "
+           "After Ctrl-C or SIGTERM the step is finished and saved, and the exit status is 130. --resume continues "
+           "from "
            "the last checkpoint; on a CPU the losses are the same to the bit as without a stop. A loss that is not "
            "finite ends the training with exit status 1, and nothing is saved of it. `ladder report` draws a "
            "training.\n"
@@ -73,7 +74,7 @@ void add_train(CommandLine& line) {
                  "steps between two texts that the model writes; it also writes one after the first and the last step "
                  "(default: it writes none)",
                  1, most_steps);
-  command.add_option("--sample-prompt", flags->sample_prompt, "UTF-8 text that it goes on from (default: nothing)")
+  command.add_option("--sample-prompt", flags->sample_prompt, "UTF-8 text that it continues (default: nothing)")
       ->type_name("TEXT")
       ->needs(samples);
   add_number(command, "--sample-tokens", flags->sample_tokens, "the most tokens of a text (default 100)", 1, 100000)
@@ -86,7 +87,7 @@ void add_train(CommandLine& line) {
   add_number(command, "--keep", flags->keep,
              "how many of the last checkpoints stay (default 2); the best one stays besides", 1, most_steps)
       ->needs(out);
-  command.add_flag("--resume", flags->resume, "go on with the training in --out, from its last checkpoint");
+  command.add_flag("--resume", flags->resume, "resume the training in --out, from its last checkpoint");
   add_number(command, "--log-every", flags->log_every,
              "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_steps);
   add_text(command, "--save", flags->save, "also write the weights here, at the end or when interrupted", "FILE");
@@ -134,14 +135,14 @@ void add_sample(CommandLine& line) {
            "The model's sizes come from the file. Its number of heads is that of --model, else the n_head of a "
            "config.json beside the file, else that of the known model of these sizes.\n"
            "GPT-2 sees only as many tokens as it has positions (1024). Whenever they are full, all but the last half "
-           "is forgotten, and the text goes on.",
+           "is forgotten, and the text continues.",
        .examples = {{"ladder sample --weights weights.safetensors --prompt \"To be\"",
                      "200 tokens by the model that `ladder train --save weights.safetensors` has left."},
                     {"ladder sample --weights gpt2/model.safetensors --top-k 40 --count 3",
                      "Three texts by Hugging Face's GPT-2, without unlikely tokens, with seeds 1 to 3."},
                     {"ladder sample --weights weights.safetensors --temperature 0 --json",
                      "Always the likeliest token: the same text each time."}}});
-  command.heading("What to go on from");
+  command.heading("What to continue");
   add_text(command, "--weights", flags->weights, "weights (safetensors, GPT-2's names)", "FILE")->required();
   add_choice(command, "--model", flags->model, model::preset_names(), " (default: what the file is of)", "NAME");
   command
@@ -160,7 +161,7 @@ void add_sample(CommandLine& line) {
   add_number(command, "--seed", flags->seed, "the same seed gives the same text (default 1)", 0, INT64_MAX);
   command.heading("How much");
   add_number(command, "--tokens", flags->tokens, "the most tokens of a text (default 200)", 1, 1000000);
-  command.add_flag("--ignore-eos", flags->ignore_eos, "go on after an end-of-text token (default: end there)");
+  command.add_flag("--ignore-eos", flags->ignore_eos, "continue after an end-of-text token (default: end there)");
   add_number(command, "--count", flags->count, "how many texts; each takes the next seed (default 1)", 1, 10000);
   add_number(command, "--threads", flags->threads, "CPU threads (default: one for each core it may use)", 1, 4096);
   command.add_flag("--json", flags->json, "print texts and tokens as JSON, at the end");

@@ -59,7 +59,8 @@ int sample(const SampleFlags& flags) {
   model::GPT2 gpt2(config, config.vocabulary, /*seed=*/0, at::kCPU);
   model::load_weights(gpt2, flags.weights);
   if (std::ssize(prompt) + flags.tokens > config.n_positions) {
-    fmt::print(stderr, "note: the model has {} positions; whenever they are full, it goes on from the last {} tokens\n",
+    fmt::print(stderr,
+               "note: the model has {} positions; whenever they are full, it continues from the last {} tokens\n",
                config.n_positions, model::tokens_kept_when_full(config));
   }
 

@@ -1,4 +1,4 @@
-// `ladder train`: begins a training, or goes on with one. `ladder tokenize`: its text as a token file.
+// `ladder train`: begins or resumes a training. `ladder tokenize`: its text as a token file.
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/place.h"
@@ -47,13 +47,13 @@ struct KeptTraining {
   bool writes = true;
   std::optional<harness::FolderLock> lock;
   std::optional<Checkpoints> checkpoints;
-  std::optional<Checkpoint> from;  // where the training goes on
+  std::optional<Checkpoint> from;  // where the training resumes
   std::optional<TrainingLog> log;
 
   [[nodiscard]] int64_t first_step() const { return from ? from->step : 0; }
   [[nodiscard]] fs::path latest() const { return checkpoints->place_of(*checkpoints->latest()); }
   [[nodiscard]] std::string what_is_left() const {
-    if (!writes) return fmt::format("--resume goes on from the last checkpoint in {}", folder.string());
+    if (!writes) return fmt::format("--resume continues from the last checkpoint in {}", folder.string());
     if (!checkpoints || !checkpoints->latest()) return "no checkpoint was saved before";
     return fmt::format("the last good checkpoint is of step {}: {}", checkpoints->latest()->step, latest().string());
   }
@@ -123,7 +123,7 @@ void say_what_begins(const PreparedTraining& prepared, int64_t first_step) {
     fmt::print(stderr, "{}: each works on {} of {} sequences at a time\n", number_of(*settings.ranks, "rank"),
                settings.B, settings.sequences());
   }
-  if (first_step > 0) fmt::print(stderr, "goes on after step {}\n", first_step);
+  if (first_step > 0) fmt::print(stderr, "resumes after step {}\n", first_step);
 }
 
 void note_other_program(const Training& training) {
@@ -270,7 +270,7 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
                printable(kept.checkpoints->place_of(*best).string()), best->step, *best->validation_loss);
   }
   if (end.why == TrainingEnd::Why::interrupted) {
-    fmt::print(stderr, "go on with: ladder train --resume --out {}\n", printable(flags.out));
+    fmt::print(stderr, "resume with: ladder train --resume --out {}\n", printable(flags.out));
   }
 }
 

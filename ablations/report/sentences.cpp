@@ -257,8 +257,8 @@ std::vector<std::string> remarks_of(const Study& study) {
   }
   if (study.quick) {
     remarks.emplace_back(
-        "A quick look: two repeats of a few rungs. The whole ladder goes on from this study's folder: `ladder ablate "
-        "--resume --out FOLDER`.");
+        "A quick look: two repeats of a few rungs. `ladder ablate --resume --out FOLDER` measures the rest of the "
+        "ladder.");
   }
   if (!study.finished) {
     remarks.push_back(

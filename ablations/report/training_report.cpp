@@ -165,7 +165,7 @@ std::vector<std::string> remarks_on(const Training& training, const Steps& steps
     remarks.emplace_back(
         "The training stopped there. Try a smaller `--lr`, more `--warmup-steps`, or a smaller `--clip`.");
   } else if (ended_early(training, steps)) {
-    remarks.push_back(fmt::format("It has not ended: {} of {} steps. `ladder train --resume` goes on.", last.step,
+    remarks.push_back(fmt::format("It has not ended: {} of {} steps. `ladder train --resume` continues it.", last.step,
                                   training.settings.steps));
   }
   const Steps with = validated(steps);

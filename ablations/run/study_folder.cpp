@@ -34,7 +34,7 @@ void check_holds_nothing(const fs::path& folder, const std::string& document, st
   if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: is not a folder", folder.string()));
   if (fs::exists(folder / document)) {
     throw std::invalid_argument(fmt::format(
-        "{}: holds a {} already; --resume goes on with it, or name another folder with --out", folder.string(), what));
+        "{}: holds a {} already; --resume continues it, or name another folder with --out", folder.string(), what));
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();

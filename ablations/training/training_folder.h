@@ -6,7 +6,7 @@
 //   FOLDER/checkpoints/step-00000100/
 //     model.safetensors      the weights under GPT-2's names
 //     config.json            for Hugging Face's from_pretrained()
-//     optimizer.safetensors  what else is needed to go on to the bit (Trainer::state)
+//     optimizer.safetensors  what else is needed to resume to the bit (Trainer::state)
 //     checkpoint.json        after how many steps, and of which training
 //   FOLDER/latest, FOLDER/best   links to the last checkpoint, and to the one of the lowest validation loss
 //

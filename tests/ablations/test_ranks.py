@@ -158,7 +158,7 @@ def test_a_lost_rank_ends_all_and_they_go_on_from_the_last_checkpoint(ladder, st
     _, said = first.communicate(timeout=HANGS_AFTER_S)
     assert second.communicate(timeout=HANGS_AFTER_S)[0] == "" and first.returncode == second.returncode == 130, said
     done = int(re.search(r"^interrupted after step (\d+) of 100000$", said, re.M)[1])
-    assert f"\ngoes on after step {last}\n" in said and done > last and steps_saved(folder)[-1] == done
+    assert f"\nresumes after step {last}\n" in said and done > last and steps_saved(folder)[-1] == done
     assert figures(folder)[:last] == before and len(figures(folder)) == done
 
 
@@ -169,7 +169,7 @@ def test_without_rank_0_the_others_end(start_ranks, data, tmp_path) -> None:
     first.kill()
     shown, said = second.communicate(timeout=HANGS_AFTER_S)
     assert second.returncode == 1 and shown == "" and "ladder: rank 1 of 2 has lost another rank" in said
-    assert f": training stops; --resume goes on from the last checkpoint in {folder}" in said
+    assert f": training stops; --resume continues from the last checkpoint in {folder}" in said
 
 
 @pytest.mark.thorough

@@ -160,4 +160,4 @@ def test_a_text_that_is_interrupted(start, folder) -> None:
     process.send_signal(signal.SIGINT)
     shown, said = process.communicate(timeout=HANGS_AFTER_S)
     assert process.returncode == 130 and shown.endswith("\n")
-    assert said == "note: the model has 64 positions; whenever they are full, it goes on from the last 32 tokens\n"
+    assert said == "note: the model has 64 positions; whenever they are full, it continues from the last 32 tokens\n"

@@ -180,4 +180,4 @@ def test_a_study_that_goes_on_stays_what_it_is(ladder, whole) -> None:
         done = ladder("ablate", "--resume", "--out", out, *flags)
         assert done.returncode == 2 and says in done.stderr, done.stderr
     done = ladder(*STUDY, "--to-loss", LOSS, "--out", out)
-    assert done.returncode == 2 and "holds a study already; --resume goes on with it" in done.stderr, done.stderr
+    assert done.returncode == 2 and "holds a study already; --resume continues it" in done.stderr, done.stderr

@@ -174,7 +174,7 @@ def test_interrupted_and_killed_it_goes_on_to_the_same_losses(ladder, start, dat
     assert training.returncode == 130, said
     done = int(re.search(rf"^interrupted after step (\d+) of {STEPS}$", said, re.M)[1])
     assert 2 <= done < STEPS and steps_saved(folder)[-1] == done == len(lines(folder))
-    assert said.splitlines()[-1] == f"go on with: ladder train --resume --out {folder}"
+    assert said.splitlines()[-1] == f"resume with: ladder train --resume --out {folder}"
 
     # Killed in the middle of saving: what is half written is under another name.
     resumed = start("train", "--resume", "--out", folder)
@@ -197,7 +197,7 @@ def test_interrupted_and_killed_it_goes_on_to_the_same_losses(ladder, start, dat
     assert other.returncode == 2 and "at work in this folder" in other.stderr, other.stderr
     again.send_signal(signal.SIGCONT)
     stdout, stderr = again.communicate(timeout=HANGS_AFTER_S)
-    assert again.returncode == 0 and f"\ngoes on after step {left[-1]}\n" in stderr, stderr
+    assert again.returncode == 0 and f"\nresumes after step {left[-1]}\n" in stderr, stderr
     shown = [step_of(line) for line in stdout.splitlines()]  # without what readline() has read ahead
     assert first == left[-1] + 1 and shown and shown == list(range(shown[0], STEPS + 1))
     assert_is_whole(folder)

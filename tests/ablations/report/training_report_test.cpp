@@ -128,7 +128,7 @@ TEST(TrainingReport, SaysWhatWentWrong) {
   steps[6].spike = 7.5;
   TrainingReport report = training_report("mine", training(20), steps);
   ASSERT_EQ(report.words.remarks.size(), 2U);
-  EXPECT_EQ(report.words.remarks[0], "It has not ended: 10 of 20 steps. `ladder train --resume` goes on.");
+  EXPECT_EQ(report.words.remarks[0], "It has not ended: 10 of 20 steps. `ladder train --resume` continues it.");
   EXPECT_TRUE(
       report.words.remarks[1].starts_with("The validation loss is 0.50 nats above its lowest, 9.00 after step 2"))
       << report.words.remarks[1];

@@ -78,7 +78,7 @@ class Folder : public testing::Test {
 
 TEST_F(Folder, BeginsOnceAndInAnEmptyOne) {
   EXPECT_EQ(json_of(open_training(folder_)), json_of(training_of()));
-  EXPECT_NE(refusal([&] { check_may_begin_training(folder_); }).find("holds a training already; --resume goes on"),
+  EXPECT_NE(refusal([&] { check_may_begin_training(folder_); }).find("holds a training already; --resume continues it"),
             std::string::npos);
   const files::TemporaryFolder other("training-test");
   EXPECT_EQ(refusal([&] { check_may_begin_training(other.path()); }), "accepted");
