@@ -258,8 +258,9 @@ int report(const ReportFlags& flags) {
   const Drawn drawn = draw_report(document, out);
   int status = 0;
   for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
-  if (document.comparison)
+  if (document.comparison) {
     fmt::print("{}\n", comparison_table(*document.comparison, standard_output(), sides_of_studies));
+  }
   show_notes(document);
   fmt::print("{}", drawn.files);
   return drawn.exit_status != 0 ? drawn.exit_status : status;

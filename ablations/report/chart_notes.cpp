@@ -3,10 +3,10 @@
 #include "ablations/report/findings.h"
 #include "ablations/report/sentences.h"
 #include "ablations/text/figures.h"
+#include "ablations/text/list.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -20,16 +20,6 @@ using files::shortened;
 namespace {
 
 using Notes = std::vector<std::string>;
-
-std::string and_more(size_t all, size_t named) {
-  return all > named ? fmt::format(" (and {} more)", all - named) : std::string();
-}
-
-// "a; b; c (and 2 more)"
-std::string first_three(const Notes& said, const char* between) {
-  const Notes first(said.begin(), said.begin() + std::min<std::ptrdiff_t>(std::ssize(said), 3));
-  return fmt::format("{}{}", fmt::join(first, between), and_more(said.size(), first.size()));
-}
 
 std::string named_rung(const Study& study, const StudyRung& rung) {
   return shortened(swept_words(study, rung) + rung.label, 60);
@@ -54,21 +44,20 @@ Notes notes_on_losses(const Study& study, const std::vector<RungLosses>& losses)
   if (has_offset) {
     notes.emplace_back("A padded vocabulary adds a known offset to the loss. The guard allows it on top.");
   }
-  if (!voided.empty()) notes.push_back("void: " + voided[0] + and_more(voided.size(), 1));
-  if (!broken.empty()) {
-    notes.push_back("a line breaks where a loss is not finite: " + first_three(broken, "; "));
-  }
+  if (!voided.empty()) notes.push_back("void: " + first_of(voided, 1));
+  if (!broken.empty()) notes.push_back("a line breaks where a loss is not finite: " + first_of(broken, 3));
   return notes;
 }
 
 Notes notes_on_steps(const Study& study, const std::vector<ReportedRun>& runs) {
-  const auto is_disturbed = [&](const ReportedRun& run) {
-    return run.status == RunStatus::ok && !study.rungs.at(run.rung).peer && !run.step_ms.empty() && !run.flags.empty();
-  };
-  const auto first = std::ranges::find_if(runs, is_disturbed);
-  if (first == runs.end()) return {};
-  return {fmt::format("disturbed: {} {}{}", shortened(first->id, 60), shortened(first->flags.front(), 100),
-                      and_more(static_cast<size_t>(std::ranges::count_if(runs, is_disturbed)), 1))};
+  Notes disturbed;
+  for (const ReportedRun& run : runs) {
+    const bool is_drawn = run.status == RunStatus::ok && !study.rungs.at(run.rung).peer && !run.step_ms.empty();
+    if (!is_drawn || run.flags.empty()) continue;
+    disturbed.push_back(fmt::format("{} {}", shortened(run.id, 60), shortened(run.flags.front(), 100)));
+  }
+  if (disturbed.empty()) return {};
+  return {"disturbed: " + first_of(disturbed, 1)};
 }
 
 // Of sizes that have no number.
@@ -81,7 +70,7 @@ Notes notes_on_sweep(const Study& study) {
                                   shortened(why_no_number(rung), 110)));
   }
   if (without.empty()) return {};
-  return {"no number: " + without[0] + and_more(without.size(), 1)};
+  return {"no number: " + first_of(without, 1)};
 }
 
 // Parts that are faster than what the limits allow.
@@ -97,7 +86,7 @@ Notes notes_on_roofline(const TraceDocument& trace) {
   Notes notes{"limits: " + shortened(trace.roofline->limits.source, 120)};
   if (const Notes faster = names_of_faster(*trace.roofline); !faster.empty()) {
     notes.push_back(fmt::format("faster than ideal, so the measured roof is too low for {}: {}",
-                                faster.size() == 1 ? "it" : "them", first_three(faster, ", ")));
+                                faster.size() == 1 ? "it" : "them", first_of(faster, 3)));
   }
   notes.push_back(fmt::format("median of {} of one run, no interval", number_of(trace.summary.steps, "traced step")));
   return notes;

@@ -1,15 +1,13 @@
 #include "ablations/report/comparison_words.h"
 
 #include "ablations/text/figures.h"
+#include "ablations/text/list.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -63,10 +61,7 @@ std::vector<std::string> how_pairs_agree(const ComparedRecipe& entry, const Side
 // One line, with at most three of what is said; empty where nothing is.
 std::string note_of(const char* what, const std::vector<std::string>& said) {
   if (said.empty()) return "";
-  const size_t shown = std::min<size_t>(said.size(), 3);
-  const std::string first = fmt::format("{}", fmt::join(std::span(said).first(shown), "; "));
-  const std::string more = shown < said.size() ? fmt::format(" (and {} more)", said.size() - shown) : "";
-  return fmt::format("{}: {}{}", what, shortened(first, note_length), more);
+  return fmt::format("{}: {}", what, first_of(said, 3, note_length));
 }
 
 std::vector<std::string> chart_notes(const Comparison& comparison, const SideNames& names) {

@@ -262,9 +262,8 @@ std::vector<Term> how_to_read_gate(const GateResult& result) {
                    "worst of its rungs'.",
                    percent(result.min_effect))},
       {"The exit status",
-       "is 0 if head is the same or faster, 1 if it is slower or fails, and 3 if the gate cannot tell or the machine "
-       "is "
-       "not fit to measure."}};
+       "is 0 if head is the same or faster, 1 if it is slower or fails, and 3 if the gate cannot tell or the "
+       "machine is not fit to measure."}};
 }
 
 }  // namespace

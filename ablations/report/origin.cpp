@@ -1,6 +1,7 @@
 #include "ablations/report/origin.h"
 
 #include "ablations/text/figures.h"
+#include "ablations/text/list.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 
@@ -99,13 +100,10 @@ std::string source_line(std::vector<std::string> what, const NamedDevice& device
   return fmt::format("{}", fmt::join(what, " \u00b7 "));
 }
 
-// "Warnings: one; another; and 3 more"
-std::string listed_warnings(const std::vector<std::string>& warnings, int64_t most) {
+// "Warnings: one; another (and 3 more)"
+std::string listed_warnings(const std::vector<std::string>& warnings, size_t most) {
   if (warnings.empty()) return "";
-  const int64_t count = std::ssize(warnings), shown = std::min(count, most);
-  return fmt::format("Warning{}: {}{}", count == 1 ? "" : "s",
-                     fmt::join(warnings.begin(), warnings.begin() + shown, "; "),
-                     count > shown ? fmt::format("; and {} more", count - shown) : "");
+  return fmt::format("Warning{}: {}", warnings.size() == 1 ? "" : "s", first_of(warnings, most));
 }
 
 // "Warnings: 1 of 42 runs was disturbed; repeat 2 was interrupted for 7.1 hours": each without its explanation.

@@ -1,8 +1,12 @@
 #include "ablations/text/list.h"
 
+#include "files/printable.h"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 
 namespace ablations {
@@ -20,6 +24,13 @@ std::vector<std::string> list_of(const std::string& text, const std::string& whe
     begin = end + 1;
   }
   return items;
+}
+
+std::string first_of(const std::vector<std::string>& items, size_t most, size_t columns) {
+  const auto named = std::span(items).first(std::min(items.size(), most));
+  const std::string more =
+      named.size() < items.size() ? fmt::format(" (and {} more)", items.size() - named.size()) : "";
+  return files::shortened(fmt::format("{}", fmt::join(named, "; ")), columns) + more;
 }
 
 }  // namespace ablations

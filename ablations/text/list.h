@@ -1,6 +1,7 @@
-// Lists as flags take them.
+// Lists as flags take them, and as sentences name them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,5 +10,8 @@ namespace ablations {
 // "a,b,c" -> {"a", "b", "c"}. Throws std::invalid_argument, which begins with `where`, for an empty item and for one
 // that is given twice.
 std::vector<std::string> list_of(const std::string& text, const std::string& where);
+
+// "a; b; c (and 2 more)": the first `most` items, cut at `columns` together. Empty: there are none.
+std::string first_of(const std::vector<std::string>& items, size_t most, size_t columns = std::string::npos);
 
 }  // namespace ablations

@@ -82,7 +82,7 @@ def published(part):
         what = f"{milliseconds(entry['ms_per_step'])}, {source}, {shorten(entry['stack'], 60)}"
         marks.append({"row": places[entry["rung"]], "published_ms": entry["ms_per_step"], "aria": f"published, not measured here: {what}"})
     named = list(sources)
-    more = f"; and {len(named) - 2} more" if len(named) > 2 else ""
+    more = f" (and {len(named) - 2} more)" if len(named) > 2 else ""
     return marks, [f"◊ published elsewhere, not measured here: {'; '.join(named[:2])}{more}"] if marks else []
 
 

@@ -83,7 +83,7 @@ TEST(Origin, OfAGate) {
   Origin origin = origin_of(result);
   EXPECT_EQ(origin.subject, "Training GPT-2 124M on a Tesla T4");
   EXPECT_EQ(origin.source, "Tesla T4 \u00b7 2026-01-02 \u00b7 against a program \u00b7 6 pairs of runs");
-  EXPECT_EQ(origin.warnings, "Warnings: one: with its explanation; two; and 1 more");
+  EXPECT_EQ(origin.warnings, "Warnings: one: with its explanation; two (and 1 more)");
   result.comparison->entries[1].setting.device = "NVIDIA H200";  // compared by force
   origin = origin_of(result);
   EXPECT_EQ(origin.subject, "");
@@ -98,7 +98,7 @@ TEST(Origin, NamesTheFirstWarningsWithoutTheirExplanations) {
   study.warnings.insert(study.warnings.end(),
                         {"rung 2 \"flash\": losses differ", "load average 9: other work", "d: e"});
   EXPECT_EQ(origin_of(study).warnings,
-            "Warnings: 1 of 35 runs was disturbed; rung 2 \"flash\": losses differ; load average 9; and 1 more");
+            "Warnings: 1 of 35 runs was disturbed; rung 2 \"flash\": losses differ; load average 9 (and 1 more)");
 }
 
 }  // namespace origin_test

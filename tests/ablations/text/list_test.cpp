@@ -6,6 +6,7 @@
 
 namespace list_test {
 
+using ablations::first_of;
 using ablations::list_of;
 
 TEST(List, IsSplitAtItsCommas) {
@@ -14,6 +15,13 @@ TEST(List, IsSplitAtItsCommas) {
   for (const char* bad : {"", ",", "a,", ",a", "a,,b", "a,b,a"}) {
     EXPECT_THROW(list_of(bad, "--metrics"), std::invalid_argument) << bad;
   }
+}
+
+TEST(List, NamesItsFirstItemsAndCountsTheOthers) {
+  EXPECT_EQ(first_of({}, 3), "");
+  EXPECT_EQ(first_of({"a", "b"}, 2), "a; b");
+  EXPECT_EQ(first_of({"a", "b", "c"}, 1), "a (and 2 more)");
+  EXPECT_EQ(first_of({"abcdefgh", "i", "j"}, 2, 9), "abcdef... (and 1 more)");
 }
 
 }  // namespace list_test
