@@ -123,7 +123,11 @@ void say_what_begins(const PreparedTraining& prepared, int64_t first_step) {
     fmt::print(stderr, "{}: each works on {} of {} sequences at a time\n", number_of(*settings.ranks, "rank"),
                settings.B, settings.sequences());
   }
-  if (first_step > 0) fmt::print(stderr, "resumes after step {}\n", first_step);
+  if (first_step == settings.steps) {
+    fmt::print(stderr, "all {} are done already\n", number_of(settings.steps, "step"));
+  } else if (first_step > 0) {
+    fmt::print(stderr, "resumes after step {}\n", first_step);
+  }
 }
 
 void note_other_program(const Training& training) {

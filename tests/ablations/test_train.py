@@ -203,7 +203,7 @@ def test_interrupted_and_killed_it_goes_on_to_the_same_losses(ladder, start, dat
     assert_is_whole(folder)
 
     finished = ladder("train", "--resume", "--out", folder, "--save", tmp_path / "last.safetensors")
-    assert finished.returncode == 0 and finished.stdout == ""
+    assert finished.returncode == 0 and finished.stdout == "" and f"\nall {STEPS} steps are done already\n" in finished.stderr
     assert (tmp_path / "last.safetensors").read_bytes() == (folder / "latest" / "model.safetensors").read_bytes()
 
 
