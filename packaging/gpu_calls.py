@@ -68,7 +68,7 @@ class Plan(NamedTuple):
 # estimates (ablations/profile/estimate.h). What the time does not allow is not made, and said: on an H200, at B=64, a part
 # of the fourth repeat. max-autotune compiles for minutes: it is left to `ladder ablate --with-peer pytorch`. No rung computes
 # in fp16, so micro leaves it out.
-ON_GPU = Plan(seconds=520, smoke_seconds=170, run_limit_s=45, profile_s=30, ladder="gpt2-fused", size="--warmup 5", steps="--steps 5",
+ON_GPU = Plan(seconds=520, smoke_seconds=170, run_limit_s=45, profile_s=30, ladder="gpt2", size="--warmup 5", steps="--steps 5",
               studies={
     "b16": Study("-B {B} --repeats 3 --warmup 6 --steps 30 --explain", trace_s=12,
                  profiles=("--trace --roofline --rung {last} -B {B} --warmup 5 --steps 3",)),

@@ -81,6 +81,7 @@ def part_view(report, part, suffix, name):
         "memory_parts": [name for name in [*of.MEMORY_PARTS.values(), "other"] if name in known],
         "has_reserved": bool(splits) and all("reserved_peak_bytes" in m for *_, m in splits),
         "mfus": of.has_mfu(study),
+        "clocks": any(r["words"].get("clock") for r in study["rungs"]),
         "mfu_of": lambda r: f"{100 * r['mfu']['value']:.1f} %" if (r.get("mfu") or {}).get("value") is not None else "—",
         "charts": pictures, "lead": lead,
     }

@@ -66,10 +66,12 @@ Begun planned(const AblateFlags& flags) {
   plan.workload.tokens = check_workload(plan);
   const fs::path out = flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
   if (flags.ladder.empty()) {
-    fmt::print(stderr, "ladder {}: {}\n", plan.ladder.name,
-               harness::this_machine().gpu ? "there is a CUDA device, " + harness::this_machine().gpu->name
-                                           : harness::this_machine().no_gpu_reason +
-                                                 ", so this measures what the CPU can do; CPU figures only");
+    fmt::print(
+        stderr, "ladder {}: {}\n", plan.ladder.name,
+        harness::this_machine().gpu
+            ? fmt::format("there is a CUDA device, {}{}", harness::this_machine().gpu->name,
+                          plan.ladder.name == "gpt2" ? "" : ", without bfloat16")
+            : harness::this_machine().no_gpu_reason + ", so this measures what the CPU can do; CPU figures only");
   }
   // A shard that is started twice, as Slurm does after a pre-emption, is resumed: its plan is the same.
   const bool goes_on = plan.shard && fs::exists(out / "plan.json") && json_of(open_study(out)) == json_of(plan);
@@ -170,6 +172,7 @@ int ablate(const AblateFlags& flags) {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on);
     return 130;
   };
+  const auto begun = std::chrono::steady_clock::now();
   const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s), estimate.run_s);
   if (outcome.interrupted) {
     // A run that was made again must not look like an edited record.
@@ -178,7 +181,9 @@ int ablate(const AblateFlags& flags) {
   }
   const bool explains =
       flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard && !plan.quick);
-  const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs);
+  const auto until =
+      flags.budget_s > 0 ? begun + std::chrono::seconds(flags.budget_s) : std::chrono::steady_clock::time_point::max();
+  const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs, until);
   devices.clear();
   const StudyFiles study = computed_study(plan, out);
   write_document(out / "study.json", study.study);

@@ -1,5 +1,6 @@
 #include "ablations/commands/defaults.h"
 
+#include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/measure/environment.h"
 
@@ -11,7 +12,10 @@ namespace fs = std::filesystem;
 
 std::string chosen_ladder(const std::string& named) {
   if (!named.empty()) return named;
-  return harness::this_machine().gpu ? "gpt2" : "gpt2-cpu";
+  const harness::Machine& machine = harness::this_machine();
+  if (!machine.gpu) return "gpt2-cpu";
+  const model::Recipe in_bf16{.device = model::Device::cuda, .autocast = model::Autocast::bf16};
+  return recipe_obstacle(in_bf16, machine).empty() ? "gpt2" : "gpt2-fp16";
 }
 
 fs::path default_studies() { return "studies"; }

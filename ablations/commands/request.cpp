@@ -125,6 +125,9 @@ void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
   if (flags.steps > 0) steps.timed_steps = flags.steps;
 }
 
+// A GPU's energy counter moves every 100 ms or so: over such a window its difference is right to 7 %.
+constexpr double window_for_energy_s = 1.5;
+
 // "gpt2-cpu-20261121T110500Z": what utc_now() says, without what a file name should not have.
 std::string study_id(const std::string& ladder, const std::string& created) {
   std::string stamp;
@@ -174,6 +177,7 @@ Plan make_plan(const AblateFlags& ablate) {
     rung.reason = reason;
   }
   if (plan.rungs.front().shape) plan.workload.positions = plan.rungs.front().shape->positions;
+  if (flags.steps == 0 && uses_cuda(plan)) plan.least_window_s = window_for_energy_s;
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   if (ablate.quick) make_quick(plan, ladder.quick);
@@ -266,6 +270,7 @@ RunOptions planned_options(const RunFlags& run) {
           .positions = shape.positions,
           .warmup_steps = plan.warmup_steps,
           .timed_steps = plan.timed_steps,
+          .least_window_s = plan.least_window_s,
           .seed = workload.seed,
           .threads = workload.threads,
           .data = workload.data,
@@ -306,6 +311,7 @@ RunOptions step_options(const RunFlags& run, const harness::Machine& machine, co
   }
   options.recipe.deterministic |= flags.deterministic;
   apply(flags, options, options);
+  if (flags.steps == 0 && options.recipe.device == model::Device::cuda) options.least_window_s = window_for_energy_s;
   options.positions = flags.positions;
   if (run.rung.empty() && flags.T == 0) {  // a default, not a flag
     options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);

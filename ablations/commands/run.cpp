@@ -43,7 +43,7 @@ std::function<void(int64_t)> progress_of(const RunOptions& options, bool to_pare
   const int64_t steps = options.warmup_steps + options.timed_steps;
   if (to_parent) {
     return [steps](int64_t step) {
-      const std::string line = fmt::format("{} {}\n", step, steps);
+      const std::string line = fmt::format("{} {}\n", step, std::max(step, steps));
       [[maybe_unused]] const ssize_t ignored = ::write(3, line.data(), line.size());
     };
   }

@@ -65,6 +65,7 @@ struct CountersDocument {
   int64_t warmup_steps = 0, passes = 0;
   std::map<std::string, CountedMetric> metrics;
   CounterSummary summary;
+  std::vector<std::string> flags;  // what disturbed it, in the words of a record
   Environment environment;
 
   static void fields(auto&& field) {
@@ -78,6 +79,7 @@ struct CountersDocument {
     field("passes", &CountersDocument::passes);
     field("metrics", &CountersDocument::metrics);
     field("summary", &CountersDocument::summary);
+    field("flags", &CountersDocument::flags, None::default_absent);
     field("environment", &CountersDocument::environment);
   }
 };

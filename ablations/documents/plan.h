@@ -137,6 +137,7 @@ struct Plan {
   NamedLadder ladder;
   PlannedWorkload workload;
   int64_t warmup_steps = 0, timed_steps = 1, repeats = 1;
+  double least_window_s = 0;  // of the timed steps on a GPU: more of them, if it takes more
   uint64_t order_seed = 0;
   double run_limit_s = 600;
   std::vector<Rung> rungs;
@@ -160,6 +161,7 @@ struct Plan {
     field("workload", &Plan::workload);
     field("warmup_steps", &Plan::warmup_steps);
     field("timed_steps", &Plan::timed_steps);
+    field("least_window_s", &Plan::least_window_s, None::default_absent);
     field("repeats", &Plan::repeats);
     field("order_seed", &Plan::order_seed);
     field("run_limit_s", &Plan::run_limit_s);

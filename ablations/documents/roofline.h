@@ -15,12 +15,14 @@ struct Limits {
   double flops_per_s = 0, bytes_per_s = 0;
   std::string source;                    // "measured: bf16 8192^3, copy of 4 GiB"
   std::optional<double> flops_per_byte;  // where both limits meet; absent in older traces
+  std::string refuted = {};  // what ran faster than the measured limits, which these replace; empty: nothing
 
   static void fields(auto&& field) {
     field("flops_per_s", &Limits::flops_per_s);
     field("bytes_per_s", &Limits::bytes_per_s);
     field("source", &Limits::source);
     field("flops_per_byte", &Limits::flops_per_byte, None::absent);
+    field("refuted", &Limits::refuted, None::default_absent);
   }
 };
 

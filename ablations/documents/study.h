@@ -169,6 +169,20 @@ struct RungBatches {
   }
 };
 
+// What a GPU's SM clock was in a rung's runs.
+struct RungClock {
+  double sm_mhz = 0, highest_mhz = 0;  // median over runs of their medians; the highest sample of all
+  double at_power_limit = 0;           // share of the samples, median over runs
+
+  [[nodiscard]] bool is_power_limited() const { return at_power_limit >= 0.5; }
+
+  static void fields(auto&& field) {
+    field("sm_mhz", &RungClock::sm_mhz);
+    field("highest_mhz", &RungClock::highest_mhz);
+    field("at_power_limit", &RungClock::at_power_limit);
+  }
+};
+
 struct StudyRung {
   size_t index = 0;
   std::optional<std::string> optimization;
@@ -190,6 +204,7 @@ struct StudyRung {
   std::optional<RungBatches> batches;
   std::optional<int64_t> skipped_steps;
   std::optional<double> page_faults_per_step, joules_per_token;
+  std::optional<RungClock> clock;
   std::optional<std::optional<Mfu>> mfu;          // no value: it has no time. absent: an older study's
   std::optional<std::vector<std::string>> flags;  // what disturbed its runs
   std::optional<RungGuard> guard;
@@ -226,6 +241,7 @@ struct StudyRung {
     field("skipped_steps", &StudyRung::skipped_steps, None::absent);
     field("page_faults_per_step", &StudyRung::page_faults_per_step);
     field("joules_per_token", &StudyRung::joules_per_token, None::absent);
+    field("clock", &StudyRung::clock, None::absent);
     field("mfu", &StudyRung::mfu, None::absent);
     field("flags", &StudyRung::flags, None::absent);
     field("guard", &StudyRung::guard);
@@ -273,6 +289,7 @@ struct Headline {
 
 struct StudyPlan {
   int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
+  double least_window_s = 0;  // as in the plan
   uint64_t order_seed = 0;
   size_t runs_planned = 0;
   int64_t runs_ok = 0;
@@ -283,6 +300,7 @@ struct StudyPlan {
     field("repeats", &StudyPlan::repeats);
     field("warmup_steps", &StudyPlan::warmup_steps);
     field("timed_steps", &StudyPlan::timed_steps);
+    field("least_window_s", &StudyPlan::least_window_s, None::default_absent);
     field("order_seed", &StudyPlan::order_seed);
     field("runs_planned", &StudyPlan::runs_planned);
     field("runs_ok", &StudyPlan::runs_ok);

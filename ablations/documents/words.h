@@ -66,6 +66,7 @@ struct RungWords {
   std::string status;                     // in words
   std::string reason;                     // why it has no number; empty: it has one
   std::string figures;                    // what stands behind its number; empty: it has none
+  std::string clock;                      // "1,785 of 1,980 MHz" at the power limit; empty: not there
   std::vector<std::string> disturbances;  // of its runs
   std::vector<size_t> proofs;             // places of those that are about it
   std::string other_proofs;               // of the others; empty: there are none
@@ -76,6 +77,7 @@ struct RungWords {
     field("status", &RungWords::status);
     field("reason", &RungWords::reason);
     field("figures", &RungWords::figures, None::defaulted);
+    field("clock", &RungWords::clock, None::defaulted);
     field("disturbances", &RungWords::disturbances, None::defaulted);
     field("proofs", &RungWords::proofs, None::defaulted);
     field("other_proofs", &RungWords::other_proofs, None::defaulted);

@@ -10,7 +10,7 @@ import time
 
 import torch
 from pytorch_proof import minor_faults
-from pytorch_trainer import Trainer
+from pytorch_trainer import MOST_TIMES_LONGER, Trainer
 
 
 def allocator_calls() -> dict:
@@ -27,7 +27,16 @@ def events_of(steps: int, on_cuda: bool) -> list:
     return events
 
 
-def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict:
+def steps_to_last(least_ms: float, warmup_ms: list[float], timed_steps: int) -> int:
+    step_ms = min(warmup_ms[len(warmup_ms) // 2 :], default=0)
+    return min(max(math.ceil(least_ms / step_ms), timed_steps), MOST_TIMES_LONGER * timed_steps) if step_ms > 0 else timed_steps
+
+
+def elapsed(events: list) -> list[float]:
+    return [begin.elapsed_time(end) for begin, end in itertools.pairwise(events)]
+
+
+def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_ms: float, tell) -> dict:
     """As harness/measure/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. The
     runner, told of the timed window, watches what goes on beside it (ablations/run/peer_watch.h)."""
     on_cuda = trainer.device.type == "cuda"
@@ -43,11 +52,14 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict
                 events[step + 1].record()
             step_ms.append(1e3 * (time.perf_counter() - start))
             faults.append(minor_faults() - faults_before)
-            tell(f"{len(step_ms)} {warmup_steps + timed_steps}")
+            tell(f"{len(step_ms)} {max(len(step_ms), warmup_steps + timed_steps)}")
 
-    warmup_events, timed_events = events_of(warmup_steps, on_cuda), events_of(timed_steps, on_cuda)
+    warmup_events = events_of(warmup_steps, on_cuda)
     take_steps(warmup_steps, warmup_events)
     trainer.synchronize()
+    if on_cuda and least_window_ms > 0:
+        timed_steps = steps_to_last(least_window_ms, elapsed(warmup_events), timed_steps)
+    timed_events = events_of(timed_steps, on_cuda)
     trainer.batches.reserve()
     calls_before = allocator_calls() if on_cuda else {}
     tell(f"window begins {os.getpid()}")
@@ -58,7 +70,7 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, tell) -> dict
     tell("window ends")
     calls = {name: count - calls_before[name] for name, count in allocator_calls().items()} if on_cuda else None
     if on_cuda:
-        step_ms = [begin.elapsed_time(end) for events in (warmup_events, timed_events) for begin, end in itertools.pairwise(events)]
+        step_ms = elapsed(warmup_events) + elapsed(timed_events)
     losses = [loss if math.isfinite(loss) else None for loss in trainer.losses[: trainer.steps].tolist()]
     return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults,
             "skipped_steps": trainer.skipped_steps(), "window_ms": window_ms,

@@ -73,7 +73,7 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         workload = {**plan["workload"], **rung.get("workload", {})}
         run = types.SimpleNamespace(
             id=run_id, recipe=rung["recipe"], applied=rung["applied"], warmup_steps=plan["warmup_steps"],
-            timed_steps=plan["timed_steps"], tokens=pathlib.Path(workload["tokens"]), source=pathlib.Path(workload["data"]).name,
+            timed_steps=plan["timed_steps"], least_window_s=plan.get("least_window_s", 0), tokens=pathlib.Path(workload["tokens"]), source=pathlib.Path(workload["data"]).name,
             **{name: workload[name] for name in ("model", "batch", "context", "accumulation", "seed", "threads")})
         one_of("peer", rung.get("peer", ""), MODES)
         one_of("model", run.model, SIZES)
@@ -120,7 +120,7 @@ def execute(run: types.SimpleNamespace, tell) -> dict:
     backend = BACKENDS.get(run.attention)
     with sdpa_kernel(backend) if backend is not None else contextlib.nullcontext():
         trainer = Trainer(run, tokens)
-        timing = measure(trainer, run.warmup_steps, run.timed_steps, tell)
+        timing = measure(trainer, run.warmup_steps, run.timed_steps, 1000 * run.least_window_s, tell)
         memory = peak_memory(trainer.device)
         facts = observe(trainer)
     facts["peer"] = {"program": "PyTorch", "version": torch.__version__, "mode": run.mode or "eager"}

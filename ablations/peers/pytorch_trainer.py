@@ -43,6 +43,9 @@ def splitmix64(seed: int) -> int:
     return z ^ z >> 31
 
 
+MOST_TIMES_LONGER = 8  # as in harness/measure/clock.h
+
+
 class Batches:
     """Windows of B * T tokens one after another, as BatchLoader in model/data.h."""
 
@@ -105,9 +108,10 @@ class Trainer:
         kind = recipe["optimizer"]
         self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8, foreach=kind == "foreach", fused=kind == "fused")
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=recipe["autocast"] == "fp16")
-        batches = self.accumulation * (run.warmup_steps + run.timed_steps + 1)
+        steps = run.warmup_steps + run.timed_steps * (MOST_TIMES_LONGER if run.least_window_s > 0 else 1) + 1
+        batches = self.accumulation * steps
         self.batches = Batches(tokens, run.batch, run.context, run.seed, self.device, batches)
-        self.losses = torch.zeros(run.warmup_steps + run.timed_steps + 1, device=self.device)
+        self.losses = torch.zeros(steps, device=self.device)
 
     def autocast(self):
         return torch.autocast(self.device.type, self.dtype, enabled=self.dtype is not None)

@@ -86,8 +86,12 @@ Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds) {
       flops += cost.flops;
       bytes += cost.bytes;
     }
-    const auto steps = static_cast<double>(plan.warmup_steps + plan.timed_steps);
-    estimate.steps_s[i] = steps * (flops / rate->second + bytes / speeds->bytes);
+    const double step_s = flops / rate->second + bytes / speeds->bytes;
+    const auto timed = static_cast<double>(plan.timed_steps);
+    const auto most = static_cast<double>(most_timed_steps(plan.timed_steps, plan.least_window_s));
+    const double window_s = recipe.device == model::Device::cuda ? plan.least_window_s : 0;
+    estimate.steps_s[i] = static_cast<double>(plan.warmup_steps) * step_s +
+                          std::clamp(window_s, timed * step_s, std::max(timed, most) * step_s);
     estimate.run_s[i] = start_s + estimate.steps_s[i];
   }
   return estimate;

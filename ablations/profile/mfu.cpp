@@ -20,10 +20,10 @@ NumberType multiplied_in(const model::Recipe& recipe) {
 }
 
 Mfu mfu(const model::Recipe& recipe, const std::string& gpu, double flops_per_step, double ms_per_step) {
-  Mfu result{.type = multiplied_in(recipe)};
+  const auto peaks = harness::peaks_of(gpu);
+  Mfu result{.type = peaks && !peaks->bf16 ? NumberType::fp16 : NumberType::bf16};
   result.formula = fmt::format("6 N + 6 L C T FLOPs per token, N without padding rows, over the dense {} peak",
                                name_of(result.type));
-  const auto peaks = harness::peaks_of(gpu);
   const auto peak = peaks ? peaks->of(result.type) : std::nullopt;
   if (recipe.device == model::Device::cpu) {
     result.reason = "there is no table of peaks for CPUs";

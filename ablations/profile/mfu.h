@@ -1,6 +1,6 @@
 // Model FLOPs utilization: the FLOPs that the model needs, by MFU's formula, over what the device could have done in
-// the same time by its maker's figure for the number type that the recipe multiplies in. The peak depends on that type:
-// a rung that is faster because its type is faster may have the smaller MFU.
+// the same time. One peak serves all rungs of a device: its maker's dense figure for bf16, or for fp16 where it has no
+// bf16. So MFU rises with tokens/s.
 #pragma once
 
 #include "ablations/documents/mfu.h"

@@ -2,6 +2,7 @@
 
 #include "ablations/run/workload.h"
 #include "ablations/text/text.h"
+#include "harness/gpu/monitor.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/utc.h"
 
@@ -77,7 +78,16 @@ StepCounters count_step(const RunOptions& options, const std::vector<std::string
                        plural(passes, "step is", "steps are"), warmup));
   Gpt2Workload workload(warmed_up, warmup + passes);
   for (int64_t step = 0; step < warmup; ++step) workload.step();
-  return {counters.chip(), workload.description(), warmup, passes, counters.measure([&] { workload.step(); })};
+  workload.synchronize();
+  harness::Monitor monitor(harness::current_bus_id());
+  monitor.begin();
+  StepCounters counted{.chip = counters.chip(),
+                       .workload = workload.description(),
+                       .warmup_steps = warmup,
+                       .passes = passes,
+                       .values = counters.measure([&] { workload.step(); })};
+  counted.flags = harness::flags(monitor.end());
+  return counted;
 }
 
 CountersDocument counters_document(const RunOptions& options, const StepCounters& counters) {
@@ -90,6 +100,7 @@ CountersDocument counters_document(const RunOptions& options, const StepCounters
                             .warmup_steps = counters.warmup_steps,
                             .passes = counters.passes,
                             .summary = summary_of(counters.values),
+                            .flags = counters.flags,
                             .environment = environment_here()};
   if (const auto& gpu = harness::this_machine().gpu) document.device.name = gpu->name;
   for (const auto& [metric, value, unit] : counters.values) document.metrics[metric] = {finite(value), unit};
@@ -116,6 +127,7 @@ std::string counters_table(const CountersDocument& counters) {
   line("SM active", summary.sm_active_percent, percent);
   line("tensor pipe active", summary.tensor_active_percent, percent);
   text += text.ends_with("\n\n") ? "" : "\n";
+  for (const std::string& flag : counters.flags) text += "disturbed: " + flag + "\n";
   for (const auto& [name, metric] : counters.metrics) {
     text += fmt::format("{:>10} {:<4} {}\n", metric.value ? fmt::format("{:.5g}", *metric.value) : "unknown",
                         metric.unit, name);

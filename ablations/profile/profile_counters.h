@@ -20,6 +20,7 @@ struct StepCounters {
   Workload workload;
   int64_t warmup_steps = 0, passes = 0;
   std::vector<harness::CounterValue> values;  // of one step
+  std::vector<std::string> flags = {};        // what disturbed it
 };
 
 // Trains as the options say, with at least the warm-up that a graph needs, and counts one step for each pass that the

@@ -121,6 +121,31 @@ Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, c
   return result;
 }
 
+std::string refutation_of(const Roofline& roofline) {
+  if (!roofline.limits.refuted.empty()) return roofline.limits.refuted;
+  constexpr double tolerance = 0.95;
+  const RooflineRow* worst = nullptr;
+  const auto look_at = [&](const std::vector<RooflineRow>& rows, Bound bound) {
+    for (const RooflineRow& row : rows) {
+      if (row.bound_by != bound || !row.distance || *row.distance >= tolerance) continue;
+      if (worst == nullptr || *row.distance < *worst->distance) worst = &row;
+    }
+  };
+  look_at(roofline.parts, Bound::compute);
+  look_at(roofline.phases, Bound::memory);
+  if (worst == nullptr) return "";
+  return fmt::format("{}{} ran at {} the measured limit of {}", worst->phase,
+                     worst->part ? " " + *worst->part : std::string(), distance_text(1 / *worst->distance),
+                     name_of(worst->bound_by));
+}
+
+std::optional<Limits> limits_from_data_sheet(const model::Recipe& recipe, const std::string& gpu) {
+  const auto peaks = harness::peaks_of(gpu);
+  const auto flops = peaks ? peaks->of(multiplied_in(recipe)) : std::nullopt;
+  if (!flops || recipe.device != model::Device::cuda) return std::nullopt;
+  return Limits{*flops, peaks->bytes_per_s, peaks->source};
+}
+
 std::string roofline_table(const Roofline& roofline) {
   const std::string line = std::string(columns, '-') + "\n";
   std::string text = fmt::format("Limits: {}, {} GB/s\n{:.80}\n", flops_text(roofline.limits.flops_per_s),

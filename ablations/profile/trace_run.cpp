@@ -5,6 +5,7 @@
 #include "ablations/run/memory.h"
 #include "ablations/run/run.h"
 #include "ablations/run/workload.h"
+#include "harness/gpu/monitor.h"
 #include "harness/gpu/trace.h"
 #include "harness/measure/clock.h"
 #include "harness/measure/environment.h"
@@ -25,9 +26,9 @@ namespace ablations {
 
 namespace {
 
-// What disturbed the steps since `begin`, timed and traced ones alike, in the words of a run's record.
-std::vector<std::string> flags_since(std::chrono::steady_clock::time_point begin,
-                                     const std::optional<harness::ProcessorTime>& before, int busy_threads) {
+// What had the processor since `begin`, in the words of a run's record.
+std::vector<std::string> processor_flags_since(std::chrono::steady_clock::time_point begin,
+                                               const std::optional<harness::ProcessorTime>& before, int busy_threads) {
   const auto now = harness::processor_time();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::vector<std::string> flags;
@@ -43,6 +44,9 @@ std::vector<std::string> flags_since(std::chrono::steady_clock::time_point begin
 TracedRun trace_run(const RunOptions& options, const std::string& title) {
   // One step more than is timed and traced: a graph is captured again while the tracer watches.
   Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + 1 + traced_steps);
+  std::optional<harness::Monitor> monitor;
+  if (workload.on_cuda()) monitor.emplace(harness::current_bus_id());
+  if (monitor) monitor->begin();
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   const auto processor = harness::processor_time();
   const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps);
@@ -63,7 +67,10 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
     trace = harness::trace_operations(workload.labels(), traced_steps, step);
   }
 
-  auto flags = flags_since(begin, processor, busy_threads(options.recipe.device, at::get_num_threads()));
+  auto flags = processor_flags_since(begin, processor, busy_threads(options.recipe.device, at::get_num_threads()));
+  if (monitor) {
+    for (std::string& flag : harness::flags(monitor->end())) flags.push_back(std::move(flag));
+  }
   TraceSummary summary = summarize(trace, harness::median(timed));
   if (const std::string slower = slower_when_traced(summary); !slower.empty()) flags.push_back(slower);
   const harness::Machine& machine = harness::this_machine();

@@ -84,7 +84,8 @@ Words workload_flags(const Study& study) {
     add(flags, {"--positions", std::to_string(*positions)});
   }
   if (workload.seed != 1) add(flags, {"--seed", std::to_string(workload.seed)});
-  add(flags, {"--warmup", std::to_string(study.plan.warmup_steps), "--steps", std::to_string(study.plan.timed_steps)});
+  add(flags, {"--warmup", std::to_string(study.plan.warmup_steps)});
+  if (study.plan.least_window_s == 0) add(flags, {"--steps", std::to_string(study.plan.timed_steps)});
   const std::optional<int64_t> threads = study.environment.threads;
   if (study.device.kind == model::Device::cpu && threads && *threads != 0 &&
       threads != study.environment.cpu.logical_cores) {

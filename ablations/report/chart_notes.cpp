@@ -85,8 +85,7 @@ Notes names_of_faster(const Roofline& roofline) {
 Notes notes_on_roofline(const TraceDocument& trace) {
   Notes notes{"limits: " + shortened(trace.roofline->limits.source, 120)};
   if (const Notes faster = names_of_faster(*trace.roofline); !faster.empty()) {
-    notes.push_back(fmt::format("faster than ideal, so the measured roof is too low for {}: {}",
-                                faster.size() == 1 ? "it" : "them", first_of(faster, 3)));
+    notes.push_back("faster than ideal: " + first_of(faster, 3));
   }
   notes.push_back(fmt::format("median of {} of one run, no interval", number_of(trace.summary.steps, "traced step")));
   return notes;

@@ -1,5 +1,6 @@
 #include "ablations/report/findings.h"
 
+#include "ablations/profile/roofline.h"
 #include "ablations/report/sentences.h"
 #include "ablations/report/trust.h"
 #include "ablations/text/figures.h"
@@ -296,6 +297,11 @@ std::vector<PhaseShare> phases_of(const RungProfile& profile) {
 
 std::string phases_finding(const Study& study, const RungPointers& traced) {
   const auto from_to = change(study, traced);
+  const std::optional<Lead> lead = lead_of(study);
+  if (lead && std::ranges::find(traced, lead->rung) == traced.end()) {
+    return fmt::format("{} was not traced: `ladder profile --trace --rung {}`", in_quotes(lead->rung->title, 30),
+                       lead->rung->optimization.value_or("start"));
+  }
   const StudyRung& last = from_to ? *from_to->second : *traced.back();
   const std::vector<PhaseShare> parts = phases_of(*last.profile);
   const PhaseShare& largest = *std::ranges::max_element(parts, {}, &PhaseShare::ms);
@@ -313,12 +319,13 @@ std::string phases_finding(const Study& study, const RungPointers& traced) {
   }
   if (!busy.empty() && !share(last).empty()) busy += " \u2192 ";
   busy += share(last);
-  return fmt::format("{} is the largest part of a step: {}{}{}", capitalized(shortened(largest.phase, 20)), before,
-                     in_ms(largest.ms), busy.empty() ? "" : "; device busy " + busy);
+  return fmt::format("{} is the largest part of a step of {}: {}{}{}", capitalized(shortened(largest.phase, 20)),
+                     in_quotes(last.title, 30), before, in_ms(largest.ms), busy.empty() ? "" : "; device busy " + busy);
 }
 
 std::string energy_finding(const Study& study, const RungPointers& counted) {
   const auto joules = [](const StudyRung* rung) { return *rung->joules_per_token; };
+  const RungPointers all = own_rungs(study, has_number);
   const auto [least, most] = std::ranges::minmax_element(counted, {}, joules);
   const bool in_joules = joules(*most) >= 1;
   const char* unit = in_joules ? "J" : "mJ";
@@ -328,6 +335,10 @@ std::string energy_finding(const Study& study, const RungPointers& counted) {
   }
   std::string words = fmt::format("{} {} per token", text(*least), unit);
   if (counted.size() == 1) return words;
+  if (counted.size() < all.size()) {
+    return fmt::format("{} to {} {} per token; {} not known: too short a window", text(*least), text(*most), unit,
+                       number_of(std::ssize(all) - std::ssize(counted), "rung"));
+  }
   return shortened(fmt::format("Least energy: {}, {}{}", words, swept_words(study, **least), (*least)->title),
                    title_length);
 }
@@ -400,6 +411,9 @@ std::string side_by_side_finding(const Report& report) {
 
 // Empty where no part has both a limit and a time.
 std::string roofline_finding(const Roofline& roofline) {
+  if (const std::string refutation = refutation_of(roofline); !refutation.empty()) {
+    return "Measured beside other work: " + refutation;
+  }
   const auto above = [](const RooflineRow& part) {
     return part.ms_above.value_or(-std::numeric_limits<double>::infinity());
   };

@@ -46,9 +46,10 @@ std::vector<Term> how_to_read(const Study& study) {
   std::vector<Term> terms{
       {"A rung", what_a_rung_is(study.mode)},
       {"A run",
-       fmt::format("is one fresh process that trains one recipe: {}, then {} timed. The run is the unit of all "
+       fmt::format("is one fresh process that trains one recipe: {}, then {}{} timed. The run is the unit of all "
                    "statistics, never the step.",
-                   number_of(plan.warmup_steps, "warm-up step"), plan.timed_steps)},
+                   number_of(plan.warmup_steps, "warm-up step"), plan.least_window_s > 0 ? "at least " : "",
+                   plan.timed_steps)},
       {"The number", fmt::format("of a rung is: {}.", statistics.center)},
       {"Tokens/s", "are a step's tokens divided by that time: those of the median step, not of a whole run."},
       {"A ratio",

@@ -25,7 +25,7 @@ std::optional<model::Recipe> known(const files::Json& recipe) {
   }
 }
 
-// The rates of a study's machine that traces beside it have measured; of several the highest.
+// The rates of a study's machine that traces beside it have measured and not refuted; of several the highest.
 class MachineLimits {
  public:
   MachineLimits(const Study& study, const std::vector<TraceDocument>& traces) {
@@ -35,6 +35,7 @@ class MachineLimits {
       const std::optional<model::Recipe> recipe = known(trace.recipe);
       const Limits limits = trace.roofline.value_or(Roofline{}).limits;
       if (!recipe || !(limits.flops_per_s > 0) || !(limits.bytes_per_s > 0) ||
+          !refutation_of(*trace.roofline).empty() ||
           !differences(machine_setting(study.environment, cuda), machine_setting(trace.environment, cuda)).empty()) {
         continue;
       }

@@ -217,6 +217,15 @@ std::string range_words(const Statistics& statistics) {
       100 * statistics.confidence);
 }
 
+std::string clock_words(const Study& study, const StudyRung& rung) {
+  if (!rung.clock || !rung.clock->is_power_limited()) return "";
+  double highest = 0;
+  for (const StudyRung& other : study.rungs) {
+    if (other.clock) highest = std::max(highest, other.clock->highest_mhz);
+  }
+  return fmt::format("{} of {} MHz", number(rung.clock->sm_mhz), number(highest));
+}
+
 std::vector<std::string> mfu_words(const Study& study) {
   std::vector<std::string> words;
   std::string reason;
@@ -229,8 +238,7 @@ std::vector<std::string> mfu_words(const Study& study) {
     }
     const std::string peak = mfu.peak_flops ? fmt::format(", {:.4g} TFLOP/s", *mfu.peak_flops / 1e12) : "";
     const std::string source = mfu.peak_source ? fmt::format(" ({})", *mfu.peak_source) : "";
-    const std::string sentence =
-        fmt::format("MFU of rungs in {}: {}{}{}.", name_of(mfu.type), mfu.formula, peak, source);
+    const std::string sentence = fmt::format("MFU: {}{}{}.", mfu.formula, peak, source);
     if (std::ranges::find(words, sentence) == words.end()) words.push_back(sentence);
   }
   if (words.empty() && !reason.empty()) words.push_back(fmt::format("No MFU: {}.", reason));
@@ -254,6 +262,14 @@ std::vector<std::string> remarks_of(const Study& study) {
   std::vector<std::string> remarks;
   if (study.device.kind == model::Device::cpu) {
     remarks.emplace_back("These are CPU figures; they say nothing about a GPU.");
+  }
+  const auto is_limited = [](const StudyRung& rung) { return rung.clock && rung.clock->is_power_limited(); };
+  const auto last = std::find_if(study.rungs.rbegin(), study.rungs.rend(), is_limited);
+  if (last != study.rungs.rend()) {
+    const int64_t limited = std::ranges::count_if(study.rungs, is_limited);
+    remarks.push_back(fmt::format(
+        "{} at the GPU's power limit, which lowers the SM clock: {} at {}. No run is disturbed by it.",
+        number_of(limited, "rung") + (limited == 1 ? " works" : " work"), in_quotes(*last), clock_words(study, *last)));
   }
   if (study.quick) {
     remarks.emplace_back(

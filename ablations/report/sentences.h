@@ -66,7 +66,11 @@ std::string runs_words(const Study& study);
 // What the intervals of a page are.
 std::string range_words(const Statistics& statistics);
 
-// How the MFU of each number type is computed, or why there is none. Empty: an older study.
+// "1,785 of 1,980 MHz": the SM clock of a rung at the GPU's power limit, of the highest that the study saw. Empty: it
+// is not at the limit.
+std::string clock_words(const Study& study, const StudyRung& rung);
+
+// How the MFU is computed, or why there is none. Empty: an older study.
 std::vector<std::string> mfu_words(const Study& study);
 
 // What rungs of another program are; empty: there are none.

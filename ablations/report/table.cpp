@@ -371,9 +371,10 @@ std::string study_table(const Study& as_written, const Look& look) {
   for (const StudyRung& rung : study.rungs) {
     if (rung.explanation) text += wrapped(*rung.explanation, "  ");
   }
-  text += wrapped(fmt::format("{} of {} runs, {} timed steps each after {} of warm-up; {}; {}.", study.plan.runs_ok,
-                              study.plan.runs_planned, study.plan.timed_steps, study.plan.warmup_steps,
-                              study.statistics.center, study.statistics.interval));
+  text += wrapped(fmt::format("{} of {} runs, {}{} timed steps each after {} of warm-up; {}; {}.", study.plan.runs_ok,
+                              study.plan.runs_planned, study.plan.least_window_s > 0 ? "at least " : "",
+                              study.plan.timed_steps, study.plan.warmup_steps, study.statistics.center,
+                              study.statistics.interval));
   if (study.statistics.attribution) text += wrapped(fmt::format("Worth: {}.", *study.statistics.attribution));
   if (has_ratio(study, is_unclear, false)) text += "~ no clear change: the interval includes 1.00x.\n";
   if (has_ratio(study, has_no_interval, true)) text += "? no interval from a single run: it may be no change.\n";

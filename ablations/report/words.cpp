@@ -25,6 +25,7 @@ RungWords words_on(const Study& study, const StudyRung& rung) {
   RungWords words{.status = status_words(rung),
                   .reason = rung.is_measured() && rung.ms_per_step ? "" : why_no_number(rung),
                   .figures = figure_words(rung),
+                  .clock = clock_words(study, rung),
                   .disturbances = {},
                   .proofs = own_proofs(rung),
                   .other_proofs = "",

@@ -2,6 +2,7 @@
 
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
+#include "harness/measure/clock.h"
 #include "harness/measure/environment.h"
 #include "model/costs.h"
 #include "model/execution.h"
@@ -17,6 +18,10 @@ namespace ablations {
 
 model::Config config_of(const RunOptions& options) {
   return model::with_positions(model::preset(options.model), options.positions);
+}
+
+int64_t most_timed_steps(int64_t timed_steps, double least_window_s) {
+  return least_window_s > 0 ? harness::most_times_longer * timed_steps : timed_steps;
 }
 
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {

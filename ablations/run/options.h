@@ -22,6 +22,7 @@ struct RunOptions {
   std::optional<int64_t> ranks = {};  // that share each step, with B sequences of their own; none: one process
   int64_t positions = 0;              // of the model; 0: as many as it has
   int64_t warmup_steps = 5, timed_steps = 10;
+  double least_window_s = 0;  // on a GPU so many timed steps more that they last as long (harness/measure/clock.h)
   uint64_t seed = 1;
   int64_t threads = 0;                     // 0: one for each core it may use
   std::filesystem::path data, vocabulary;  // text or token file; needed for text only
@@ -32,6 +33,9 @@ struct RunOptions {
 };
 
 model::Config config_of(const RunOptions& options);
+
+// Of the timed steps, the most that there may be.
+int64_t most_timed_steps(int64_t timed_steps, double least_window_s);
 
 // Throws std::invalid_argument if a timed step would not be representative: if a graph would be captured in one, or if
 // the process would still be getting the memory that it keeps.

@@ -131,7 +131,8 @@ RunMemory memory_of(const PeakMemory& peak, const MemoryParts& parts) {
 Record measured_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();
   const std::string started = harness::utc_now();
-  Gpt2Workload workload(options, options.warmup_steps + options.timed_steps + observed_steps + steps_alone(options));
+  const int64_t timed_steps = most_timed_steps(options.timed_steps, options.least_window_s);
+  Gpt2Workload workload(options, options.warmup_steps + timed_steps + observed_steps + steps_alone(options));
   model::Trainer& trainer = workload.trainer();
   Watch watch(options.recipe.device);
   DataWatch data(trainer.inputs().file(), options.cold_cache);
@@ -146,8 +147,8 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
     watch.end();
     if (calls) calls = allocator_calls() - *calls;
   };
-  const harness::Timing timing =
-      harness::measure(workload, options.warmup_steps, options.timed_steps, on_step, on_begin, on_end);
+  const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps, on_step,
+                                                  on_begin, on_end, 1000 * options.least_window_s);
 
   // Before observing: that takes memory, and more steps.
   const PeakMemory peak = peak_memory(options.recipe);

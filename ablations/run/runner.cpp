@@ -6,6 +6,7 @@
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/sha256.h"
+#include "harness/gpu/monitor.h"
 #include "harness/measure/locks.h"
 #include "harness/measure/process.h"
 #include "harness/measure/unfit.h"
@@ -120,6 +121,9 @@ class Runner {
       }
       const fs::path file = record_file(folder_, run.id);
       count(run, record->is_disturbed() || fs::exists(flagged_file(file)));
+      if (record->monitor && record->monitor->sm_clock_mhz) {
+        clocks_mhz_[run.rung].push_back(record->monitor->sm_clock_mhz->median);
+      }
       if (waits_for_second(file, *record)) due.push_back({.run = run, .first = record});
       first_of_.try_emplace(maker_of(run), *record);
     }
@@ -183,6 +187,7 @@ class Runner {
     }
     std::optional<Record> record = make(due.run);
     if (!record) return;
+    compare_clock(due.run, *record);
     write_document(record_file(folder_, due.run.id), *record);
     outcome_.some_failed = outcome_.some_failed || !record->is_ok();
     progress_->end(due.run, *record);
@@ -197,6 +202,16 @@ class Runner {
       if (told) progress_->one_more();
       if (make_again(run, *record)) progress_->end(run, *record);
     }
+  }
+
+  // A run that was throttled evenly shows only beside the rung's other runs.
+  void compare_clock(const PlannedRun& run, Record& record) {
+    const auto clock = record.is_ok() && record.monitor ? record.monitor->sm_clock_mhz : std::nullopt;
+    if (!clock) return;
+    std::vector<double>& siblings = clocks_mhz_[run.rung];
+    const std::string flag = harness::clock_flag(clock->median, siblings);
+    if (!flag.empty() && record.flags) record.flags->push_back(flag);
+    siblings.push_back(clock->median);
   }
 
   // The record of a new child; none where it was interrupted.
@@ -241,6 +256,7 @@ class Runner {
     progress_->note(fmt::format("run {} is made again; {}", run.id, fmt::join(*record.flags, "; ")));
     std::optional<Record> second = make(run);
     if (!second) return false;
+    compare_clock(run, *second);
     if (second->is_ok()) {
       write_document(flagged_file(record_file(folder_, run.id)), record);
       write_document(record_file(folder_, run.id), *second);
@@ -277,6 +293,7 @@ class Runner {
   std::map<Maker, Record> first_of_;                               // each one's first record
   std::deque<Due> disturbed_;                                      // to be made again at the end of their repeat
   std::map<int64_t, std::pair<int64_t, int64_t>> first_attempts_;  // by repeat
+  std::map<size_t, std::vector<double>> clocks_mhz_;               // by rung: its runs' median SM clocks
   bool said_ = false;                                              // that disturbed runs are not made again
   std::optional<Progress> progress_;
   Outcome outcome_;
@@ -322,13 +339,20 @@ ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, co
   return child;
 }
 
-bool trace_rungs(const Plan& plan, const fs::path& folder, const Programs& programs) {
+bool trace_rungs(const Plan& plan, const fs::path& folder, const Programs& programs,
+                 std::chrono::steady_clock::time_point until) {
   const harness::FolderLock lock(folder);
-  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+  int64_t not_made = 0;
+  for (size_t i = plan.rungs.size(); i-- > 0;) {
     const Rung& rung = plan.rungs[i];
     if (rung.status != Rung::Status::planned || !rung.peer.empty() || fs::exists(trace_file(folder, rung))) continue;
+    if (std::chrono::steady_clock::now() >= until) {
+      ++not_made;
+      continue;
+    }
     if (trace_rung(plan, folder, i, programs).end == ChildResult::End::interrupted) return false;
   }
+  if (not_made > 0) fmt::print(stderr, "traces that the budget left no time for: {}\n", not_made);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include "ablations/run/child.h"
 #include "harness/measure/process.h"
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -39,8 +40,10 @@ void check_goes_on_here(const Plan& plan, const std::filesystem::path& folder);
 harness::ChildResult trace_rung(const Plan& plan, const std::filesystem::path& folder, size_t rung,
                                 const Programs& programs);
 
-// Traces every planned rung of a cumulative ladder that has no trace yet. A trace that fails costs itself only and is
-// told on standard error. Returns false when interrupted.
-bool trace_rungs(const Plan& plan, const std::filesystem::path& folder, const Programs& programs);
+// Traces every planned rung of a cumulative ladder that has no trace yet, the last rung first. None is begun after
+// `until`, which is told. A trace that fails costs itself only and is told on standard error. Returns false when
+// interrupted.
+bool trace_rungs(const Plan& plan, const std::filesystem::path& folder, const Programs& programs,
+                 std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
 
 }  // namespace ablations

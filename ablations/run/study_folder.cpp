@@ -89,7 +89,9 @@ std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& r
       (shape.positions > 0 && workload.positions.value_or(shape.positions) != shape.positions)) {
     return "its steps are not of the planned size";
   }
-  const auto steps = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
+  const auto least = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);
+  const auto most = static_cast<size_t>(plan.warmup_steps + most_timed_steps(plan.timed_steps, plan.least_window_s));
+  const size_t steps = std::clamp(timing.step_ms.size(), least, most);
   for (const auto& [series, values] : {std::pair{"step_ms", timing.step_ms.size()},
                                        {"loss", timing.loss.size()},
                                        {"page_faults", timing.page_faults.size()}}) {

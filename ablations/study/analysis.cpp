@@ -217,8 +217,9 @@ std::pair<double, double> sm_clocks(const RunsByRepeat& runs) {
   std::pair<double, double> range{0, 0};
   for (const auto& [repeat, run] : runs) {
     if (!run.sm_clock_mhz) continue;
-    range.first = range.second == 0 ? *run.sm_clock_mhz : std::min(range.first, *run.sm_clock_mhz);
-    range.second = std::max(range.second, *run.sm_clock_mhz);
+    const double mhz = run.sm_clock_mhz->median;
+    range.first = range.second == 0 ? mhz : std::min(range.first, mhz);
+    range.second = std::max(range.second, mhz);
   }
   return range;
 }
@@ -340,6 +341,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
               .plan = {.repeats = plan.repeats,
                        .warmup_steps = plan.warmup_steps,
                        .timed_steps = plan.timed_steps,
+                       .least_window_s = plan.least_window_s,
                        .order_seed = plan.order_seed,
                        .runs_planned = plan.runs.size(),
                        .runs_ok = measured.runs_ok,

@@ -81,7 +81,10 @@ RunData run_data(const Record& record) {
   run.unwatched = why_unwatched(record);
   if (record.monitor) {
     run.joules_per_token = record.monitor->joules_per_token;
-    if (const auto& clock = record.monitor->sm_clock_mhz) run.sm_clock_mhz = clock->median;
+    run.sm_clock_mhz = record.monitor->sm_clock_mhz;
+    for (const Throttle& throttle : record.monitor->throttle.value_or(std::vector<Throttle>{})) {
+      if (throttle.reason == harness::power_cap) run.at_power_limit = throttle.share;
+    }
   }
   return run;
 }

@@ -28,8 +28,10 @@ struct RunData {
   std::optional<LeastWork> least_work;
   std::vector<Proof> proofs;
   Observations observations;
-  std::optional<double> joules_per_token, sm_clock_mhz;
-  std::string disturbed;  // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
+  std::optional<double> joules_per_token;
+  std::optional<Range> sm_clock_mhz;
+  double at_power_limit = 0;  // share of the samples
+  std::string disturbed;      // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
   // Why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none.
   std::string unwatched;
 };

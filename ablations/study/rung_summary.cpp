@@ -131,13 +131,20 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
 }
 
 void add_conditions(const RunsByRepeat& runs, StudyRung& rung) {
-  std::vector<double> joules;
+  std::vector<double> joules, clocks, shares;
+  double highest_mhz = 0;
   std::vector<std::string> flags;
   for (const auto& [repeat, run] : runs) {
     if (run.joules_per_token) joules.push_back(*run.joules_per_token);
+    if (run.sm_clock_mhz) {
+      clocks.push_back(run.sm_clock_mhz->median);
+      shares.push_back(run.at_power_limit);
+      highest_mhz = std::max(highest_mhz, run.sm_clock_mhz->max);
+    }
     if (!run.disturbed.empty()) flags.push_back(run.disturbed);
   }
   if (!joules.empty()) rung.joules_per_token = harness::median(joules);
+  if (!clocks.empty()) rung.clock = RungClock{harness::median(clocks), highest_mhz, harness::median(shares)};
   if (!flags.empty()) rung.flags = flags;
 }
 

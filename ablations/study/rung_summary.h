@@ -21,7 +21,7 @@ std::optional<Ratio> speedup(const RunsByRepeat& before, const RunsByRepeat& aft
 // The rung as its plan and its own runs show it, judged without any other; no times yet.
 StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measured);
 
-// What disturbed its runs, and joules per token if the GPU reports its energy.
+// What disturbed its runs; joules per token and the clock if the GPU reports them.
 void add_conditions(const RunsByRepeat& runs, StudyRung& rung);
 
 // Whether repeats of one recipe and seed came to different losses. Of losses that are not finite, which are judged

@@ -132,7 +132,7 @@ std::vector<Claim> fused_claims() {
   return {{.claim = "60 % less memory for training, and 20 % more tokens per second",
            .source = "the README of Liger Kernel; LLaMA 3-8B, B=8, bf16, 8 A100s",
            .note = "With all of its kernels, of which the fused head and loss is one.",
-           .command = "ladder ablate --ladder gpt2-fused --mode leave-one-out"}};
+           .command = "ladder ablate --ladder gpt2 --mode leave-one-out"}};
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ std::vector<Claim> norm_claims() {
   return {{.claim = "residual addition and LayerNorm in one kernel, across blocks: about 1 % of a step",
            .source = sources::llm_c,
            .note = "There LayerNorm and its backward pass were kernels of their own before.",
-           .command = "ladder ablate --ladder gpt2-fused --mode leave-one-out"}};
+           .command = "ladder ablate --ladder gpt2 --mode leave-one-out"}};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <new>
@@ -23,9 +24,8 @@ struct Reason {
   const char* name;  // NVML's
   bool throttles;
 };
-constexpr uint64_t power_cap = 0x4;
 constexpr std::array<Reason, 8> reasons{{{0x2, "ApplicationsClocksSetting", false},
-                                         {power_cap, "SwPowerCap", false},  // only where clocks fell: flags()
+                                         {0x4, power_cap, false},
                                          {0x8, "HwSlowdown", true},
                                          {0x10, "SyncBoost", false},
                                          {0x20, "SwThermalSlowdown", true},
@@ -63,20 +63,11 @@ std::vector<std::pair<std::string, double>> throttle_shares(const GpuWatch& watc
 
 std::vector<std::string> flags(const GpuWatch& watch) {
   std::vector<std::string> result;
-  const std::vector<double> clocks = series(watch, "sm_clock_mhz").values;
-  const double usual = clocks.empty() ? 0 : median(clocks);
-  const auto fell = [&](const GpuSample& sample) {
-    const auto& clock = sample.at("sm_clock_mhz").value;
-    return clock && *clock < 0.9 * usual && (bits_of(sample) & power_cap) != 0;
-  };
-  // At the power cap a single sample may find a low clock, even in a short run.
-  const auto low = std::ranges::count_if(watch.samples, fell);
-  const bool held_back = low > 1 && 20 * low > std::ssize(watch.samples);
-  uint64_t seen = 0, always = 0;
-  for (const Reason& reason : reasons) always |= reason.throttles ? reason.bit : 0;
+  uint64_t seen = 0, slow = 0;
+  for (const Reason& reason : reasons) slow |= reason.throttles ? reason.bit : 0;
   size_t throttled = 0;
   for (const GpuSample& sample : watch.samples) {
-    const uint64_t bits = (bits_of(sample) & always) | (held_back && fell(sample) ? power_cap : 0);
+    const uint64_t bits = bits_of(sample) & slow;
     seen |= bits;
     if (bits != 0) ++throttled;
   }
@@ -85,6 +76,7 @@ std::vector<std::string> flags(const GpuWatch& watch) {
     for (const Reason& reason : reasons) {
       if ((seen & reason.bit) != 0) names.push_back(reason.name);
     }
+    const std::vector<double> clocks = series(watch, "sm_clock_mhz").values;
     result.push_back(fmt::format("throttled: {} in {} of {} samples{}", fmt::join(names, ", "), throttled,
                                  watch.samples.size(),
                                  clocks.empty() ? ""
@@ -95,6 +87,15 @@ std::vector<std::string> flags(const GpuWatch& watch) {
     result.push_back(fmt::format("shared: {:.0f} other process{} on the GPU", others, others == 1 ? "" : "es"));
   }
   return result;
+}
+
+std::string clock_flag(double mhz, std::span<const double> siblings_mhz) {
+  constexpr size_t least_siblings = 2;
+  constexpr double apart = 0.05;  // runs of one recipe on an undisturbed H200 were up to 3 % apart
+  if (siblings_mhz.size() < least_siblings) return "";
+  const double usual = median(siblings_mhz);
+  if (std::abs(mhz / usual - 1) < apart) return "";
+  return fmt::format("throttled: median SM clock of {:.0f} MHz, {:.0f} in the other runs of this rung", mhz, usual);
 }
 
 Monitor::Monitor(const std::string& bus_id, const std::string& library)

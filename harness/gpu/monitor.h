@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -33,9 +34,15 @@ Series series(const GpuWatch& watch, const std::string& name);
 // Why clocks were not higher, by NVML's names, idle left out: each with its share of the samples that say.
 std::vector<std::pair<std::string, double>> throttle_shares(const GpuWatch& watch);
 
-// "throttled: ..." and "shared: ..."; empty for an undisturbed run. Hardware slowdowns and heat always count. The power
-// cap, at which a GPU may work all the time, counts only if clocks fell below 90 % of their median.
+// "throttled: ..." and "shared: ..."; empty for an undisturbed run. Heat and hardware slowdowns count. The power limit
+// does not: a recipe that keeps the GPU busy works at it all the time.
 std::vector<std::string> flags(const GpuWatch& watch);
+
+// "throttled: ..." where a run's median SM clock is 5 % or more apart from the median of other runs of its recipe.
+// Empty: it is not, or there are fewer than two others.
+std::string clock_flag(double mhz, std::span<const double> siblings_mhz);
+
+inline constexpr const char* power_cap = "SwPowerCap";  // NVML's name of the power limit
 
 inline constexpr std::chrono::milliseconds sample_period{80};  // 12.5 Hz
 

@@ -5,7 +5,9 @@
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 
@@ -33,12 +35,20 @@ void append_times(const Events& events, std::vector<double>& times_ms) {
 
 }  // namespace
 
+int64_t steps_to_last(double least_ms, std::span<const double> warmup_ms, int64_t timed_steps) {
+  const auto late = warmup_ms.subspan(warmup_ms.size() / 2);  // the first ones capture, choose products, ask for memory
+  const double step_ms = late.empty() ? 0 : std::ranges::min(late);
+  if (!(step_ms > 0)) return timed_steps;
+  const double steps = std::ceil(least_ms / step_ms);
+  return std::clamp(static_cast<int64_t>(std::min(steps, 1e9)), timed_steps, most_times_longer * timed_steps);
+}
+
 Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
                const std::function<void(int64_t)>& on_step, const std::function<void()>& on_begin,
-               const std::function<void()>& on_end) {
+               const std::function<void()>& on_end, double least_window_ms) {
   Timing timing{.warmup_steps = warmup_steps};
   const bool on_cuda = workload.on_cuda();
-  Events warmup_events = events_of(warmup_steps, on_cuda), timed_events = events_of(timed_steps, on_cuda);
+  Events warmup_events = events_of(warmup_steps, on_cuda);
   const auto take_steps = [&](int64_t steps, Events& events) {
     if (on_cuda) events.front().record();
     for (int64_t i = 0; i < steps; ++i) {
@@ -53,6 +63,12 @@ Timing measure(Workload& workload, int64_t warmup_steps, int64_t timed_steps,
   };
   take_steps(warmup_steps, warmup_events);
   workload.synchronize();
+  if (on_cuda && least_window_ms > 0) {
+    std::vector<double> warmup_ms;
+    append_times(warmup_events, warmup_ms);
+    timed_steps = steps_to_last(least_window_ms, warmup_ms, timed_steps);
+  }
+  Events timed_events = events_of(timed_steps, on_cuda);
   on_begin();
   const auto window_start = Clock::now();
   take_steps(timed_steps, timed_events);

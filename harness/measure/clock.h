@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace harness {
@@ -22,11 +23,19 @@ struct Timing {
   std::optional<double> device_ms;   // the device's clock over them, the sum of their times; none on a CPU
 };
 
+// A window of so many steps may take up to so many times as many, to last as long as is asked.
+inline constexpr int64_t most_times_longer = 8;
+
+// On a GPU the window lasts at least least_window_ms if that takes no more than most_times_longer times as many steps
+// as timed_steps, judged by the shortest of the last warm-up steps; 0: just timed_steps.
 // on_step is called after each step was done (CPU) or enqueued (GPU), with the number of steps so far. on_begin and
 // on_end are called just before and just after the timed window, when nothing is enqueued.
 Timing measure(
     Workload& workload, int64_t warmup_steps, int64_t timed_steps,
     const std::function<void(int64_t)>& on_step = [](int64_t) {}, const std::function<void()>& on_begin = [] {},
-    const std::function<void()>& on_end = [] {});
+    const std::function<void()>& on_end = [] {}, double least_window_ms = 0);
+
+// The steps of a window that lasts least_ms where the steps of the warm-up took warmup_ms.
+int64_t steps_to_last(double least_ms, std::span<const double> warmup_ms, int64_t timed_steps);
 
 }  // namespace harness

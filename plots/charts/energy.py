@@ -4,7 +4,7 @@ from charts import Chart, Missing, finding_of
 from charts.rungs import Rows, disturbed, row
 from study import about, has_number, own_rungs
 from theme import BAR
-from words import digits3
+from words import clean, digits3, shorten
 
 NAME, QUESTION = "energy", "How much energy does a token take?"
 
@@ -21,14 +21,20 @@ def unit_of(study):
     return ("J", 1) if most >= 1 else ("mJ", 1e-3)
 
 
-def rows(study, unit):
+def why_unknown(rung, runs):
+    """What the rung's first run says: "the timed steps took 0.90 s, too short for the energy counter ..."."""
+    notes = [((run["conditions"] or {}).get("notes") or {}) for run in runs if run["rung"] == rung["index"]]
+    return shorten(clean(next((n["joules_per_token"] for n in notes if "joules_per_token" in n), "not recorded")), 200)
+
+
+def rows(study, unit, runs):
     name, joules = unit
     out = []
     for position, rung in enumerate(own_rungs(study)):
         d = row(study, rung, position, energy=None, end=None, text="")
         out.append(d)
         if not known(rung):
-            d["reason"] = d["reason"] or "not recorded"
+            d["reason"] = d["reason"] or why_unknown(rung, runs)
             continue
         d["energy"] = d["end"] = rung["joules_per_token"] / joules
         d["text"] = f"{digits3(d['energy'])} {name}{disturbed(rung)}"
@@ -51,6 +57,6 @@ def draw(part):
         return Missing("`ladder ablate` records it where the GPU's driver counts energy and the timed steps take a second or more; "
                        "no run of this study has it")
     unit = unit_of(study)
-    data = rows(study, unit)
+    data = rows(study, unit, part["runs"])
     lines = ["bars: energy of the whole GPU, not of the machine, median over the runs that have it; no interval"]
     return Chart(finding_of(study["words"], NAME), lines, [], about(study), drawing(data, unit[0], False), drawing(data, unit[0], True))

@@ -41,12 +41,9 @@ def parts_of(rung):
 def rows(study):
     """(one object for each rung, one for each part of each rung)"""
     out, parts = [], []
-    for position, rung in enumerate(own_rungs(study)):
+    for position, rung in enumerate(r for r in own_rungs(study) if traced(r)):
         d = row(study, rung, position, ms=None, busy="—", launch="—")
         out.append(d)
-        if not traced(rung):
-            d["reason"] = d["reason"] or "not traced"
-            continue
         d["busy"], d["launch"] = share(rung["profile"]["busy_percent"]), share(rung["profile"]["launch_bound_percent"])
         for order, (part, name, ms) in enumerate(parts_of(rung)):
             if ms > 0:

@@ -47,7 +47,7 @@ std::vector<Rung> rungs() {
     if (rung.recipe.autocast == Autocast::fp16) all.push_back(rung);
   }
   if (!rehearsal()) {
-    for (const Rung& rung : climb(load_ladder("gpt2-fused"), harness::this_machine())) {
+    for (const Rung& rung : climb(load_ladder("gpt2"), harness::this_machine())) {
       if (rung.recipe.norm == Norm::fused) all.push_back(rung);
     }
   }

@@ -163,6 +163,7 @@ def rung_words(study, r):
     others = len(r["proofs"]) - len(shown)
     return {"status": status, "reason": "" if of.has_number(r) else f"{status}: {r['reason']}" if r["reason"] else status,
             "figures": f"{r['runs_ok']} runs of {r['title']}." if of.has_number(r) else "",
+            "clock": f"{r['clock']['sm_mhz']:,} of 1,980 MHz" if "clock" in r else "",
             "disturbances": [f"Disturbed: run {flag}" for flag in r.get("flags", [])],
             "proofs": shown, "other_proofs": f"{others} other proofs passed." if others else "",
             "guard": f"Guard: close enough, {r['guard']['steps']} steps{r['guard']['message']}." if r["guard"] else "",

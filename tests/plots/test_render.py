@@ -136,6 +136,14 @@ def test_mfu_has_a_column_where_there_is_one():
     assert "\nThe MFU in bf16.\n\nThe MFU in fp32.\n" in report
 
 
+def test_the_clock_has_a_column_where_rungs_work_at_the_power_limit():
+    study = make(device="cuda")
+    assert "SM clock" not in markdown_of(valid(study))
+    study["rungs"][2]["clock"] = {"sm_mhz": 1785, "highest_mhz": 1980, "at_power_limit": 1}
+    without_number(study, 3, "failed", "exit status 3")
+    assert [row[-1] for row in table(markdown_of(valid(study)))[1:4]] == ["—", "1,785 of 1,980 MHz", "—"]
+
+
 def test_without_mfu_there_is_no_column():
     study = make()
     for r in study["rungs"]:

@@ -144,4 +144,29 @@ TEST(Roofline, RefusesLimitsThatAreNone) {
   EXPECT_THROW((void)roofline(costs, {1e12, -1, ""}, {}), std::invalid_argument);
 }
 
+// Measured beside other work, as an H200's was: 291 TFLOP/s, while its own parts made up to 650.
+TEST(Roofline, APartThatIsFasterRefutesTheLimit) {
+  const auto refuted = [](const MeasuredMs& measured) { return refutation_of(roofline(costs, limits, measured)); };
+  EXPECT_EQ(refuted({{{"forward", "c_attn"}, 3.9}, {{"update", ""}, 4.9}}), "") << "5 % are noise";
+  EXPECT_EQ(refuted({{{"forward", "c_attn"}, 2.0}}), "forward c_attn ran at 2x the measured limit of compute");
+  EXPECT_EQ(refuted({{{"update", ""}, 2.5}}), "update ran at 2x the measured limit of memory");
+  EXPECT_EQ(refuted({{{"forward", "gelu"}, 0.1}, {{"forward", "c_fc"}, 12.0}}), "")
+      << "a part bound by memory may read caches, or stand in the part that it is fused into";
+  Roofline published = roofline(costs, limits, {});
+  published.limits.refuted = "why";
+  EXPECT_EQ(refutation_of(published), "why");
+}
+
+TEST(Roofline, TheDataSheetStandsInForARefutedLimit) {
+  model::Recipe recipe;
+  recipe.device = model::Device::cuda;
+  recipe.autocast = model::Autocast::bf16;
+  const auto h200 = limits_from_data_sheet(recipe, "NVIDIA H200");
+  EXPECT_DOUBLE_EQ(h200.value().flops_per_s, 989.5e12);
+  EXPECT_DOUBLE_EQ(h200->bytes_per_s, 4800e9);
+  EXPECT_EQ(h200->source, "NVIDIA H200 datasheet, November 2023");
+  EXPECT_FALSE(limits_from_data_sheet(recipe, "NVIDIA H300"));
+  EXPECT_FALSE(limits_from_data_sheet(model::Recipe{}, "NVIDIA H200"));
+}
+
 }  // namespace roofline_test

@@ -80,9 +80,8 @@ TEST(ChartNotes, OfTheRooflineSayWhereItIsTooLow) {
   trace.roofline.emplace().limits.source = "measured here";
   trace.roofline->parts = {clip};
   report.traces = {trace};
-  EXPECT_EQ(chart_notes_of(report).at("roofline"),
-            (Notes{"limits: measured here", "faster than ideal, so the measured roof is too low for it: clip",
-                   "median of 5 traced steps of one run, no interval"}));
+  EXPECT_EQ(chart_notes_of(report).at("roofline"), (Notes{"limits: measured here", "faster than ideal: clip",
+                                                          "median of 5 traced steps of one run, no interval"}));
   report.traces[0].roofline->parts[0].distance = 1.5;
   EXPECT_EQ(chart_notes_of(report).at("roofline").size(), 2U);
 }

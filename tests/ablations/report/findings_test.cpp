@@ -216,19 +216,31 @@ RungProfile profile(double busy, double backward, double idle) {
 TEST(Findings, OfPhasesNameTheLargest) {
   Study study = made_up::study();
   study.rungs[2].profile = profile(84, 394, 94);
-  EXPECT_EQ(finding("phases", study), "Backward is the largest part of a step: 394 ms; device busy 84 %");
-  study.rungs[0].profile = profile(90, 400, 100);
   EXPECT_EQ(finding("phases", study),
-            "Backward is the largest part of a step: 400 \u2192 394 ms; device busy 90 % \u2192 84 %");
+            "Backward is the largest part of a step of \u201cflash\u201d: 394 ms; device busy 84 %");
+  study.rungs[0].profile = profile(90, 400, 100);
+  EXPECT_EQ(
+      finding("phases", study),
+      "Backward is the largest part of a step of \u201cflash\u201d: 400 \u2192 394 ms; device busy 90 % \u2192 84 %");
   study.rungs[2].profile->step->idle_ms = 5000;
   EXPECT_EQ(finding("phases", study),
-            "Idle time is the largest part of a step: 100 \u2192 5,000 ms; device busy 90 % \u2192 84 %");
+            "Idle time is the largest part of a step of \u201cflash\u201d: 100 \u2192 5,000 ms; device busy 90 % "
+            "\u2192 84 %");
   study.rungs[0].profile->busy_percent = study.rungs[2].profile->busy_percent = std::nullopt;
-  EXPECT_EQ(finding("phases", study), "Idle time is the largest part of a step: 100 \u2192 5,000 ms");
+  EXPECT_EQ(finding("phases", study),
+            "Idle time is the largest part of a step of \u201cflash\u201d: 100 \u2192 5,000 ms");
   study.rungs[2].profile->step.reset();  // an older study's
   study.rungs[2].profile->by_phase.emplace_back().phase = "backward";
   study.rungs[2].profile->by_phase[0].ms = 700;
-  EXPECT_EQ(finding("phases", study), "Backward is the largest part of a step: 400 \u2192 700 ms");
+  EXPECT_EQ(finding("phases", study), "Backward is the largest part of a step of \u201cflash\u201d: 400 \u2192 700 ms");
+}
+
+// A title of another rung would stand above a study of this one.
+TEST(Findings, OfPhasesAreOfTheRungThatTheStudyLeadsWith) {
+  Study study = made_up::study();
+  study.rungs[0].profile = profile(90, 400, 100);
+  study.rungs[1].profile = profile(84, 394, 94);
+  EXPECT_EQ(finding("phases", study), "\u201cflash\u201d was not traced: `ladder profile --trace --rung flash`");
 }
 
 TEST(Findings, OfEnergyHaveOneUnit) {
@@ -240,6 +252,8 @@ TEST(Findings, OfEnergyHaveOneUnit) {
   study.rungs[0].joules_per_token = 2.5;
   EXPECT_EQ(finding("energy", study), "2.50 \u2192 0.022 J per token");
   study.headline.reset();
+  EXPECT_EQ(finding("energy", study), "0.022 to 2.50 J per token; 1 rung not known: too short a window");
+  study.rungs[1].joules_per_token = 0.3;
   EXPECT_EQ(finding("energy", study), "Least energy: 0.022 J per token, flash");
 }
 

@@ -89,6 +89,14 @@ TEST(Predictions, TracesOfAnotherMachineAndWithoutLimitsDoNotCount) {
   EXPECT_FALSE(predictions_of(study, {other, none, nothing})[2].ratio.has_value());
 }
 
+TEST(Predictions, ARefutedRatePredictsNothing) {
+  const Study study = counted();
+  TraceDocument trusted = trace(study, in_bf16, 5e11, 4e10), refuted = trusted;
+  refuted.roofline->limits.refuted = "forward mlp ran at 2x the measured limit of compute";
+  EXPECT_TRUE(predictions_of(study, {trusted})[2].ratio.has_value());
+  EXPECT_FALSE(predictions_of(study, {refuted})[2].ratio.has_value());
+}
+
 TEST(Predictions, WhatTheCountsDoNotKnowHasNoRatio) {
   Study study = counted();
   model::Recipe flash = in_bf16;

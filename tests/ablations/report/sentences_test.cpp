@@ -149,7 +149,7 @@ TEST(Sentences, TellHowTheMfuIsComputedOrWhyThereIsNone) {
          .peak_source = "datasheet",
          .reason = ""};
   study.rungs[1].mfu = study.rungs[2].mfu = mfu;
-  EXPECT_EQ(mfu_words(study), std::vector<std::string>{"MFU of rungs in bf16: 6 N, 989.5 TFLOP/s (datasheet)."});
+  EXPECT_EQ(mfu_words(study), std::vector<std::string>{"MFU: 6 N, 989.5 TFLOP/s (datasheet)."});
 }
 
 TEST(Sentences, OfAnotherProgramsRungs) {
@@ -220,6 +220,21 @@ TEST(Sentences, RemarksSayWhatNumbersTheseAre) {
   ASSERT_EQ(remarks_of(study).size(), 2U);
   EXPECT_TRUE(remarks_of(study)[0].starts_with("A quick look: two repeats of a few rungs."));
   EXPECT_EQ(remarks_of(study)[1], "Unfinished: 3 of 15 planned runs are in.");
+}
+
+TEST(Sentences, TellWhichRungsWorkAtThePowerLimit) {
+  Study study = made_up::study();
+  study.device.kind = model::Device::cuda;
+  study.finished = "2026-01-01T00:00:00Z";
+  study.rungs[0].clock = RungClock{.sm_mhz = 1980, .highest_mhz = 1980, .at_power_limit = 0};
+  study.rungs[1].clock = RungClock{.sm_mhz = 1965, .highest_mhz = 1980, .at_power_limit = 0.8};
+  study.rungs[2].clock = RungClock{.sm_mhz = 1785, .highest_mhz = 1890, .at_power_limit = 1};
+  EXPECT_EQ(clock_words(study, study.rungs[0]), "");
+  EXPECT_EQ(clock_words(study, study.rungs[2]), "1,785 of 1,980 MHz");
+  EXPECT_EQ(
+      remarks_of(study),
+      std::vector<std::string>{"2 rungs work at the GPU's power limit, which lowers the SM clock: \u201cflash\u201d "
+                               "at 1,785 of 1,980 MHz. No run is disturbed by it."});
 }
 
 TEST(Sentences, OfTheWorthsOfAMode) {

@@ -176,25 +176,17 @@ TEST(Monitor, AWindowWithoutSamplesSaysSo) {
   EXPECT_TRUE(throttle_shares(watch).empty() && flags(watch).empty());
 }
 
-// A GPU that works as hard as it can works under its power cap: after a first moment at the highest clock, lower than
-// that all the time.
-TEST(Monitor, ThePowerCapCountsOnlyWhereClocksFell) {
+// As an H200 did in all its runs of the last rung: at the power limit of 700 W all the time, and single samples far
+// below the median clock.
+TEST(Monitor, ThePowerLimitDisturbsNoRun) {
   const auto flagged = [](std::vector<GpuSample> samples) { return flags({.samples = std::move(samples)}); };
-  EXPECT_TRUE(flagged({sample(1980, 0), sample(1700, 0x4), sample(1600, 0x4), sample(1700, 0x4)}).empty());
-  EXPECT_TRUE(flagged({sample(1980, 0), sample(1200, 0)}).empty());  // nothing says why
-  EXPECT_TRUE(flagged({sample(1980, 0x4), sample({}, 0x4)}).empty());
-  std::vector<GpuSample> short_run(7, sample(1980, 0x4));
-  short_run.push_back(sample(1700, 0x4));
-  EXPECT_TRUE(flagged(short_run).empty());
-  short_run.push_back(sample(1781, 0x4));
-  EXPECT_EQ(flagged(short_run),
-            std::vector<std::string>{"throttled: SwPowerCap in 2 of 9 samples, SM clock from 1980 down to 1700 MHz"});
-  std::vector<GpuSample> long_run(39, sample(1980, 0x4));
-  long_run.push_back(sample(1700, 0x4));
-  EXPECT_TRUE(flagged(long_run).empty());
-  long_run.push_back(sample(1700, 0x4));
-  long_run.push_back(sample(1700, 0x4));
-  EXPECT_EQ(flagged(long_run).size(), 1);
+  std::vector<GpuSample> at_limit{sample(1890, 0x4), sample(1545, 0x4), sample(1560, 0x4)};
+  at_limit.insert(at_limit.end(), 8, sample(1785, 0x4));
+  EXPECT_TRUE(flagged(at_limit).empty());
+  at_limit.push_back(sample(1785, 0x4 | 0x20));
+  EXPECT_EQ(flagged(at_limit),
+            std::vector<std::string>{"throttled: SwThermalSlowdown in 1 of 12 samples, SM clock from "
+                                     "1890 down to 1545 MHz"});
   for (const auto& [bit, name] : {std::pair{0x8, "HwSlowdown"},
                                   {0x20, "SwThermalSlowdown"},
                                   {0x40, "HwThermalSlowdown"},
@@ -203,6 +195,21 @@ TEST(Monitor, ThePowerCapCountsOnlyWhereClocksFell) {
               std::vector<std::string>{std::string("throttled: ") + name + " in 1 of 2 samples"});
   }
   for (const int harmless : {0x1, 0x2, 0x10, 0x100}) EXPECT_TRUE(flagged({sample(1980, harmless)}).empty());
+}
+
+// The median clocks of 17 runs of one program on an H200 (in MHz, head's and base's), none of which was disturbed.
+TEST(Monitor, AClockApartFromTheOtherRunsDisturbsARun) {
+  const std::vector<double> recorded{1770, 1785, 1785, 1770, 1800, 1785, 1770, 1785, 1770,
+                                     1770, 1770, 1785, 1770, 1785, 1785, 1785, 1800};
+  for (size_t i = 0; i < recorded.size(); ++i) {
+    std::vector<double> others = recorded;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_EQ(clock_flag(recorded[i], others), "");
+  }
+  EXPECT_EQ(clock_flag(1690, recorded), "throttled: median SM clock of 1690 MHz, 1785 in the other runs of this rung");
+  EXPECT_NE(clock_flag(1980, recorded), "");  // these others were slow, then
+  EXPECT_EQ(clock_flag(1700, recorded), "");
+  EXPECT_EQ(clock_flag(1000, std::vector<double>{1785}), "") << "one other run may be the slow one";
 }
 
 }  // namespace gpu_monitor_test

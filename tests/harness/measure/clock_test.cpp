@@ -9,6 +9,7 @@
 #include <numeric>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace clock_test {
 
@@ -41,6 +42,16 @@ TEST(Clock, TimesEveryStepAndSynchronizesOnlyAtTheWindowsEnds) {
   for (size_t i = 0; i < 7; ++i) EXPECT_GE(timing.step_ms[i], sleeper.lengths[i]);
   EXPECT_GE(timing.window_ms, std::accumulate(timing.step_ms.begin() + 2, timing.step_ms.end(), 0.0));
   EXPECT_FALSE(timing.device_ms);
+}
+
+// An H200's last rung: 30 steps of 29 ms are too short a window for its energy counter.
+TEST(Clock, AWindowMayTakeMoreStepsToLastLongEnough) {
+  const std::vector<double> warmup{900, 400, 31, 29, 29.5, 30};
+  EXPECT_EQ(harness::steps_to_last(1500, warmup, 20), 52);
+  EXPECT_EQ(harness::steps_to_last(1500, warmup, 60), 60) << "never fewer";
+  EXPECT_EQ(harness::steps_to_last(1500, std::vector<double>{0.1, 0.1}, 20), 160) << "eight times as many at most";
+  EXPECT_EQ(harness::steps_to_last(1500, {}, 20), 20);
+  EXPECT_EQ(harness::steps_to_last(1500, std::vector<double>{0}, 20), 20);
 }
 
 TEST(Clock, SaysWhenTheTimedWindowBeginsAndEnds) {
