@@ -54,27 +54,9 @@ GoodRuns good_runs(const Study& study, const Runs& runs) {
   return good;
 }
 
-// The largest share of a run in which the GPU was at its power cap, where it was in any. It may well be there all the
-// time: that disturbs nothing as long as its clock stays (harness/gpu/monitor.h).
-double share_at_power_cap(const std::vector<const ReportedRun*>& runs) {
-  double largest = 0;
-  for (const ReportedRun* run : runs) {
-    if (!run->conditions || !run->conditions->throttle) continue;
-    for (const Throttle& throttle : *run->conditions->throttle) {
-      if (throttle.reason == "SwPowerCap") largest = std::max(largest, throttle.share);
-    }
-  }
-  return largest;
-}
-
 std::string seen_of_undisturbed(const GoodRuns& good) {
   std::vector<std::string> said;
-  if (!good.on_gpu.empty()) {
-    said.emplace_back("no throttling, no other work on the device");
-    if (const double share = share_at_power_cap(good.on_gpu); share > 0) {
-      said.push_back(fmt::format("at its power cap for up to {} of a run", percent(share)));
-    }
-  }
+  if (!good.on_gpu.empty()) said.emplace_back("no throttling, no other work on the device");
   if (!good.others.empty()) {
     double lost = 0;
     for (const ReportedRun* run : good.others) lost = std::max(lost, run->processor_lost.value_or(0));

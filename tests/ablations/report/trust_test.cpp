@@ -133,8 +133,7 @@ TEST(Trust, AGpuThatNobodyWatchedIsNotCalledUndisturbed) {
   watched.other_processes = 0;
   for (ReportedRun& run : runs) run.conditions = watched;
   EXPECT_EQ(disturbed(study, runs).value, "none seen");
-  EXPECT_EQ(disturbed(study, runs).words,
-            "no throttling, no other work on the device; at its power cap for up to 97 % of a run");
+  EXPECT_EQ(disturbed(study, runs).words, "no throttling, no other work on the device");
   MonitorSummary no_throttle = watched, no_others = watched;
   no_throttle.throttle.reset();
   no_others.other_processes.reset();
