@@ -26,6 +26,9 @@ const char* kernel_of(cudaDataType type, cublasComputeType_t compute, cublasMath
       return "gemm_fp16";
     case CUDA_R_64F:
       return "gemm_float64";
+    case CUDA_R_8F_E4M3:
+    case CUDA_R_8F_E5M2:
+      return "gemm_fp8";
     default:
       return compute == CUBLAS_COMPUTE_32F_FAST_TF32 || (math & 0xF) == CUBLAS_TF32_TENSOR_OP_MATH ? "gemm_tf32"
                                                                                                    : "gemm_float32";
@@ -44,13 +47,27 @@ cublasStatus_t multiply(cublasHandle_t handle, cudaDataType type, cublasComputeT
   return multiply(handle_of(handle)->stream, kernel_of(type, compute, handle_of(handle)->math));
 }
 
-// What cublasLtMatmul knows of its descriptors: the description's type of computation, a layout's of its numbers.
+// What is known of descriptors here.
 struct Description {
   cublasComputeType_t compute;
+  int32_t transposed_a, transposed_b;
 };
 struct Layout {
   cudaDataType type;
+  int64_t leading;
 };
+
+const Description& description_of(cublasLtMatmulDesc_t handle) { return *reinterpret_cast<Description*>(handle); }
+const Layout& layout_of(cublasLtMatrixLayout_t handle) { return *reinterpret_cast<Layout*>(handle); }
+
+// As Hopper multiplies fp8: numbers that are added lie beside each other, in rows of 16, and one operand is e4m3.
+bool is_supported(const Description& description, const Layout& a, const Layout& b) {
+  const auto is_fp8 = [](cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; };
+  if (!is_fp8(a.type) && !is_fp8(b.type)) return true;
+  return is_fp8(a.type) && is_fp8(b.type) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) &&
+         description.transposed_a == CUBLAS_OP_T && description.transposed_b == CUBLAS_OP_N && a.leading % 16 == 0 &&
+         b.leading % 16 == 0;
+}
 
 }  // namespace
 }  // namespace fake_cuda
@@ -130,12 +147,12 @@ cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t, int, int
 // In memory of the caller's: what the header's cublasLt...Init call.
 cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t description, size_t, cublasComputeType_t compute,
                                                cudaDataType_t) {
-  *reinterpret_cast<Description*>(description) = {compute};
+  *reinterpret_cast<Description*>(description) = {.compute = compute};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t, cudaDataType type, uint64_t,
-                                                 uint64_t, int64_t) {
-  *reinterpret_cast<Layout*>(layout) = {type};
+                                                 uint64_t, int64_t leading) {
+  *reinterpret_cast<Layout*>(layout) = {type, leading};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t, size_t) {
@@ -150,20 +167,23 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t*,
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t compute,
                                         cudaDataType_t) {
-  *description = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{compute});
+  *description = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{.compute = compute});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
   delete reinterpret_cast<Description*>(description);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void*,
-                                              size_t) {
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t) {
+  auto* description = reinterpret_cast<Description*>(handle);
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) description->transposed_a = *static_cast<const int32_t*>(value);
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) description->transposed_b = *static_cast<const int32_t*>(value);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t, uint64_t,
-                                          int64_t) {
-  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type});
+                                          int64_t leading) {
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, leading});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
@@ -183,10 +203,13 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, 
                                                     const void*, size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t, int,
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
+  *found = 0;
+  if (!is_supported(description_of(description), layout_of(a), layout_of(b))) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   results[0].state = CUBLAS_STATUS_SUCCESS;
   *found = 1;
@@ -196,8 +219,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               cublasLtMatrixLayout_t a, const void*, cublasLtMatrixLayout_t, const void*, const void*,
                               cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void*,
                               size_t, cudaStream_t stream) {
-  const cublasComputeType_t compute = reinterpret_cast<const Description*>(description)->compute;
-  return multiply(stream, kernel_of(reinterpret_cast<const Layout*>(a)->type, compute, CUBLAS_DEFAULT_MATH));
+  return multiply(stream, kernel_of(layout_of(a).type, description_of(description).compute, CUBLAS_DEFAULT_MATH));
 }
 
 }  // extern "C"

@@ -1,5 +1,7 @@
 // CUDA's driver, which PyTorch's library for compiled kernels is linked with: a context, and nothing that loads or
-// launches kernels, which nothing here compiles while it runs.
+// launches kernels, which nothing here compiles while it runs. A graph's kernels have names.
+#include "fake_cuda/device.h"
+
 #include <cuda.h>
 
 extern "C" {
@@ -18,6 +20,15 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
   return CUDA_SUCCESS;
 }
 CUresult cuGetErrorString(CUresult, const char** text) { return *text = "not in the fake driver", CUDA_SUCCESS; }
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* parameters) {
+  *parameters = {};
+  parameters->func = reinterpret_cast<CUfunction>(node);
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncGetName(const char** name, CUfunction function) {
+  *name = reinterpret_cast<const fake_cuda::Node*>(function)->work.name;
+  return CUDA_SUCCESS;
+}
 
 #define NOT_THERE(function)                                                                 \
   void function##_is_not_there() __asm__(#function) __attribute__((visibility("default"))); \

@@ -260,6 +260,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* status) {
   *function = ::dlsym(RTLD_DEFAULT, symbol);
+  if (*function == nullptr) *function = ::dlsym(RTLD_DEFAULT, (std::string(symbol) + "_v2").c_str());
   const bool found = *function != nullptr;
   if (status != nullptr) *status = found ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return fail(found ? cudaSuccess : cudaErrorSymbolNotFound);

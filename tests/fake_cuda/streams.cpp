@@ -191,6 +191,13 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t
   *count = graph->nodes.size();
   return cudaSuccess;
 }
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
+  const Work::Kind kind = reinterpret_cast<const Node*>(node)->work.kind;
+  *type = kind == Work::Kind::kernel ? cudaGraphNodeTypeKernel
+          : kind == Work::Kind::set  ? cudaGraphNodeTypeMemset
+                                     : cudaGraphNodeTypeMemcpy;
+  return cudaSuccess;
+}
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t handle, unsigned long long) {
   CALL(cudaGraphInstantiateWithFlags, v11040);
   const auto* graph = reinterpret_cast<const Graph*>(handle);
