@@ -191,13 +191,18 @@ class Measurement {
         if (!operands) operands.emplace(product_);
         measure(way, best_of, *operands);
       } catch (const c10::Error& error) {
+        ++failures_;
         add_fault(way, best_of, error.what_without_backtrace());
       } catch (const std::exception& error) {
+        ++failures_;
         add_fault(way, best_of, error.what());
       }
     }
     return results_;
   }
+
+  // Of another kind than cuBLASLt having nothing to propose, which is a result.
+  [[nodiscard]] int failures() const { return failures_; }
 
  private:
   static std::string name_of(const Way& way, int first) {
@@ -280,6 +285,7 @@ class Measurement {
   const std::regex& wanted_;
   const harness::NvmlDevice& device_;
   Json results_ = Json::array();
+  int failures_ = 0;
 };
 
 // As head_loss divides its rows on a GPU, but a multiple of 128, which fp8 needs.
@@ -355,9 +361,12 @@ int run_products(int argc, char** argv) {
   document["environment"] = ablations::json_of(ablations::environment_here());
   document["products"] = Json::array();
   bool any = false;
+  int failures = 0;
   const auto products = products_of_a_step(B, T, head_rows.value_or(rows_of_a_chunk(B * T)));
   for (const Product& product : products) {
-    Json ways = Measurement(product, seconds, wanted, device).all();
+    Measurement measurement(product, seconds, wanted, device);
+    Json ways = measurement.all();
+    failures += measurement.failures();
     if (ways.empty()) continue;
     any = true;
     document["products"].push_back({{"product", product.name},
@@ -370,7 +379,7 @@ int run_products(int argc, char** argv) {
     if (!out.empty()) files::write_file(out, document.dump(1) + "\n", files::Links::followed);
   }
   if (!any) throw std::invalid_argument("--filter: no product and way has such a name");
-  return 0;
+  return failures == 0 ? 0 : 1;
 }
 
 }  // namespace micro

@@ -59,7 +59,7 @@ void describe(const Tensor& x, cudaDataType type, cublasLtMatrixLayoutOpaque_t& 
 
 // A function of the driver's, which is not linked (harness/gpu/counters.cpp); null where it has none.
 template <class Function>
-Function driver_function(const char* name, unsigned version, Function) {
+Function driver_function(const char* name, unsigned version) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult status{};
   if (cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &status) != cudaSuccess) {
@@ -70,9 +70,10 @@ Function driver_function(const char* name, unsigned version, Function) {
 }
 
 std::string kernel_name(cudaGraphNode_t node) {
-  static const auto parameters_of = driver_function("cuGraphKernelNodeGetParams", 12000, &cuGraphKernelNodeGetParams);
-  static const auto name_of_function = driver_function("cuFuncGetName", 12030, &cuFuncGetName);
-  static const auto name_of_kernel = driver_function("cuKernelGetName", 12030, &cuKernelGetName);
+  static const auto parameters_of =
+      driver_function<decltype(&cuGraphKernelNodeGetParams)>("cuGraphKernelNodeGetParams", 12000);
+  static const auto name_of_function = driver_function<decltype(&cuFuncGetName)>("cuFuncGetName", 12030);
+  static const auto name_of_kernel = driver_function<decltype(&cuKernelGetName)>("cuKernelGetName", 12030);
   CUDA_KERNEL_NODE_PARAMS parameters{};
   const char* name = nullptr;
   if (parameters_of == nullptr || parameters_of(node, &parameters) != CUDA_SUCCESS) return "?";
