@@ -71,7 +71,7 @@ std::string subject_of(const Plan& plan) {
     if (!is_base(plan.rungs, i)) names.push_back(std::move(name));
   }
   return fmt::format("{} {} of ladder {}, B={} T={}", names.size() == 1 ? "rung" : "rungs", fmt::join(names, ", "),
-                     plan.ladder.name, plan.workload.batch, plan.workload.context);
+                     plan.ladder.name, plan.workload.B, plan.workload.T);
 }
 
 // The differences of a comparison's pairs, about `center` where there is one.

@@ -205,7 +205,7 @@ def test_github_is_told(program, remembered, environment, tmp_path) -> None:
     assert line.startswith("::error title=ladder gate::FAILED: head run r1-01-head-")
     assert "50%25 of it" in line
     text = summary.read_text()
-    assert re.match(r"# before\n## ladder gate: FAILED\n\nGated: rung [a-z]+ of ladder tiny, B=1 T=\d+\n\n- head run", text), text
+    assert re.match(r"# before\n## ladder gate: FAILED\n\nGated: rung [a-z\\\\_]+ of ladder tiny, B=1 T=\d+\n\n- head run", text), text
     command[-1] = str(tmp_path / "g2")
     quiet = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert "::error" not in quiet.stdout + quiet.stderr
