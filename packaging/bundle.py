@@ -49,6 +49,15 @@ def needed(file):
     return re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", file))
 
 
+def oldest_system(folder):
+    """The C and C++ library that the bundle's programs and libraries need at least: "glibc 2.34, GLIBCXX 3.4.30"."""
+    versions = {"GLIBC": "", "GLIBCXX": ""}
+    for file in [*(folder / "bin").iterdir(), *(folder / "lib").iterdir()]:
+        for name, version in re.findall(r"Name: (GLIBC|GLIBCXX)_([\d.]+)", run("readelf", "--version-info", file)):
+            versions[name] = max(versions[name], version, key=lambda text: [int(part) for part in text.split(".") if part])
+    return f"glibc {versions['GLIBC']}, GLIBCXX {versions['GLIBCXX']}"
+
+
 def libraries(program, torch_folders):
     """{name: file} of the libraries that the program needs, directly or not, and that neither the system nor PyTorch has."""
     places = dict(re.findall(r"^\s*(\S+) => (/.+) \(0x", run("ldd", program), re.M))
@@ -102,11 +111,12 @@ def bundle(build, out):
         if size > LARGEST:
             raise BundleError(f"the bundle has {size / 1e6:.1f} MB; at most {LARGEST / 1e6:.0f} MB are allowed")
         brought = ", ".join(sorted(file.name for file in (stage / "lib").iterdir())) or "none"
+        system = oldest_system(stage)
         shutil.rmtree(out, ignore_errors=True)
         stage.rename(out)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-    say(f"[bundle] {out}: {size / 1e6:.1f} MB; libraries of this machine in it: {brought}")
+    say(f"[bundle] {out}: {size / 1e6:.1f} MB; needs {system}; libraries of this machine in it: {brought}")
 
 
 def main(arguments=None):

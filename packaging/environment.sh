@@ -13,8 +13,12 @@ ladder_libraries=$("$LADDER_PYTHON" -c '
 import glob, importlib.util, os, re, sys
 
 def refuse(fault):
-    print(f"ladder: {sys.executable} has {fault}; type: {sys.executable} -m pip install torch==2.11.0, "
-          "or name another python with LADDER_PYTHON", file=sys.stderr)
+    import sysconfig
+    words = f"{sys.executable} -m pip install torch==2.11.0, or name another python with LADDER_PYTHON"
+    if sys.prefix == sys.base_prefix and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")):
+        # Its own pip refuses.
+        words = f"{sys.executable} -m venv ~/torch && ~/torch/bin/pip install torch==2.11.0, and set LADDER_PYTHON=~/torch/bin/python"
+    print(f"ladder: {sys.executable} has {fault}; type: {words}", file=sys.stderr)
     sys.exit(3)
 
 sys.path[:] = [folder for folder in sys.path if folder]  # a folder "torch" in the working directory is not PyTorch

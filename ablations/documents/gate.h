@@ -53,6 +53,7 @@ struct GateResult {
   static constexpr auto kind = "gate";
 
   std::string created;
+  std::optional<std::string> subject;  // rungs, ladder and size; absent in older verdicts
   GateOutcome verdict = GateOutcome::inconclusive;
   int exit_status = 3;
   Against against = Against::program;
@@ -69,6 +70,7 @@ struct GateResult {
 
   static void fields(auto&& field) {
     field("created", &GateResult::created);
+    field("subject", &GateResult::subject, None::absent);
     field("verdict", &GateResult::verdict);
     field("exit_status", &GateResult::exit_status);
     field("against", &GateResult::against);

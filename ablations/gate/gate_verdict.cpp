@@ -10,6 +10,7 @@
 #include "harness/stats/verdict.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -59,6 +60,18 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
     if (!sample.records.empty()) (base ? read.base : read.head).samples.push_back(std::move(sample));
   }
   return read;
+}
+
+// "rung master_weights of ladder gpt2-fused, B=16 T=1024"
+std::string subject_of(const Plan& plan) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    std::string name = name_of(plan.rungs[i]);
+    if (name.starts_with("head-")) name.erase(0, 5);
+    if (!is_base(plan.rungs, i)) names.push_back(std::move(name));
+  }
+  return fmt::format("{} {} of ladder {}, B={} T={}", names.size() == 1 ? "rung" : "rungs", fmt::join(names, ", "),
+                     plan.ladder.name, plan.workload.B, plan.workload.T);
 }
 
 // The differences of a comparison's pairs, about `center` where there is one.
@@ -300,6 +313,7 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
   Measurements measured = read_measurements(plan, folder);
   GateResult result;
   result.created = harness::utc_now();
+  result.subject = subject_of(plan);
   result.against = is_side_by_side(plan) ? Against::program : Against::baseline;
   result.pairs = pairs;
   result.topped_up = topped_up;

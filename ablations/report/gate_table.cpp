@@ -83,6 +83,7 @@ std::string gate_table(const GateResult& as_written, const Look& look) {
 
 std::string gate_markdown(const GateResult& result) {
   std::string text = "## ladder gate: " + name_of(result.verdict) + "\n\n";
+  if (result.subject) text += "Gated: " + markdown(*result.subject) + "\n\n";
   for (const std::string& reason : result.reasons) text += "- " + markdown(reason) + "\n";
   for (const std::string& warning : result.warnings) text += "- warning: " + markdown(warning) + "\n";
   if (compares(result)) text += "\n" + comparison_markdown(*result.comparison);

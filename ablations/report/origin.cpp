@@ -166,8 +166,9 @@ Origin origin_of(const GateResult& result) {
   }
   for (const Noise& noise : result.calibration) look_at(noise.setting);
   std::vector<std::string> source;
-  source.reserve(devices.size() + 3);
+  source.reserve(devices.size() + 4);
   for (const std::string& device : devices) source.push_back(shortened(device, 70));
+  if (result.subject) source.push_back(shortened(*result.subject, 70));
   source.push_back(day_of(result.created));
   source.push_back(fmt::format("against a {}", name_of(result.against)));
   source.push_back(fmt::format("{} of runs", number_of(result.pairs, "pair")));

@@ -2,6 +2,7 @@
 programs repeat records of earlier runs (gates.py). test_gate_clock.py has the tests with a real clock."""
 
 import json
+import re
 import shlex
 import subprocess
 
@@ -57,6 +58,7 @@ def test_several_recipes_in_balanced_order(ladder, program, tmp_path, blocked) -
            0, "--out", out, *(["--blocked"] if blocked else []))
     runs = [tuple(run["id"].split("-")[i] for i in (0, 2, 3)) for run in json.loads((out / "plan.json").read_text())["runs"]]
     assert len(set(runs)) == 24
+    assert verdict_of(out)["subject"].startswith("rungs memory, start of ladder tiny, ")
     if blocked:
         assert [side for _, side, _ in runs] == ["base"] * 12 + ["head"] * 12
     else:
@@ -203,7 +205,7 @@ def test_github_is_told(program, remembered, environment, tmp_path) -> None:
     assert line.startswith("::error title=ladder gate::FAILED: head run r1-01-head-")
     assert "50%25 of it" in line
     text = summary.read_text()
-    assert text.startswith("# before\n## ladder gate: FAILED")
+    assert re.match(r"# before\n## ladder gate: FAILED\n\nGated: rung [a-z\\\\_]+ of ladder tiny, B=1 T=\d+\n\n- head run", text), text
     command[-1] = str(tmp_path / "g2")
     quiet = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert "::error" not in quiet.stdout + quiet.stderr

@@ -1,4 +1,4 @@
-"""packaging/gate, and the jobs of gpu-gate.yml: their own commands, read from the file and run here on the tiny CPU recipe.
+"""packaging/gate, and the jobs of gpu.yml: their own commands, read from the file and run here on the tiny CPU recipe.
 
 A bundle is here a folder whose `ladder` starts the program that was built (LADDER) and remembers what it has measured, or a
 few lines of shell where only the exit status is of interest.
@@ -21,19 +21,23 @@ sys.path.insert(0, str(ROOT / "tests" / "ablations"))
 from gates import remembering  # noqa: E402  (found through the line above)
 
 GATE = ROOT / "packaging" / "gate"
-WORKFLOW = yaml.YAML(typ="safe").load((ROOT / ".github" / "workflows" / "gpu-gate.yml").read_text())
-JOB = WORKFLOW["jobs"]["gate"]["steps"]
+WORKFLOW = yaml.YAML(typ="safe").load((ROOT / ".github" / "workflows" / "gpu.yml").read_text())
+JOB = WORKFLOW["jobs"]["measure"]["steps"]
 BUILD = WORKFLOW["jobs"]["bundle"]
 TINY = "--ladder tiny --batch 1 --context 32 --warmup 3 --steps 9 --threads 1 --pairs 6 --top-up 0 --min-effect 10"
 
-# As much of `ladder` as the script sees: doctor, and a gate with VERDICT and STATUS.
+# As much of `ladder` and `gpu-check` as the script sees: doctor, a gate with VERDICT and STATUS, and what a night is made of.
 STAND_IN = r"""
 echo "$0 $*" >> "$CALLS"
-case "$1 $2" in
+given="$1 $2"
+while [ $# -gt 1 ] && [ "$1" != --out ]; do shift; done
+case $given in
   "doctor --json") echo '{"environment": {"gpu": GPU}}' ;;
   doctor*) echo "GPU      some"; exit DOCTOR ;;
-  gate*) while [ "$1" != --out ]; do shift; done
-         mkdir "$2"; [ -z "VERDICT" ] || echo '{"verdict": "VERDICT"}' > "$2/gate.json"; exit STATUS ;;
+  gate*) mkdir "$2"; [ -z "VERDICT" ] || echo '{"verdict": "VERDICT"}' > "$2/gate.json"
+         case $* in *--rung*) exit SECOND ;; esac; exit STATUS ;;
+  ablate*) echo "a table"; [ -z "VERDICT" ] || { mkdir "$2"; echo '{}' > "$2/study.json"; }; exit STATUS ;;
+  history*) find "$STUDIES" -name study.json >> "$CALLS"; exit SECOND ;;
 esac
 """
 
@@ -49,10 +53,11 @@ def bundle(folder: pathlib.Path, text: str) -> pathlib.Path:
     return program(folder / "ladder", text).parent
 
 
-def stand_in(folder: pathlib.Path, verdict="SAME", status=0, gpu="null", doctor=0) -> pathlib.Path:
+def stand_in(folder: pathlib.Path, verdict="SAME", status=0, gpu="null", doctor=0, second=0, tests=0) -> pathlib.Path:
     text = STAND_IN
-    for name, value in {"VERDICT": verdict, "STATUS": status, "GPU}}": f"{gpu}}}}}", "DOCTOR": doctor}.items():
+    for name, value in {"VERDICT": verdict, "STATUS": status, "GPU}}": f"{gpu}}}}}", "DOCTOR": doctor, "SECOND": second}.items():
         text = text.replace(name, str(value))
+    program(folder / "gpu-check", f'echo "$0 $*" >> "$CALLS"; echo tested; exit {tests}')
     return bundle(folder, text)
 
 
@@ -66,7 +71,7 @@ def gate(tmp_path):
     """gate("run", ..., GATE_FLAGS=...): the finished script, in a folder of its own."""
     def call(*arguments, script=GATE, **variables) -> subprocess.CompletedProcess:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("GATE_", "GITHUB_"))}
-        environment |= {"CALLS": str(tmp_path / "calls"), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8", **variables}
+        environment |= {"CALLS": str(tmp_path / "calls"), "STUDIES": str(tmp_path / "studies"), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8", **variables}
         return subprocess.run([script, *map(str, arguments)], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, check=False, timeout=600)
     return call
@@ -77,8 +82,9 @@ def gate(tmp_path):
 def run_job(gate, temp: pathlib.Path, **variables) -> subprocess.CompletedProcess:
     """The job's one command with its own variables, but for those in `variables`."""
     (step,) = [step for step in JOB if "run" in step]
+    variables = {"CALL": "run", "GATE_ALLOW_INCONCLUSIVE": "0", **variables}
     given = {name: value for name, value in step["env"].items() if "${{" not in value}
-    assert set(variables) <= set(step["env"]) and set(step["env"]) <= {*given, *variables, "LADDER_PYTHON"}
+    assert set(variables) <= set(step["env"]) and set(step["env"]) <= {*given, *variables, "LADDER_PYTHON", "GATE_STUDIES"}
     return gate("-euo", "pipefail", "-c", f"cd '{ROOT}'; {step['run']}", script="/bin/bash", RUNNER_TEMP=str(temp),
                 GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(temp / "summary.md"), **{**given, **variables})
 
@@ -134,7 +140,7 @@ def test_the_jobs_that_build_and_the_one_that_measures(gate, repository, tmp_pat
     bundles = pathlib.Path(download["path"].replace("${{ runner.temp }}", str(temp)))
     bundles.mkdir(parents=True)
     commits = {"base": "old", "head": git(repository, "rev-parse", "main").strip()}
-    assert BUILD["strategy"]["matrix"] == {"side": list(commits)} and set(BUILD["env"]) == {"SIDE", "COMMIT"}
+    assert str(list(commits)).replace("'", '"') in BUILD["strategy"]["matrix"]["side"] and set(BUILD["env"]) == {"SIDE", "COMMIT"}
     for (side, commit), packages in zip(commits.items(), ("SAME", "REGRESSION"), strict=True):
         for step in BUILD["steps"]:
             if "uses" in step:  # the packages of the commit, which this one sets up, are there before it
@@ -146,9 +152,9 @@ def test_the_jobs_that_build_and_the_one_that_measures(gate, repository, tmp_pat
         name, file = (upload[field].replace("${{ matrix.side }}", side) for field in ("name", "path"))
         assert fnmatch.fnmatch(name, download["pattern"]) and download["merge-multiple"]
         shutil.move(repository / file, bundles)
-    done = run_job(gate, temp, GATE_NEEDS_GPU="0", GATE_FLAGS=TINY, GATE_ALLOW_INCONCLUSIVE="0")
+    done = run_job(gate, temp, GATE_NEEDS_GPU="0", GATE_FLAGS=TINY)
     assert done.returncode == 0, done.stderr  # base is the judge
-    assert json.loads((temp / "gate" / "gate" / "gate.json").read_text()) == {"verdict": "SAME"}
+    assert json.loads((temp / "out" / "gate" / "gate.json").read_text()) == {"verdict": "SAME"}
 
 
 @pytest.fixture(scope="session")
@@ -159,8 +165,8 @@ def real(tmp_path_factory) -> pathlib.Path:
 
 def test_the_job_with_two_equal_programs(gate, downloaded, real) -> None:
     temp = downloaded(real, real)
-    done = run_job(gate, temp, GATE_NEEDS_GPU="0", GATE_FLAGS=TINY, GATE_ALLOW_INCONCLUSIVE="0")
-    verdict = json.loads((temp / "gate" / "gate" / "gate.json").read_text())
+    done = run_job(gate, temp, GATE_NEEDS_GPU="0", GATE_FLAGS=TINY)
+    verdict = json.loads((temp / "out" / "gate" / "gate.json").read_text())
     assert verdict["verdict"] == "SAME", done.stdout + done.stderr
     assert done.returncode == verdict["exit_status"] == 0
     assert (temp / "summary.md").read_text().startswith("## ladder gate: SAME")
@@ -219,11 +225,12 @@ def test_the_words_of_gate_flags_are_no_patterns(gate, tmp_path) -> None:
 def test_an_unpacked_bundle_is_read_only(gate, tmp_path) -> None:
     base = bundle(tmp_path / "base", 'stat -c "%A %n" "$(dirname "$0")" "$0" >> "$CALLS"; exit 3')
     tar(base, tmp_path / "base.tar")
-    done = gate("run", "base.tar", base, "out")
+    (tmp_path / "temp").mkdir()
+    done = gate("run", "base.tar", base, "out", RUNNER_TEMP=str(tmp_path / "temp"))
     assert done.returncode == 3
     folder, program_ = (tmp_path / "calls").read_text().splitlines()[:2]
-    assert folder.startswith("dr-xr-xr-x") and program_.startswith("-r-xr-xr-x")
-    assert not pathlib.Path(program_.split(" ", 1)[1]).exists()  # it is removed all the same
+    assert program_.startswith(f"-r-xr-xr-x {tmp_path}/temp/") and not list((tmp_path / "temp").iterdir())
+    assert folder.startswith("drwx")  # so that `rm -rf` removes what a killed job leaves there
 
 
 def test_a_gpu_that_is_needed_and_there(gate, tmp_path) -> None:
@@ -231,10 +238,58 @@ def test_a_gpu_that_is_needed_and_there(gate, tmp_path) -> None:
     assert gate("run", base, base, "out", GATE_NEEDS_GPU="1").returncode == 0
 
 
-def test_a_doctor_that_fails_ends_it(gate, tmp_path) -> None:
-    base = stand_in(tmp_path / "base", doctor=3)
-    assert gate("run", base, base, "out").returncode == 3
-    assert "gate" not in (tmp_path / "calls").read_text().replace(str(tmp_path), "")
+@pytest.mark.parametrize("status", [3, 1])  # 1: the loader's, whose C library is too old, for instance
+@pytest.mark.parametrize("call", [("run", "base"), ("calibrate",), ("nightly",)])
+def test_a_doctor_that_fails_ends_it(gate, tmp_path, call, status) -> None:
+    base = stand_in(tmp_path / "base", doctor=status)
+    assert gate(call[0], base, *call[1:], "out").returncode == 3
+    assert (tmp_path / "calls").read_text() == f"{base}/ladder doctor\n"
+
+
+@pytest.mark.parametrize("first, second, allowed, expected", [
+    (0, 0, "0", 0), (0, 1, "0", 1), (1, 0, "0", 1), (3, 1, "0", 1), (1, 3, "1", 1), (3, 0, "0", 3), (0, 3, "1", 0), (2, 3, "0", 2),
+])
+def test_several_gates(gate, tmp_path, first, second, allowed, expected) -> None:
+    base = stand_in(tmp_path / "base", "INCONCLUSIVE", first, second=second)
+    done = gate("run", base, base, "out", "--pairs", "6", GATE_FLAGS="--wait; --wait --rung bf16", GATE_ALLOW_INCONCLUSIVE=allowed)
+    assert done.returncode == expected, done.stderr
+    assert [call.split(f"--head {base} ")[1] for call in (tmp_path / "calls").read_text().splitlines()[2:]] == [
+        "--out out/gate --wait --pairs 6", "--out out/gate-2 --wait --rung bf16 --pairs 6"]
+
+
+def test_a_calibration(gate, tmp_path) -> None:
+    base = stand_in(tmp_path / "base", "CALIBRATED")
+    assert gate("calibrate", base, "out", "--wait").returncode == 0
+    assert (tmp_path / "calls").read_text().endswith(
+        f"{base}/ladder gate --calibrate --save --baselines out/baselines --out out/gate --wait\n")
+
+
+@pytest.mark.parametrize("tests, ladder, history, expected", [(0, 0, 0, 0), (1, 0, 0, 1), (0, 3, 1, 1), (0, 0, 3, 3), (3, 0, 1, 1)])
+def test_a_night(gate, tmp_path, tests, ladder, history, expected) -> None:
+    base = stand_in(tmp_path / "base", status=ladder, second=history, tests=tests)
+    summary, studies = tmp_path / "summary.md", tmp_path / "studies"
+    (studies / "2026-01-01T031700Z").mkdir(parents=True)
+    (studies / "2026-01-01T031700Z" / "study.json").touch()
+    done = gate("nightly", base, "out", GATE_FLAGS="--wait --explain", GATE_STUDIES=str(studies), GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == expected, done.stderr
+    *calls, first, second = (tmp_path / "calls").read_text().splitlines()
+    assert calls[2:] == [f"{base}/gpu-check tests out/tests", f"{base}/ladder ablate --out out/study --wait --explain",
+                         f"{base}/ladder history {studies} --out out/history --fail-on-slowdown"]
+    assert "2026-01-01T031700Z" in first + second and len({first, second}) == 2
+    assert f"## Device tests (exit status {tests})\n\n```\ntested\n```\n" in summary.read_text()
+    assert f"## Ladder (exit status {ladder})\n\n```\na table\n```\n" in summary.read_text()
+
+
+def test_a_night_without_a_study(gate, tmp_path) -> None:
+    base = stand_in(tmp_path / "base", "", status=2)
+    assert gate("nightly", base, "out", GATE_STUDIES="studies").returncode == 2
+    assert "history" not in (tmp_path / "calls").read_text() and not (tmp_path / "studies").exists()
+
+
+def test_a_summary_that_cannot_be_written_changes_nothing(gate, tmp_path) -> None:
+    base = stand_in(tmp_path / "base")
+    done = gate("nightly", base, "out", GITHUB_STEP_SUMMARY=str(tmp_path))
+    assert done.returncode == 0 and "summary cannot be written" in done.stderr
 
 
 def test_refusals(gate, tmp_path) -> None:

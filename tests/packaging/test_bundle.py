@@ -142,6 +142,15 @@ def test_a_python_without_torch_is_refused(bundle, elsewhere, tmp_path) -> None:
         assert re.fullmatch(r"ladder: \S+ has no torch, and 2\.11 is needed; type: .*\n", done.stderr), done.stderr
 
 
+def test_the_systems_python_may_refuse_pip(bundle, elsewhere) -> None:
+    python = pathlib.Path("/usr/bin/python3")
+    if not list(pathlib.Path("/usr/lib").glob("python3*/EXTERNALLY-MANAGED")) or not python.exists():
+        pytest.skip("there is no Python that the system manages")
+    done = call(bundle / "ladder", "doctor", environment={**elsewhere["environment"], "LADDER_PYTHON": str(python)}, cwd=elsewhere["cwd"])
+    words = r"has no torch, and 2\.11 is needed; type: \S+ -m venv ~/torch && ~/torch/bin/pip install torch==2\.11\.0, and set LADDER_PYTHON="
+    assert done.returncode == 3 and re.search(words, done.stderr), done.stderr
+
+
 def test_no_python_and_a_broken_one(bundle, elsewhere, tmp_path) -> None:
     for name in ("dirname", "readlink"):
         (tmp_path / "tools").mkdir(exist_ok=True)

@@ -84,6 +84,9 @@ TEST(Origin, OfAGate) {
   EXPECT_EQ(origin.subject, "Training GPT-2 124M on a Tesla T4");
   EXPECT_EQ(origin.source, "Tesla T4 \u00b7 2026-01-02 \u00b7 against a program \u00b7 6 pairs of runs");
   EXPECT_EQ(origin.warnings, "Warnings: one: with its explanation; two (and 1 more)");
+  result.subject = "rung flash of ladder gpt2, B=16 T=1024";
+  EXPECT_TRUE(
+      origin_of(result).source.starts_with("Tesla T4 \u00b7 rung flash of ladder gpt2, B=16 T=1024 \u00b7 2026"));
   result.comparison->entries[1].setting.device = "NVIDIA H200";  // compared by force
   origin = origin_of(result);
   EXPECT_EQ(origin.subject, "");
