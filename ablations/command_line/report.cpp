@@ -120,7 +120,7 @@ void add_merge(CommandLine& line) {
        .examples = {{"ladder merge whole shard-1 shard-2", "Joins two shards into one study in the folder whole."},
                     {"ladder merge --group-by-device whole shard-1 shard-2", "One study for each kind of device."}}});
   command.heading("Arguments");
-  add_text(command, "out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
+  add_output(command, "out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
   command.add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
   command.heading("What to join");
   command.add_flag("--group-by-device", flags->group_by_device,

@@ -92,6 +92,9 @@ TEST_F(JsonFile, NamesTheDeepestFieldOfAlternatives) {
   };
   const Json gone(Json::value_t::discarded);
   EXPECT_EQ(refused("/timing/step_ms/2", 0.0), "field [timing][step_ms][2]: must be at least 1e-06, got 0.0");
+  Json many = std::vector<double>(3000, 1.0);
+  many[2999] = 0.0;
+  EXPECT_EQ(refused("/timing/step_ms", many), "field [timing][step_ms][2999]: must be at least 1e-06, got 0.0");
   EXPECT_EQ(refused("/timing/step_ms/2", "1"), "field [timing][step_ms][2]: must be of type number, got \"1\"");
   EXPECT_EQ(refused("/timing/step_ms", Json::array()), "field [timing][step_ms]: must have at least 1 items, got 0");
   EXPECT_EQ(refused("/timing", gone), "field \"timing\" is missing");
