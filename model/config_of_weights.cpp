@@ -90,7 +90,9 @@ std::filesystem::path weights_file(const std::filesystem::path& file_or_folder) 
   for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"}) {
     if (std::filesystem::exists(file_or_folder / name)) return file_or_folder / name;
   }
-  throw std::invalid_argument(fmt::format("{}: is a folder without model.safetensors", file_or_folder.string()));
+  throw std::invalid_argument(
+      fmt::format("{}: is a folder without model.safetensors, which save_pretrained() of transformers writes",
+                  file_or_folder.string()));
 }
 
 StoredConfig config_of_weights(const std::filesystem::path& file, const std::string& named) {

@@ -195,7 +195,7 @@ REFUSED = [
     (["sample", "--weights", "pickle.pt"], "pickle.pt: is a pickle, as torch.save writes it"),
     (["sample", "--weights", "torch"], "torch/pytorch_model.bin: is a zip archive"),
     (["sample", "--weights", "nothing-here"], "nothing-here: is a folder without model.safetensors"),
-    (["compare", "book.txt", "good.json"], "book.txt: is a Git LFS pointer, not a JSON document"),
+    (["compare", "book.txt", "book.txt"], "book.txt: is a Git LFS pointer, not a JSON document"),
     # What config.json says of weights.
     (["train", "-T", "16", "--steps", "1", "--weights", "other"], "other/model.safetensors: 2 layers of width 32 with 8 heads are none of gpt2-124m"),
     ([*TRAIN, "--weights", "other/model.safetensors"], r'other/config.json: "n_head" must be 2, got 8'),
