@@ -83,6 +83,8 @@ InputFile::InputFile(const std::filesystem::path& path)
   std::string why;
   if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
     why = std::generic_category().message(errno);
+  } else if (S_ISDIR(status.st_mode)) {
+    why = "is a folder, not a file";
   } else if (!S_ISREG(status.st_mode)) {
     why = "must be a regular file";
   }
@@ -200,6 +202,10 @@ std::string finished_name(std::string_view file) {
   const bool is_number = number.find_first_not_of("0123456789abcdef") == std::string_view::npos;
   return file[name.size()] == '.' && is_number ? std::string(name) : "";
 }
+
+bool is_standard_output(const std::filesystem::path& path) { return path == "-"; }
+
+void write_standard_output(std::string_view bytes) { write_all(STDOUT_FILENO, bytes, "standard output"); }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path, Links links)
     : path_(links == Links::followed ? followed(path) : path),

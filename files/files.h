@@ -89,6 +89,11 @@ std::filesystem::path make_folder_in(const std::filesystem::path& folder, const 
 // NAME of such a file; empty for any other.
 [[nodiscard]] std::string finished_name(std::string_view file);
 
+// "-", for a path that the user has named.
+[[nodiscard]] bool is_standard_output(const std::filesystem::path& path);
+// Throws std::system_error.
+void write_standard_output(std::string_view bytes);
+
 // A file that is at `path` complete or not at all: written beside it under another name, then fsync and rename. Does
 // not replace a device, a pipe or a folder. Everything here throws std::system_error naming the file.
 class AtomicFile {

@@ -2,13 +2,13 @@
 
 #include "files/printable.h"
 #include "files/resources.h"
+#include "files/schema_fault.h"
+#include "files/what_is.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
-#include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
 #include <cmath>
@@ -25,11 +25,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t largest_document = size_t{64} << 20;
-
-// A value for a message of one line.
-std::string shown(const Json& value) {
-  return files::shortened(files::printable(value.is_structured() ? value.type_name() : value.dump()), 60);
-}
 
 struct Schema {
   Json document;
@@ -48,59 +43,6 @@ const Schema& schema_for(std::string_view kind) {
   return *schema;
 }
 
-// The schema of the field at that path; null if there is none.
-Json schema_of_field(const Json& schema, const std::vector<std::string>& path) {
-  const auto resolved = [&](const Json& node) {
-    const std::string ref = node.is_object() ? node.value("$ref", "") : "";
-    return ref.starts_with("#/") ? schema.at(Json::json_pointer(ref.substr(1))) : node;
-  };
-  Json node = schema;
-  for (const std::string& key : path) {
-    const Json properties = field_or_null(node, "properties");
-    node = resolved(properties.contains(key) ? properties.at(key) : field_or_null(node, "items"));
-  }
-  return node;
-}
-
-// The validator's `description` of what is wrong with a `value`, in terms of fields instead of the validator's rules.
-std::string in_words(const std::string& description, const Json& schema, const Json& value) {
-  if (description.find("'additionalProperties'") != std::string::npos) {
-    const Json properties = field_or_null(schema, "properties");
-    for (const auto& [name, ignored] : value.items()) {
-      if (properties.contains(name)) continue;
-      std::vector<std::string> known;
-      for (const auto& [field, unused] : properties.items()) known.push_back(field);
-      return fmt::format("unknown field {}; the known fields are {}", shown(name), fmt::join(known, ", "));
-    }
-  }
-  if (description.find("'type'") != std::string::npos && schema.contains("type")) {
-    std::vector<std::string> types;
-    for (const Json& type : schema.at("type").is_array() ? schema.at("type") : Json::array({schema.at("type")})) {
-      types.push_back(type);
-    }
-    return fmt::format("must be of type {}, got {}", fmt::join(types, " or "), shown(value));
-  }
-  return description;
-}
-
-// The part of the document that a message needs. valijson notes every error with its place, and matches patterns with a
-// std::regex, which recurses for each character: a large document would exhaust memory or the stack.
-Json excerpt(const Json& value) {
-  constexpr size_t longest_string = 4096, most_members = 1000;
-  if (value.is_string()) return value.get_ref<const std::string&>().substr(0, longest_string);
-  if (!value.is_structured()) return value;
-  Json part = value.is_array() ? Json::array() : Json::object();
-  for (const auto& [key, member] : value.items()) {
-    if (part.size() == most_members) break;
-    if (value.is_array()) {
-      part.push_back(excerpt(member));
-    } else {
-      part[key] = excerpt(member);
-    }
-  }
-  return part;
-}
-
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where) {
@@ -117,10 +59,12 @@ Json parse_json(std::string_view text, const std::string& where) {
       if (event == Json::parse_event_t::object_start) keys.emplace_back();
       if (event == Json::parse_event_t::object_end) keys.pop_back();
       if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-        throw std::invalid_argument(fmt::format("{}: the key {} appears twice in one object", where, shown(parsed)));
+        throw std::invalid_argument(
+            fmt::format("{}: the key {} appears twice in one object", where, shown_value(parsed)));
       }
       if (parsed.is_number_unsigned() && parsed.get<uint64_t>() > INT64_MAX) {
-        throw std::invalid_argument(fmt::format("{}: whole numbers must be below 2^63, got {}", where, shown(parsed)));
+        throw std::invalid_argument(
+            fmt::format("{}: whole numbers must be below 2^63, got {}", where, shown_value(parsed)));
       }
       return true;
     };
@@ -140,41 +84,26 @@ void check_schema(const Json& document, std::string_view kind, const std::string
   const Json found_kind = kind_of(document);
   if (found_kind != kind) {
     throw std::invalid_argument(fmt::format("{}: not a {}: \"kind\" is {}, \"{}\" is expected", where, kind,
-                                            document.is_object() ? shown(found_kind) : "absent", kind));
+                                            document.is_object() ? shown_value(found_kind) : "absent", kind));
   }
   if (!document.contains("schema_version")) {
     throw std::invalid_argument(fmt::format("{}: \"schema_version\" is missing; this program reads version 1", where));
   }
   if (const Json& version = document.at("schema_version"); version != 1) {
     throw std::invalid_argument(
-        fmt::format("{}: \"schema_version\" is {}; this program reads version 1", where, shown(version)));
+        fmt::format("{}: \"schema_version\" is {}; this program reads version 1", where, shown_value(version)));
   }
   const Schema& schema = schema_for(kind);
   if (valijson::Validator().validate(schema.parsed, valijson::adapters::NlohmannJsonAdapter(document), nullptr)) return;
-  const Json part = excerpt(document);
-  valijson::ValidationResults results;
-  valijson::Validator().validate(schema.parsed, valijson::adapters::NlohmannJsonAdapter(part), &results);
-  // The first error is the innermost: the field itself. There is none if the fault is outside the excerpt.
-  valijson::ValidationResults::Error error;
-  if (!results.popError(error)) {
-    throw std::invalid_argument(fmt::format("{}: does not follow results/schemas/{}.v1.json", where, kind));
-  }
-  std::string place;
-  std::vector<std::string> path;
-  const Json* value = &part;
-  for (const std::string& key : error.context) {  // "<root>", "[plan]", "[repeats]"
-    if (key == "<root>") continue;
-    place += key;
-    path.push_back(key.substr(1, key.size() - 2));
-    value = value->is_array() ? &value->at(std::stoul(path.back())) : &value->at(path.back());
-  }
+  const std::string fault = schema_fault(document, schema.document);
   throw std::invalid_argument(fmt::format(
-      "{}: {}{}", where, place.empty() ? "" : "field " + files::shortened(files::printable(place), 200) + ": ",
-      files::shortened(files::printable(in_words(error.description, schema_of_field(schema.document, path), *value)),
-                       300)));
+      "{}: {}", where, fault.empty() ? fmt::format("does not follow results/schemas/{}.v1.json", kind) : fault));
 }
 
-Json read_any_json(const fs::path& file) { return parse_json(files::read_file(file, largest_document), file.string()); }
+Json read_any_json(const fs::path& file) {
+  refuse_other(file, json_file);
+  return parse_json(files::read_file(file, largest_document), file.string());
+}
 
 Json kind_of(const Json& document) { return field_or_null(document, "kind"); }
 

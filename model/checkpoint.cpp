@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace model {
@@ -41,14 +42,15 @@ void check_tied(const std::map<std::string, Tensor>& tensors, const std::filesys
 
 }  // namespace
 
-void load_weights(GPT2& model, const std::filesystem::path& file) {
-  std::map<std::string, Tensor> tensors;
-  for (auto& [name, tensor] : read_safetensors(file)) {
-    const std::string own = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
-    if (tensors.emplace(own, tensor).second) continue;
-    throw std::invalid_argument(
-        fmt::format("{}: tensor \"{}\" is there with and without \"{}\" before it", file.string(), own, prefix));
+std::string own_name(const std::string& stored) {
+  for (const std::string& before : {prefix, std::string("module."), std::string("_orig_mod.")}) {
+    if (stored.starts_with(before)) return own_name(stored.substr(before.size()));
   }
+  return stored;
+}
+
+void load_weights(GPT2& model, const std::filesystem::path& file) {
+  std::map<std::string, Tensor> tensors = under_own_names(read_safetensors(file), file);
   check_tied(tensors, file);
   const at::NoGradGuard no_grad;
   for (const Parameter& parameter : model.parameters()) {
@@ -64,11 +66,16 @@ void load_weights(GPT2& model, const std::filesystem::path& file) {
     if (is_conv1d(parameter.name) && source.dim() == 2) source = source.t();
     const Tensor weight = whole_weight(parameter);
     Tensor target = weight;
-    if (parameter.name == "wte.weight") target = target.narrow(0, 0, model.config().vocabulary);
+    if (parameter.name == "wte.weight" && source.dim() == 2) {
+      const int64_t rows = std::min(std::max(source.size(0), model.config().vocabulary), target.size(0));
+      target = target.narrow(0, 0, rows);
+      source = source.narrow(0, 0, std::min(source.size(0), rows));
+    }
     if (source.sizes() != target.sizes()) {
+      const Tensor needed = is_conv1d(parameter.name) ? target.t() : target;
       throw std::invalid_argument(fmt::format("{}: tensor \"{}\" has shape ({}); {} needs ({})", file.string(),
-                                              parameter.name, fmt::join(source.sizes(), ", "), model.config().name,
-                                              fmt::join(target.sizes(), ", ")));
+                                              parameter.name, fmt::join(found->second.sizes(), ", "),
+                                              model.config().name, fmt::join(needed.sizes(), ", ")));
     }
     target.copy_(source);
     if (parameter.remainder.defined()) split_weight(parameter, weight);

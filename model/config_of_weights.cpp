@@ -3,6 +3,7 @@
 
 #include "files/json_file.h"
 #include "files/printable.h"
+#include "model/checkpoint.h"
 #include "model/safetensors.h"
 
 #include <fmt/format.h>
@@ -10,11 +11,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace model {
@@ -25,49 +27,82 @@ using Shape = std::vector<int64_t>;
 
 bool has_layers_of(const Config& a, const Config& b) { return a.n_layer == b.n_layer && a.n_embd == b.n_embd; }
 
-// What the config.json beside the file says; nothing if there is none, or if it says nothing of heads. It may ask for
-// what this program's GPT-2 does not do.
-std::optional<int64_t> heads_by_config_json(const std::filesystem::path& weights, const Config& config) {
-  const std::filesystem::path file = weights.parent_path() / "config.json";
-  if (!std::filesystem::exists(file)) return std::nullopt;
-  const files::Json document = files::read_any_json(file);
-  const files::Json heads = files::field_or_null(document, "n_head");
-  if (heads.is_null()) return std::nullopt;
-  const auto require = [&](bool good, const std::string& name, const std::string& rule, const files::Json& got) {
-    if (good) return;
-    throw std::invalid_argument(fmt::format("{}: \"{}\" must {}, got {}", file.string(), name, rule,
-                                            files::shortened(files::printable(got.dump()), 60)));
-  };
-  const files::Json needed = {{"model_type", "gpt2"},
-                              {"n_layer", config.n_layer},
-                              {"n_embd", config.n_embd},
-                              {"activation_function", "gelu_new"},
-                              {"layer_norm_epsilon", Config::layer_norm_eps},
-                              {"scale_attn_weights", true},
-                              {"scale_attn_by_inverse_layer_idx", false},
-                              {"add_cross_attention", false}};
-  for (const auto& [name, value] : needed.items()) {
-    const files::Json got = document.value(name, value);
-    require(got == value, name, "be " + value.dump(), got);
+// Names of fields in models of all kinds, which transformers takes for GPT-2's.
+constexpr std::pair<const char*, const char*> other_names[] = {{"n_head", "num_attention_heads"},
+                                                               {"n_layer", "num_hidden_layers"},
+                                                               {"n_embd", "hidden_size"},
+                                                               {"n_positions", "max_position_embeddings"}};
+
+// What the config.json beside the file says, if there is one. It may ask for what this program's GPT-2 does not do.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::filesystem::path& weights) : file_(weights.parent_path() / "config.json") {
+    if (std::filesystem::exists(file_)) document_ = files::read_any_json(file_);
   }
+
+  // Null where it does not say.
+  [[nodiscard]] files::Json operator[](const char* name) const {
+    const files::Json field = files::field_or_null(document_, name);
+    const auto* const other =
+        std::ranges::find(other_names, std::string_view(name), [](const auto& p) { return p.first; });
+    return field.is_null() && other != std::end(other_names) ? files::field_or_null(document_, other->second) : field;
+  }
+  void require(bool good, const char* name, const std::string& rule) const {
+    const files::Json got = (*this)[name];
+    if (good || got.is_null()) return;
+    throw std::invalid_argument(fmt::format("{}: \"{}\" must {}, got {}", file_.string(), name, rule,
+                                            files::shortened(files::printable(got.dump()), 60)));
+  }
+  void require(const char* name, const files::Json& value) const {
+    require((*this)[name] == value, name, "be " + value.dump());
+  }
+
+ private:
+  std::filesystem::path file_;
+  files::Json document_;
+};
+
+void check_is_ours(const ConfigFile& said, const StoredConfig& config) {
+  said.require("model_type", "gpt2");
+  said.require("n_layer", config.n_layer);
+  said.require("n_embd", config.n_embd);
+  said.require("n_positions", config.n_positions);
+  said.require("layer_norm_epsilon", Config::layer_norm_eps);
+  said.require("scale_attn_weights", true);
+  said.require("scale_attn_by_inverse_layer_idx", false);
+  said.require("add_cross_attention", false);
+  said.require("tie_word_embeddings", true);
+  const files::Json gelu = said["activation_function"], vocabulary = said["vocab_size"], heads = said["n_head"];
+  const bool by_tanh = gelu == "gelu_new" || gelu == "gelu_pytorch_tanh" || gelu == "gelu_fast";
+  said.require(by_tanh, "activation_function", "be \"gelu_new\"");
+  const int64_t rows = vocabulary.is_number_integer() ? vocabulary.get<int64_t>() : 0;
+  said.require(rows >= config.vocabulary && rows <= config.vocabulary_rows, "vocab_size",
+               fmt::format("be {}", config.vocabulary_rows));
   const uint64_t count = heads.is_number_unsigned() ? heads.get<uint64_t>() : 0;
-  const bool fits = count > 0 && static_cast<uint64_t>(config.n_embd) % count == 0;
-  require(fits, "n_head", fmt::format("divide the width {}", config.n_embd), heads);
-  return static_cast<int64_t>(count);
+  said.require(count > 0 && static_cast<uint64_t>(config.n_embd) % count == 0, "n_head",
+               fmt::format("divide the width {}", config.n_embd));
 }
 
 }  // namespace
 
-Config config_of_weights(const std::filesystem::path& file, const std::string& named) {
+std::filesystem::path weights_file(const std::filesystem::path& file_or_folder) {
+  if (!std::filesystem::is_directory(file_or_folder)) return file_or_folder;
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"}) {
+    if (std::filesystem::exists(file_or_folder / name)) return file_or_folder / name;
+  }
+  throw std::invalid_argument(
+      fmt::format("{}: is a folder without model.safetensors, which save_pretrained() of transformers writes",
+                  file_or_folder.string()));
+}
+
+StoredConfig config_of_weights(const std::filesystem::path& file, const std::string& named) {
   const auto refuse = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("{}: {}", file.string(), why));
   };
-  constexpr std::string_view before_names = "transformer.";
-  std::map<std::string, Shape> shapes;
+  const std::map<std::string, Shape> shapes = under_own_names(read_safetensors_shapes(file), file);
   int64_t numbers = 0;
-  for (const auto& [name, shape] : read_safetensors_shapes(file)) {
+  for (const auto& [name, shape] : shapes) {
     numbers += std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-    shapes[name.starts_with(before_names) ? name.substr(before_names.size()) : name] = shape;
   }
   const auto matrix = [&](const std::string& name) {
     const auto found = shapes.find(name);
@@ -79,8 +114,9 @@ Config config_of_weights(const std::filesystem::path& file, const std::string& n
     return shape;
   };
   const Shape wte = matrix("wte.weight"), wpe = matrix("wpe.weight");
-  Config config{.name = "this model", .n_layer = 0, .n_head = 0, .n_embd = wte[1], .n_positions = wpe[0]};
-  if (wte[0] != config.vocabulary) {
+  StoredConfig config{{.name = "this model", .n_layer = 0, .n_head = 0, .n_embd = wte[1], .n_positions = wpe[0]},
+                      wte[0]};
+  if (wte[0] < config.vocabulary) {
     refuse(fmt::format("tensor \"wte.weight\" must have a row for each of GPT-2's {} tokens, got {}", config.vocabulary,
                        wte[0]));
   }
@@ -92,31 +128,36 @@ Config config_of_weights(const std::filesystem::path& file, const std::string& n
                        config.parameters(), numbers));
   }
 
-  const auto take_from = [&](const Config& preset) {
-    config.name = preset.name;
-    config.n_head = preset.n_head;
-  };
-  if (!named.empty()) {
+  const ConfigFile said(file);
+  check_is_ours(said, config);
+  for (const char* dropout : {"attn_pdrop", "embd_pdrop", "resid_pdrop"}) {
+    if (said[dropout].is_number()) config.dropout = std::max(config.dropout, said[dropout].get<double>());
+  }
+  const files::Json heads = said["n_head"];
+  if (!heads.is_null()) config.n_head = heads.get<int64_t>();
+  for (const std::string& name : named.empty() ? preset_names() : std::vector{named}) {
+    const Config known = preset(name);
+    if (!has_layers_of(known, config)) continue;
+    if (!named.empty()) said.require("n_head", known.n_head);
+    if (config.n_head == 0) config.n_head = known.n_head;
+    if (config.n_head == known.n_head) config.name = known.name;
+  }
+  if (!named.empty() && config.name != named) {
     const Config wanted = preset(named);
-    if (!has_layers_of(wanted, config)) {
-      refuse(fmt::format("has {} layers of width {}; {} has {} of width {}", config.n_layer, config.n_embd, wanted.name,
-                         wanted.n_layer, wanted.n_embd));
-    }
-    take_from(wanted);
-    return config;
-  }
-  if (const std::optional<int64_t> heads = heads_by_config_json(file, config)) {
-    config.n_head = *heads;
-    return config;
-  }
-  for (const std::string& name : preset_names()) {
-    if (has_layers_of(preset(name), config)) take_from(preset(name));
+    refuse(fmt::format("has {} layers of width {}; {} has {} of width {}", config.n_layer, config.n_embd, wanted.name,
+                       wanted.n_layer, wanted.n_embd));
   }
   if (config.n_head == 0) {
     refuse(fmt::format("{} layers of width {} are none of {}, and no config.json beside the file says its n_head",
                        config.n_layer, config.n_embd, fmt::join(preset_names(), ", ")));
   }
   return config;
+}
+
+std::string rows_left_out(const std::filesystem::path& file, const StoredConfig& stored, int64_t rows) {
+  if (stored.vocabulary_rows <= rows) return "";
+  return fmt::format("{}: its embedding has {} rows; those beyond {} are left out", file.string(),
+                     stored.vocabulary_rows, rows);
 }
 
 }  // namespace model

@@ -3,17 +3,29 @@
 
 #include "model/config.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
 namespace model {
 
-// Reads the shapes in the header of a safetensors file with Hugging Face's GPT-2 names (checkpoint.h), not the weights.
-// The number of heads is in no shape. It is, in this order,
-// - that of the preset `named`, if it is not empty; the preset must have the file's layers and width;
-// - "n_head" of a config.json beside the file, which must describe a GPT-2 of the file's layers and width;
-// - that of the preset with the file's layers and width.
+struct StoredConfig : Config {
+  int64_t vocabulary_rows = 0;  // of the token embedding; those beyond the vocabulary are padding
+  double dropout = 0;           // the most that config.json asks for in a training
+};
+
+// The file itself, or model.safetensors in a folder as save_pretrained() leaves it. Where a folder has none, what it
+// has instead. Throws std::invalid_argument for a folder without weights.
+std::filesystem::path weights_file(const std::filesystem::path& file_or_folder);
+
+// Reads the shapes in the header of a safetensors file with Hugging Face's GPT-2 names (checkpoint.h), not the weights,
+// and a config.json beside it. What that says must be this program's GPT-2, and fit the file and the preset `named`, if
+// it is not empty. The number of heads is in no shape: it is "n_head" of config.json, else that of the preset with the
+// file's layers and width. The name is a preset's, or "this model".
 // Throws std::invalid_argument that names the file, and says what is missing or of another model.
-Config config_of_weights(const std::filesystem::path& file, const std::string& named = "");
+StoredConfig config_of_weights(const std::filesystem::path& file, const std::string& named = "");
+
+// Says that a model with so many rows leaves some of the file's out; empty: it does not.
+std::string rows_left_out(const std::filesystem::path& file, const StoredConfig& stored, int64_t rows);
 
 }  // namespace model

@@ -4,6 +4,7 @@
 
 #include "files/files.h"
 #include "files/sha256.h"
+#include "files/what_is.h"
 #include "model/text_file.h"
 #include "model/token_source.h"
 #include "model/tokenizer.h"
@@ -33,11 +34,11 @@ void hash_tokens(std::span<const uint16_t> tokens, files::Sha256& hash) {
   hash.update({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()});
 }
 
-void tokenize(TextFile& text, const Tokenizer& tokenizer, std::vector<uint16_t>& tokens) {
+void tokenize(TextFile& text, const Tokenizer& tokenizer, Marks marks, std::vector<uint16_t>& tokens) {
   std::string part;
   for (uint64_t begin = 0; begin < text.size(); begin += part.size()) {
     part = text.part(begin, 16 * block_bytes);
-    const std::vector<uint16_t> more = tokenizer.encode(part, begin);
+    const std::vector<uint16_t> more = tokenizer.encode(part, begin, marks);
     tokens.insert(tokens.end(), more.begin(), more.end());
   }
 }
@@ -58,6 +59,7 @@ TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary, K
   };
   if (vocabulary < 1 || vocabulary > 65536)
     refuse(fmt::format("the vocabulary must be between 1 and 65536, got {}", vocabulary));
+  files::refuse_other(path, files::token_file);
   files::InputFile file(path);
   Header header{};
   if (file.size() < sizeof(header)) {
@@ -65,7 +67,12 @@ TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary, K
   }
   file.read(header.data(), sizeof(header));
   const auto [magic, version, count] = std::array<int32_t, 3>{header[0], header[1], header[2]};
-  if (magic != kMagic) refuse(fmt::format("the magic number must be {}, got {}", kMagic, magic));
+  if (magic != kMagic) {
+    refuse(
+        fmt::format("the magic number must be {0}, got {1}; if these are tokens without a header, put llm.c's before "
+                    "them: 256 int32 ({0}, {2}, the number of tokens, then zeros)",
+                    kMagic, magic, kVersion));
+  }
   if (version != kVersion) refuse(fmt::format("the version must be {}, got {}", kVersion, version));
   const uint64_t stored = file.size() - sizeof(header);
   if (count < 0 || static_cast<uint64_t>(count) * sizeof(uint16_t) != stored) {
@@ -102,6 +109,11 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
         fmt::format("{}: a token file holds at most {} tokens, got {}", path.string(), most, tokens.size()));
   }
   const Header header = {kMagic, kVersion, static_cast<int32_t>(tokens.size())};
+  if (files::is_standard_output(path)) {
+    files::write_standard_output({reinterpret_cast<const char*>(header.data()), sizeof(header)});
+    files::write_standard_output({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()});
+    return;
+  }
   files::AtomicFile file(path, files::Links::followed);
   file.write(header.data(), sizeof(header));
   file.write(tokens.data(), tokens.size_bytes());
@@ -109,11 +121,13 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
 }
 
 TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::filesystem::path& vocabulary_path,
-                           const std::filesystem::path& cache_folder, Keep keep) {
+                           const std::filesystem::path& cache_folder, Keep keep, Marks marks) {
+  files::refuse_other(text_path, files::text_file);
   TextFile text(text_path);
   files::Sha256 key;
   files::hash_file(text_path, key);
   key.update(files::read_file(vocabulary_path));
+  if (marks == Marks::end_of_text) key.update(Tokenizer::end_of_text_mark);
   const std::filesystem::path cache = cache_folder / (key.hex().substr(0, 16) + ".bin");
   const Tokenizer tokenizer = Tokenizer::load(vocabulary_path);
   const auto named = [&](TokenStream stream) {
@@ -131,7 +145,7 @@ TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::fi
   }
   TokenStream stream{{}, text_path.string(), "", cache};
   try {
-    tokenize(text, tokenizer, stream.tokens);
+    tokenize(text, tokenizer, marks, stream.tokens);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("{}: {}", text_path.string(), error.what()));
   }
@@ -145,13 +159,25 @@ TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::fi
 }
 
 TokenStream tokens_of(const std::filesystem::path& path, const std::filesystem::path& vocabulary_path,
-                      const std::filesystem::path& cache_folder, int64_t vocabulary, Keep keep) {
-  if (path.extension() == ".bin") return load_tokens(path, vocabulary, keep);
-  return tokens_of_text(path, vocabulary_path, cache_folder, keep);
+                      const std::filesystem::path& cache_folder, int64_t vocabulary, Keep keep, Marks marks) {
+  if (files::is_token_file(path)) return load_tokens(path, vocabulary, keep);
+  return tokens_of_text(path, vocabulary_path, cache_folder, keep, marks);
+}
+
+int64_t marks_in_file(const std::filesystem::path& text_path) {
+  TextFile text(text_path);
+  int64_t count = 0;
+  std::string part;  // which no mark crosses, because none has white space
+  for (uint64_t begin = 0; begin < text.size(); begin += part.size()) {
+    part = text.part(begin, block_bytes);
+    count += marks_in(part);
+  }
+  return count;
 }
 
 std::filesystem::path repeated_text(const std::filesystem::path& text_path, uint64_t bytes,
                                     const std::filesystem::path& cache_folder) {
+  files::refuse_other(text_path, files::text_file);
   const std::string text = files::read_file(text_path);
   if (text.empty()) throw std::invalid_argument(fmt::format("{}: is empty", text_path.string()));
   const uint64_t copies = (bytes + text.size() - 1) / text.size();

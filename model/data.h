@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/recipe.h"
+#include "model/tokenizer.h"
 
 #include <sys/types.h>
 
@@ -50,23 +51,27 @@ enum class Keep { in_memory, in_file };
 [[nodiscard]] TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary,
                                       Keep keep = Keep::in_memory);
 
-// Writes a token file atomically. Throws std::system_error if it cannot be written, std::invalid_argument for more
-// tokens than the count can hold.
+// Writes a token file atomically, or to standard output ("-"). Throws std::system_error if it cannot be written,
+// std::invalid_argument for more tokens than the count can hold.
 void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> tokens);
 
 // Tokens of a UTF-8 text under a vocabulary that Tokenizer::load reads. Kept in `cache_folder` (created if need be) as
-// <first 16 digits of the SHA-256 of text and vocabulary>.bin. A cache file is used only if its tokens decode to the
-// same text, so a damaged one is written again. Throws std::invalid_argument for bad text or vocabulary,
+// <first 16 digits of the SHA-256 of text, vocabulary and marks>.bin. A cache file is used only if its tokens decode to
+// the same text, so a damaged one is written again. Throws std::invalid_argument for bad text or vocabulary,
 // std::system_error if the cache cannot be written.
 [[nodiscard]] TokenStream tokens_of_text(const std::filesystem::path& text_path,
                                          const std::filesystem::path& vocabulary_path,
-                                         const std::filesystem::path& cache_folder, Keep keep = Keep::in_memory);
+                                         const std::filesystem::path& cache_folder, Keep keep = Keep::in_memory,
+                                         Marks marks = Marks::text);
 
-// Tokens of either kind of file: a token file (its name ends in .bin; the vocabulary file is not needed) or a text.
+// How often "<|endoftext|>" stands in a text. Throws std::invalid_argument if it cannot be read.
+[[nodiscard]] int64_t marks_in_file(const std::filesystem::path& text_path);
+
+// Tokens of either kind of file: a token file (files/what_is.h; the vocabulary file is not needed) or a text.
 // Throws as the two above.
 [[nodiscard]] TokenStream tokens_of(const std::filesystem::path& path, const std::filesystem::path& vocabulary_path,
                                     const std::filesystem::path& cache_folder, int64_t vocabulary,
-                                    Keep keep = Keep::in_memory);
+                                    Keep keep = Keep::in_memory, Marks marks = Marks::text);
 
 // A text of whole copies of `text_path`'s, as many as it takes to have at least `bytes`. Kept in `cache_folder`
 // (created if need be) under a name that says of which text, and how often. Throws std::invalid_argument for a text

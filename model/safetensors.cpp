@@ -4,6 +4,7 @@
 #include "model/safetensors.h"
 
 #include "files/files.h"
+#include "files/what_is.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -168,6 +169,7 @@ std::vector<Entry> parse_entries(const std::filesystem::path& path, const json& 
 
 // The entries of an open file, which is left at the first byte of the data.
 std::vector<Entry> read_entries(const std::filesystem::path& path, files::InputFile& file) {
+  files::refuse_other(path, files::safetensors_file);
   uint64_t header_size = 0;
   if (file.size() < sizeof(header_size)) refuse(path, fmt::format("must have at least 8 bytes, got {}", file.size()));
   file.read(&header_size, sizeof(header_size));

@@ -5,6 +5,7 @@
 #include "model/tokenizer.h"
 
 #include "files/files.h"
+#include "files/what_is.h"
 
 #include <fmt/format.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -139,13 +140,15 @@ class Lines {
  public:
   Lines(std::string_view text, std::string file) : rest_(text), file_(std::move(file)) {}
 
+  // Empty lines are passed over, and so is the CR of CR LF, as tiktoken does.
   bool next(std::string_view& line) {
-    if (rest_.empty()) return false;
-    const size_t end = rest_.find('\n');
-    line = rest_.substr(0, end);
-    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
-    ++number_;
-    return true;
+    for (line = {}; line.empty() && !rest_.empty(); ++number_) {
+      const size_t end = rest_.find('\n');
+      line = rest_.substr(0, end);
+      rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+    }
+    return !line.empty();
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
@@ -228,14 +231,16 @@ struct Candidate {
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
-  const std::string text = files::read_file(vocabulary);
+  files::refuse_other(vocabulary, files::vocabulary_file);
+  std::string text = files::read_file(vocabulary);
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // a byte-order mark
   Lines lines(text, vocabulary.string());
   return Tokenizer(text.starts_with("#version") ? read_merges(lines) : read_ranks(lines));
 }
 
 Tokenizer::Tokenizer(std::vector<std::string> tokens) : tokens_(std::move(tokens)), split_(compile_split()) {
   static_assert(kRanks == end_of_text);
-  tokens_.emplace_back("<|endoftext|>");
+  tokens_.emplace_back(end_of_text_mark);
   ranks_.reserve(kRanks);
   for (size_t id = 0; id < kRanks; ++id) {
     ranks_.emplace(tokens_[id], static_cast<uint16_t>(id));
@@ -283,9 +288,26 @@ void Tokenizer::merge(std::string_view piece, std::vector<uint16_t>& ids) const 
   }
 }
 
-std::vector<uint16_t> Tokenizer::encode(std::string_view utf8, uint64_t begin) const {
+int64_t marks_in(std::string_view utf8) {
+  constexpr std::string_view mark = Tokenizer::end_of_text_mark;
+  int64_t count = 0;
+  for (size_t at = utf8.find(mark); at != utf8.npos; at = utf8.find(mark, at + mark.size())) ++count;
+  return count;
+}
+
+std::vector<uint16_t> Tokenizer::encode(std::string_view utf8, uint64_t begin, Marks marks) const {
   std::vector<uint16_t> ids;
   ids.reserve(utf8.size() / 3);
+  for (size_t start = 0;;) {
+    const size_t mark = marks == Marks::text ? std::string_view::npos : utf8.find(end_of_text_mark, start);
+    append(utf8.substr(start, mark - start), begin + start, ids);
+    if (mark == std::string_view::npos) return ids;
+    ids.push_back(end_of_text);
+    start = mark + end_of_text_mark.size();
+  }
+}
+
+void Tokenizer::append(std::string_view utf8, uint64_t begin, std::vector<uint16_t>& ids) const {
   std::unordered_map<std::string_view, std::pair<size_t, size_t>> seen;  // piece -> where in ids it stands
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(pcre2_match_data_create(1, nullptr),
                                                                              pcre2_match_data_free);
@@ -316,7 +338,6 @@ std::vector<uint16_t> Tokenizer::encode(std::string_view utf8, uint64_t begin) c
       for (size_t i = 0; i < count; ++i) ids.push_back(ids[first + i]);
     }
   }
-  return ids;
 }
 
 std::string Tokenizer::decode(std::span<const uint16_t> tokens) const {

@@ -18,9 +18,16 @@ struct pcre2_real_code_8;  // pcre2_code of <pcre2.h>, which only tokenizer.cpp 
 
 namespace model {
 
+// What "<|endoftext|>" in a text becomes: tokens of its letters, or end_of_text, as between documents.
+enum class Marks { text, end_of_text };
+
+// How often it stands there.
+int64_t marks_in(std::string_view utf8);
+
 class Tokenizer {
  public:
   static constexpr uint16_t end_of_text = 50256;
+  static constexpr std::string_view end_of_text_mark = "<|endoftext|>";
 
   // Reads OpenAI's `vocab.bpe` (first line "#version...", then one merge a line) or tiktoken's `gpt2.tiktoken` (lines
   // "base64-of-token rank"), told apart by the first line. Throws std::invalid_argument with file and line unless it
@@ -34,10 +41,10 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept = default;
   ~Tokenizer() = default;
 
-  // Token ids of `utf8`, never end_of_text: "<|endoftext|>" in the text is ordinary text. O(n log n) for any text.
-  // Throws std::invalid_argument with the byte offset where `utf8` is not valid UTF-8; `begin` is the offset of its
-  // first byte.
-  [[nodiscard]] std::vector<uint16_t> encode(std::string_view utf8, uint64_t begin = 0) const;
+  // Token ids of `utf8`. O(n log n) for any text. Throws std::invalid_argument with the byte offset where `utf8` is not
+  // valid UTF-8; `begin` is the offset of its first byte.
+  [[nodiscard]] std::vector<uint16_t> encode(std::string_view utf8, uint64_t begin = 0,
+                                             Marks marks = Marks::text) const;
 
   // The bytes of `tokens`; end_of_text becomes "<|endoftext|>". The result need not be UTF-8: one character may span
   // several tokens. Throws std::invalid_argument with the position of an id that is not below size().
@@ -52,6 +59,7 @@ class Tokenizer {
 
   [[nodiscard]] int32_t rank_of(std::string_view bytes) const;  // -1: not a token
   void merge(std::string_view piece, std::vector<uint16_t>& ids) const;
+  void append(std::string_view utf8, uint64_t begin, std::vector<uint16_t>& ids) const;  // encode(), without marks
 
   std::vector<std::string> tokens_;                       // id -> bytes
   std::unordered_map<std::string_view, uint16_t> ranks_;  // bytes -> id, without end_of_text; keys lie in tokens_

@@ -176,6 +176,15 @@ CLI::Option* add_text(Command& command, const std::string& names, std::string& v
   return command.add_option(names, value, help)->type_name(type)->check(CLI::Validator(fault, ""));
 }
 
+CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
+                        const std::string& type, const std::string& instead) {
+  const auto fault = [instead](const std::string& text) -> std::string {
+    if (!files::is_standard_output(text)) return "";
+    return fmt::format("standard output (-) cannot be used here; {}", instead.empty() ? "name a place" : instead);
+  };
+  return add_text(command, name, value, help, type)->check(CLI::Validator(fault, ""));
+}
+
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
                         const std::vector<std::string>& values, const std::string& help, const std::string& type) {
   CLI::Option* const option = add_text(command, names, value, fmt::format("{}{}", fmt::join(values, ", "), help), type);
@@ -222,6 +231,11 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
 void add_deterministic_flag(Command& command, WorkloadFlags& flags) {
   command.add_flag("--deterministic", flags.deterministic,
                    "PyTorch's deterministic algorithms: bit-identical losses each time, also on a GPU");
+}
+
+void add_end_of_text_flag(Command& command, bool& end_of_text) {
+  command.add_flag("--end-of-text", end_of_text,
+                   "read <|endoftext|> in a text as token 50256, the end of a document (default: as ordinary text)");
 }
 
 void add_data_flags(Command& command, WorkloadFlags& flags) {

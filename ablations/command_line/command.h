@@ -77,6 +77,9 @@ CLI::Option* add_percent(Command& command, const std::string& name, double& valu
 // makes completion offer files, FOLDER folders; with a comma in it the value is a list.
 CLI::Option* add_text(Command& command, const std::string& names, std::string& value, const std::string& help,
                       const std::string& type);
+// A path that is written. "-" is refused, because standard output cannot be that; `instead` says what can.
+CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
+                        const std::string& type, const std::string& instead = "");
 // One of `values`, which the help names before `help`.
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
                         const std::vector<std::string>& values, const std::string& help, const std::string& type);
@@ -90,6 +93,7 @@ constexpr const char* size_flags[] = {"--model", "--batch", "--context", "--posi
 void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
                         const std::string& default_size);
 void add_deterministic_flag(Command& command, WorkloadFlags& flags);
+void add_end_of_text_flag(Command& command, bool& end_of_text);
 void add_data_flags(Command& command, WorkloadFlags& flags);  // --repeat-to and --cold-cache
 constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
                                           "--accumulation", "--steps", "--warmup",  "--seed",

@@ -56,10 +56,10 @@ void add_gate(CommandLine& line) {
   auto* base =
       add_text(command, "--base", flags->base, "the program as it was: a bundle's folder, or a program", "PATH");
   add_text(command, "--head", flags->head, "the program as it is now (default: this one)", "PATH");
-  add_text(command, "--baselines", flags->baselines,
-           "folder with baselines by device and recipe: compared with if there is no --base, and where --save "
-           "stores (default: results/baselines)",
-           "FOLDER");
+  add_output(command, "--baselines", flags->baselines,
+             "folder with baselines by device and recipe: compared with if there is no --base, and where --save "
+             "stores (default: results/baselines)",
+             "FOLDER");
   auto* calibrate = command.add_flag("--calibrate", flags->calibrate,
                                      "--head against itself: how small a difference this machine can show");
   auto* save =
@@ -86,7 +86,7 @@ void add_gate(CommandLine& line) {
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
   command.heading("Where the results go");
-  add_text(command, "--out", flags->out, "folder of the gate (default: gates/<ladder>-<time>)", "FOLDER");
+  add_output(command, "--out", flags->out, "folder of the gate (default: gates/<ladder>-<time>)", "FOLDER");
   command.add_flag("--resume", flags->resume,
                    "make the runs that the gate in --out lacks; --base and --head must name the same programs again");
   command.add_flag("--json", flags->json, "print the verdict as JSON");

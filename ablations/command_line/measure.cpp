@@ -180,7 +180,7 @@ void add_ablate(CommandLine& line) {
   add_data_flags(command, flags->workload);
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
-  add_text(command, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
+  add_output(command, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
   command.add_flag("--resume", flags->resume,
                    "make the runs that the study in --out lacks; after a quick look those of the whole ladder, or "
                    "with --quick only its own");
@@ -263,7 +263,8 @@ void add_run(CommandLine& line) {
   add_data_flags(command, flags->workload);
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
-  add_text(command, "--record", flags->record, "write the record here (default: nowhere)", "FILE");
+  add_output(command, "--record", flags->record, "write the record here (default: nowhere)", "FILE",
+             "--json prints the record");
   command.add_flag("--json", flags->json, "print the record as JSON");
   for (const char* flag : workload_flags) plan->excludes(command.get_option(flag));  // the plan says these
   for (const char* flag : {"--deterministic", "--cold-cache"}) {
@@ -342,8 +343,8 @@ void add_profile(CommandLine& line) {
                      "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
   add_deterministic_flag(command, flags->run.workload);
   command.heading("Where the results go");
-  auto* out = add_text(command, "--out", flags->out,
-                       "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
+  auto* out = add_output(command, "--out", flags->out,
+                         "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
   command.add_flag("--json", flags->json, "print the result as JSON");
   for (CLI::Option* option : {recipe, rung, out, ladder}) list->excludes(option);
   for (const char* flag : workload_flags) list->excludes(command.get_option(flag));

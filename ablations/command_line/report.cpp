@@ -51,10 +51,11 @@ void add_report(CommandLine& line) {
       ->allow_extra_args(false);
   command.add_flag("--published", flags->published, "also mark figures that others have published, faintly");
   command.heading("Where the results go");
-  add_text(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
-           "FOLDER");
-  add_text(command, "--tensorboard", flags->tensorboard,
-           "of a training: also write an event file of TensorBoard's into this folder (needs tensorboardX)", "FOLDER");
+  add_output(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
+             "FOLDER");
+  add_output(command, "--tensorboard", flags->tensorboard,
+             "of a training: also write an event file of TensorBoard's into this folder (needs tensorboardX)",
+             "FOLDER");
   command.callback([&line, flags] { line.chosen = [flags] { return report(*flags); }; });
 }
 
@@ -81,7 +82,7 @@ void add_history(CommandLine& line) {
       "exit status 1 if a rung is slower than at its best; else 3 if the newest study has no time for a rung");
   command.heading("Where the results go");
   auto* out =
-      add_text(command, "--out", flags->out, "write history.json and draw history.svg, history.png here", "FOLDER");
+      add_output(command, "--out", flags->out, "write history.json and draw history.svg, history.png here", "FOLDER");
   command.add_flag("--json", flags->json, "print the history as JSON")->excludes(out);
   command.callback([&line, flags] { line.chosen = [flags] { return history(*flags); }; });
 }
@@ -119,7 +120,7 @@ void add_merge(CommandLine& line) {
        .examples = {{"ladder merge whole shard-1 shard-2", "Joins two shards into one study in the folder whole."},
                     {"ladder merge --group-by-device whole shard-1 shard-2", "One study for each kind of device."}}});
   command.heading("Arguments");
-  add_text(command, "out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
+  add_output(command, "out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
   command.add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
   command.heading("What to join");
   command.add_flag("--group-by-device", flags->group_by_device,

@@ -40,7 +40,7 @@ void add_train(CommandLine& line) {
            {"ladder train -T 256 --batch-tokens 524288 --epochs 1 --data book.txt --out run",
             "GPT-2's batch of half a million tokens, in as many micro-steps as it takes."},
            {"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors", "Only the weights at the end."},
-           {"ladder train --weights weights.safetensors --model tiny -T 64 --steps 20",
+           {"ladder train --weights weights.safetensors -T 64 --steps 20",
             "Starts from those weights; optimizer, schedule and text start from the beginning."},
            {"ladder train --model tiny -T 64 --steps 60 --lr-sweep 1e-5:1e-1:9 --out sweep",
             "Nine short trainings: which learning rates are good for this model, batch and text."}}});
@@ -50,6 +50,7 @@ void add_train(CommandLine& line) {
              "tokens of a step, in place of --accumulation: as many micro-steps as it takes", 1, int64_t{1} << 36)
       ->excludes(command.get_option("--accumulation"));
   add_deterministic_flag(command, flags->workload);
+  add_end_of_text_flag(command, flags->workload.end_of_text);
   command.heading("How long to train (one of these)");
   add_number(command, "--steps", flags->workload.steps, "updates of the weights", 1, most_steps);
   add_length_flags(command, *flags);
@@ -59,7 +60,8 @@ void add_train(CommandLine& line) {
            "studies/ that was measured here; else the last that this machine can have, of ladder gpt2 with a GPU, of "
            "gpt2-cpu without)",
            "FILE|JSON");
-  add_text(command, "--weights", flags->weights, "start from these weights (safetensors, GPT-2's names)", "FILE");
+  add_text(command, "--weights", flags->weights,
+           "start from these weights (safetensors, GPT-2's names), or those in a folder", "PATH");
   add_learning_flags(command, *flags);
   CLI::Option* const sweep = add_text(
       command, "--lr-sweep", flags->lr_sweep,
@@ -80,7 +82,7 @@ void add_train(CommandLine& line) {
   add_number(command, "--sample-tokens", flags->sample_tokens, "the most tokens of a text (default 100)", 1, 100000)
       ->needs(samples);
   command.heading("Where the results go");
-  auto* out = add_text(command, "--out", flags->out, "folder of the training: log and checkpoints", "FOLDER");
+  auto* out = add_output(command, "--out", flags->out, "folder of the training: log and checkpoints", "FOLDER");
   add_number(command, "--save-every", flags->save_every, "steps between two checkpoints (default: a tenth of all)", 1,
              most_steps)
       ->needs(out);
@@ -90,7 +92,7 @@ void add_train(CommandLine& line) {
   command.add_flag("--resume", flags->resume, "resume the training in --out, from its last checkpoint");
   add_number(command, "--log-every", flags->log_every,
              "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_steps);
-  add_text(command, "--save", flags->save, "also write the weights here, at the end or when interrupted", "FILE");
+  add_output(command, "--save", flags->save, "also write the weights here, at the end or when interrupted", "FILE");
   command.add_flag("--json", flags->json, "print only the losses, as JSON; of --lr-sweep all of lr_sweep.json");
   command.add_flag("--end-with-parent", flags->is_child)->group("");
   for (const char* flag : {"--lr", "--validation-every", "--validation-batches", "--sample-every", "--save-every",
@@ -113,12 +115,15 @@ void add_tokenize(CommandLine& line) {
        .summary = "turn a text into a token file",
        .about = "Writes the GPT-2 tokens of a UTF-8 text in llm.c's format. --data of every command reads such a "
                 "file, also on a machine that has no vocabulary.",
-       .examples = {{"ladder tokenize --data book.txt --out book.bin", "Then: ladder ablate --data book.bin"}}});
+       .examples = {{"ladder tokenize --data book.txt --out book.bin", "Then: ladder ablate --data book.bin"},
+                    {"ladder tokenize --data stories.txt --end-of-text --out stories.bin",
+                     "A text of many documents, with <|endoftext|> between them."}}});
   command.heading("What to read and write");
   add_text(command, "--data", flags->data, "UTF-8 text", "FILE")->required();
   add_text(command, "--vocab", flags->vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
            "FILE");
-  add_text(command, "--out", flags->out, "token file (llm.c's format)", "FILE")->required();
+  add_end_of_text_flag(command, flags->end_of_text);
+  add_text(command, "--out", flags->out, "token file (llm.c's format); -: standard output", "FILE")->required();
   command.callback([&line, flags] { line.chosen = [flags] { return tokenize(*flags); }; });
 }
 
@@ -130,20 +135,22 @@ void add_sample(CommandLine& line) {
        .summary = "write text with trained weights",
        .about =
            "Goes on from a prompt, token by token, on the CPU in float32. Reads what `ladder train --save` writes, and "
-           "Hugging Face's GPT-2 as it is (model.safetensors). The text appears while it is made. What a terminal "
+           "the folder of Hugging Face's GPT-2 as it is. The text appears while it is made. What a terminal "
            "would act on instead of showing it is spelled out. After Ctrl-C or SIGTERM the exit status is 130.\n"
-           "The model's sizes come from the file. Its number of heads is that of --model, else the n_head of a "
-           "config.json beside the file, else that of the known model of these sizes.\n"
+           "The model's sizes come from the file. Its number of heads is the n_head of a config.json beside the file, "
+           "else that of the known model of these sizes. What config.json says otherwise must be true of this GPT-2.\n"
            "GPT-2 sees only as many tokens as it has positions (1024). Whenever they are full, all but the last half "
            "is forgotten, and the text continues.",
        .examples = {{"ladder sample --weights weights.safetensors --prompt \"To be\"",
                      "200 tokens by the model that `ladder train --save weights.safetensors` has left."},
-                    {"ladder sample --weights gpt2/model.safetensors --top-k 40 --count 3",
+                    {"ladder sample --weights gpt2 --top-k 40 --count 3",
                      "Three texts by Hugging Face's GPT-2, without unlikely tokens, with seeds 1 to 3."},
                     {"ladder sample --weights weights.safetensors --temperature 0 --json",
                      "Always the likeliest token: the same text each time."}}});
   command.heading("What to continue");
-  add_text(command, "--weights", flags->weights, "weights (safetensors, GPT-2's names)", "FILE")->required();
+  add_text(command, "--weights", flags->weights,
+           "weights (safetensors, GPT-2's names), or a folder with model.safetensors", "PATH")
+      ->required();
   add_choice(command, "--model", flags->model, model::preset_names(), " (default: what the file is of)", "NAME");
   command
       .add_option("--prompt", flags->prompt,
@@ -151,6 +158,7 @@ void add_sample(CommandLine& line) {
       ->type_name("TEXT");
   add_text(command, "--vocab", flags->vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
            "FILE");
+  add_end_of_text_flag(command, flags->end_of_text);
   command.heading("How to choose each token");
   add_real(command, "--temperature", flags->temperature,
            "divides the logits: below 1 likely tokens become likelier, 0 always takes the likeliest (default 1)", 0);

@@ -21,6 +21,7 @@ struct WorkloadFlags {
   int64_t repeat_to = 0;       // bytes of text, from whole copies of it
   bool deterministic = false;  // on every rung
   bool cold_cache = false;     // each run begins without its data in the page cache
+  bool end_of_text = false;    // "<|endoftext|>" in a text is that token
 };
 
 struct DoctorFlags {
@@ -153,11 +154,12 @@ struct SampleFlags {
   double temperature = 1, top_p = 1;  // model/sampler.h
   int64_t top_k = 0;
   int64_t seed = 1, threads = 0;
-  bool ignore_eos = false, json = false;
+  bool ignore_eos = false, end_of_text = false, json = false;
 };
 
 struct TokenizeFlags {
   std::string data, vocabulary, out;
+  bool end_of_text = false;
 };
 
 }  // namespace ablations

@@ -2,6 +2,7 @@
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
+#include "ablations/commands/prompt.h"
 #include "ablations/commands/training_request.h"
 #include "ablations/report/lr_sweep_table.h"
 #include "ablations/report/lr_sweep_words.h"
@@ -19,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <optional>
@@ -136,6 +138,7 @@ int lr_sweep(const TrainFlags& flags) {
 
   LearningRateSweep sweep{
       .device = trained_on(prepared.training), .training = prepared.training, .planned = std::ssize(rates)};
+  std::ranges::for_each(prepared.notes, say_note);
   if (!flags.json) say_what_is_swept(prepared, rates.size());
   harness::catch_interrupts();
   for (const TrainingSchedule& schedule : schedules) {

@@ -33,6 +33,11 @@ std::vector<Input> inputs_of(const Plan& plan) {
 }
 
 void check_can_write(const char* flag, const fs::path& file) {
+  if (files::is_standard_output(file)) {
+    if (::isatty(STDOUT_FILENO) == 0) return;
+    throw std::invalid_argument(
+        fmt::format("{} -: standard output is a terminal; send it to a file or a program", flag));
+  }
   const fs::path folder = fs::absolute(files::followed(file)).parent_path();
   if (!fs::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0) {
     throw std::invalid_argument(

@@ -8,6 +8,7 @@
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "files/resources.h"
+#include "files/what_is.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/unfit.h"
 #include "harness/measure/utc.h"
@@ -92,7 +93,7 @@ fs::path named_data(const WorkloadFlags& flags) {
 fs::path data_file(const WorkloadFlags& flags) {
   fs::path data = named_data(flags);
   if (flags.repeat_to == 0) return data;
-  if (data.extension() == ".bin") {
+  if (files::is_token_file(data)) {
     throw std::invalid_argument(
         fmt::format("--repeat-to: needs a text, and {} is a token file; --data names a text", data.string()));
   }

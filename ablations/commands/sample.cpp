@@ -50,14 +50,17 @@ int sample(const SampleFlags& flags) {
     throw std::invalid_argument(fmt::format(
         "--count must be 1 with --temperature 0, which gives the same text each time, got {}", flags.count));
   }
-  const model::Config config = model::config_of_weights(flags.weights, flags.model);
+  const std::filesystem::path weights = model::weights_file(flags.weights);
+  const model::StoredConfig config = model::config_of_weights(weights, flags.model);
   const model::Tokenizer tokenizer = vocabulary_for_text(flags.vocabulary);
-  const std::vector<uint16_t> prompt = encoded_prompt("--prompt", flags.prompt, tokenizer, config.n_positions);
+  const std::vector<uint16_t> prompt =
+      encoded_prompt("--prompt", flags.prompt, tokenizer, config.n_positions, marks_of(flags.end_of_text));
   RunOptions process;
   process.threads = flags.threads;
   prepare_process(process);
   model::GPT2 gpt2(config, config.vocabulary, /*seed=*/0, at::kCPU);
-  model::load_weights(gpt2, flags.weights);
+  model::load_weights(gpt2, weights);
+  say_note(model::rows_left_out(weights, config, config.vocabulary));
   if (std::ssize(prompt) + flags.tokens > config.n_positions) {
     fmt::print(stderr,
                "note: the model has {} positions; whenever they are full, it continues from the last {} tokens\n",

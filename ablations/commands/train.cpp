@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <ranges>
@@ -155,9 +156,10 @@ void save_last_weights(model::Trainer& trainer, const std::string& file) {
 class Writer {
  public:
   // Throws as prompt.h does.
-  Writer(const TrainingSamples& samples, const TrainingSettings& settings, const fs::path& vocabulary)
+  Writer(const TrainingSamples& samples, const TrainingSettings& settings, const fs::path& vocabulary,
+         model::Marks marks)
       : tokenizer_(vocabulary_for_text(vocabulary)),
-        prompt_(encoded_prompt("--sample-prompt", samples.prompt, tokenizer_, settings.positions)),
+        prompt_(encoded_prompt("--sample-prompt", samples.prompt, tokenizer_, settings.positions, marks)),
         options_{
             .tokens = samples.tokens, .sampling = {.temperature = temperature, .top_k = top_k}, .seed = settings.seed} {
   }
@@ -299,8 +301,9 @@ int train(const TrainFlags& flags) {
   const TrainingSettings& settings = training.settings;
   if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));
   const std::optional<Writer> writer =
-      training.samples ? std::make_optional<Writer>(*training.samples, settings, prepared.options.vocabulary)
-                       : std::nullopt;
+      training.samples
+          ? std::make_optional<Writer>(*training.samples, settings, prepared.options.vocabulary, prepared.options.marks)
+          : std::nullopt;
   model::TrainerOptions options = trainer_options(settings, kept.first_step(), ranks);
   options.work = work_of_ranks(training);
   model::Trainer trainer(config_of(prepared.options), settings.recipe, options, prepared.data.training);
@@ -336,6 +339,7 @@ int train(const TrainFlags& flags) {
     };
   }
   hooks.interrupted = harness::interrupted;
+  if (kept.writes) std::ranges::for_each(prepared.notes, say_note);
   if (!flags.json && kept.writes) say_what_begins(prepared, kept.first_step());
   if (flags.resume && kept.writes) note_other_program(training);
   harness::catch_interrupts();  // a step that has begun is finished, and what was learned is saved
@@ -361,11 +365,15 @@ int tokenize(const TokenizeFlags& flags) {
   const std::filesystem::path vocabulary =
       flags.vocabulary.empty() ? default_vocabulary() : std::filesystem::path(flags.vocabulary);
   check_not_read("--out", flags.out, {{"--data", flags.data}, {"--vocab", vocabulary}});
-  const auto stream = model::tokens_of_text(flags.data, vocabulary, files::cache_folder() / "tokens");
+  const model::Marks marks = marks_of(flags.end_of_text);
+  const auto stream =
+      model::tokens_of_text(flags.data, vocabulary, files::cache_folder() / "tokens", model::Keep::in_memory, marks);
   model::write_tokens(flags.out, stream.tokens);
+  say_note(note_of_marks(flags.data, model::marks_in_file(flags.data), marks));
   const auto text = static_cast<double>(std::filesystem::file_size(flags.data));
   const auto tokens = static_cast<double>(stream.tokens.size() * sizeof(uint16_t));
-  fmt::print("{}: {} tokens in {} bytes, from {} bytes of text{}\n", files::printable(flags.out), stream.tokens.size(),
+  fmt::print(files::is_standard_output(flags.out) ? stderr : stdout,
+             "{}: {} tokens in {} bytes, from {} bytes of text{}\n", files::printable(flags.out), stream.tokens.size(),
              number(tokens), number(text), text > 0 ? fmt::format(" ({:.2f} of its size)", tokens / text) : "");
   return 0;
 }

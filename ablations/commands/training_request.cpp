@@ -2,6 +2,7 @@
 
 #include "ablations/archive/fastest_rung.h"
 #include "ablations/commands/defaults.h"
+#include "ablations/commands/prompt.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/techniques/techniques.h"
@@ -9,15 +10,18 @@
 #include "files/printable.h"
 #include "files/resources.h"
 #include "files/sha256.h"
+#include "files/what_is.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/utc.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
+#include "model/config_of_weights.h"
 #include "model/optimizer.h"
 #include "model/ranks.h"
 #include "model/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -83,6 +87,7 @@ RunOptions run_like(const WorkloadFlags& workload, const std::string& recipe) {
   run.workload.steps = 0;  // may be more than a run can have
   run.recipe = recipe;
   RunOptions options = run_options(run);
+  options.marks = marks_of(workload.end_of_text);
   const std::string obstacle = training_obstacle(options.recipe);
   if (!obstacle.empty()) throw std::invalid_argument("recipe: " + obstacle);
   return options;
@@ -99,12 +104,14 @@ WorkloadFlags workload_again(const TrainFlags& flags, const Training& training) 
   workload.seed = static_cast<int64_t>(settings.seed);
   workload.threads = settings.threads;
   workload.data = flags.workload.data.empty() ? training.files.data : flags.workload.data;
+  workload.end_of_text = training.files.end_of_text;
   workload.vocabulary = flags.workload.vocabulary.empty() ? training.files.vocabulary : flags.workload.vocabulary;
   return workload;
 }
 
 model::TokenStream tokens_for_validation(const RunOptions& options, const fs::path& file) {
-  return model::tokens_of(file, options.vocabulary, files::cache_folder() / "tokens", config_of(options).vocabulary);
+  return model::tokens_of(file, options.vocabulary, files::cache_folder() / "tokens", config_of(options).vocabulary,
+                          model::Keep::in_memory, options.marks);
 }
 
 Workload::Data data_of(const model::TokenStream& tokens) {
@@ -171,6 +178,40 @@ void check_same_text(const model::TokenStream& tokens, const Workload::Data& rec
       tokens.source, tokens.tokens.size(), tokens.sha256, recorded.tokens, recorded.source, recorded.sha256, flag));
 }
 
+// What the weights to begin with are of. Flags that are not given follow it.
+std::optional<model::StoredConfig> follow_weights(TrainFlags& flags) {
+  if (flags.weights.empty()) return std::nullopt;
+  const fs::path file = model::weights_file(flags.weights);
+  const model::StoredConfig stored = model::config_of_weights(file, flags.workload.model);
+  const std::vector<std::string> known = model::preset_names();
+  if (std::ranges::find(known, stored.name) == known.end()) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} layers of width {} with {} heads are none of {}, which can be trained", file.string(),
+                    stored.n_layer, stored.n_embd, stored.n_head, fmt::join(known, ", ")));
+  }
+  flags.weights = file.string();
+  flags.workload.model = stored.name;
+  if (flags.workload.positions == 0) flags.workload.positions = stored.n_positions;
+  return stored;
+}
+
+std::vector<std::string> notes_of(const Training& training, const RunOptions& options,
+                                  const std::optional<model::StoredConfig>& stored) {
+  std::vector<std::string> notes;
+  if (stored) {
+    notes.push_back(model::rows_left_out(*training.files.weights, *stored, options.recipe.vocabulary_rows));
+    if (stored->dropout > 0) {
+      notes.push_back(fmt::format("the config.json beside {} asks for dropout {}; this program trains without",
+                                  *training.files.weights, stored->dropout));
+    }
+  }
+  for (const std::string& text : {training.files.data, training.files.validation_data.value_or("")}) {
+    if (text.empty() || files::is_token_file(text)) continue;
+    notes.push_back(note_of_marks(text, model::marks_in_file(text), options.marks));
+  }
+  return notes;
+}
+
 }  // namespace
 
 int64_t PreparedTraining::position_after(int64_t steps) const {
@@ -180,9 +221,15 @@ int64_t PreparedTraining::position_after(int64_t steps) const {
   return loader.position();
 }
 
-PreparedTraining prepared_training(const TrainFlags& flags) {
+PreparedTraining prepared_training(const TrainFlags& given) {
+  TrainFlags flags = given;
+  const std::optional<model::StoredConfig> stored = follow_weights(flags);
   const ChosenRecipe recipe = chosen_recipe(flags);
   const RunOptions options = run_like(flags.workload, recipe.json);
+  if (flags.workload.end_of_text && files::is_token_file(options.data)) {
+    throw std::invalid_argument(
+        fmt::format("--end-of-text: needs a text, and {} is a token file", options.data.string()));
+  }
   const model::Config config = config_of(options);
   Training training{.created = harness::utc_now(), .recipe_from = recipe.from};
   TrainingSettings& settings = training.settings;
@@ -218,7 +265,11 @@ PreparedTraining prepared_training(const TrainFlags& flags) {
   check_data(data, settings);
   training.parameters = config.parameters();
   training.flops_per_step = config.flops_per_token(settings.T) * static_cast<double>(settings.tokens_per_step());
-  training.files = {.data = options.data.string(), .vocabulary = options.vocabulary.string()};
+  training.files = {.data = options.data.string(),
+                    .vocabulary = options.vocabulary.string(),
+                    .validation_data = {},
+                    .weights = {},
+                    .end_of_text = flags.workload.end_of_text};
   if (!flags.validation_data.empty()) training.files.validation_data = fs::absolute(flags.validation_data).string();
   if (!flags.weights.empty()) {
     training.files.weights = fs::absolute(flags.weights).string();
@@ -230,7 +281,8 @@ PreparedTraining prepared_training(const TrainFlags& flags) {
   if (flags.sample_every > 0) {
     training.samples = {.every = flags.sample_every, .prompt = flags.sample_prompt, .tokens = flags.sample_tokens};
   }
-  return {std::move(training), options, std::move(data)};
+  std::vector<std::string> notes = notes_of(training, options, stored);
+  return {std::move(training), options, std::move(data), std::move(notes)};
 }
 
 PreparedTraining prepared_again(const TrainFlags& flags, const Training& training) {

@@ -18,6 +18,7 @@ struct PreparedTraining {
   Training training;
   RunOptions options;  // of a run with the same work: its process, model and files
   TrainingData data;
+  std::vector<std::string> notes = {};  // what of the files is not followed; a note may be empty
 
   // The token of the text at which the batches after so many steps begin.
   [[nodiscard]] int64_t position_after(int64_t steps) const;

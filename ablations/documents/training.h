@@ -81,12 +81,14 @@ struct TrainingSettings : Shape {
 struct TrainingFiles {
   std::string data, vocabulary;
   std::optional<std::string> validation_data, weights;
+  bool end_of_text = false;  // "<|endoftext|>" in a text is that token
 
   static void fields(auto&& field) {
     field("data", &TrainingFiles::data);
     field("vocabulary", &TrainingFiles::vocabulary);
     field("validation_data", &TrainingFiles::validation_data);
     field("weights", &TrainingFiles::weights);
+    field("end_of_text", &TrainingFiles::end_of_text, None::default_absent);
   }
 };
 

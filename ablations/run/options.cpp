@@ -57,7 +57,8 @@ model::TokenStream tokens_of(const RunOptions& options) {
   const int64_t vocabulary = config_of(options).vocabulary;
   const model::Keep keep = model::kept_for(options.recipe.batches);
   if (options.tokens.empty()) {
-    return model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens", vocabulary, keep);
+    return model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens", vocabulary, keep,
+                            options.marks);
   }
   model::TokenStream stream = model::load_tokens(options.tokens, vocabulary, keep);
   if (batches_obstacle(model::Batches::tokenized, options.data).empty()) {

@@ -27,7 +27,8 @@ struct RunOptions {
   int64_t threads = 0;                     // 0: one for each core it may use
   std::filesystem::path data, vocabulary;  // text or token file; needed for text only
   std::filesystem::path tokens;            // the token file made of data, which is then only named
-  bool cold_cache = false;                 // without the data in the page cache
+  model::Marks marks = model::Marks::text;
+  bool cold_cache = false;  // without the data in the page cache
   model::Recipe recipe;
   std::vector<std::string> applied;  // names of the optimizations, for the record
 };

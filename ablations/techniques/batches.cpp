@@ -1,6 +1,7 @@
 // How a batch comes to be: the tokens of a step, and each one's successor.
 #include "ablations/techniques/technique.h"
 #include "ablations/techniques/techniques.h"
+#include "files/what_is.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +80,7 @@ Proof prove_batches(const Recipe& recipe, const RunFacts& facts) {
 }  // namespace
 
 std::string batches_obstacle(Batches batches, const std::filesystem::path& data) {
-  if (batches != Batches::tokenized || data.extension() != ".bin") return "";
+  if (batches != Batches::tokenized || !files::is_token_file(data)) return "";
   return fmt::format("batches tokenized needs a text, and {} is a token file; --data names a text",
                      data.filename().string());
 }

@@ -100,7 +100,7 @@ def assert_greedy(model: "transformers.GPT2LMHeadModel", prompt: list[int], ours
 def test_greedy_text_is_that_of_transformers(sample, folder, tmp_path) -> None:
     model = transformers.GPT2LMHeadModel.from_pretrained(folder, attn_implementation="eager").eval()
     greedy = ["--temperature", "0", "--tokens", "100", "--prompt", PROMPT]
-    from_hugging_face = sample("--weights", folder / "model.safetensors", *greedy)
+    from_hugging_face = sample("--weights", folder, *greedy)
     [text] = from_hugging_face["samples"]
     assert from_hugging_face["prompt"] == PROMPT and len(text["tokens"]) == 100 and text["end"] == "tokens"
     assert_greedy(model, from_hugging_face["prompt_tokens"], text["tokens"])
@@ -118,6 +118,26 @@ def test_greedy_text_is_that_of_transformers(sample, folder, tmp_path) -> None:
     safetensors_torch.save_file(tensors, tmp_path / "openai.safetensors")
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     assert sample("--weights", tmp_path / "openai.safetensors", *greedy) == from_hugging_face
+
+
+def test_a_prompt_may_begin_a_document(ladder, sample, folder) -> None:
+    arguments = ["--weights", folder, "--tokens", "1", "--prompt", "<|endoftext|>hello"]
+    assert sample(*arguments, "--end-of-text")["prompt_tokens"] == [END_OF_TEXT, 31373]
+    assert len(sample(*arguments)["prompt_tokens"]) == 8
+    assert "--prompt has <|endoftext|> 1 time, read as ordinary text; --end-of-text makes" in ladder("sample", *arguments).stderr
+
+
+def test_what_transformers_reads_under_other_names(sample, folder, tmp_path) -> None:
+    """A wrapped model whose tied tensor has its other name, and a table with more rows."""
+    model = transformers.GPT2LMHeadModel.from_pretrained(folder, attn_implementation="eager").eval()
+    model.resize_token_embeddings(50304, mean_resizing=False)
+    with torch.no_grad():
+        model.transformer.wte.weight[50257:] = 0
+    model.config.save_pretrained(tmp_path)
+    tensors = {f"module._orig_mod.{name}": tensor.contiguous() for name, tensor in model.state_dict().items() if "wte" not in name}
+    safetensors_torch.save_file(tensors, tmp_path / "model.safetensors")
+    greedy = ["--temperature", "0", "--tokens", "20", "--prompt", PROMPT]
+    assert sample("--weights", tmp_path, *greedy) == sample("--weights", folder, *greedy)
 
 
 def test_what_a_training_saves_loads_in_transformers(ladder, sample, tmp_path) -> None:

@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -294,6 +295,45 @@ def test_weights_at_the_end_and_to_begin_with(ladder, start, data, tmp_path) -> 
         file.write(b"x")
     changed = ladder("train", "--resume", "--out", tmp_path / "training")
     assert changed.returncode == 2 and changed.stderr.endswith(f"{saved}: has changed since the training began\n")
+
+
+def test_what_config_json_says_is_followed_and_told(ladder, whole, data, tmp_path) -> None:
+    """A folder of weights says model and positions; what is not done of it is said."""
+    folder = tmp_path / "weights"
+    shutil.copytree(whole[0] / "latest", folder)
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "resid_pdrop": 0.1})
+    done = ladder("train", "-B", B, "-T", T, "--threads", 1, "--data", data, "--recipe", "{}", "--steps", 1, "--weights", folder,
+                  "--out", tmp_path / "training")
+    assert done.returncode == 0, done.stderr
+    assert f"note: the config.json beside {folder}/model.safetensors asks for dropout 0.1; this program trains without\n" in done.stderr
+    assert read_json(tmp_path / "training" / "training.json")["settings"]["model"] == "tiny"
+    assert read_json(tmp_path / "training" / "latest" / "config.json") == config
+
+
+def test_documents_in_a_text(ladder, program, environment, tmp_path) -> None:
+    text = tmp_path / "stories.txt"
+    text.write_text("One story.<|endoftext|>Another, longer story.<|endoftext|>" * 20)
+    common = ["train", *SIZES, "--recipe", "{}", "--data", text, "--steps", 2, "--json", "--validation-share", 0]
+    as_text = ladder(*common, "--out", tmp_path / "text")
+    assert as_text.returncode == 0 and as_text.stderr == (
+        f"note: {text} has <|endoftext|> 40 times, read as ordinary text; --end-of-text makes each token 50256, the end of a document\n")
+    folder = tmp_path / "documents"
+    done = ladder(*common, "--end-of-text", "--out", folder, "--sample-every", 1, "--sample-prompt", "<|endoftext|>", "--sample-tokens", 1)
+    assert done.returncode == 0 and done.stderr == (
+        f"note: --sample-prompt has <|endoftext|> 1 time, read as token 50256, the end of a document\n"
+        f"note: {text} has <|endoftext|> 40 times, read as token 50256, the end of a document\n")
+    training = [read_json(path / "training.json") for path in (tmp_path / "text", folder)]
+    assert training[0]["settings"]["data"]["tokens"] > training[1]["settings"]["data"]["tokens"]
+    assert "end_of_text" not in training[0]["files"] and training[1]["files"]["end_of_text"] is True
+    validator("training").validate(training[1])
+    shutil.rmtree(folder / "checkpoints")
+    assert ladder("train", "--resume", "--json", "--out", folder).stdout == done.stdout
+
+    piped = subprocess.run([program, "tokenize", "--data", text, "--end-of-text", "--out", "-"], env=environment, capture_output=True, check=False)
+    tokens = np.frombuffer(piped.stdout[1024:], "<u2")
+    assert piped.returncode == 0 and (tokens == 50256).sum() == 40 and len(tokens) == training[1]["settings"]["data"]["tokens"]
+    assert f"{text} has <|endoftext|> 40 times, read as token 50256" in piped.stderr.decode()
 
 
 @pytest.mark.parametrize(("change", "says"), [

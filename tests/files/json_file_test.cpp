@@ -2,9 +2,11 @@
 #include "files/json_file.h"
 
 #include "files/files.h"
+#include "files/resources.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -74,6 +76,37 @@ TEST_F(JsonFile, NamesTheFieldThatIsWrong) {
   EXPECT_NE(refusal("3").find("not a ladder"), std::string::npos);
 }
 
+// A record is of one of two kinds, told apart by its status; a monitor, too.
+TEST_F(JsonFile, NamesTheDeepestFieldOfAlternatives) {
+  const Json good = files::read_any_json(files::resource_root() / "tests/fuzz/seeds/record/valid-monitored.json");
+  const auto refused = [&](const char* pointer, const Json& value) {
+    Json record = good;
+    if (value.is_discarded()) {
+      const Json::json_pointer place(pointer);
+      record.at(place.parent_pointer()).erase(place.back());
+    } else {
+      record[Json::json_pointer(pointer)] = value;
+    }
+    const std::string message = refusal(record.dump(), "record");
+    return message.substr(std::min(message.find(": ") + 2, message.size()));
+  };
+  const Json gone(Json::value_t::discarded);
+  EXPECT_EQ(refused("/timing/step_ms/2", 0.0), "field [timing][step_ms][2]: must be at least 1e-06, got 0.0");
+  Json many = std::vector<double>(3000, 1.0);
+  many[2999] = 0.0;
+  EXPECT_EQ(refused("/timing/step_ms", many), "field [timing][step_ms][2999]: must be at least 1e-06, got 0.0");
+  EXPECT_EQ(refused("/timing/step_ms/2", "1"), "field [timing][step_ms][2]: must be of type number, got \"1\"");
+  EXPECT_EQ(refused("/timing/step_ms", Json::array()), "field [timing][step_ms]: must have at least 1 items, got 0");
+  EXPECT_EQ(refused("/timing", gone), "field \"timing\" is missing");
+  EXPECT_EQ(refused("/workload/data/tokens", gone), "field [workload][data]: field \"tokens\" is missing");
+  EXPECT_EQ(refused("/status", "failed"), "field \"failure\" is missing");
+  EXPECT_EQ(refused("/status", "good"), "field [status]: must be one of ok, failed, got \"good\"");
+  EXPECT_EQ(refused("/monitor/power_w/min", "x"), "field [monitor][power_w][min]: must be of type number, got \"x\"");
+  EXPECT_EQ(refused("/monitor/samples", gone), "field [monitor]: field \"samples\" is missing");
+  EXPECT_EQ(refused("/plan", {{"id", "a"}, {"sha256", "0"}}),
+            "field [plan][sha256]: must match ^[0-9a-f]{64}$, got \"0\"");
+}
+
 TEST_F(JsonFile, RefusesWhatIsNotJson) {
   EXPECT_NE(refusal("").find("not valid JSON"), std::string::npos);
   EXPECT_NE(refusal(std::string(ladder).substr(0, 100)).find("not valid JSON"), std::string::npos);
@@ -84,7 +117,7 @@ TEST_F(JsonFile, RefusesWhatIsNotJson) {
   EXPECT_EQ(refusal(with("\"title\": \"x\"", "\"comment\": \"" + std::string(300, '[') + "\", \"title\": \"x\"")),
             "accepted");
   EXPECT_NE(refusal(with("\"batch\": 1", "\"batch\": 9223372036854775808")).find("below 2^63"), std::string::npos);
-  EXPECT_NE(refusal(std::string("\xff\xfe\0x", 4)).find("not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal(std::string("\xff\xfe{\0", 4)).find("is a text in UTF-16, not a JSON document"), std::string::npos);
 }
 
 TEST_F(JsonFile, RefusesWhatIsNoFileOrTooBig) {

@@ -2,6 +2,7 @@
 #include "model/checkpoint.h"
 
 #include "files/files.h"
+#include "model/config_of_weights.h"
 #include "model/gpt2.h"
 #include "model/safetensors.h"
 #include "tests/model/parameter.h"
@@ -64,6 +65,37 @@ TEST_F(Checkpoint, SplitWeightsRoundTrip) {
   for (const auto& [name, tensor] : read_safetensors(file_)) EXPECT_TRUE(at::equal(whole.at(name), tensor)) << name;
 }
 
+// As transformers and torch.compile leave them: other names before, the tied tensor under its other name, more rows.
+TEST_F(Checkpoint, ReadsOtherNamesAndPaddedTables) {
+  const GPT2 source(preset("tiny"), 50304, 1, at::kCPU);
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, tensor] : hugging_face_layout(source)) tensors["module._orig_mod." + name] = tensor;
+  const std::string wte = "module._orig_mod.transformer.wte.weight";
+  tensors["_orig_mod.lm_head.weight"] = parameter(source, "wte.weight");
+  tensors.erase(wte);
+  write_safetensors(file_, tensors);
+  const StoredConfig stored = config_of_weights(file_);
+  EXPECT_EQ(stored.name, "tiny");
+  EXPECT_EQ(stored.vocabulary_rows, 50304);
+  for (const int64_t rows : {50257, 50304, 50432}) {
+    GPT2 target(preset("tiny"), rows, 2, at::kCPU);
+    const Tensor before = parameter(target, "wte.weight").clone();
+    load_weights(target, file_);
+    const int64_t read = std::min<int64_t>(rows, 50304);
+    for (const Parameter& p : source.parameters()) {
+      const int64_t some = std::min<int64_t>(p.tensor.size(0), read);
+      EXPECT_TRUE(at::equal(p.tensor.narrow(0, 0, some), parameter(target, p.name).narrow(0, 0, some))) << p.name;
+    }
+    EXPECT_TRUE(
+        at::equal(parameter(target, "wte.weight").narrow(0, read, rows - read), before.narrow(0, read, rows - read)));
+    EXPECT_EQ(rows_left_out(file_, stored, rows).empty(), rows >= 50304);
+  }
+  tensors[wte] = parameter(source, "wte.weight") * 2;
+  write_safetensors(file_, tensors);
+  GPT2 target(preset("tiny"), 50257, 2, at::kCPU);
+  EXPECT_NE(refusal(target).find("\"lm_head.weight\" is not \"wte.weight\""), std::string::npos);
+}
+
 TEST_F(Checkpoint, NamesWhatDoesNotFit) {
   GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
   auto tensors = hugging_face_layout(gpt2);
@@ -75,6 +107,10 @@ TEST_F(Checkpoint, NamesWhatDoesNotFit) {
   other_shape["transformer.ln_f.bias"] = at::zeros({33});
   write_safetensors(file_, other_shape);
   EXPECT_NE(refusal(gpt2).find("has shape (33); tiny needs (32)"), std::string::npos);
+  auto not_transposed = tensors;
+  not_transposed["transformer.h.0.attn.c_attn.weight"] = at::zeros({96, 32});
+  write_safetensors(file_, not_transposed);
+  EXPECT_NE(refusal(gpt2).find("has shape (96, 32); tiny needs (32, 96)"), std::string::npos);
   auto other_type = tensors;
   other_type["transformer.ln_f.bias"] = at::zeros({32}, at::kLong);
   write_safetensors(file_, other_type);
@@ -95,7 +131,7 @@ TEST_F(Checkpoint, NamesWhatDoesNotFit) {
   auto twice = tensors;
   twice["ln_f.bias"] = at::ones({32});
   write_safetensors(file_, twice);
-  EXPECT_NE(refusal(gpt2).find("\"ln_f.bias\" is there with and without \"transformer.\""), std::string::npos);
+  EXPECT_NE(refusal(gpt2).find("\"ln_f.bias\" is there twice"), std::string::npos);
 }
 
 }  // namespace checkpoint_test

@@ -74,7 +74,7 @@ TEST_F(ConfigOfWeights, KnowsAPresetByItsSizes) {
 TEST_F(ConfigOfWeights, ReadsTheHeadsOfOthersFromConfigJson) {
   write_safetensors(file_, tensors_of(other_));
   expect_refused("3 layers of width 24 are none of gpt2-124m, ");
-  write_json(R"({"vocab_size": 3})");  // of something else
+  write_json(R"({"name": "of something else"})");
   expect_refused("no config.json beside the file says its n_head");
   write_json(R"({"n_head": 4, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05, "n_embd": 24})");
   EXPECT_EQ(config_of_weights(file_).n_head, 4);
@@ -90,13 +90,53 @@ TEST_F(ConfigOfWeights, ReadsTheHeadsOfOthersFromConfigJson) {
   expect_refused(R"(config.json: "n_layer" must be 3, got 12)");
   write_json(R"({"n_head": 4, "scale_attn_by_inverse_layer_idx": true})");
   expect_refused(R"("scale_attn_by_inverse_layer_idx" must be false, got true)");
+  write_json(R"({"num_attention_heads": 4, "hidden_size": 24})");
+  EXPECT_EQ(config_of_weights(file_).n_head, 4);
   write_json("{");
   expect_refused("config.json: not valid JSON");
 
   write_safetensors(file_, tensors_of(tiny_));  // a preset's sizes, and other heads
   write_json(R"({"n_head": 8})");
   EXPECT_EQ(config_of_weights(file_).n_head, 8);
-  EXPECT_EQ(config_of_weights(file_, "tiny").n_head, 2);
+  expect_refused("config.json: \"n_head\" must be 2, got 8", "tiny");
+}
+
+// Whatever it says, also where the heads are not asked for.
+TEST_F(ConfigOfWeights, FollowsOrRefusesConfigJson) {
+  write_safetensors(file_, tensors_of(tiny_));
+  const std::pair<std::string, std::string> refused[] = {
+      {R"("model_type": "gpt_neo")", R"("model_type" must be "gpt2", got "gpt_neo")"},
+      {R"("layer_norm_epsilon": 0.001)", R"("layer_norm_epsilon" must be 1e-05, got 0.001)"},
+      {R"("activation_function": "gelu")", R"("activation_function" must be "gelu_new", got "gelu")"},
+      {R"("scale_attn_weights": false)", R"("scale_attn_weights" must be true, got false)"},
+      {R"("tie_word_embeddings": false)", R"("tie_word_embeddings" must be true, got false)"},
+      {R"("n_positions": 32)", R"("n_positions" must be 64, got 32)"},
+      {R"("vocab_size": 50304)", R"("vocab_size" must be 50257, got 50304)"},
+      {R"("n_layer": 3)", R"("n_layer" must be 2, got 3)"},
+  };
+  for (const auto& [field, why] : refused) {
+    for (const std::string named : {"", "tiny"}) {
+      write_json("{" + field + "}");
+      expect_refused("config.json: " + why, named);
+    }
+  }
+  write_json(R"({"activation_function": "gelu_pytorch_tanh", "attn_pdrop": 0.1, "resid_pdrop": 0, "n_inner": null})");
+  const StoredConfig stored = config_of_weights(file_, "tiny");
+  EXPECT_EQ(stored.name, "tiny");
+  EXPECT_EQ(stored.dropout, 0.1);
+  EXPECT_EQ(rows_left_out(file_, stored, 50257), "");
+}
+
+TEST_F(ConfigOfWeights, FindsTheWeightsOfAFolder) {
+  const std::filesystem::path folder = temporary_.path() / "gpt2";
+  std::filesystem::create_directory(folder);
+  EXPECT_THROW((void)weights_file(folder), std::invalid_argument);
+  files::write_file(folder / "model.safetensors.index.json", R"({"weight_map": {}})");
+  EXPECT_EQ(weights_file(folder), folder / "model.safetensors.index.json");  // which is refused with its remedy
+  EXPECT_THROW((void)config_of_weights(weights_file(folder)), std::invalid_argument);
+  write_safetensors(folder / "model.safetensors", tensors_of(tiny_));
+  EXPECT_EQ(weights_file(folder), folder / "model.safetensors");
+  EXPECT_EQ(config_of_weights(weights_file(folder)).name, "tiny");
 }
 
 TEST_F(ConfigOfWeights, RefusesWhatIsNoModel) {
@@ -116,8 +156,8 @@ TEST_F(ConfigOfWeights, RefusesWhatIsNoModel) {
   refuse("tensor \"wpe.weight\" must be a matrix, got shape (0, 32)", [](Tensors& t) {
     t["transformer.wpe.weight"] = at::zeros({0, 32});
   });
-  refuse("must have a row for each of GPT-2's 50257 tokens, got 50304", [](Tensors& t) {
-    t["transformer.wte.weight"] = at::zeros({50304, 32});
+  refuse("must have a row for each of GPT-2's 50257 tokens, got 50256", [](Tensors& t) {
+    t["transformer.wte.weight"] = at::zeros({50256, 32});
   });
   // Names of many layers, and nothing in them.
   refuse("9 layers of width 32 are 1", [](Tensors& t) {

@@ -86,7 +86,10 @@ TEST_F(DataTest, RefusesWhatIsNotATokenFile) {
   EXPECT_EQ(refusal(token_file(20240520, 1, 0, "")), "accepted");
   EXPECT_EQ(refusal(token_file(20240520, 1, 2, two).substr(0, 500)),
             "a token file begins with a header of 1024 bytes, got 500 bytes");
-  EXPECT_EQ(refusal(token_file(20240521, 1, 2, two)), "the magic number must be 20240520, got 20240521");
+  EXPECT_EQ(refusal(token_file(20240521, 1, 2, two)),
+            "the magic number must be 20240520, got 20240521; if these are tokens without a header, put llm.c's before "
+            "them: 256 int32 (20240520, 1, the number of tokens, then zeros)");
+  EXPECT_TRUE(refusal("version https://git-lfs.github.com/spec/v1\n").starts_with("is a Git LFS pointer, not a token"));
   EXPECT_EQ(refusal(token_file(20240520, 2, 2, two)), "the version must be 1, got 2");
   EXPECT_EQ(refusal(token_file(20240520, 1, 3, two)), "the header promises 3 tokens of 2 bytes, but 4 bytes follow it");
   EXPECT_EQ(refusal(token_file(20240520, 1, -2, two)),
@@ -147,6 +150,28 @@ TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
     ADD_FAILURE() << "accepted";
   } catch (const std::invalid_argument& error) {
     EXPECT_EQ(error.what(), (folder_ / "bad.txt").string() + ": invalid UTF-8 at byte 2; text must be UTF-8");
+  }
+}
+
+TEST_F(DataTest, ATokenFileIsKnownWithoutItsNameAndAPointerIsNoText) {
+  const fs::path shard = file("shard_000001", token_file(20240520, 1, 2, std::string("\x01\x00\x02\x00", 4)));
+  EXPECT_EQ(model::tokens_of(shard, "no vocabulary", folder_, 50257).tokens, (std::vector<uint16_t>{1, 2}));
+  const fs::path pointer = file("book.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n");
+  EXPECT_THROW((void)model::tokens_of(pointer, "no vocabulary", folder_, 50257), std::invalid_argument);
+  EXPECT_THROW((void)model::repeated_text(pointer, 1000, folder_), std::invalid_argument);
+}
+
+TEST_F(DataTest, MarksOfDocumentsAreCountedAndCachedApart) {
+  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
+  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+  const fs::path text = file("text.txt", "hello<|endoftext|>hello");
+  EXPECT_EQ(model::marks_in_file(text), 1);
+  for (int round = 0; round < 2; ++round) {
+    const auto tokens = [&](model::Marks marks) {
+      return model::tokens_of(text, vocabulary, folder_ / "cache", 50257, model::Keep::in_memory, marks).tokens;
+    };
+    EXPECT_EQ(tokens(model::Marks::text).size(), 9U);
+    EXPECT_EQ(tokens(model::Marks::end_of_text), (std::vector<uint16_t>{31373, 50256, 31373}));
   }
 }
 

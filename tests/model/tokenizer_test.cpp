@@ -66,6 +66,21 @@ TEST_F(TokenizerTest, EndOfTextIsOrdinaryTextWhenEncodingAndAWordWhenDecoding) {
   EXPECT_EQ(tokenizer().decode(Ids{model::Tokenizer::end_of_text}), "<|endoftext|>");
 }
 
+TEST_F(TokenizerTest, MarksOfDocumentsBecomeEndOfTextIfAsked) {
+  const auto encode = [](const std::string& text) { return tokenizer().encode(text, 0, model::Marks::end_of_text); };
+  const uint16_t end = model::Tokenizer::end_of_text;
+  EXPECT_EQ(encode("<|endoftext|>"), Ids{end});
+  EXPECT_EQ(encode("hello<|endoftext|><|endoftext|> world\n\n<|endoftext|>"), (Ids{31373, end, end, 995, 628, end}));
+  EXPECT_EQ(encode("<|endoftext"), tokenizer().encode("<|endoftext"));
+  EXPECT_EQ(model::marks_in("<|endoftext|>a<|endoftext|><|endoftext|"), 2);
+  try {
+    (void)tokenizer().encode("<|endoftext|>a\xff", 100, model::Marks::end_of_text);
+    ADD_FAILURE() << "accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(std::string(error.what()), "invalid UTF-8 at byte 114; text must be UTF-8");
+  }
+}
+
 TEST_F(TokenizerTest, WhiteSpaceLettersAndNumbersAreTiktokens) {
   // Two of a character between "a  " and "b !", as tiktoken 0.14 encodes it. White space shares a piece with
   // the spaces before it; U+180E is none, though PCRE2's \s says so, and U+31350 is a letter since Unicode 15.
@@ -150,6 +165,9 @@ TEST_F(TokenizerTest, RefusesVocabulariesThatAreNotGpt2s) {
   const std::string good = files::read_file(variable("LADDER_TEST_VOCAB"));
   const std::string file = scratch_.string();
   EXPECT_EQ(refusal(good), "accepted");
+  std::string with_cr;
+  for (const char c : good) with_cr += c == '\n' ? "\r\n" : std::string(1, c);
+  EXPECT_EQ(refusal("\xef\xbb\xbf" + with_cr + "\r\n\n"), "accepted");
   EXPECT_EQ(refusal(""), file + ": line 0: the file ends after 0 ranks; 50256 are needed");
   EXPECT_EQ(refusal(good + "IQ== 0\n"), file + ": line 50257: rank 0 appears a second time");
   EXPECT_EQ(refusal(good + "IQ== 50256\n"), file + ": line 50257: ranks must be between 0 and 50255, got 50256");

@@ -132,7 +132,7 @@ TEST_F(LadderFile, TellsThatItCannotBeRead) {
   says("nowhere.json", "nowhere.json: No such file");
   says("../ladders/tiny", "../ladders/tiny: No such file");
   says("/dev/zero", "/dev/zero: must be a regular file");
-  says("./", "./: must be a regular file");
+  says("./", "./: is a folder, not a file");
   (void)refusal_of_bytes("");
   fs::resize_file(file_, (size_t{64} << 20) + 1);  // a hole, not written to the disk
   says(file_.string(), "must be at most 67108864 bytes, got 67108865");

@@ -1,0 +1,62 @@
+// What files are by their first bytes.
+#include "files/what_is.h"
+
+#include "files/files.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace what_is_test {
+
+using namespace std::string_literals;
+
+TEST(WhatIs, KnowsFilesByTheirFirstBytes) {
+  const std::pair<std::string, std::string> known[] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "a Git LFS pointer"},
+      {"PK\x03\x04\x14\0\0\0"s, "a zip archive, as torch.save writes it"},
+      {"\x80\x02}q\0"s, "a pickle, as torch.save writes it"},
+      {"\x1f\x8b\x08\0\0\0\0\0"s, "compressed by gzip"},
+      {"\x28\xb5\x2f\xfd\x04", "compressed by zstd"},
+      {"\x93NUMPY\x01\0"s, "a NumPy array"},
+      {"\xff\xfeH\0"s, "a text in UTF-16"},
+      {"\xff\xfe\0\0H\0\0\0"s, "a text in UTF-32"},
+      {"t\0o\0 \0b\0e\0 \0o\0r\0"s, "a text in UTF-16"},
+      {"\0t\0o\0 \0b\0e\0 \0o\0r"s, "a text in UTF-16"},
+      {"\x88\xd8\x34\x01\x01\0\0\0"s, "a token file"},
+      {"\xa1\xd9\x34\x01\x07\0\0\0"s, "a token file of Llama 3"},
+      {"\xc6\xd7\x34\x01\x03\0\0\0"s, "weights of llm.c"},
+      {"\x10\x02\0\0\0\0\0\0{\"a\""s, "a safetensors file"},
+      {R"({"metadata": {}, "weight_map": {}})", "the index of weights in several files"},
+      {R"({"!": 0, "\"": 1)", "Hugging Face's vocab.json"},
+  };
+  for (const auto& [bytes, name] : known) {
+    EXPECT_EQ(files::what_is(bytes).name, name);
+    EXPECT_FALSE(files::what_is(bytes).remedy.empty()) << name;
+  }
+  for (const std::string& text : {""s, "To be"s, "\xef\xbb\xbfTo be"s, "{\"kind\": \"record\"}"s,
+                                  "a\0b\0 then no more"s, "version 2"s, "#version: 0.2\n"s, "\x07\0\x07\0"s}) {
+    EXPECT_EQ(files::what_is(text).name, "");
+  }
+}
+
+TEST(WhatIs, RefusesOnlyWhatIsSomethingElse) {
+  const files::TemporaryFolder temporary("what-is-test");
+  const auto file = temporary.path() / "shard";
+  files::write_file(file, "\x88\xd8\x34\x01 tokens");
+  EXPECT_NO_THROW(files::refuse_other(file, files::token_file));
+  try {
+    files::refuse_other(file, files::text_file);
+    ADD_FAILURE() << "accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(error.what(), file.string() + ": is a token file, not a UTF-8 text: --data reads it as it is");
+  }
+  EXPECT_TRUE(files::is_token_file(file));
+  EXPECT_TRUE(files::is_token_file("absent.bin"));
+  EXPECT_FALSE(files::is_token_file("absent.txt"));
+  EXPECT_FALSE(files::is_token_file(temporary.path()));
+}
+
+}  // namespace what_is_test
