@@ -109,7 +109,7 @@ std::string table(const std::vector<Claim>& claims, const std::string& optimizat
   for (const Claim& claim : claims) {
     const auto [standing, words] = checked(claim, optimization, seen);
     ++counts[standing];
-    const Source& source = claim.source;
+    const ClaimSource& source = claim.source;
     text += fmt::format("| {} | {} | **{}** | {} |\n", claim.claim,
                         source.url.empty() ? source.name : fmt::format("[{}]({})", source.name, source.url),
                         name_of(standing), markdown_with_code(words));

@@ -131,8 +131,8 @@ std::vector<Claim> cross_entropy_claims() {
 }
 
 std::vector<Claim> fused_claims() {
-  const Source liger{"the README of Liger Kernel; LLaMA 3-8B, B=8, bf16, 8 A100s",
-                     "https://github.com/linkedin/Liger-Kernel"};
+  const ClaimSource liger{"the README of Liger Kernel; LLaMA 3-8B, B=8, bf16, 8 A100s",
+                          "https://github.com/linkedin/Liger-Kernel"};
   const char* note = "With all of its kernels, of which the fused head and loss is one.";
   return {{.claim = "20 % more tokens per second",
            .source = liger,

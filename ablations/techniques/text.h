@@ -21,7 +21,7 @@ struct Text {
 };
 
 // Who says so, on what machine.
-struct Source {
+struct ClaimSource {
   std::string name;
   std::string url = {};  // empty: it can be looked up nowhere, as an author's notes
 };
@@ -33,7 +33,7 @@ struct Claim {
   enum class About { step, milliseconds, batch, ladder, compile_s, activations, peak, kernels, other };
 
   std::string claim;  // "333 -> 300 ms per step"
-  Source source;
+  ClaimSource source;
   About about = About::other;  // which figure of a rung it is about
   double least = 0, most = 0;  // how many times smaller it is claimed to become, or seconds of compile_s
   model::Device device = model::Device::cuda;  // of the source
@@ -45,14 +45,14 @@ struct Claim {
 
 namespace sources {
 
-inline const Source lecture{"Andrej Karpathy, Let's reproduce GPT-2 (124M); B=16, T=1024, A100-class GPU",
-                            "https://github.com/karpathy/build-nanogpt"};
-inline const Source lecture_notes{"an author's notes on that lecture"};
-inline const Source notes{
+inline const ClaimSource lecture{"Andrej Karpathy, Let's reproduce GPT-2 (124M); B=16, T=1024, A100-class GPU",
+                                 "https://github.com/karpathy/build-nanogpt"};
+inline const ClaimSource lecture_notes{"an author's notes on that lecture"};
+inline const ClaimSource notes{
     "an author's notes on a 16x training speedup; a model of 134M, 64 x 512 tokens, A100-class GPU"};
-inline const Source blog{"PyTorch's blog, Accelerating Large Language Models; nanoGPT, T=1024, A100 80GB",
-                         "https://pytorch.org/blog/accelerating-large-language-models/"};
-inline const Source llm_c{"llm.c, its history; GPT-2 in plain CUDA", "https://github.com/karpathy/llm.c"};
+inline const ClaimSource blog{"PyTorch's blog, Accelerating Large Language Models; nanoGPT, T=1024, A100 80GB",
+                              "https://pytorch.org/blog/accelerating-large-language-models/"};
+inline const ClaimSource llm_c{"llm.c, its history; GPT-2 in plain CUDA", "https://github.com/karpathy/llm.c"};
 
 }  // namespace sources
 

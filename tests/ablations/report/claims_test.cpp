@@ -225,7 +225,7 @@ TEST(Claims, ThePageHasEveryClaimInARowOfATable) {
   const std::string page = claims_page({});
   for (const Optimization& optimization : optimizations()) {
     for (const Claim& claim : optimization.claims) {
-      const Source& source = claim.source;
+      const ClaimSource& source = claim.source;
       const std::string by = source.url.empty() ? source.name : "[" + source.name + "](" + source.url + ")";
       EXPECT_NE(page.find("| " + claim.claim + " | " + by + " | **"), std::string::npos) << claim.claim;
     }
