@@ -174,7 +174,7 @@ bits, and attention written out reads or writes several of them in each layer.)"
           R"(Memory falls: under autocast on a GPU a layer keeps about 6,200 bytes a token for the backward pass (q,
 k, v and the result in 16 bits, and a float32 for each head), where attention written out keeps 6,144 + 72 T. At T=1024
 that is 92 % less. Sums are made in another order, so losses differ in their last digits. On a GPU FlashAttention and
-cuDNN read 16 bits only, and need compute capability 8.0.)",
+cuDNN read 16 bits only, and need compute capability 8.0. FlashAttention's heads have at most 256 numbers.)",
       .no_help = R"(Where T is small: the matrix products of the model grow with T, the matrices of scores with T
 squared. On the CPUs in results/evidence, at T=128, it does not pay: the backward pass of the fused operation takes
 longer than the products that it replaces. At T=1024 it does: 1.22x.)",
