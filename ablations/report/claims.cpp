@@ -216,7 +216,7 @@ not what it prints.
 
 What others have published of each [technique](techniques.md), beside what [results/evidence](../results/evidence) shows:
 ladders, sweeps, factorials and micro benchmarks. {} claims are measured here, {} are contradicted, and {} are not
-measured yet. A source without a link is somebody's notes, which are not public.
+measured yet. Sources without a link are authors' notes, which are not public.
 
 - **measured**: a record of the same kind of device has it. "As claimed" means that its interval reaches what is claimed;
   the machine and the sizes are other ones all the same.

@@ -228,6 +228,7 @@ std::vector<Seen> seen_compiled(const RecordedStudy& recorded) {
     const StudyRung *eager = peers["pytorch-eager"], *compiled = peers["pytorch-compile"];
     if (compiled == nullptr) continue;
     Seen seen = seen_of(study, *compiled);
+    seen.shape += ", the recipe of " + files::printable(own.title);
     const PeerRuns runs = runs_of(recorded, *compiled);
     if (runs.compile_s > 0) seen.compile_s = runs.compile_s;
     if (eager != nullptr) {

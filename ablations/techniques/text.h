@@ -45,14 +45,13 @@ struct Claim {
 
 namespace sources {
 
-inline const ClaimSource lecture{"Andrej Karpathy, Let's reproduce GPT-2 (124M); B=16, T=1024, A100-class GPU",
+inline const ClaimSource lecture{"Karpathy's lecture on GPT-2; A100-class, B=16 T=1024",
                                  "https://github.com/karpathy/build-nanogpt"};
-inline const ClaimSource lecture_notes{"an author's notes on that lecture"};
-inline const ClaimSource notes{
-    "an author's notes on a 16x training speedup; a model of 134M, 64 x 512 tokens, A100-class GPU"};
-inline const ClaimSource blog{"PyTorch's blog, Accelerating Large Language Models; nanoGPT, T=1024, A100 80GB",
+inline const ClaimSource lecture_notes{"notes on that lecture"};
+inline const ClaimSource notes{"notes on a 16x speedup; A100-class, 134M, 64 x 512 tokens"};
+inline const ClaimSource blog{"PyTorch's blog; nanoGPT, A100, T=1024",
                               "https://pytorch.org/blog/accelerating-large-language-models/"};
-inline const ClaimSource llm_c{"llm.c, its history; GPT-2 in plain CUDA", "https://github.com/karpathy/llm.c"};
+inline const ClaimSource llm_c{"llm.c, its history", "https://github.com/karpathy/llm.c"};
 
 }  // namespace sources
 
