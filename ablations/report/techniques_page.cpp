@@ -132,7 +132,7 @@ What every training has, whatever is switched on, and the words that are used be
     for (const Optimization& one : technique.optimizations) {
       text += fmt::format("\n## `{}`\n\n*{}*. {}\n", one.name, one.title, one.summary);
       text += parts(one.text, commands_alone(one));
-      text += fmt::format("\n[What is claimed and measured of it](claims.md#{})\n", one.name);
+      text += fmt::format("\n[What is claimed of it](claims.md#{})\n", one.name);
     }
     if (technique.optimizations.empty()) {
       text += fmt::format("\n## `{}`\n", technique.field) + parts(technique.text, technique.text.alone);
@@ -140,7 +140,7 @@ What every training has, whatever is switched on, and the words that are used be
   }
   text += "\n## torch.compile\n\n*A technique of the peer*: no rung has it, but PyTorch runs beside a rung with it.\n";
   text += parts(compile_text(), compile_text().alone);
-  return text + "\n[What is claimed and measured of it](claims.md#torchcompile)\n";
+  return text + "\n[What is claimed of it](claims.md#torchcompile)\n";
 }
 
 Json technique_json(const Optimization& optimization, const Study& study) {
