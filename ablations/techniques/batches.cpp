@@ -266,7 +266,7 @@ std::vector<Claim> claims_of_token_file() {
        .source = sources::notes,
        .device = Device::cpu,
        .note = "It prints both sizes of a text: Shakespeare's plays shrink to 0.62 of their size; the claim is 0.47.",
-       .command = "ladder tokenize"},
+       .command = "ladder tokenize --data book.txt --out book.bin"},
       {.claim = "token numbers stored as int16",
        .source = sources::notes,
        .wrong = "int16 ends at 32,767, and GPT-2 has 50,257 tokens. uint16 holds them, up to 65,535."}};
