@@ -137,7 +137,7 @@ void add_help(CommandLine& line) {
   command.callback([&line, flags] {
     line.chosen = [&line, flags] {
       if (flags->techniques || flags->claims) {
-        fmt::print("{}", flags->techniques ? techniques_page() : claims_page(recorded_studies()));
+        fmt::print("{}", flags->techniques ? techniques_page() : claims_page(recorded_evidence()));
         return 0;
       }
       const Command* about = &line.app;

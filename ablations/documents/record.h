@@ -249,6 +249,7 @@ struct Record : RunEnd {
 
   // Of PyTorch's, not of this program.
   [[nodiscard]] bool is_of_peer() const;
+  [[nodiscard]] std::optional<double> compile_seconds() const;  // of a peer that compiles its model
   [[nodiscard]] bool is_on_gpu() const;
   // The recipe with the plain values of what it does not say. Throws std::invalid_argument for one that this program
   // does not know; `where` begins the message.

@@ -31,6 +31,7 @@ struct ReportedRun {
   std::optional<std::vector<std::string>> first_flags;  // of its first record, where it was made again
   std::optional<double> processor_lost;
   std::optional<MonitorSummary> conditions;  // the record's monitor; none: nobody looked
+  std::optional<double> compile_s;           // of a peer that compiles its model
 
   static void fields(auto&& field) {
     field("id", &ReportedRun::id);
@@ -47,6 +48,7 @@ struct ReportedRun {
     field("first_flags", &ReportedRun::first_flags, None::absent);
     field("processor_lost", &ReportedRun::processor_lost);
     field("conditions", &ReportedRun::conditions);
+    field("compile_s", &ReportedRun::compile_s, None::absent);
   }
 };
 

@@ -72,6 +72,7 @@ struct RungWords {
   std::string other_proofs;               // of the others; empty: there are none
   std::string guard;                      // empty: its losses were not compared
   std::vector<std::string> commands;      // that run it by itself
+  std::string compiling;                  // how long a peer's compiling took; empty: it compiles nothing
 
   static void fields(auto&& field) {
     field("status", &RungWords::status);
@@ -83,6 +84,7 @@ struct RungWords {
     field("other_proofs", &RungWords::other_proofs, None::defaulted);
     field("guard", &RungWords::guard);
     field("commands", &RungWords::commands);
+    field("compiling", &RungWords::compiling, None::default_absent);
   }
 };
 

@@ -92,7 +92,8 @@ std::vector<ReportedRun> runs_of(const StudyFiles& files) {
                     .loss = timing.loss,
                     .flags = record.flags.value_or(std::vector<std::string>{}),
                     .processor_lost = timing.processor_lost.value_or(std::nullopt),
-                    .conditions = record.monitor});
+                    .conditions = record.monitor,
+                    .compile_s = record.compile_seconds()});
     if (const auto& first = files.first_records[i]) {
       list.back().first_flags = first->flags.value_or(std::vector<std::string>{});
     }

@@ -125,30 +125,32 @@ this page is not what it prints.
 
 Each of these changes how a step of training is executed, and nothing of what it computes but rounding. A ladder puts
 them on one after another by their names. What others claim of them, and what is measured here: [claims](claims.md).
+What every training has, whatever is switched on, and the words that are used below: [basics](basics.md).
 )";
   text += overview() + recipe_fields() + number_types();
   for (const Technique& technique : techniques()) {
     for (const Optimization& one : technique.optimizations) {
       text += fmt::format("\n## `{}`\n\n*{}*. {}\n", one.name, one.title, one.summary);
       text += parts(one.text, commands_alone(one));
-      if (!one.claims.empty()) text += fmt::format("\n[What is claimed of it](claims.md#{})\n", one.name);
+      text += fmt::format("\n[What is claimed of it](claims.md#{})\n", one.name);
     }
     if (technique.optimizations.empty()) {
       text += fmt::format("\n## `{}`\n", technique.field) + parts(technique.text, technique.text.alone);
     }
   }
-  return text;
+  text += "\n## torch.compile\n\n*A technique of the peer*: no rung has it, but PyTorch runs beside a rung with it.\n";
+  text += parts(compile_text(), compile_text().alone);
+  return text + "\n[What is claimed of it](claims.md#torchcompile)\n";
 }
 
 Json technique_json(const Optimization& optimization, const Study& study) {
   const Text& text = optimization.text;
-  std::vector<Seen> seen;
-  if (const std::optional<Seen> one = seen_in(study, optimization.name)) seen.push_back(*one);
+  const std::vector<Seen> seen = seen_in(study, optimization.name);
   Json claims = Json::array();
   for (const Claim& claim : optimization.claims) {
     const CheckedClaim finding = checked(claim, optimization.name, seen);
     claims.push_back({{"claim", claim.claim},
-                      {"source", claim.source},
+                      {"source", claim.source.name},
                       {"standing", name_of(finding.standing)},
                       {"words", finding.words}});
   }

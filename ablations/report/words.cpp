@@ -11,17 +11,34 @@
 #include "ablations/report/sentences.h"
 #include "ablations/report/trust.h"
 #include "ablations/text/figures.h"
+#include "harness/stats/stats.h"
 
 #include <fmt/format.h>
 
 #include <iterator>
+#include <map>
 #include <utility>
+#include <vector>
 
 namespace ablations {
 
 namespace {
 
-RungWords words_on(const Study& study, const StudyRung& rung) {
+// "31.5 s, then 11.2 s": of the first run, and the median of the later ones, which find code on the disk.
+std::string compiling_words(const ReportedStudy& entry, size_t rung) {
+  std::map<int64_t, double> by_repeat;
+  for (const ReportedRun& run : entry.runs) {
+    if (run.rung == rung && run.compile_s) by_repeat[run.repeat] = *run.compile_s;
+  }
+  if (by_repeat.empty()) return "";
+  std::vector<double> later;
+  for (auto run = std::next(by_repeat.begin()); run != by_repeat.end(); ++run) later.push_back(run->second);
+  const std::string first = digits3(by_repeat.begin()->second) + " s";
+  return later.empty() ? first : fmt::format("{}, then {} s", first, digits3(harness::median(later)));
+}
+
+RungWords words_on(const ReportedStudy& entry, const StudyRung& rung) {
+  const Study& study = entry.study;
   RungWords words{.status = status_words(rung),
                   .reason = rung.is_measured() && rung.ms_per_step ? "" : why_no_number(rung),
                   .figures = figure_words(rung),
@@ -30,7 +47,8 @@ RungWords words_on(const Study& study, const StudyRung& rung) {
                   .proofs = own_proofs(rung),
                   .other_proofs = "",
                   .guard = rung.guard ? guard_words(*rung.guard) : "",
-                  .commands = commands_of_rung(study, rung)};
+                  .commands = commands_of_rung(study, rung),
+                  .compiling = compiling_words(entry, rung.index)};
   for (const std::string& flag : rung.flags.value_or(std::vector<std::string>{})) {
     words.disturbances.push_back("Disturbed: run " + flag);
   }
@@ -79,7 +97,7 @@ StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise)
                    .findings = findings_of(study, entry.runs, entry.losses),
                    .chart_notes = chart_notes_of(study, entry.runs, entry.losses)};
   words.headline = page_headline(study, words.findings);
-  for (const StudyRung& rung : study.rungs) words.rungs.push_back(words_on(study, rung));
+  for (const StudyRung& rung : study.rungs) words.rungs.push_back(words_on(entry, rung));
   return words;
 }
 

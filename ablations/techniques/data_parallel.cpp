@@ -99,7 +99,8 @@ scaling efficiency: the time of a step of rank 0 alone, while the others wait, o
 
 std::vector<Claim> data_parallel_claims() {
   return {{.claim = "near-linear scalability using 256 GPUs",
-           .source = "Li et al. 2020, PyTorch Distributed; ResNet50 and BERT, up to 256 GPUs",
+           .source = {"Li et al. 2020, PyTorch Distributed; ResNet50 and BERT, up to 256 GPUs",
+                      "https://arxiv.org/abs/2006.15704"},
            .note = "When configured appropriately, they say. `scaling.efficiency` of a record is the share of "
                    "linear speed that is left.",
            .command = "torchrun --nproc-per-node 8 --no-python ladder run --ladder ddp --rung ddp"}};

@@ -16,7 +16,6 @@ using namespace model;
 namespace {
 
 Text host_memory_text();
-std::vector<Claim> host_memory_claims();
 
 constexpr int64_t refault_bytes = int64_t{64} << 20;
 // The block whose first refault_bytes are written. A heap that gives memory back may still have a smaller one free.
@@ -69,8 +68,7 @@ Technique host_memory() {
                          .pointless = [](const Recipe& recipe, const harness::Machine&) -> std::string {
                            return recipe.device == Device::cpu ? "" : "an optimization of steps on the CPU";
                          },
-                         .text = host_memory_text(),
-                         .claims = host_memory_claims()}},
+                         .text = host_memory_text()}},
       .observe =
           [](Trainer&, Observations& seen) {
             seen.refault.bytes = refault_bytes;
@@ -106,15 +104,6 @@ python train.py    # PyTorch's tuning guide gives jemalloc or TCMalloc (LD_PRELO
       .proven = R"(After the timed steps a block of 1 GiB is allocated, its first 64 MiB are written, and it is
 freed, five times. The best round may make at most 8 page faults, and the median timed step at most as many as 1 % of the
 process's pages. Without the technique one of the two must be exceeded.)"};
-}
-
-std::vector<Claim> host_memory_claims() {
-  return {{.claim = "1.2x to 2.4x, with a few hundred page faults in a step instead of 94,000 to 543,000",
-           .source = sources::trials,
-           .about = Claim::About::step,
-           .least = 1.2,
-           .most = 2.4,
-           .device = Device::cpu}};
 }
 
 }  // namespace

@@ -15,7 +15,6 @@ namespace {
 
 Text text_of_onednn();
 Text text_of_tf32();
-std::vector<Claim> claims_of_onednn();
 std::vector<Claim> claims_of_tf32();
 
 // ATen uses oneDNN for float32 products only if oneDNN has kernels for bfloat16 (dnnl's avx512_core or avx2_vnni_2);
@@ -38,7 +37,7 @@ std::string matmul_precision_obstacle(const Recipe& recipe, const Machine& machi
   return "";
 }
 
-// TF32 has not been measured on a device yet. It rounds between float32 and bfloat16, so its limit is between theirs.
+// TF32 rounds between float32 and bfloat16, so its limit is between theirs.
 double matmul_precision_tolerance(const Recipe& recipe) {
   switch (recipe.matmul_precision) {
     case MatmulPrecision::highest:
@@ -109,8 +108,7 @@ Technique matmul_precision() {
             .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::medium; },
             .pointless = onednn_is_pointless,
             .title_seen = onednn_title,
-            .text = text_of_onednn(),
-            .claims = claims_of_onednn()},
+            .text = text_of_onednn()},
            {.name = "tf32",
             .title = "TF32",
             .summary = "Matrix products of float32 tensors run on tensor cores, which read 10 bits of the mantissa "
@@ -173,14 +171,6 @@ torch.backends.cuda.matmul.allow_tf32 = True    # the older way to say the same)
 matrices must have TF32's error, neither float32's nor bfloat16's.)"};
 }
 
-std::vector<Claim> claims_of_onednn() {
-  return {{.claim = "float32 products on an AMD CPU: 385 GFLOP/s with oneDNN, 180 with MKL",
-           .source = sources::trials,
-           .device = Device::cpu,
-           .note = "Of products only: the rung is a whole step.",
-           .command = "make micro"}};
-}
-
 std::vector<Claim> claims_of_tf32() {
   return {{.claim = "1000 -> 333 ms per step",
            .source = sources::lecture,
@@ -188,13 +178,14 @@ std::vector<Claim> claims_of_tf32() {
            .least = 1000.0 / 333,
            .most = 1000.0 / 333},
           {.claim = "8x: 156 TFLOP/s instead of 19.5",
-           .source = "NVIDIA's data sheet of the A100",
+           .source = {"NVIDIA's data sheet of the A100",
+                      "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
+                      "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"},
            .note = "Of products only: in the lecture a step became 3x as fast.",
            .command = "ladder doctor --peaks"},
-          {.claim = "a number of 32 bits",
-           .source = "its name",
-           .wrong = "TF32 has 19 bits: 1 of sign, 8 of exponent and 10 of mantissa, so float32's range with float16's "
-                    "precision. It is how a tensor core reads a float32; in memory the tensors keep all 32 bits."}};
+          {.claim = "a mantissa truncated from 23 to 19 bits",
+           .source = sources::lecture_notes,
+           .wrong = "TF32 has 19 bits in all: 1 of sign, 8 of exponent and 10 of mantissa."}};
 }
 
 }  // namespace

@@ -85,8 +85,10 @@ GELU.)"};
 std::vector<Claim> mlp_claims() {
   return {{.claim = "GELU and its gradient in the epilogue of the products: 0 to 1 % of a step",
            .source = sources::llm_c,
-           .note = "By cuBLASLt, as here on a GPU.",
-           .command = "ladder ablate --ladder gpt2 --mode leave-one-out"}};
+           .about = Claim::About::step,
+           .least = 1,
+           .most = 1.01,
+           .note = "By cuBLASLt, as here on a GPU."}};
 }
 
 }  // namespace

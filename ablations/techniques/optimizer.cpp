@@ -11,7 +11,6 @@ namespace {
 
 Text text_of_foreach();
 Text text_of_fused();
-std::vector<Claim> claims_of_foreach();
 std::vector<Claim> claims_of_fused();
 
 Proof prove_optimizer(const Recipe& recipe, const RunFacts& facts) {
@@ -53,14 +52,17 @@ Technique optimizer() {
             .excludes = {"fused_adamw"},
             .edit = [](Recipe& r, const harness::Machine&) { r.optimizer = Optimizer::foreach; },
             .text = text_of_foreach(),
-            .claims = claims_of_foreach()},
+            .micro_below = "adamw_loop",
+            .micro = "adamw_foreach"},
            {.name = "fused_adamw",
             .title = "fused AdamW",
             .summary = "One operation per parameter group reads gradient, moments and weight once and writes them "
                        "once. Clipping the gradients happens in the same pass.",
             .edit = [](Recipe& r, const harness::Machine&) { r.optimizer = Optimizer::fused; },
             .text = text_of_fused(),
-            .claims = claims_of_fused()}},
+            .claims = claims_of_fused(),
+            .micro_below = "adamw_loop",
+            .micro = "adamw_fused"}},
       .prove = prove_optimizer,
   };
 }
@@ -110,16 +112,6 @@ with B, T and the number of micro-steps.)",
       .pytorch = R"(optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 # PyTorch's clip_grad_norm_ stays a pass of its own; here the update does that, too)",
       .proven = R"(An update has one `_fused_adamw_` for each of the two groups, and no other operation of AdamW.)"};
-}
-
-std::vector<Claim> claims_of_foreach() {
-  return {{.claim = "on a CPU a loop inside, so no gain",
-           .source = sources::trials,
-           .about = Claim::About::step,
-           .least = 1,
-           .most = 1,
-           .device = Device::cpu,
-           .command = "ladder ablate --ladder tiny --mode factorial --factors foreach"}};
 }
 
 std::vector<Claim> claims_of_fused() {

@@ -13,7 +13,6 @@ using namespace model;
 namespace {
 
 Text products_text();
-std::vector<Claim> products_claims();
 
 Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
@@ -51,8 +50,7 @@ Technique products() {
                 "on "
                 "processors with AVX512_BF16.",
             .edit = [](Recipe& r, const harness::Machine&) { r.products = Products::packed; },
-            .text = products_text(),
-            .claims = products_claims()}},
+            .text = products_text()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
         if (recipe.products == Products::aten) return "";
         if (recipe.device == Device::cuda) return "packed products are an optimization of steps on the CPU";
@@ -92,15 +90,6 @@ saved there is the pass that converts gradients.)",
 # PyTorch chooses the library when it is built; on such processors people build it with OpenBLAS or oneDNN)",
       .proven = R"(Autograd's graph of a step has a node of this operation for each linear layer, and none of
 PyTorch's.)"};
-}
-
-std::vector<Claim> products_claims() {
-  return {{.claim = "MKL's float32 products at half the speed of another library's on a CPU that is not Intel's: 180 "
-                    "against 385 GFLOP/s",
-           .source = sources::trials,
-           .device = Device::cpu,
-           .note = "The other library was oneDNN, with AVX-512.",
-           .command = "make micro"}};
 }
 
 }  // namespace

@@ -81,10 +81,12 @@ this one, attention's projection and the two of the MLP. With three products the
 
 std::vector<Claim> qkv_products_claims() {
   return {{.claim = "about 4 % to 5 % more tokens/s",
-           .source = "llama.cpp, pull request 16813; inference of Qwen3 models with 4-bit weights, RTX 4090",
+           .source = {"llama.cpp, pull request 16813; inference of Qwen3 models with 4-bit weights, RTX 4090",
+                      "https://github.com/ggml-org/llama.cpp/pull/16813"},
            .note = "Here it is a step of training."},
           {.claim = "1.08x and 1.13x, two small models",
-           .source = "llama2.c, pull request 55; inference in plain C on a CPU",
+           .source = {"llama2.c, pull request 55; inference in plain C on a CPU",
+                      "https://github.com/karpathy/llama2.c/pull/55"},
            .device = Device::cpu,
            .note = "There each product has one row, a single token. Here it is a step of training.",
            .command = "ladder ablate --ladder qkv"}};

@@ -38,6 +38,8 @@ struct Optimization {
   std::function<std::string(const Observations&)> title_seen = nullptr;
   Text text = {};
   std::vector<Claim> claims = {};
+  // The operation that it replaces and its own, by their names among the micro benchmarks; empty: it has none.
+  std::string micro_below = {}, micro = {};
 
   // Why it cannot be applied on this machine on top of this recipe: from `pointless`, or recipe_obstacle of the
   // resulting recipe. Empty if it can.

@@ -3,6 +3,7 @@
 
 #include "model/recipe.h"
 
+#include <optional>
 #include <string>
 
 namespace ablations {
@@ -19,35 +20,38 @@ struct Text {
   std::string alone = {};  // the commands that try it by itself; empty: made from its name (report/techniques_page.h)
 };
 
+// Who says so, on what machine.
+struct ClaimSource {
+  std::string name;
+  std::string url = {};  // empty: it can be looked up nowhere, as an author's notes
+};
+
 // A figure that somebody has published. report/claims.h compares it with the records.
 struct Claim {
-  enum class About {
-    step,
-    batch,
-    activations,
-    peak,
-    other
-  };  // two times, of a step and its batch; two sorts of memory
+  // Times: of a rung's step against the rung below's, of a step, of its batch, of the last rung's step against the
+  // first's, of compiling. Two sorts of memory. Kernels that a step launches.
+  enum class About { step, milliseconds, batch, ladder, compile_s, activations, peak, kernels, other };
 
-  std::string claim;                           // "333 -> 300 ms per step"
-  std::string source;                          // who says so, on what machine
-  About about = About::other;                  // which figure of a rung it is about
-  double least = 0, most = 0;                  // how many times smaller that is claimed to become; not for `other`
+  std::string claim;  // "333 -> 300 ms per step"
+  ClaimSource source;
+  About about = About::other;  // which figure of a rung it is about
+  double least = 0, most = 0;  // how many times smaller it is claimed to become, or seconds of compile_s
   model::Device device = model::Device::cuda;  // of the source
   std::string note = {};                       // what to know before comparing it
   std::string wrong = {};                      // why it cannot be true; empty: it can
-  std::string command = {};                    // the command that measures it; empty: that of the ladder with the rung
+  std::optional<std::string> command = {};     // measures it; empty: nothing here does; none: the ladder with the rung
+  std::string shown = {};                      // for `other`: what a record shows of it, with a link
 };
 
 namespace sources {
 
-inline constexpr const char* lecture = "a lecture that reproduces GPT-2; B=16, T=1024, A100-class GPU";
-inline constexpr const char* notes =
-    "notes on a 16x training speedup; a model of 134M, 64 x 512 tokens, A100-class GPU";
-inline constexpr const char* blog = "PyTorch's blog on accelerating language models; nanoGPT, T=1024, A100 80GB";
-inline constexpr const char* llm_c = "the history of llm.c, GPT-2 in plain CUDA";
-inline constexpr const char* hearsay = "notes on training, by several hands";
-inline constexpr const char* trials = "trials before this project; GPT-2 124M, two-core CPUs with avx512_bf16";
+inline const ClaimSource lecture{"Karpathy's lecture on GPT-2; A100-class, B=16 T=1024",
+                                 "https://github.com/karpathy/build-nanogpt"};
+inline const ClaimSource lecture_notes{"notes on that lecture"};
+inline const ClaimSource notes{"notes on a 16x speedup; A100-class, 134M, 64 x 512 tokens"};
+inline const ClaimSource blog{"PyTorch's blog; nanoGPT, A100, T=1024",
+                              "https://pytorch.org/blog/accelerating-large-language-models/"};
+inline const ClaimSource llm_c{"llm.c, its history", "https://github.com/karpathy/llm.c"};
 
 }  // namespace sources
 

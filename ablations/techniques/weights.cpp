@@ -12,7 +12,6 @@ using namespace model;
 namespace {
 
 Text weights_text();
-std::vector<Claim> weights_claims();
 
 Proof prove_weights(const Recipe& recipe, const RunFacts& facts) {
   const Observations& seen = facts.observations;
@@ -51,8 +50,7 @@ Technique weights() {
                                     "bf16 themselves, and the 16 bits that they lack lie beside them.",
                          .needs = {"fused_norm", "fused_mlp", "fused_loss"},
                          .edit = [](Recipe& r, const harness::Machine&) { r.weights = Weights::master; },
-                         .text = weights_text(),
-                         .claims = weights_claims()}},
+                         .text = weights_text()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
         return recipe.weights == Weights::master ? master_weights_obstacle(recipe) : "";
       },
@@ -100,17 +98,6 @@ falls with them.)",
 gradient into the memory that held it in the step before. Under bf16 autocast some parameters are bf16, else none.)",
       .alone = R"(ladder run --ladder gpt2-cpu-fused --rung fused_loss
 ladder run --ladder gpt2-cpu-fused --rung master_weights)"};
-}
-
-std::vector<Claim> weights_claims() {
-  return {
-      {.claim = "copies of weights, the embedding's dense gradient and the tied sum take 97 of 496 ms, clipping and "
-                "AdamW 87",
-       .source = sources::trials,
-       .device = Device::cpu,
-       .note = "A compiled step of PyTorch's at B=1, T=256, fitted to times at several sizes. It says what there is "
-               "to save.",
-       .command = "ladder profile --diff master_weights --ladder gpt2-cpu-fused"}};
 }
 
 }  // namespace

@@ -26,11 +26,11 @@ std::vector<std::string> list_of(const std::string& text, const std::string& whe
   return items;
 }
 
-std::string first_of(const std::vector<std::string>& items, size_t most, size_t columns) {
+std::string first_of(const std::vector<std::string>& items, size_t most, size_t width) {
   const auto named = std::span(items).first(std::min(items.size(), most));
   const std::string more =
       named.size() < items.size() ? fmt::format(" (and {} more)", items.size() - named.size()) : "";
-  return files::shortened(fmt::format("{}", fmt::join(named, "; ")), columns) + more;
+  return files::shortened(fmt::format("{}", fmt::join(named, "; ")), width) + more;
 }
 
 }  // namespace ablations

@@ -11,7 +11,7 @@ namespace ablations {
 // that is given twice.
 std::vector<std::string> list_of(const std::string& text, const std::string& where);
 
-// "a; b; c (and 2 more)": the first `most` items, cut at `columns` together. Empty: there are none.
-std::string first_of(const std::vector<std::string>& items, size_t most, size_t columns = std::string::npos);
+// "a; b; c (and 2 more)": the first `most` items, cut at `width` together. Empty: there are none.
+std::string first_of(const std::vector<std::string>& items, size_t most, size_t width = std::string::npos);
 
 }  // namespace ablations

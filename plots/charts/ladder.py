@@ -1,13 +1,14 @@
 """The ladder: a row for each rung, with its time, what it saved or cost compared with the rung before it, and the speedup so far.
 
 Saved and lost time is coloured only if the ratio's interval shows it. The colour reaches to where the bar before it ended.
-Published figures are hollow diamonds below the bars. Nothing that was measured here looks like them.
+Published figures are hollow diamonds below the bars. Nothing that was measured here looks like them. A thin line is PyTorch compiled,
+where it was measured beside the ladder.
 """
 
 from charts import Chart, Missing, finding_of
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
 from study import about, faster, has_number, memory_unit, own_rungs, slower, unclear
-from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK
+from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
 from words import count, memory, milliseconds, shorten, times
 
 NAME, QUESTION = "ladder", "What did each optimization bring?"
@@ -86,6 +87,15 @@ def published(part):
     return marks, [f"◊ published elsewhere, not measured here: {'; '.join(named[:2])}{more}"] if marks else []
 
 
+def compiled(study):
+    """[the line of the fastest compiled peer]; none was measured: []"""
+    peers = [rung for rung in study["rungs"] if rung.get("peer") == "pytorch-compile" and has_number(rung)]
+    if not peers:
+        return []
+    best = min(rung["ms_per_step"]["median"] for rung in peers)
+    return [{"peer_ms": best, "said": f"PyTorch compiled, {milliseconds(best)}"}]
+
+
 COLOURS = {"saved": "green: time that a rung saves against the one before", "lost": "orange: time that it costs",
            "unclear": "pale, grey ×: no clear change"}
 
@@ -100,9 +110,19 @@ def lines(study, data):
     return [" · ".join(said) for said in (seen, [f"bars: {study['words']['runs']}", whiskers_said(study, data)]) if said]
 
 
-def drawing(data, marks, unit_name, narrow):
+def peer_line(line, x, rows_):
+    """The line across all rows, with its text above them, on the side that has more room."""
+    left = line["peer_ms"] < x["scale"]["domain"][1] / 2
+    of, at = {"data": {"values": [line]}}, {"x": {**x, "field": "peer_ms"}}
+    return [{**of, "mark": {"type": "rule", "strokeWidth": 1, "color": INK, "aria": False}, "encoding": at},
+            {**of, "mark": {"type": "text", "text": line["said"], "align": "left" if left else "right", "dx": -2 if left else 2, "fontSize": SMALL,
+                            "color": INK},
+             "encoding": {**at, "y": {"value": -26 if rows_.narrow else -12}, "description": {"field": "said", "type": "nominal"}}}]
+
+
+def drawing(data, marks, peers, unit_name, narrow):
     rows_ = Rows(data, BAR_WIDTH, narrow)
-    x = rows_.x("ms", "ms per step", rows_.domain("time", [m["published_ms"] for m in marks]), format=",~f")
+    x = rows_.x("ms", "ms per step", rows_.domain("time", [m["published_ms"] for m in marks] + [p["peer_ms"] for p in peers]), format=",~f")
     color = {"condition": {"test": "datum.change === 'unclear'", "value": PALE_BAR}, "value": BAR}
     bars = rows_.bars({**x, "field": "kept"}, color)
     between = {"mark": {"type": "bar", "height": rows_.bar, "yOffset": rows_.down, "aria": False}, "transform": [{"filter": "datum.before !== null"}],
@@ -116,6 +136,7 @@ def drawing(data, marks, unit_name, narrow):
                                 "strokeWidth": 1.5, "opacity": 1, "yOffset": below},
                        "encoding": {"y": rows_.y, "x": {**x, "field": "published_ms"},
                                     "description": {"field": "aria", "type": "nominal"}}})
+    layers += [layer for line in peers for layer in peer_line(line, x, rows_)]
     right = rows_.width
     if narrow:
         layers += [*rows_.names(right - 120), *rows_.column("step", "vs previous", right - 62, "step_ink"),
@@ -131,6 +152,6 @@ def draw(part):
     study = part["study"]
     if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
-    data, (marks, sources), unit_name = rows(study), published(part), memory_unit(study)[0]
+    data, (marks, sources), peers, unit_name = rows(study), published(part), compiled(study), memory_unit(study)[0]
     return Chart(finding_of(study["words"], NAME), lines(study, data), sources, about(study),
-                 drawing(data, marks, unit_name, False), drawing(data, marks, unit_name, True))
+                 drawing(data, marks, peers, unit_name, False), drawing(data, marks, peers, unit_name, True))

@@ -1,7 +1,11 @@
 """PyTorch's runs beside ours: the chart's data and texts, not its pixels."""
 
-from builders import NASTY, make, with_peers, without_number
+from builders import NASTY, make, report_of, table, with_peers, without_number
 from drawings import draw, drawn, said
+
+import markdown
+import page
+import view
 
 
 def test_peers_stand_below_our_rung():
@@ -28,3 +32,32 @@ def test_peers_that_are_as_fast_failed_or_ran_once():
     drawn(chart)
     assert "failed: exit status 1" in [d["reason"] for d in chart.wide["data"]["values"][1:]]
     assert "--with-peer pytorch" in draw("peers", {"study": make()}).run
+
+
+def test_the_fastest_compiled_peer_is_a_line_across_the_ladder():
+    study = with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.25), ("PyTorch compile", 1.5))
+    without = draw("ladder", {"study": study})
+    for rung in study["rungs"][-2:]:
+        rung["peer"] = "pytorch-compile"
+    chart = draw("ladder", {"study": study})
+    assert len(chart.wide["layer"]) == len(without.wide["layer"]) + 2
+    lines = [layer for layer in chart.wide["layer"] if "peer_ms" in layer.get("data", {}).get("values", [{}])[0]]
+    assert [layer["mark"]["type"] for layer in lines] == ["rule", "text"]
+    assert lines[0]["data"]["values"] == [{"peer_ms": study["rungs"][-2]["ms_per_step"]["median"], "said": "PyTorch compiled, 724 ms"}]
+    for svg in drawn(chart):
+        assert "PyTorch compiled, 724 ms" in "".join(said(svg))
+    without_number(study, len(study["rungs"]) - 2, "failed", "exit status 1")
+    assert "PyTorch compiled, 868 ms" in str(draw("ladder", {"study": study}).wide)
+    without_number(study, len(study["rungs"]) - 1, "failed", "exit status 1")
+    assert "peer_ms" not in str(draw("ladder", {"study": study}).wide)
+
+
+def test_seconds_of_compiling_stand_beside_the_peers_that_compile():
+    report = report_of(with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.25)))
+    shown = view.view(report)
+    assert "compiling" not in page.render("report.html.j2", shown)
+    report["studies"][0]["words"]["rungs"][-1]["compiling"] = "31.5 s, then 11.2 s"
+    shown = view.view(report)
+    rows = table(markdown.render(shown | {"has_pictures": False}), "Each row is a recipe.")
+    assert [row[-1] for row in rows] == ["—", "31.5 s, then 11.2 s"]
+    assert "<td>31.5 s, then 11.2 s</td></tr>" in page.render("report.html.j2", shown)

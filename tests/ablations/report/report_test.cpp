@@ -61,9 +61,7 @@ TEST_F(Report, TellsOfEachOptimizationOfTheStudy) {
     EXPECT_FALSE(told[name]["mechanism"].get<std::string>().empty());
     EXPECT_FALSE(told[name]["claims"].empty());
   }
-  // The planted study is a CPU's, and rungs of it are twice as fast as the ones before.
-  EXPECT_EQ(told["bf16"]["claims"][0]["standing"], "not measured");
-  EXPECT_EQ(told["bf16"]["claims"][1]["standing"], "measured");
+  EXPECT_EQ(told["bf16"]["claims"][0]["standing"], "not measured") << "the planted study is a CPU's, the claim a GPU's";
 }
 
 std::string refusal(const std::function<void()>& call) {

@@ -64,6 +64,19 @@ TEST_F(Words, StandInTheComparisonOfTwoStudiesAndInGates) {
   EXPECT_EQ(of_gate["entries"][0]["words"]["remarks"][0]["words"], "losses identical to the bit");
 }
 
+TEST_F(Words, TellHowLongAPeerCompiled) {
+  EXPECT_FALSE(report()["studies"][0]["words"]["rungs"][2].contains("compiling"));
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    Json compiled = good(run_of(2, repeat), 25);
+    compiled["observations"] = {
+        {"compilation", {{"compile_s", repeat == 0 ? 31.5 : 10.0 + static_cast<double>(repeat)}}}};
+    write(run_of(2, repeat), compiled);
+  }
+  const Json made = report();
+  EXPECT_EQ(made["studies"][0]["words"]["rungs"][2]["compiling"], "31.5 s, then 11.5 s");
+  EXPECT_FALSE(made["studies"][0]["words"]["rungs"][1].contains("compiling"));
+}
+
 TEST_F(Words, TellOfPredictionsWhereRecordsCountTheLeastWork) {
   const Json older = report();
   EXPECT_FALSE(older["studies"][0].contains("predictions") || older["studies"][0]["words"].contains("prediction"));
