@@ -28,7 +28,8 @@ struct RunOptions {
   std::filesystem::path tokens;            // the token file made of data, which is then only named
   bool cold_cache = false;                 // without the data in the page cache
   model::Recipe recipe;
-  std::vector<std::string> applied;  // names of the optimizations, for the record
+  std::vector<std::string> applied;                 // names of the optimizations, for the record
+  std::vector<ProductTiming> product_timings = {};  // that chose the recipe, for the record
 };
 
 model::Config config_of(const RunOptions& options);
