@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -20,7 +21,10 @@ OwnOperations own_operations_here(const RunOptions& step, bool wait) {
   constexpr int64_t most_tokens = 1024;
   const auto held = std::make_shared<Occupied>();
   const auto time = [step, wait, held](const model::Recipe& own, const model::Recipe& without) {
-    if (held->empty()) *held = occupy({model::Device::cpu}, "ladder", std::filesystem::current_path(), wait);
+    if (held->empty()) {
+      *held = occupy({model::Device::cpu}, "ladder", std::filesystem::current_path(), wait);
+      fmt::print(stderr, "timing the program's own operations beside PyTorch's ...\n");
+    }
     std::vector<std::string> argv{fmt::format("/proc/{}/exe", ::getpid()),
                                   "run",
                                   "--recipe",

@@ -314,7 +314,8 @@ Design design_of(const DesignFlags& flags, const Machine& machine) {
 
 std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape, const Machine& machine,
                            const Choose& choose) {
-  std::vector<Rung> rungs = climb(ladder, machine, choose);
+  // A factorial is asked for what its factors are worth, whatever that is.
+  std::vector<Rung> rungs = climb(ladder, machine, design.mode == Mode::factorial ? nullptr : choose);
   const size_t reference = reference_rung(rungs);
   if (rungs[reference].status != Rung::Status::planned) return rungs;  // nothing applies
   std::vector<std::string> candidates;

@@ -2,11 +2,14 @@
 #include "ablations/profile/own_operations.h"
 
 #include "ablations/plan/ladder.h"
+#include "ablations/plan/modes.h"
 #include "ablations/techniques/techniques.h"
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace own_operations_test {
@@ -115,6 +118,18 @@ TEST(OwnOperations, ALadderGoesOnWithoutWhatIsSlower) {
   EXPECT_EQ(rungs.back().optimization, "master_weights");  // fused operations at the same speed do not keep it away
   EXPECT_EQ(rungs.back().status, Rung::Status::planned);
   EXPECT_EQ(rungs.back().recipe.weights, model::Weights::master);
+}
+
+TEST(OwnOperations, AFactorialTakesThemWithoutAsking) {
+  const harness::Machine machine;
+  const Choose refuse = [](const Recipe& before, Recipe& edited) {
+    edited = before;
+    return std::string("not faster here");
+  };
+  const Design design = design_of({.mode = "factorial", .factors = "packed_products"}, machine);
+  const std::vector<Rung> rungs = rungs_of(load_ladder("gpt2-cpu-fused"), design, {}, machine, refuse);
+  ASSERT_EQ(rungs.size(), 2U);
+  EXPECT_EQ(rungs[1].recipe.products, Products::packed);
 }
 
 TEST(OwnOperations, AreTimedBesidePyTorchsAtTheShapesOfAStep) {
