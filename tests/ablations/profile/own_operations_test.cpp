@@ -97,9 +97,9 @@ TEST(OwnOperations, AnotherNumberTypeIsAskedForAnew) {
 TEST(OwnOperations, AreNotAskedForOnAGpu) {
   Timer timer{.own_us = [](const Recipe&) { return 5000; }, .asked = {}};
   OwnOperations own = timer.operations();
-  Recipe edited{.device = model::Device::cuda, .norm = model::Norm::fused};
+  Recipe edited{.device = model::Device::cuda, .mlp = model::Mlp::fused};
   EXPECT_EQ(own.choose({.device = model::Device::cuda}, edited), "");
-  EXPECT_EQ(edited.norm, model::Norm::fused);
+  EXPECT_EQ(edited.mlp, model::Mlp::fused);
   EXPECT_TRUE(timer.asked.empty());
 }
 
@@ -147,7 +147,6 @@ TEST(OwnOperations, AreTimedBesidePyTorchsAtTheShapesOfAStep) {
   EXPECT_EQ(names_of_calls(packed(), {}), "qkv linear_attn_proj linear_c_fc linear_mlp_proj head");
   EXPECT_EQ(names_of_calls({.attention = model::Attention::packed}, {.attention = model::Attention::flash}),
             "self_attention");
-  EXPECT_EQ(names_of_calls({.norm = model::Norm::fused}, {}), "add_norm");
   EXPECT_EQ(names_of_calls(packed({.mlp = model::Mlp::fused}), packed()), "mlp");
   EXPECT_EQ(names_of_calls({.cross_entropy = model::CrossEntropy::fused}, {}), "head_loss");
 }
