@@ -1,6 +1,8 @@
 #include "ablations/commands/timed_here.h"
 
+#include "ablations/run/child.h"
 #include "ablations/run/occupy.h"
+#include "files/files.h"
 #include "files/json_file.h"
 #include "harness/measure/process.h"
 #include "harness/measure/unfit.h"
@@ -44,16 +46,19 @@ OwnOperations own_operations_here(const RunOptions& step, bool wait) {
     add("--threads", step.threads);
     constexpr double limit_s = 900;
     std::vector<ProductTiming> timings;
-    const harness::ChildResult child = harness::run_child(
-        {.argv = argv, .log = "/dev/null", .limit_s = limit_s, .on_line = [&](std::string_view line) {
-           const std::string where = "times of operations";
-           timings = value_from<std::vector<ProductTiming>>(files::parse_json(std::string(line), where), where);
-         }});
-    if (!child.succeeded() || timings.empty()) {
+    const files::TemporaryFolder temporary("ladder-times");
+    const std::filesystem::path log = temporary.path() / "log";
+    const auto take = [&](std::string_view line) {
+      const std::string where = "times of operations";
+      timings.push_back(value_from<ProductTiming>(files::parse_json(std::string(line), where), where));
+    };
+    const harness::ChildResult child =
+        harness::run_child({.argv = argv, .log = log, .limit_s = limit_s, .on_line = take});
+    if (!child.succeeded()) {
       throw harness::Unfit(
-          fmt::format("the program's own operations could not be timed beside PyTorch's: the process {}; --recipe "
-                      "takes a rung's recipe without asking",
-                      child.describe(limit_s)));
+          fmt::format("the program's own operations could not be timed beside PyTorch's: the process {}: {}; --recipe "
+                      "takes a recipe without asking",
+                      child.describe(limit_s), last_line(log)));
     }
     return timings;
   };
@@ -64,9 +69,10 @@ void tell_times(const RunOptions& options, const std::string& without) {
   harness::die_with_parent();
   prepare_process(options);
   const model::Recipe other = model::recipe_from_json(files::parse_json(without, "--time-against"), "--time-against");
-  const std::string line =
-      json_of(time_both(config_of(options), options.recipe, other, options.B, options.T)).dump() + "\n";
-  [[maybe_unused]] const ssize_t ignored = ::write(3, line.data(), line.size());
+  for (const ProductTiming& timing : time_both(config_of(options), options.recipe, other, options.B, options.T)) {
+    const std::string line = json_of(timing).dump() + "\n";
+    [[maybe_unused]] const ssize_t ignored = ::write(3, line.data(), line.size());
+  }
 }
 
 }  // namespace ablations
