@@ -55,7 +55,7 @@ TEST(OwnOperations, ProductsThatAreNotFasterAreLeftToTheLibrary) {
   OwnOperations own = timer.operations();
   Recipe edited = packed();
   // 13 products of 3 x 2 x 100^3 FLOP in 13 ms
-  EXPECT_EQ(own.choose({}, edited), "not faster here: the library makes 6.00 GFLOP/s, ours 0.600 GFLOP/s");
+  EXPECT_EQ(own.choose({}, edited), "not faster here: the library makes 6.00 GFLOP/s, ours 0.60 GFLOP/s");
   EXPECT_EQ(edited, Recipe());
   ASSERT_EQ(own.timings().size(), 2U);
   EXPECT_EQ(own.timings()[0].algorithm, -1);
