@@ -102,7 +102,7 @@ struct Recipe {
   Optimizer optimizer = Optimizer::loop;
   Weights weights = Weights::separate;
   Parallel data_parallel = Parallel::none;
-  bool deterministic = false;  // PyTorch's deterministic algorithms: the same losses to the bit in every run
+  bool deterministic = false;  // PyTorch's deterministic algorithms; on a GPU the same losses to the bit in every run
 
   bool operator==(const Recipe&) const = default;
 };

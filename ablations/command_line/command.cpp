@@ -229,8 +229,9 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
 }
 
 void add_deterministic_flag(Command& command, WorkloadFlags& flags) {
-  command.add_flag("--deterministic", flags.deterministic,
-                   "PyTorch's deterministic algorithms: bit-identical losses each time, also on a GPU");
+  command.add_flag(
+      "--deterministic", flags.deterministic,
+      "PyTorch's deterministic algorithms: bit-identical losses each time on a GPU, and on a CPU with --threads 1");
 }
 
 void add_end_of_text_flag(Command& command, bool& end_of_text) {

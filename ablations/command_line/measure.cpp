@@ -258,6 +258,7 @@ void add_run(CommandLine& line) {
       ->needs(from);
   add_wait(command, flags->wait);
   command.add_flag("--report-steps-to-parent", flags->report_steps)->group("");
+  command.add_option("--time-against", flags->time_against)->group("");
   add_workload_flags(command, flags->workload, "gpt2-124m, or the ladder's",
                      "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
   add_data_flags(command, flags->workload);

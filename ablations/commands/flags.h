@@ -52,6 +52,7 @@ struct RunFlags {
   bool any_program = false;  // with from: another program than the record's may run
   bool json = false, wait = false;
   bool report_steps = false;  // to file descriptor 3, for the runner
+  std::string time_against;   // only time the recipe's own operation beside this recipe's, for timed_here.h
 };
 
 // One of trace, diff, counters and list_metrics is set.

@@ -133,7 +133,8 @@ int64_t runs_in_baselines(const Plan& plan) {
 Plan gate_plan(const GateFlags& flags) {
   int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
   Plan plan = make_plan(
-      {.workload = flags.workload, .ladder = flags.ladder, .repeats = 1, .order_seed = 0, .limit_s = flags.limit_s});
+      {.workload = flags.workload, .ladder = flags.ladder, .repeats = 1, .order_seed = 0, .limit_s = flags.limit_s},
+      OwnAre::as_listed);
   const bool both = flags.calibrate || !flags.base.empty();
   plan.gate = GateTerms{.min_effect = flags.min_effect,
                         .top_up = flags.calibrate    ? 0

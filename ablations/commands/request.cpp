@@ -1,6 +1,7 @@
 #include "ablations/commands/request.h"
 
 #include "ablations/commands/defaults.h"
+#include "ablations/commands/timed_here.h"
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/child.h"
@@ -138,9 +139,13 @@ std::string study_id(const std::string& ladder, const std::string& created) {
   return ladder + "-" + stamp;
 }
 
+Choose choice_of(OwnOperations& timed) {
+  return [&](const model::Recipe& before, model::Recipe& edited) { return timed.choose(before, edited); };
+}
+
 }  // namespace
 
-Plan make_plan(const AblateFlags& ablate) {
+Plan make_plan(const AblateFlags& ablate, OwnAre own) {
   const WorkloadFlags& flags = ablate.workload;
   Ladder ladder = load_ladder(chosen_ladder(ablate.ladder));
   apply(flags, ladder.workload, ladder.plan);
@@ -170,7 +175,19 @@ Plan make_plan(const AblateFlags& ablate) {
   plan.workload.positions = model::with_positions(model::preset(plan.workload.model), flags.positions).n_positions;
   if (flags.repeat_to > 0) plan.workload.repeated = {named_data(flags).filename().string(), flags.repeat_to};
   if (shared) plan.shard = shard_of(ablate.shard);
-  plan.rungs = rungs_of(ladder, design, shape_of(plan), harness::this_machine());
+  OwnOperations timed = own_operations_here({.model = plan.workload.model,
+                                             .B = plan.workload.B,
+                                             .T = plan.workload.T,
+                                             .positions = plan.workload.positions,
+                                             .threads = plan.workload.threads,
+                                             .data = plan.workload.data,
+                                             .vocabulary = plan.workload.vocabulary,
+                                             .recipe = {},
+                                             .applied = {}},
+                                            ablate.wait);
+  plan.rungs = rungs_of(ladder, design, shape_of(plan), harness::this_machine(),
+                        own == OwnAre::timed && !shared ? choice_of(timed) : nullptr);
+  plan.product_timings = timed.timings();
   for (Rung& rung : plan.rungs) {
     const std::string reason = batches_obstacle(rung.recipe.batches, plan.workload.data);
     if (rung.status != Rung::Status::planned || reason.empty()) continue;
@@ -279,7 +296,8 @@ RunOptions planned_options(const RunFlags& run) {
           .tokens = workload.tokens,
           .cold_cache = workload.cold_cache,
           .recipe = rung.recipe,
-          .applied = rung.applied};
+          .applied = rung.applied,
+          .product_timings = plan.product_timings};
 }
 
 struct FlagNames {
@@ -287,9 +305,10 @@ struct FlagNames {
 };
 
 // The recipe and the size of a step; rungs are those of the machine.
-RunOptions step_options(const RunFlags& run, const harness::Machine& machine, const FlagNames& names) {
+RunOptions step_options(const RunFlags& run, const harness::Machine& machine, const FlagNames& names, OwnAre own) {
   const WorkloadFlags& flags = run.workload;
   RunOptions options;
+  options.positions = flags.positions;
   if (!run.recipe.empty()) {
     const bool inline_json = run.recipe.front() == '{';
     const std::string where = inline_json ? names.recipe : run.recipe;
@@ -298,22 +317,32 @@ RunOptions step_options(const RunFlags& run, const harness::Machine& machine, co
   } else if (!run.rung.empty()) {
     Ladder ladder = load_ladder(chosen_ladder(run.ladder));
     ladder.start.deterministic |= flags.deterministic;
-    const std::vector<Rung> rungs = climb(ladder, machine);
-    const Rung& chosen = rungs[find_rung(rungs, run.rung, names.rung, ladder.name)];
-    options.id = name_of(chosen);
-    options.recipe = chosen.recipe;
-    options.applied = chosen.applied;
     options.model = ladder.workload.model;
     options.B = ladder.workload.B;
     options.T = ladder.workload.T;
     options.accumulation = ladder.workload.accumulation;
     options.warmup_steps = ladder.plan.warmup_steps;
     options.timed_steps = ladder.plan.timed_steps;
+    apply(flags, options, options);
+    std::vector<Rung> rungs = climb(ladder, machine);
+    const size_t index = find_rung(rungs, run.rung, names.rung, ladder.name);
+    if (own == OwnAre::timed && model::ranks_of_environment().size == 1) {
+      options.threads = threads_of(flags);
+      options.data = data_file(flags);
+      options.vocabulary = vocabulary_file(flags);
+      OwnOperations timed = own_operations_here(options, run.wait);
+      ladder.rungs.resize(index);
+      rungs = climb(ladder, machine, choice_of(timed));
+      options.product_timings = timed.timings();
+    }
+    const Rung& chosen = rungs[find_rung(rungs, name_of(rungs[index]), names.rung, ladder.name)];
+    options.id = name_of(chosen);
+    options.recipe = chosen.recipe;
+    options.applied = chosen.applied;
   }
   options.recipe.deterministic |= flags.deterministic;
-  apply(flags, options, options);
+  if (run.rung.empty()) apply(flags, options, options);
   if (flags.steps == 0 && options.recipe.device == model::Device::cuda) options.least_window_s = window_for_energy_s;
-  options.positions = flags.positions;
   if (run.rung.empty() && flags.T == 0) {  // a default, not a flag
     options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);
   }
@@ -332,7 +361,8 @@ RunOptions run_options(const RunFlags& run) {
   if (!run.from.empty()) return options_again(run);
   if (!run.plan.empty()) return planned_options(run);
   const WorkloadFlags& flags = run.workload;
-  RunOptions options = step_options(run, harness::this_machine(), {.recipe = "--recipe", .rung = "--rung"});
+  RunOptions options =
+      step_options(run, harness::this_machine(), {.recipe = "--recipe", .rung = "--rung"}, OwnAre::timed);
   options.seed = static_cast<uint64_t>(flags.seed);
   options.threads = threads_of(flags);
   options.data = data_file(flags);
@@ -357,7 +387,8 @@ RunOptions step_options(const DoctorFlags& flags) {
   harness::Machine another = here;
   another.gpu = harness::Gpu{
       .name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = flags.memory};
-  RunOptions options = step_options(run, flags.memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"});
+  RunOptions options =
+      step_options(run, flags.memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
   check_context(options.model, options.T, options.positions);
   check_recipe(options.recipe, model::preset(options.model), flags.memory > 0 || !here.gpu ? another : here);
   return options;

@@ -14,7 +14,10 @@ namespace ablations {
 // Each throws std::invalid_argument that names the flag or file, its value and what is allowed, and harness::Unfit for
 // a rung or a device that this machine does not have. check_workload checks the runs of a plan, once it is known which
 // of them will be made, and names the token file that they read.
-Plan make_plan(const AblateFlags& flags);
+// The plan's and a rung's recipe have those of our own operations that are faster here (timed_here.h). A gate's and a
+// shard's have all, because its plan must be the same each time.
+enum class OwnAre { timed, as_listed };
+Plan make_plan(const AblateFlags& flags, OwnAre own = OwnAre::timed);
 RunOptions run_options(const RunFlags& flags);
 // The step that --plan asks about; its device need not be here, and no text is looked for. A GPU that is not here is
 // taken to have this compute capability.

@@ -4,6 +4,7 @@
 #include "ablations/commands/commands.h"
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
+#include "ablations/commands/timed_here.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/study/measured.h"
@@ -94,6 +95,10 @@ int run(const RunFlags& flags) {
   if (flags.report_steps) harness::die_with_parent();
   check_not_read("--record", flags.record, inputs_of(flags));
   const RunOptions options = run_options(flags);
+  if (!flags.time_against.empty()) {
+    tell_times(options, flags.time_against);
+    return 0;
+  }
   check_not_read("--record", flags.record,  // a plan names them
                  {{"--data", options.data}, {"--vocab", options.vocabulary}, {"--data", options.tokens}});
   const model::Ranks ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{};

@@ -46,14 +46,16 @@ struct StepCalls {
   }
 };
 
-// A matrix product that was timed when its shape was first seen (model/products.h).
+// A matrix product of a GPU's that was timed when its shape was first seen (model/products.h), or an operation of our
+// own on a CPU and PyTorch's, forward and backward, that were timed before the run (profile/own_operations.h).
 struct ProductTiming {
-  std::string product, type;      // "weight_gradient", "BFloat16"
+  std::string product, type;      // "weight_gradient", "BFloat16"; on a CPU "head", "mlp"
   int64_t m = 0, n = 0, k = 0;    // the result has m columns and n rows
-  int64_t algorithm = -1;         // what was taken: cuBLASLt's number of it; -1: a plain product and kernels after it
+  int64_t algorithm = -1;         // what was taken: cuBLASLt's number of it, on a CPU 0: ours; -1: PyTorch's way
   double microseconds = 0;        // of what was taken
-  double plain_microseconds = 0;  // of the plain product and the kernels after it
+  double plain_microseconds = 0;  // of PyTorch's way: on a GPU the plain product and the kernels after it
   int64_t tried = 0;              // how many ways were timed
+  std::optional<double> own_microseconds = {};  // of ours, on a CPU
 
   static void fields(auto&& field) {
     field("product", &ProductTiming::product);
@@ -65,6 +67,7 @@ struct ProductTiming {
     field("microseconds", &ProductTiming::microseconds);
     field("plain_microseconds", &ProductTiming::plain_microseconds);
     field("tried", &ProductTiming::tried);
+    field("own_microseconds", &ProductTiming::own_microseconds, None::absent);
   }
 };
 
@@ -189,7 +192,7 @@ struct Observations {
   Refault refault;
   double loss_scale = 1;  // of the gradient scaler
   Determinism determinism;
-  std::vector<ProductTiming> product_timings;  // of the whole process; none on a CPU
+  std::vector<ProductTiming> product_timings;  // of the whole process; on a CPU those that chose its recipe
 
   static void fields(auto&& field) {
     field("parameters_device", &Observations::parameters_device, None::defaulted);

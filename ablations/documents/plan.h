@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ablations/documents/common.h"
+#include "ablations/documents/observations.h"
 #include "harness/stats/verdict.h"
 
 #include <array>
@@ -148,6 +149,7 @@ struct Plan {
   std::optional<Shard> shard = {};  // the part that is made in this folder; none: all of it
   std::optional<GateTerms> gate = {};
   std::optional<Quick> quick = {};
+  std::vector<ProductTiming> product_timings = {};  // that chose the rungs' recipes on a CPU, once for all runs
 
   // What a schema cannot say: throws std::invalid_argument where it contradicts itself, or lacks what the analysis of
   // its mode takes for granted; `where` begins the message. Whether this program knows its optimizations is asked by
@@ -173,6 +175,7 @@ struct Plan {
     field("shard", &Plan::shard, None::absent);
     field("gate", &Plan::gate, None::absent);
     field("quick", &Plan::quick, None::absent);
+    field("product_timings", &Plan::product_timings, None::default_absent);
   }
 };
 

@@ -191,14 +191,16 @@ struct RunMemory : PeakMemory {
 struct Reproduction {
   bool identical = false;                   // every step's loss, to the bit
   std::optional<double> largest_deviation;  // nats per token; none where only one of two losses is finite
+  std::optional<double> largest_ulps = {};  // units in the last place of a float32; none where they are identical
   size_t steps = 0;
-  // Why losses may differ though nothing is wrong: another processor or GPU, or a recipe that is not deterministic on a
-  // GPU. Empty: they must be identical.
+  // Why losses may differ though nothing is wrong: another processor or GPU, several threads of a CPU, or a recipe that
+  // is not deterministic on a GPU. Empty: they must be identical.
   std::vector<std::string> excuses;
 
   static void fields(auto&& field) {
     field("identical", &Reproduction::identical);
     field("largest_deviation", &Reproduction::largest_deviation);
+    field("largest_ulps", &Reproduction::largest_ulps, None::absent);
     field("steps", &Reproduction::steps);
     field("excuses", &Reproduction::excuses);
   }

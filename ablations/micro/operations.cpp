@@ -1,9 +1,9 @@
 // Every operation of the model, forward and backward, under each precision that its device has, as a step calls it:
 // ATen's, and beside it what can take its place here. Backward computes the gradients but does not add them to existing
 // ones, as in a step that begins without gradients.
-#include "ablations/micro/calls.h"
 #include "ablations/micro/costs.h"
 #include "ablations/micro/suite.h"
+#include "ablations/profile/step_calls.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/measure/environment.h"
 #include "model/precision.h"
@@ -21,6 +21,10 @@ namespace micro {
 
 using at::Tensor;
 using namespace model;
+using ablations::Call;
+using ablations::call_names;
+using ablations::Calls;
+using ablations::calls_of_a_step;
 
 namespace {
 
@@ -101,7 +105,7 @@ class Recorded {
   const Call& operator()(const Recipe& recipe, Sizes sizes, const std::string& name) {
     if (recipe_ != recipe) {
       calls_.clear();
-      calls_ = calls_of_a_step(recipe, sizes.B, sizes.T);
+      calls_ = calls_of_a_step(preset("gpt2-124m"), recipe, sizes.B, sizes.T);
       recipe_ = recipe;
     }
     return calls_.at(name);

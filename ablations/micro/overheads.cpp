@@ -1,6 +1,5 @@
 // The costs of a step besides computing: its batch, the measuring, and an NVTX range without a tool. The last two are
 // also shown as a share of a training step with every optimization on, where they weigh most.
-#include "ablations/micro/calls.h"
 #include "ablations/micro/suite.h"
 #include "harness/measure/clock.h"
 #include "harness/measure/labels.h"

@@ -128,7 +128,7 @@ std::string name_of(const Rung& rung) {
   return rung.optimization.empty() ? "start" : rung.optimization;
 }
 
-std::string put_on(Rung& rung, const std::string& name, const harness::Machine& machine) {
+std::string put_on(Rung& rung, const std::string& name, const harness::Machine& machine, const Choose& choose) {
   const Optimization& optimization = *find_optimization(name);
   std::string reason = optimization.obstacle(rung.recipe, machine);
   if (!reason.empty()) return reason;
@@ -137,12 +137,16 @@ std::string put_on(Rung& rung, const std::string& name, const harness::Machine& 
       return fmt::format("cannot follow \"{}\"", other);
     }
   }
-  optimization.edit(rung.recipe, machine);
+  model::Recipe edited = rung.recipe;
+  optimization.edit(edited, machine);
+  reason = choose ? choose(rung.recipe, edited) : "";
+  if (!reason.empty() && edited == rung.recipe) return reason;
+  rung.recipe = edited;
   rung.applied.push_back(name);
   return "";
 }
 
-std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine) {
+std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, const Choose& choose) {
   std::vector<Rung> rungs{{.optimization = "",
                            .title = ladder.start_title,
                            .applied = {},
@@ -157,7 +161,8 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine) {
     Rung rung = rungs.back();
     rung.optimization = name;
     rung.title = find_optimization(name)->title;
-    rung.reason = rungs[0].status == Rung::Status::not_applicable ? rungs[0].reason : put_on(rung, name, machine);
+    rung.reason =
+        rungs[0].status == Rung::Status::not_applicable ? rungs[0].reason : put_on(rung, name, machine, choose);
     if (rung.reason.empty() && rung.recipe == rungs.back().recipe) {
       rung.applied.pop_back();
       rung.reason = "it changes nothing of what is on before it";

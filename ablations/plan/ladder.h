@@ -6,6 +6,7 @@
 #include "harness/measure/environment.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,16 +27,21 @@ std::vector<std::string> ladder_names();
 // by itself.
 std::vector<Ladder> ladders_with(const std::string& optimization);
 
-// Puts one more optimization on. Where this machine or what is on already does not allow it, the reason; the rung is
-// then as it was.
-[[nodiscard]] std::string put_on(Rung& rung, const std::string& optimization, const harness::Machine& machine);
+// Takes out of `edited`, which is `before` with one more optimization, what does not pay on this machine. Says why;
+// empty: nothing.
+using Choose = std::function<std::string(const model::Recipe& before, model::Recipe& edited)>;
+
+// Puts one more optimization on. Where this machine or what is on already does not allow it, or nothing of it pays, the
+// reason; the rung is then as it was.
+[[nodiscard]] std::string put_on(Rung& rung, const std::string& optimization, const harness::Machine& machine,
+                                 const Choose& choose = nullptr);
 
 // `rung.name`, or its default.
 std::string name_of(const Rung& rung);
 
 // Edits that this machine cannot have are skipped, with the reason, and later rungs do without them. Rungs below
 // the reference are not measured where the reference applies.
-std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine);
+std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, const Choose& choose = nullptr);
 
 // Its title as a ladder shows it: "+ bf16 autocast".
 std::string label_of(const Rung& rung);

@@ -78,13 +78,14 @@ std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine
 
 // The base with these of the ladder's optimizations on, in the ladder's order; or why one of them cannot be had. One
 // that changes nothing beside the others is not on.
-Rung with(const Rung& base, const Ladder& ladder, const std::vector<std::string>& names, const Machine& machine) {
+Rung with(const Rung& base, const Ladder& ladder, const std::vector<std::string>& names, const Machine& machine,
+          const Choose& choose = nullptr) {
   Rung rung = base;
   rung.optimization.clear();
   for (const std::string& name : ladder.rungs) {
     if (std::ranges::find(names, name) == names.end()) continue;
     const model::Recipe before = rung.recipe;
-    const std::string reason = put_on(rung, name, machine);
+    const std::string reason = put_on(rung, name, machine, choose);
     if (reason.empty()) {
       if (rung.recipe == before) rung.applied.pop_back();
       continue;
@@ -102,14 +103,14 @@ std::vector<std::string> without(std::vector<std::string> names, const std::stri
 }
 
 std::vector<Rung> leave_one_out(const Ladder& ladder, const Rung& base, const std::vector<std::string>& candidates,
-                                const Machine& machine) {
-  Rung full = with(base, ladder, candidates, machine);
+                                const Machine& machine, const Choose& choose) {
+  Rung full = with(base, ladder, candidates, machine, choose);
   full.title = "everything on";
   full.name = "full";
   full.reference = 0;
   std::vector<Rung> rungs{base, full};
   for (const std::string& name : candidates) {
-    Rung rung = with(base, ladder, without(candidates, name), machine);
+    Rung rung = with(base, ladder, without(candidates, name), machine, choose);
     rung.optimization = name;
     rung.title = "without " + find_optimization(name)->title;
     rung.name = "without-" + name;
@@ -127,10 +128,10 @@ std::vector<Rung> leave_one_out(const Ladder& ladder, const Rung& base, const st
 }
 
 std::vector<Rung> one_at_a_time(const Ladder& ladder, const Rung& base, const std::vector<std::string>& candidates,
-                                const Machine& machine) {
+                                const Machine& machine, const Choose& choose) {
   std::vector<Rung> rungs{base};
   for (const std::string& name : candidates) {
-    Rung rung = with(base, ladder, {name}, machine);
+    Rung rung = with(base, ladder, {name}, machine, choose);
     rung.optimization = name;
     rung.title = find_optimization(name)->title;
     rung.reference = rung.against = 0;
@@ -311,8 +312,10 @@ Design design_of(const DesignFlags& flags, const Machine& machine) {
   return design;
 }
 
-std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape, const Machine& machine) {
-  std::vector<Rung> rungs = climb(ladder, machine);
+std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape, const Machine& machine,
+                           const Choose& choose) {
+  // A factorial is asked for what its factors are worth, whatever that is.
+  std::vector<Rung> rungs = climb(ladder, machine, design.mode == Mode::factorial ? nullptr : choose);
   const size_t reference = reference_rung(rungs);
   if (rungs[reference].status != Rung::Status::planned) return rungs;  // nothing applies
   std::vector<std::string> candidates;
@@ -329,10 +332,10 @@ std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Sha
     case Mode::cumulative:
       break;
     case Mode::leave_one_out:
-      rungs = leave_one_out(ladder, base, candidates, machine);
+      rungs = leave_one_out(ladder, base, candidates, machine, choose);
       break;
     case Mode::one_at_a_time:
-      rungs = one_at_a_time(ladder, base, candidates, machine);
+      rungs = one_at_a_time(ladder, base, candidates, machine, choose);
       break;
     case Mode::factorial:
       rungs = factorial(ladder, base, candidates, design.factors, machine);

@@ -40,7 +40,7 @@ Design design_of(const DesignFlags& flags, const harness::Machine& machine);
 // Throws std::invalid_argument for a factor that the ladder does not have here, a rung that it does not have, or a
 // subset that cannot be had; harness::Unfit for a rung that does not apply here.
 std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape,
-                           const harness::Machine& machine);
+                           const harness::Machine& machine, const Choose& choose = nullptr);
 
 // "PyTorch compile" for "pytorch-compile".
 std::string peer_title(const std::string& peer);

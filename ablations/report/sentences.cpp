@@ -42,19 +42,32 @@ std::string why_no_speedup(const Study& study) {
                         : fmt::format("no rung has a number ({})", status_words(*others.front()));
 }
 
+// nullptr: nothing is compared with the rung.
+const PeerRatio* fastest_peer(const StudyRung& rung) {
+  const PeerRatio* fastest = nullptr;
+  if (!rung.peers) return fastest;
+  for (const PeerRatio& peer : *rung.peers) {
+    if (peer.ratio && (fastest == nullptr || *peer.ratio < *fastest->ratio)) fastest = &peer;
+  }
+  return fastest;
+}
+
 // Of a single rung with PyTorch beside it: against the fastest of those. Empty: there is no such rung.
 std::string headline_of_peers(const Study& study) {
   const auto is_own = [](const StudyRung& rung) { return !rung.peer; };
-  const auto own = std::ranges::find_if(study.rungs, is_own);
-  if (std::ranges::count_if(study.rungs, is_own) != 1 || !own->peers) return "";
-  const PeerRatio* fastest = nullptr;
-  for (const PeerRatio& peer : *own->peers) {
-    if (peer.ratio && (fastest == nullptr || *peer.ratio < *fastest->ratio)) fastest = &peer;
-  }
+  if (std::ranges::count_if(study.rungs, is_own) != 1) return "";
+  const PeerRatio* fastest = fastest_peer(*std::ranges::find_if(study.rungs, is_own));
   if (fastest == nullptr) return "";
   const std::string& name = study.rungs[fastest->rung].title;
   const bool is_clear = fastest->lo && fastest->hi && (*fastest->lo > 1 || *fastest->hi < 1);
   return is_clear ? fmt::format("{} as fast as {}", times(*fastest->ratio), name) : "No clear difference from " + name;
+}
+
+std::string slower_than_a_peer(const Study& study) {
+  const std::optional<FasterPeer> faster = faster_peer_of(study);
+  if (!faster) return "";
+  return fmt::format("The last rung is slower than {}, {} its speed. ", faster->peer->title,
+                     times(*faster->ratio->ratio));
 }
 
 const char* order_of(Method method) {
@@ -143,6 +156,16 @@ std::optional<Lead> lead_of(const Study& study) {
               is_replaced};
 }
 
+std::optional<FasterPeer> faster_peer_of(const Study& study) {
+  if (study.mode != Mode::cumulative) return std::nullopt;
+  const auto last = std::find_if(study.rungs.rbegin(), study.rungs.rend(),
+                                 [](const StudyRung& rung) { return rung.is_measured() && fastest_peer(rung); });
+  if (last == study.rungs.rend()) return std::nullopt;
+  const PeerRatio* fastest = fastest_peer(*last);
+  if (!fastest->hi || *fastest->hi >= 1) return std::nullopt;
+  return FasterPeer{&*last, &study.rungs[fastest->rung], fastest};
+}
+
 std::string headline_words(const Study& study) {
   const std::optional<Lead> lead = lead_of(study);
   if (!lead) {
@@ -150,21 +173,21 @@ std::string headline_words(const Study& study) {
     return beside.empty() ? "No valid speedup: " + why_no_speedup(study) : beside;
   }
   const Ratio& speedup = *lead->speedup;
-  const std::string ratio = times(speedup.ratio);
+  const std::string first = slower_than_a_peer(study), ratio = times(speedup.ratio);
   const auto named = [&](const char* preposition) {
     return lead->is_replaced ? fmt::format(" {} {}", preposition, in_quotes(*lead->reference)) : std::string();
   };
   switch (direction_of(speedup)) {
     case Direction::unknown:
-      return fmt::format("{}{}, {}", ratio, named("against"), no_interval(speedup));
+      return fmt::format("{}{}{}, {}", first, ratio, named("against"), no_interval(speedup));
     case Direction::unclear:
-      return "No clear change" + named("against");
+      return first + "No clear change" + named("against");
     case Direction::slower:
-      return fmt::format("Slower, {} the speed{}", ratio, named("of"));
+      return fmt::format("{}Slower, {} the speed{}", first, ratio, named("of"));
     case Direction::faster:
       break;
   }
-  return fmt::format("{} faster{}", ratio, named("than"));
+  return fmt::format("{}{} faster{}", first, ratio, named("than"));
 }
 
 std::string evidence_words(const Study& study) {

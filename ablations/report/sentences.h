@@ -46,6 +46,14 @@ struct Lead {
 // None: the study has no valid speedup.
 std::optional<Lead> lead_of(const Study& study);
 
+// The fastest of the programs beside a ladder's last rung, where that is clearly slower: this is said before anything
+// else. None: there is no such program, or it is not faster.
+struct FasterPeer {
+  const StudyRung *own, *peer;
+  const PeerRatio* ratio;  // its time / ours
+};
+std::optional<FasterPeer> faster_peer_of(const Study& study);
+
 // "2.61× faster", or "No valid speedup: no rung has a number (failed)".
 std::string headline_words(const Study& study);
 

@@ -342,6 +342,14 @@ std::string headline_line(const Study& study) {
   return fmt::format("{} faster than \"{}\" at \"{}\".", shown, reference, name);
 }
 
+// Before the headline; empty where the last rung is not slower.
+std::string slower_than_peer_line(const Study& study) {
+  const std::optional<FasterPeer> faster = faster_peer_of(study);
+  if (!faster) return "";
+  return fmt::format("Slower than {}: \"{}\" has {} {} its speed.", faster->peer->title, faster->own->title,
+                     ratio(*faster->ratio), interval(*faster->ratio));
+}
+
 // Of the last rung that has one; the table has no room for a column.
 std::string mfu_line(const Study& study) {
   std::string line;
@@ -363,8 +371,8 @@ std::string study_table(const Study& as_written, const Look& look) {
   text += wrapped(fmt::format("{}, {}", sizes(study), study.device.name));
   for (const std::string& remark : remarks_of(study)) text += wrapped(remark);
   text += "\n" + rung_rows(study, look);
-  if (const std::string headline = headline_line(study); !headline.empty()) {
-    text += look.painted(Style::strong, wrapped(headline));
+  for (const std::string& line : {slower_than_peer_line(study), headline_line(study)}) {
+    if (!line.empty()) text += look.painted(Style::strong, wrapped(line));
   }
   for (const std::string& note : study.notes.value_or(std::vector<std::string>{})) text += wrapped(note);
   text += batch_rows(study, look) + worth_rows(study, look) + peer_rows(study, look);

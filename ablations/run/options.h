@@ -30,7 +30,8 @@ struct RunOptions {
   model::Marks marks = model::Marks::text;
   bool cold_cache = false;  // without the data in the page cache
   model::Recipe recipe;
-  std::vector<std::string> applied;  // names of the optimizations, for the record
+  std::vector<std::string> applied;                 // names of the optimizations, for the record
+  std::vector<ProductTiming> product_timings = {};  // that chose the recipe, for the record
 };
 
 model::Config config_of(const RunOptions& options);

@@ -1,6 +1,7 @@
 #include "ablations/run/reproduce.h"
 
 #include "ablations/run/setting.h"
+#include "ablations/techniques/techniques.h"
 #include "model/config.h"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
@@ -23,6 +25,12 @@ std::vector<std::string> instruction_differences(const Environment& environment,
     return Facts{{"cpu features", features ? std::optional(json_of(*features).dump()) : std::nullopt}};
   };
   return differences(instructions(environment), instructions(other));
+}
+
+// In the last place of a float32, as losses are.
+double ulps_between(double first, double second) {
+  const auto size = static_cast<float>(std::abs(first));
+  return std::abs(first - second) / (std::nextafter(size, std::numeric_limits<float>::infinity()) - size);
 }
 
 }  // namespace
@@ -89,6 +97,7 @@ Reproduction compare_losses(const Record& record, const Record& again) {
   const auto &first = record.timing.loss, &second = again.timing.loss;
   Reproduction reproduction{
       .identical = first == second, .largest_deviation = 0.0, .steps = first.size(), .excuses = {}};
+  double ulps = 0;
   if (first.size() != second.size()) reproduction.largest_deviation.reset();
   for (size_t i = 0; i < std::min(first.size(), second.size()) && reproduction.largest_deviation; ++i) {
     if (!first[i] && !second[i]) continue;
@@ -96,8 +105,10 @@ Reproduction compare_losses(const Record& record, const Record& again) {
       reproduction.largest_deviation.reset();
     } else {
       reproduction.largest_deviation = std::max(*reproduction.largest_deviation, std::abs(*first[i] - *second[i]));
+      ulps = std::max(ulps, ulps_between(*first[i], *second[i]));
     }
   }
+  if (!reproduction.identical && reproduction.largest_deviation) reproduction.largest_ulps = ulps;
   Setting setting = setting_of(record);
   const Setting now = setting_of(again.environment, again.workload, record.recipe);
   if (!setting.positions) setting.positions = now.positions;  // a record that does not say had the model's own
@@ -106,6 +117,12 @@ Reproduction compare_losses(const Record& record, const Record& again) {
   if (!record.is_on_gpu()) {
     std::ranges::move(instruction_differences(record.environment, again.environment),
                       std::back_inserter(reproduction.excuses));
+    const model::Recipe recipe = record.known_recipe("the record");
+    const bool is_small =
+        reproduction.largest_deviation && *reproduction.largest_deviation <= tolerance_between(recipe, recipe);
+    if (!reproduction.identical && is_small && again.environment.threads != 1) {
+      reproduction.excuses.emplace_back("several threads may add in a different order each time");
+    }
   } else if (!record.known_recipe("the record").deterministic) {
     reproduction.excuses.emplace_back("the recipe is not deterministic, and a GPU adds in a different order each time");
   }
@@ -116,9 +133,11 @@ std::string describe(const Reproduction& reproduction, const std::string& origin
   if (reproduction.identical) {
     return fmt::format("losses of {} steps: identical to the bit to those of {}", reproduction.steps, original);
   }
-  const std::string deviation = reproduction.largest_deviation
-                                    ? fmt::format("up to {:.3g} nats per token", *reproduction.largest_deviation)
-                                    : "some are not finite or missing";
+  const std::string deviation =
+      reproduction.largest_deviation
+          ? fmt::format("up to {:.3g} nats per token ({:.3g} units in the last place)", *reproduction.largest_deviation,
+                        reproduction.largest_ulps.value_or(0))
+          : "some are not finite or missing";
   const std::string reason = reproduction.excuses.empty()
                                  ? "and nothing known explains it"
                                  : fmt::format("which may be because of: {}", fmt::join(reproduction.excuses, "; "));

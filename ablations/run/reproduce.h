@@ -23,7 +23,8 @@ struct ProgramComparison {
 // a GPU CUDA and cuDNN. What one of them does not say is passed over; an uncommitted change is unknown.
 ProgramComparison compare_programs(const Environment& environment, const Environment& other, model::Device device);
 
-// `again` is a record of options_of(record).
+// `again` is a record of options_of(record). Several threads of a CPU may add in another order, so they excuse what the
+// guard allows for that; one thread excuses nothing.
 Reproduction compare_losses(const Record& record, const Record& again);
 
 // One sentence: "losses of 7 steps: identical to the bit to those of `original`", the record's file.

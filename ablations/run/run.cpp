@@ -155,7 +155,9 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
   Record record;
   record.data = data.complete(workload.opened_bytes());
   record.timing = timing_of(timing, workload.data_ms(), trainer, calls);
-  const Observed seen = observe(trainer);
+  Observed seen = observe(trainer);
+  auto& timings = seen.observations.product_timings;
+  timings.insert(timings.end(), options.product_timings.begin(), options.product_timings.end());
   const auto timed_faults = std::span(timing.page_faults).subspan(static_cast<size_t>(timing.warmup_steps));
   const double faults_per_step = harness::median(std::vector<double>(timed_faults.begin(), timed_faults.end()));
   record.id = options.id;

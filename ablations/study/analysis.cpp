@@ -248,7 +248,9 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
         plan.mode == Mode::cumulative && !rung.peer && below && rung.is_measured() && !rungs[*below].is_measured()) {
       warn(fmt::format("what it alone brings is not known: \"{}\" before it has no number", plan.rungs[*below].title));
     }
-    if (planned.recipe.device == model::Device::cpu && !rung.peer && losses_differ(data)) {
+    const bool is_threaded = plan.workload.threads > 1;  // then timing decides in which order is added
+    const double allowed = is_threaded ? tolerance_between(planned.recipe, planned.recipe) : 0;
+    if (planned.recipe.device == model::Device::cpu && !rung.peer && losses_differ(data, allowed)) {
       warn("repeats of the same recipe and seed have different losses");
     }
     const std::optional<StepCalls>& calls = data.begin()->second.observations.cuda_calls;

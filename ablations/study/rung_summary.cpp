@@ -148,10 +148,12 @@ void add_conditions(const RunsByRepeat& runs, StudyRung& rung) {
   if (!flags.empty()) rung.flags = flags;
 }
 
-bool losses_differ(const RunsByRepeat& runs) {
+bool losses_differ(const RunsByRepeat& runs, double allowed) {
   const std::vector<double>& first = runs.begin()->second.losses;
+  const auto is_near = [&](double a, double b) { return std::abs(a - b) <= allowed; };
   return std::ranges::all_of(first, [](double loss) { return std::isfinite(loss); }) &&
-         std::ranges::any_of(runs, [&](const auto& run) { return run.second.losses != first; });
+         std::ranges::any_of(runs,
+                             [&](const auto& run) { return !std::ranges::equal(run.second.losses, first, is_near); });
 }
 
 void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::string& gpu, StudyRung& rung) {

@@ -24,9 +24,9 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
 // What disturbed its runs; joules per token and the clock if the GPU reports them.
 void add_conditions(const RunsByRepeat& runs, StudyRung& rung);
 
-// Whether repeats of one recipe and seed came to different losses. Of losses that are not finite, which are judged
-// elsewhere, false.
-bool losses_differ(const RunsByRepeat& runs);
+// Whether repeats of one recipe and seed came to losses that are more than `allowed` nats apart. Of losses that are not
+// finite, which are judged elsewhere, false.
+bool losses_differ(const RunsByRepeat& runs, double allowed);
 
 // Whether rungs of ours differ in how batches come to be.
 bool is_about_batches(const Plan& plan);

@@ -81,12 +81,13 @@ what it has none for; cuDNN tries nothing out; cuBLAS gets a workspace of fixed 
 `flash` takes FlashAttention.)",
       .no_help =
           R"(Across devices, numbers of threads or versions of PyTorch: losses are the same to the bit on the same
-machine with the same program only.)",
+machine with the same program only. On a CPU with several threads: libraries may add in the order in which these are
+done, so that losses can differ in the last digit. With `--threads 1` they never do.)",
       .pytorch = R"(torch.use_deterministic_algorithms(True)
 os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"    # before the first matrix product)",
       .proven = R"(The switches are read back, and an operation that has no deterministic way must be refused (`put_`
 with the same place twice).)",
-      .alone = R"(ladder run --rung start --deterministic --record first.json
+      .alone = R"(ladder run --rung start --deterministic --threads 1 --record first.json
 ladder run --from first.json)"};
 }
 

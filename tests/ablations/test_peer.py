@@ -405,8 +405,9 @@ def test_a_product_that_is_no_number_is_a_failed_proof_and_not_the_end(module, p
 
 def test_a_study_takes_pytorchs_runs_beside_operations_of_our_own(ladder, tmp_path) -> None:
     """They do the work of the rung in PyTorch's own way, and their records do not name our operations."""
-    start = {"optimizer": "fused", "products": "packed", "norm": "fused", "mlp": "fused", "cross_entropy": "fused", "weights": "master"}
-    own = write_json(tmp_path / "own.json", ladder_document(start=start, rungs=["packed_attention"]))
+    start = {"optimizer": "fused", "products": "packed", "norm": "fused", "mlp": "fused", "cross_entropy": "fused", "weights": "master",
+             "attention": "packed"}
+    own = write_json(tmp_path / "own.json", ladder_document(start=start, rungs=["memory"]))
     done = ladder("ablate", "--ladder", own, "--repeats", "1", "--with-peer", "pytorch", "--peer-modes", "eager", "--json",
                   "--out", tmp_path / "study")
     assert done.returncode == 0, done.stderr

@@ -170,6 +170,25 @@ def test_a_rung_and_a_planned_run(study, ladder) -> None:
     assert json.loads(planned.stdout)["id"] == run["id"]
 
 
+def test_an_operation_of_our_own_is_timed_once_for_all_runs(ladder, tmp_path) -> None:
+    """Which is faster is this machine's affair. What its times say decides, for every run."""
+    file = write_json(tmp_path / "own.json", ladder_document(rungs=["packed_products", "fused_adamw"]))
+    done = ladder("ablate", "--ladder", file, "--threads", "1", "--json", "--out", tmp_path / "study")
+    assert done.returncode == 0, done.stderr
+    plan = read_json(tmp_path / "study" / "plan.json")
+    validator("plan").validate(plan)
+    timings, (_, packed, last) = plan["product_timings"], plan["rungs"]
+    assert [one["product"] for one in timings] == ["qkv", "linear_attn_proj", "linear_c_fc", "linear_mlp_proj", "head"]
+    library, ours = (sum((1 if one["product"] == "head" else 2) * one[f"{way}_microseconds"] for one in timings) for way in ("plain", "own"))
+    is_taken = library >= 1.03 * ours
+    assert {one["algorithm"] for one in timings} == {0 if is_taken else -1}
+    assert packed["status"] == ("planned" if is_taken else "not_applicable")
+    assert is_taken or re.fullmatch("not faster here: the library makes [^ ]+ GFLOP/s, ours [^ ]+ GFLOP/s", packed["reason"])
+    assert last["recipe"]["products"] == ("packed" if is_taken else "aten")
+    for record in records(tmp_path / "study").values():
+        assert record["observations"]["product_timings"] == timings
+
+
 def spoil(record: dict, **changes) -> str:
     return json.dumps({**record, **changes})
 

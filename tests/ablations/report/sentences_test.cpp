@@ -66,6 +66,22 @@ TEST(Sentences, AHeadlineClaimsWhatItsIntervalShows) {
   EXPECT_EQ(said(ratio(0.99, {}, {}, 1)), "0.99\u00d7, one run each, no interval");
 }
 
+TEST(Sentences, AHeadlineSaysFirstThatAPeerIsFasterThanTheLastRung) {
+  Study study = made_up::study();
+  study.rungs.push_back(made_up::rung(3, "PyTorch eager", 18));
+  study.rungs.back().peer = "pytorch-eager";
+  const auto said = [&](size_t own, double center, double lo, double hi) {
+    for (StudyRung& rung : study.rungs) rung.peers.reset();
+    study.rungs[own].peers = {PeerRatio{{lo, hi}, "pytorch-eager", 3, center, 5}};
+    return headline_words(study);
+  };
+  EXPECT_EQ(said(2, 0.44, 0.43, 0.46),
+            "The last rung is slower than PyTorch eager, 0.44\u00d7 its speed. 2.50\u00d7 faster");
+  EXPECT_EQ(faster_peer_of(study)->own->title, "flash");
+  EXPECT_EQ(said(2, 1.3, 1.2, 1.4), "2.50\u00d7 faster");
+  EXPECT_EQ(said(2, 0.98, 0.9, 1.05), "2.50\u00d7 faster");  // not clearly
+}
+
 TEST(Sentences, AHeadlineNamesAReferenceThatTookAnothersPlace) {
   Study study = made_up::study();
   lose_number(study.rungs[0], RungStatus::failed, "asked for 9 GiB of 8");

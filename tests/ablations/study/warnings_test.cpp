@@ -24,6 +24,21 @@ TEST_F(Warnings, WhatCouldNotBeCountedIsSaid) {
       << study()["warnings"];
 }
 
+TEST_F(Warnings, LossesThatDoNotRepeatAreToldWhereTheyMust) {
+  const auto is_said = [&](int64_t threads, double off) {
+    plan_.workload.threads = threads;
+    Json record = good(run_of(0, 0), 100);
+    record["timing"]["loss"][1] = record["timing"]["loss"][1].get<double>() + off;
+    write(run_of(0, 0), record);
+    return study()["warnings"].dump().find("repeats of the same recipe and seed have different losses") !=
+           std::string::npos;
+  };
+  EXPECT_FALSE(is_said(1, 0));
+  EXPECT_TRUE(is_said(1, 1e-6));
+  EXPECT_FALSE(is_said(2, 1e-6));  // two threads may add in another order
+  EXPECT_TRUE(is_said(2, 0.01));
+}
+
 TEST_F(Warnings, ACacheThatCouldNotBeEmptiedIsSaid) {
   const auto said = [&] { return study()["warnings"].dump(); };
   make_about_batches();

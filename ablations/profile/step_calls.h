@@ -1,9 +1,10 @@
 // The operations of a step, each with the tensors that it gets there.
 //
-// The tensors are observed in one forward pass of GPT-2 124M with a single block. So a benchmark gets the shapes, types
-// and strides of a real step, including the effect of autocast.
+// The tensors are observed in one forward pass of the model with a single block. So whoever times a call gets the
+// shapes, types and strides of a real step, including the effect of autocast.
 #pragma once
 
+#include "model/config.h"
 #include "model/ops.h"
 #include "model/recipe.h"
 
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace micro {
+namespace ablations {
 
 struct Call {
   std::vector<at::Tensor> inputs;  // leaves; those of them that have a gradient in a step require one here
@@ -25,7 +26,8 @@ struct Call {
 // add. "linear" by its place in a block: linear_attn_proj, linear_c_fc, linear_mlp_proj.
 using Calls = std::map<std::string, Call>;
 
-Calls calls_of_a_step(const model::Recipe& recipe, int64_t B, int64_t T);
+// All of them only under a recipe without operations of our own.
+Calls calls_of_a_step(const model::Config& config, const model::Recipe& recipe, int64_t B, int64_t T);
 
 // The names that it returns; known without running a step.
 std::vector<std::string> call_names();
@@ -52,4 +54,4 @@ void for_each_operation(Visit&& visit) {
   visit("head_loss", &Ops::head_loss);
 }
 
-}  // namespace micro
+}  // namespace ablations

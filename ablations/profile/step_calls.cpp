@@ -1,13 +1,12 @@
-#include "ablations/micro/calls.h"
+#include "ablations/profile/step_calls.h"
 
-#include "model/config.h"
 #include "model/gpt2.h"
 #include "model/precision.h"
 
 #include <array>
 #include <tuple>
 
-namespace micro {
+namespace ablations {
 
 using at::Tensor;
 using model::Affine;
@@ -68,8 +67,8 @@ const std::vector<std::string> places_of_linear = {"attn_proj", "c_fc", "mlp_pro
 
 }  // namespace
 
-Calls calls_of_a_step(const model::Recipe& recipe, int64_t B, int64_t T) {
-  model::Config config = model::preset("gpt2-124m");
+Calls calls_of_a_step(const model::Config& whole, const model::Recipe& recipe, int64_t B, int64_t T) {
+  model::Config config = whole;
   config.n_layer = 1;
   const at::DeviceType device = model::device_type(recipe.device);
   const model::GPT2 gpt2(config, recipe.vocabulary_rows, /*seed=*/1, device);
@@ -96,4 +95,4 @@ std::vector<std::string> call_names() {
   return names;
 }
 
-}  // namespace micro
+}  // namespace ablations
