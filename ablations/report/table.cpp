@@ -1,6 +1,7 @@
 #include "ablations/report/table.h"
 
 #include "ablations/report/sentences.h"
+#include "ablations/report/unusable.h"
 #include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -357,13 +358,15 @@ std::string mfu_line(const Study& study) {
 }  // namespace
 
 std::string study_table(const Study& as_written, const Look& look) {
-  const Study study = with_printable_texts(as_written);
+  const Study study = without_claims(with_printable_texts(as_written));
   const std::string mode = study.mode == Mode::cumulative ? "" : fmt::format(" ({})", name_of(study.mode));
   std::string text = "\n" + look.painted(Style::strong, wrapped(study.ladder.title + mode));
   text += wrapped(fmt::format("{}, {}", sizes(study), study.device.name));
   for (const std::string& remark : remarks_of(study)) text += wrapped(remark);
   text += "\n" + rung_rows(study, look);
-  if (const std::string headline = headline_line(study); !headline.empty()) {
+  if (const std::string unusable = unusable_words(study); !unusable.empty()) {
+    text += look.painted(Style::bad, wrapped(unusable + ". " + remedy_words(study)));
+  } else if (const std::string headline = headline_line(study); !headline.empty()) {
     text += look.painted(Style::strong, wrapped(headline));
   }
   for (const std::string& note : study.notes.value_or(std::vector<std::string>{})) text += wrapped(note);
