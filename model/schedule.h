@@ -9,7 +9,7 @@ struct Schedule {
   double peak = 6e-4;
   double floor = 6e-5;
   int64_t warmup_steps = 10;
-  int64_t decay_steps = 50;  // the step at which the floor is reached
+  int64_t decay_steps = 50;  // steps after which the floor is reached
 
   // step counts from 0; dimensionless learning rate
   [[nodiscard]] double at(int64_t step) const;

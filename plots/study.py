@@ -9,9 +9,23 @@ from words import clean, unit_of
 LETTERS = {"batch": "B", "context": "T", "accumulation": "micro-steps"}
 
 
+NO_RATIO = {"ratio": None, "lo": None, "hi": None}
+
+
+def without_claims(study, reason):
+    """The study without what follows from its times (report/unusable.h)."""
+    rungs = [{name: value for name, value in rung.items() if name != "explanation"}
+             | {"speedup_first": None, "speedup_previous": None, "peers": [peer | NO_RATIO for peer in rung.get("peers", [])]}
+             for rung in study["rungs"]]
+    worths = [worth | NO_RATIO | {"reason": reason} for worth in study.get("attribution") or []]
+    return study | {"rungs": rungs, "headline": None, "notes": [], "attribution": worths}
+
+
 def told(part):
     """A part of a report, with its words in study["words"] and in each rung["words"]."""
     study, words = part["study"], part["words"]
+    if words.get("remedy"):
+        study = without_claims(study, words["headline"])
     rungs = [rung | {"words": own} for rung, own in zip(study["rungs"], words["rungs"], strict=True)]
     return part | {"study": study | {"rungs": rungs, "words": words}}
 
@@ -69,6 +83,11 @@ def confidence(study):
 def reason(rung):
     """Why a rung has no number: 'failed: exit status 3'."""
     return clean(rung["words"]["reason"])
+
+
+def left_out(rung):
+    """Whether a rung was to have no number: nothing failed."""
+    return rung["status"] in ("not_applicable", "not_measured")
 
 
 def no_interval(ratio):

@@ -72,7 +72,7 @@ def part_view(report, part, suffix, name):
     splits = [(r, of.memory_parts(r), r["memory"]) for r in of.own_rungs(study) if "activations_bytes" in (r.get("memory") or {})]
     known = {name for _, parts, _ in splits for name in parts}
     return {
-        "said": study["words"], "technique_of": technique_of(part),
+        "said": {"remedy": ""} | study["words"], "technique_of": technique_of(part),
         "study": study, "name": name, "suffix": suffix, "about": of.about(study),
         "notes": study.get("notes", []), "rungs": of.own_rungs(study), "mode": study["mode"],
         "worths": of.worths(study), "predictions": [(study["rungs"][p["rung"]], p) for p in part.get("predictions", [])],

@@ -263,7 +263,7 @@ void add_learning_flags(Command& command, TrainFlags& flags) {
              "steps in which the learning rate rises (default: a twenty-fifth of --decay-steps, and 10 or more)", 0,
              most_steps_of_training);
   add_number(command, "--decay-steps", flags.decay_steps,
-             "the step at which it has fallen to --min-lr, along half a cosine (default: the last step)", 1,
+             "steps after which it has fallen to --min-lr, along half a cosine (default: all)", 1,
              most_steps_of_training);
   add_real(command, "--weight-decay", flags.weight_decay, "AdamW's, of matrices and embeddings (default 0.1)", 0);
   add_real(command, "--clip", flags.clip, "norm to which gradients are clipped (default 1; 0: they are not)", 0);

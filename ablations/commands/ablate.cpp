@@ -17,16 +17,17 @@
 #include "files/printable.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/locks.h"
-#include "harness/measure/system_memory.h"
 #include "harness/measure/unfit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace ablations {
 
@@ -87,9 +88,7 @@ Begun planned(const AblateFlags& flags) {
 // Throws harness::Unfit where a run would not end well.
 void check_estimate(const Plan& plan, const Estimate& estimate) {
   const harness::Machine& machine = harness::this_machine();
-  const double memory = uses_cuda(plan) && machine.gpu ? static_cast<double>(machine.gpu->memory_bytes)
-                                                       : static_cast<double>(harness::available_memory().value_or(0));
-  const std::string why = hopeless(plan, estimate, memory);
+  const std::string why = hopeless_here(plan, estimate);
   if (why.empty()) return;
   const std::vector<std::string> names = ladder_names();
   const bool has_own = !machine.gpu && std::ranges::find(names, plan.ladder.name + "-cpu") != names.end();
@@ -189,10 +188,17 @@ int ablate(const AblateFlags& flags) {
   write_document(out / "study.json", study.study);
   if (!traced) return interrupted();
   const int status = show(plan, study, out, flags.json);
-  if (outcome.not_made > 0) {
+  if (outcome.not_made + outcome.not_made_again > 0) {
+    std::vector<std::string> left;
+    const auto add = [&](size_t count, const char* which, const char* again) {
+      if (count == 0) return;
+      left.push_back(fmt::format("{} {}run{} not made{}", count, which, count == 1 ? " was" : "s were", again));
+    };
+    add(outcome.not_made, "", "");
+    add(outcome.not_made_again, "disturbed ", " again");
     std::fflush(stdout);
-    fmt::print(stderr, "{} run{} not made: the budget of {} s is spent; resume with: {}\n", outcome.not_made,
-               outcome.not_made == 1 ? " was" : "s were", flags.budget_s, to_go_on);
+    fmt::print(stderr, "{}: the budget of {} s is spent; resume with: {}\n", fmt::join(left, ", "), flags.budget_s,
+               to_go_on);
   }
   return outcome.some_failed ? 1 : status;
 }

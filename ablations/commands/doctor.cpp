@@ -3,6 +3,7 @@
 #include "ablations/commands/request.h"
 #include "ablations/documents/environment.h"
 #include "ablations/plan/ladder.h"
+#include "ablations/profile/estimate.h"
 #include "ablations/profile/memory_plan.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/occupy.h"
@@ -18,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -83,12 +85,32 @@ const char* status_text(const Rung& rung) {
   return "";
 }
 
+// Why `ladder ablate` would refuse the ladder as it is here; empty: it would not for want of memory or time.
+std::string refusal_of(const std::string& name) {
+  AblateFlags flags;
+  flags.ladder = name;
+  try {
+    const Plan plan = make_plan(flags);
+    return hopeless_here(plan, estimate_of(plan, speeds_for(plan)));
+  } catch (const std::exception&) {  // no rung applies, or there is no text: said elsewhere
+    return "";
+  }
+}
+
+// What is said of a rung, in a word or two and at length.
+std::pair<std::string, std::string> said_of(const Rung& rung, const std::string& refusal) {
+  if (rung.status != Rung::Status::planned || refusal.empty()) return {status_text(rung), rung.reason};
+  return {"refused here", refusal};
+}
+
 // Of every ladder that comes with the program.
 Json ladders_json(const harness::Machine& machine) {
   Json ladders = Json::object();
   for (const std::string& name : ladder_names()) {
+    const std::string refusal = refusal_of(name);
     for (const Rung& rung : climb(load_ladder(name), machine)) {
-      ladders[name].push_back({{"rung", name_of(rung)}, {"status", status_text(rung)}, {"reason", rung.reason}});
+      const auto [status, reason] = said_of(rung, refusal);
+      ladders[name].push_back({{"rung", name_of(rung)}, {"status", status}, {"reason", reason}});
     }
   }
   return ladders;
@@ -187,10 +209,12 @@ int doctor(const DoctorFlags& flags) {
     const Ladder ladder = load_ladder(name);
     fmt::print("\nladder {} ({}, B={} T={})\n", look.painted(Style::strong, name), ladder.workload.model,
                ladder.workload.B, ladder.workload.T);
+    const std::string refusal = refusal_of(name);
+    if (!refusal.empty()) fmt::print("{}", look.painted(Style::caution, wrapped("  refused here: " + refusal, "  ")));
     for (const Rung& rung : climb(ladder, machine)) {
       const bool planned = rung.status == Rung::Status::planned;
-      const std::string line =
-          fmt::format("  {:<14} {}{}\n", name_of(rung), status_text(rung), planned ? "" : ": " + rung.reason);
+      const std::string line = fmt::format("  {:<14} {}{}\n", name_of(rung), said_of(rung, refusal).first,
+                                           planned ? "" : ": " + rung.reason);
       fmt::print("{}", look.painted(planned ? Style::plain : Style::faint, line));
     }
   }

@@ -45,7 +45,7 @@ struct ChosenRecipe {
 };
 
 // Of the studies below the current folder; a recipe is passed over that cannot be trained with here.
-std::optional<ShownRung> shown_here(const WorkloadFlags& flags) {
+FastestShown shown_here(const WorkloadFlags& flags) {
   const harness::Machine& machine = harness::this_machine();
   Environment here = environment_here();
   here.threads = flags.threads > 0 ? flags.threads : machine.cpu.logical_cores;  // of the training, not of this moment
@@ -62,11 +62,14 @@ std::optional<ShownRung> shown_here(const WorkloadFlags& flags) {
 ChosenRecipe chosen_recipe(const TrainFlags& flags) {
   if (!flags.recipe.empty()) return {flags.recipe, "--recipe"};
   const bool is_shared = model::ranks_of_environment().size > 1;
-  if (const auto shown = is_shared ? std::nullopt : shown_here(flags.workload)) {  // studies have a single rank
+  const auto [shown, passed_over] = is_shared ? FastestShown{} : shown_here(flags.workload);  // studies have one rank
+  const std::string but = passed_over.empty() ? "" : "; not by " + files::printable(passed_over);
+  if (shown) {
     return {model::to_json(shown->recipe).dump(),
-            fmt::format("rung \"{}\" of {}, the fastest of ladder {} as measured here on {} (--recipe chooses another)",
+            fmt::format("rung \"{}\" of {}, the fastest of ladder {} as measured here on {} (--recipe chooses "
+                        "another){}",
                         shown->title, files::printable(shown->study.string()), shown->ladder,
-                        shown->finished.substr(0, 10))};
+                        shown->finished.substr(0, 10), but)};
   }
   Ladder ladder = load_ladder(chosen_ladder(""));
   ladder.start.deterministic |= flags.workload.deterministic;
@@ -76,8 +79,8 @@ ChosenRecipe chosen_recipe(const TrainFlags& flags) {
   const auto last = std::find_if(rungs.rbegin(), rungs.rend(), applies);
   const Rung& rung = last == rungs.rend() ? rungs.front() : *last;
   return {model::to_json(rung.recipe).dump(), fmt::format("ladder {} up to \"{}\", its last rung that this machine can "
-                                                          "have (--recipe chooses another)",
-                                                          ladder.name, rung.title)};
+                                                          "have (--recipe chooses another){}",
+                                                          ladder.name, rung.title, but)};
 }
 
 // A run of the same work: run_options() checks model, sizes, recipe and device.
@@ -326,10 +329,8 @@ TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps) {
         fmt::format("--min-lr must be at most the learning rate {} (--lr), got {}", schedule.peak, schedule.floor));
   }
   if (schedule.warmup_steps > schedule.decay_steps) {
-    throw std::invalid_argument(
-        fmt::format("--warmup-steps must be at most {}, the step at which the decay ends "
-                    "(--decay-steps), got {}",
-                    schedule.decay_steps, schedule.warmup_steps));
+    throw std::invalid_argument(fmt::format("--warmup-steps must be at most --decay-steps, {}, got {}",
+                                            schedule.decay_steps, schedule.warmup_steps));
   }
   return schedule;
 }

@@ -74,7 +74,7 @@ struct LearningRateSweep {
   // What follows from them.
   int64_t end_steps = 1;       // of each training, those that are its end
   double margin = 0;           // nats; a smaller difference is none
-  std::optional<size_t> best;  // of `rates`, that with the lowest losses at the end; none: all diverged
+  std::optional<size_t> best;  // of `rates`, that with the lowest losses at the end; none: none learns
   TrainingWords words;
 
   static void fields(auto&& field) {

@@ -51,6 +51,38 @@ void Study::check(const std::string& where) const {
   }
 }
 
+namespace {
+
+// As monitor.h, processor_time.h and run/memory.h begin them.
+bool has_flag(const std::string& flags, const char* kind) { return flags.find(kind) != std::string::npos; }
+constexpr const char *shared = "shared: ", *throttled = "throttled: ";
+
+}  // namespace
+
+std::string remedy_for(const std::vector<std::string>& flags) {
+  const auto any = [&](const char* kind) {
+    return std::ranges::any_of(flags, [&](const std::string& of) { return has_flag(of, kind); });
+  };
+  if (any(shared)) return "stop the other work";
+  return any(throttled) ? "let the GPU cool" : "take a smaller batch";
+}
+
+std::optional<Disturbance> disturbance_of_most(const Study& study) {
+  std::vector<std::string> disturbed;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.flags) disturbed.insert(disturbed.end(), rung.flags->begin(), rung.flags->end());
+  }
+  if (2 * std::ssize(disturbed) <= study.plan.runs_ok) return std::nullopt;
+  const auto all = [&](const char* kind) {
+    return std::ranges::all_of(disturbed, [&](const std::string& of) { return has_flag(of, kind); });
+  };
+  const std::string runs = fmt::format("{} of {} runs", disturbed.size(), study.plan.runs_ok);
+  return Disturbance{.what = all(shared)      ? "other work ran during " + runs
+                             : all(throttled) ? "the GPU was throttled during " + runs
+                                              : runs + " were disturbed",
+                     .remedy = remedy_for(disturbed)};
+}
+
 bool is_about_batches(const Study& study) {
   return std::ranges::any_of(study.rungs, [](const StudyRung& rung) { return rung.batches.has_value(); });
 }

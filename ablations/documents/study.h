@@ -374,6 +374,16 @@ struct Study {
   }
 };
 
+// What to do about disturbed runs with these flags, before they are made anew: "stop the other work".
+std::string remedy_for(const std::vector<std::string>& flags);
+
+// What disturbed more than half of a study's runs, so that nothing follows from it.
+struct Disturbance {
+  std::string what;    // "other work ran during 32 of 32 runs"
+  std::string remedy;  // as of remedy_for
+};
+std::optional<Disturbance> disturbance_of_most(const Study& study);
+
 // Whether it has rungs that tell what their batches cost.
 bool is_about_batches(const Study& study);
 

@@ -93,6 +93,7 @@ struct StudyWords {
   std::string headline;
   std::string evidence;  // what stands behind a speedup in the headline: its interval, its pairs; empty: it has none
   std::string change;    // from which time to which, of which rungs; empty as `evidence`
+  std::string remedy;    // what to do about a study that is not usable; empty: it is
   std::string measured;  // what, on which device, and when
   Origin origin;
   std::vector<std::string> remarks;  // with `code`
@@ -116,6 +117,7 @@ struct StudyWords {
     field("headline", &StudyWords::headline);
     field("evidence", &StudyWords::evidence, None::defaulted);
     field("change", &StudyWords::change, None::defaulted);
+    field("remedy", &StudyWords::remedy, None::default_absent);
     field("measured", &StudyWords::measured, None::defaulted);
     field("origin", &StudyWords::origin, None::defaulted);
     field("remarks", &StudyWords::remarks);

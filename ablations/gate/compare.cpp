@@ -45,7 +45,7 @@ void set_ratio(ComparedRatio& ratio, const harness::PairedVerdict& verdict) {
 // Of losses that passed.
 std::string how_far_apart(bool identical, double deviation, double tolerance) {
   if (identical) return "losses identical to the bit";
-  return fmt::format("losses typically {:.2g} nats apart, {:g} allowed", std::abs(deviation), tolerance);
+  return fmt::format("median difference of the losses {:.2g} nats (limit {:g})", std::abs(deviation), tolerance);
 }
 
 // In what two runs' losses cannot be the same; empty: in nothing.

@@ -5,6 +5,7 @@
 #include "ablations/text/text.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/peaks.h"
+#include "harness/measure/system_memory.h"
 #include "model/costs.h"
 #include "model/step_memory.h"
 
@@ -129,6 +130,13 @@ std::string hopeless(const Plan& plan, const Estimate& estimate, double memory) 
                        duration_text(estimate.run_s[i]), plan.run_limit_s);
   }
   return "";
+}
+
+std::string hopeless_here(const Plan& plan, const Estimate& estimate) {
+  const harness::Machine& machine = harness::this_machine();
+  const int64_t memory =
+      uses_cuda(plan) && machine.gpu ? machine.gpu->memory_bytes : harness::available_memory().value_or(0);
+  return hopeless(plan, estimate, static_cast<double>(memory));
 }
 
 }  // namespace ablations

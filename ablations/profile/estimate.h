@@ -43,4 +43,7 @@ std::string fitting_text(int64_t largest_batch);
 // (0: not known), and then which B would fit. Empty: nothing is in its way.
 std::string hopeless(const Plan& plan, const Estimate& estimate, double memory);
 
+// The same with the memory of this machine's GPU, or what its host has available.
+std::string hopeless_here(const Plan& plan, const Estimate& estimate);
+
 }  // namespace ablations

@@ -42,7 +42,8 @@ Notes notes_on_losses(const Study& study, const std::vector<RungLosses>& losses)
     }
   }
   if (has_offset) {
-    notes.emplace_back("A padded vocabulary adds a known offset to the loss. The guard allows it on top.");
+    notes.emplace_back(
+        "Padding columns of a softmax change the loss by a known amount, which the guard does not count.");
   }
   if (!voided.empty()) notes.push_back("void: " + first_of(voided, 1));
   if (!broken.empty()) notes.push_back("a line breaks where a loss is not finite: " + first_of(broken, 3));

@@ -18,7 +18,7 @@ struct SideNames {
 constexpr SideNames sides_of_programs{"base", "head", "", "FORCED: measured under different circumstances"};
 constexpr SideNames sides_of_studies{"first", "second", "the ", "Differs"};
 
-// "losses typically 0.0012 nats apart, 0.02 allowed"
+// "median difference of the losses 0.0012 nats (limit 0.02)"
 std::string losses_words(const ComparedLoss& loss);
 
 // "2 of the runs were disturbed: base r1-02-flash throttled: ..."; empty: none was.

@@ -3,6 +3,7 @@
 #include "ablations/profile/roofline.h"
 #include "ablations/report/sentences.h"
 #include "ablations/report/trust.h"
+#include "ablations/report/unusable.h"
 #include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -54,11 +54,6 @@ std::string in_quotes(const std::string& name, size_t length) {
 }
 
 std::string without_plus(const std::string& label) { return label.starts_with("+ ") ? label.substr(2) : label; }
-
-std::string capitalized(std::string text) {
-  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  return text;
-}
 
 std::string ladder_finding(const Study& study) {
   const std::optional<Lead> lead = lead_of(study);
@@ -254,6 +249,13 @@ std::vector<std::pair<const char*, int64_t>> memory_parts(const StudyRung& rung)
   return parts;
 }
 
+// What the counted parts leave of the peak.
+int64_t other_memory(const StudyRung& rung) {
+  int64_t rest = *rung.peak_memory_bytes;
+  for (const auto& [name, bytes] : memory_parts(rung)) rest -= bytes;
+  return std::max<int64_t>(rest, 0);
+}
+
 std::string memory_finding(const Study& study, const RungPointers& with_peak) {
   const auto peak = [](const StudyRung* rung) { return *rung->peak_memory_bytes; };
   const auto [least, most] = std::ranges::minmax_element(with_peak, {}, peak);
@@ -273,6 +275,9 @@ std::string memory_finding(const Study& study, const RungPointers& with_peak) {
   const auto bytes_of = [](const auto& part) { return part.second; };
   const auto largest = std::ranges::max_element(after, {}, bytes_of);
   if (largest == after.end()) return words;
+  if (const int64_t other = other_memory(*last); other > largest->second) {
+    return fmt::format("{}; largest part: libraries and temporaries, {}", words, span(other_memory(*first), other));
+  }
   const auto same =
       std::ranges::find_if(before, [&](const auto& part) { return std::string_view(part.first) == largest->first; });
   if (same == before.end()) return words;
@@ -367,7 +372,6 @@ std::string losses_finding(const Study& study, const std::vector<RungLosses>& lo
   const auto distance = [](const StudyRung* rung) {
     return judged_deviation(*rung->guard).value_or(std::numeric_limits<double>::infinity());
   };
-  const auto nats = [](const RungGuard& guard) { return plain(judged_deviation(guard).value_or(0)) + " nats"; };
   const auto named = [&](const StudyRung& rung) {
     return in_quotes(swept_words(study, rung) + without_plus(rung.label), 40);
   };
@@ -375,21 +379,20 @@ std::string losses_finding(const Study& study, const std::vector<RungLosses>& lo
   std::ranges::copy_if(guarded, std::back_inserter(voided), [](const StudyRung* rung) { return !rung->guard->passed; });
   if (!voided.empty()) {
     const StudyRung& worst = **std::ranges::max_element(voided, {}, distance);
-    const std::string what =
-        judged_deviation(*worst.guard)
-            ? fmt::format("{} off the reference, {} allowed", nats(*worst.guard), plain(worst.guard->tolerance))
-            : "its loss is not finite";
     return fmt::format("{} of {} {} void, {}: {}", voided.size(), number_of(std::ssize(guarded), "rung"),
-                       voided.size() == 1 ? "is" : "are", named(worst), what);
+                       voided.size() == 1 ? "is" : "are", named(worst), shortened(worst.guard->message, 110));
   }
   const RungGuard& worst = *(*std::ranges::max_element(guarded, {}, distance))->guard;
   return fmt::format(
-      "{} what the reference learns, typically within {} ({} allowed)",
+      "{} what the reference learns: median difference {} nats at most (limit {})",
       guarded.size() == 1 ? named(*guarded[0]) + " learns" : fmt::format("All {} rungs learn", guarded.size()),
-      nats(worst), plain(worst.tolerance));
+      plain(judged_deviation(worst).value_or(0)), plain(worst.tolerance));
 }
 
 std::string side_by_side_finding(const Report& report) {
+  for (const ReportedStudy& entry : report.studies) {
+    if (const std::string unusable = unusable_words(entry.study); !unusable.empty()) return unusable;
+  }
   if (!report.comparison) {
     const auto fastest = [](const Study& study) -> std::string {
       const RungPointers rungs = own_rungs(study, has_number);
@@ -450,6 +453,9 @@ Findings findings_of(const Study& study, const std::vector<ReportedRun>& runs, c
   add(findings, "steps", steps_finding(study, runs));
   add(findings, "losses", losses_finding(study, losses));
   if (!counted.empty()) findings["energy"] = energy_finding(study, counted);
+  if (const std::string unusable = unusable_words(study); !unusable.empty()) {
+    for (auto& [chart, words] : findings) words = unusable;
+  }
   return findings;
 }
 

@@ -190,7 +190,7 @@ Card losses(const Entries& entries) {
   for (const ComparedRecipe& entry : entries) {
     furthest = std::max(furthest, judged_deviation(entry.loss).value_or(0));
   }
-  return {"Losses", "within tolerance", Mood::plain, fmt::format("typically {} nats apart at most", plain(furthest))};
+  return {"Losses", "within tolerance", Mood::plain, fmt::format("median difference {} nats at most", plain(furthest))};
 }
 
 Card disturbed_runs(const Entries& entries) {

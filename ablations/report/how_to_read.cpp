@@ -74,7 +74,7 @@ std::vector<Term> how_to_read(const Study& study) {
   terms.push_back({"Disturbed runs",
                    "are those during which the GPU was throttled, something else used the GPU or the processor, or "
                    "memory ran short. Such a run is made once again, and the second record counts, disturbed or not. "
-                   "Where most runs are disturbed, none is made again: that would not help."});
+                   "Where most runs are disturbed, none is made again, and nothing is claimed."});
   const auto is_explained = [](const StudyRung& rung) { return rung.explanation.has_value(); };
   if (std::ranges::any_of(study.rungs, is_explained)) {
     terms.insert(terms.end(), of_explanations().begin(), of_explanations().end());

@@ -44,7 +44,11 @@ std::string words_of_rate(const LearningRateSweep& sweep, size_t index) {
     return fmt::format("diverged: it ends at {:.2f}, above its first loss of {:.2f}", rate.end->mean,
                        *rate.losses.front());
   }
-  const LossesAtTheEnd &end = *rate.end, &best = *sweep.rates[*sweep.best].end;
+  const LossesAtTheEnd& end = *rate.end;
+  if (!sweep.best) {
+    return fmt::format("does not learn: it ends at {:.2f}, its first loss is {:.2f}", end.mean, *rate.losses.front());
+  }
+  const LossesAtTheEnd& best = *sweep.rates[*sweep.best].end;
   const double above = end.mean - best.mean;
   switch (rate.reason) {
     case RateReason::oscillates:
@@ -53,11 +57,12 @@ std::string words_of_rate(const LearningRateSweep& sweep, size_t index) {
           "{:.2f}",
           sweep.end_steps, end.swing, best.swing);
     case RateReason::falls_behind:
-      return fmt::format("falls behind: it ends {:.2f} nats above the best", above);
-    case RateReason::still_falling:
     case RateReason::falls_slowly:
-      return fmt::format("{}: {:.2f} nats in its last {} steps, the best rate {:.2f}; it ends {:.2f} above it",
-                         name_of(rate.reason), end.fall, sweep.end_steps, best.fall, above);
+      return fmt::format("{}: it ends {:.2f} nats above the best", name_of(rate.reason), above);
+    case RateReason::still_falling:
+      return fmt::format(
+          "still falling: {:.2f} nats in its last {} steps, the best rate {:.2f}; it ends {:.2f} above it", end.fall,
+          sweep.end_steps, best.fall, above);
     case RateReason::near_the_best:
     case RateReason::diverged:
       break;
@@ -67,7 +72,12 @@ std::string words_of_rate(const LearningRateSweep& sweep, size_t index) {
 }
 
 std::string sweep_headline(const LearningRateSweep& sweep) {
-  if (!sweep.best) return "Every learning rate diverged: try lower ones";
+  if (!sweep.best && count_of(sweep, RateVerdict::too_low) == 0) return "Every learning rate diverged: try lower ones";
+  if (!sweep.best) {
+    return fmt::format(
+        "No learning rate learns: none ends {:g} nats below its first loss; {}", sweep.margin,
+        count_of(sweep, RateVerdict::too_high) == 0 ? "try higher ones, or more steps" : "take more steps");
+  }
   const std::string best = shown_rate(sweep.rates[*sweep.best]);
   return count_of(sweep, RateVerdict::good) == 1
              ? fmt::format("One good learning rate: {}", best)
@@ -126,7 +136,10 @@ std::vector<Term> sweep_terms(const LearningRateSweep& sweep) {
            "of a training is its last quarter, four steps at least, here {}. Its loss is their mean, the whiskers are "
            "their standard deviation about a straight line.",
            number_of(sweep.end_steps, "step"))},
-      {"The best", "rate ends with the lowest loss."},
+      {"The best",
+       fmt::format("rate ends with the lowest loss, at least {:g} nats below its first one, which is the loss without "
+                   "training. Where no rate does, none is the best.",
+                   sweep.margin)},
       {"Good", fmt::format("rates end at most {:g} nats above the best.", sweep.margin)},
       {"Too low",
        fmt::format("is a rate below the best that ends further above it. It is still falling where the line through "

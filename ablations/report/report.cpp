@@ -4,6 +4,7 @@
 #include "ablations/gate/compare.h"
 #include "ablations/report/predictions.h"
 #include "ablations/report/techniques_page.h"
+#include "ablations/report/unusable.h"
 #include "ablations/run/setting.h"
 #include "ablations/study/guard.h"
 #include "ablations/study/measured.h"
@@ -265,7 +266,7 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
                               .study = files.study,
                               .runs = runs_of(files),
                               .losses = losses_of(files),
-                              .techniques = techniques_of(files.study),
+                              .techniques = techniques_of(without_claims(files.study)),
                               .noise = {},
                               .predictions = {}});
     std::ranges::copy(files.traces, std::back_inserter(report.traces));

@@ -1,5 +1,7 @@
 #include "ablations/report/sentences.h"
 
+#include "ablations/report/unusable.h"
+#include "ablations/study/guard.h"
 #include "ablations/text/figures.h"
 #include "files/json_file.h"
 #include "files/printable.h"
@@ -114,18 +116,19 @@ std::optional<double> judged_deviation(const RungGuard& guard) {
 std::string deviation_words(const RungGuard& guard) {
   const std::optional<double> judged = judged_deviation(guard);
   if (!judged) return "a loss is not finite";
-  const std::string allowed = plain(guard.tolerance) + " allowed";
-  if (!guard.deviation) return fmt::format("at most {} nats off, {}", plain(*judged), allowed);
-  const std::string furthest =
-      guard.max_deviation ? fmt::format(" (one step {})", plain(*guard.max_deviation)) : std::string();
-  return fmt::format("typically {} nats off{}, {}", plain(*judged), furthest, allowed);
+  const std::string limit = fmt::format("{} nats (limit {})", plain(*judged), plain(guard.tolerance));
+  if (!guard.deviation) return "largest difference " + limit;
+  const std::string largest = guard.max_deviation ? fmt::format("; largest single step {} (limit {})",
+                                                                plain(*guard.max_deviation), plain(largest_deviation))
+                                                  : std::string();
+  return "median difference " + limit + largest;
 }
 
 std::string guard_words(const RungGuard& guard) {
   std::string text = fmt::format("Guard: {}, {}, {}", guard.passed ? "passed" : "failed", deviation_words(guard),
                                  number_of(guard.steps, "step"));
   if (guard.known_offset != 0) {
-    text += fmt::format(", not counting the {} that a padded vocabulary may add", plain(guard.known_offset));
+    text += fmt::format(", not counting up to {} of padding columns", plain(guard.known_offset));
   }
   return text + (guard.message.empty() ? "" : "; " + guard.message) + ".";
 }
@@ -167,6 +170,7 @@ std::optional<FasterPeer> faster_peer_of(const Study& study) {
 }
 
 std::string headline_words(const Study& study) {
+  if (const std::string unusable = unusable_words(study); !unusable.empty()) return unusable;
   const std::optional<Lead> lead = lead_of(study);
   if (!lead) {
     const std::string beside = headline_of_peers(study);

@@ -19,7 +19,7 @@ std::string why_no_number(const StudyRung& rung);
 // How far a rung's losses are from the reference's, in nats. None: a loss is not finite.
 std::optional<double> judged_deviation(const RungGuard& guard);
 
-// "typically 0.0021 nats off (one step 0.0034), 0.02 allowed"
+// "median difference 0.0021 nats (limit 0.02); largest single step 0.0034 (limit 0.5)"
 std::string deviation_words(const RungGuard& guard);
 
 // A guard's verdict, and what stands behind it: the deviation, how many steps were compared, and what is wrong, if

@@ -1,6 +1,7 @@
 #include "ablations/report/table.h"
 
 #include "ablations/report/sentences.h"
+#include "ablations/report/unusable.h"
 #include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -365,14 +366,18 @@ std::string mfu_line(const Study& study) {
 }  // namespace
 
 std::string study_table(const Study& as_written, const Look& look) {
-  const Study study = with_printable_texts(as_written);
+  const Study study = without_claims(with_printable_texts(as_written));
   const std::string mode = study.mode == Mode::cumulative ? "" : fmt::format(" ({})", name_of(study.mode));
   std::string text = "\n" + look.painted(Style::strong, wrapped(study.ladder.title + mode));
   text += wrapped(fmt::format("{}, {}", sizes(study), study.device.name));
   for (const std::string& remark : remarks_of(study)) text += wrapped(remark);
   text += "\n" + rung_rows(study, look);
-  for (const std::string& line : {slower_than_peer_line(study), headline_line(study)}) {
-    if (!line.empty()) text += look.painted(Style::strong, wrapped(line));
+  if (const std::string unusable = unusable_words(study); !unusable.empty()) {
+    text += look.painted(Style::bad, wrapped(unusable + ". " + remedy_words(study)));
+  } else {
+    for (const std::string& line : {slower_than_peer_line(study), headline_line(study)}) {
+      if (!line.empty()) text += look.painted(Style::strong, wrapped(line));
+    }
   }
   for (const std::string& note : study.notes.value_or(std::vector<std::string>{})) text += wrapped(note);
   text += batch_rows(study, look) + worth_rows(study, look) + peer_rows(study, look);

@@ -133,7 +133,7 @@ std::string loss_finding(const Steps& steps) {
 }
 
 std::string schedule_finding(const TrainingSchedule& schedule) {
-  const std::string down = fmt::format("down to {:.3g} at step {}", schedule.floor, schedule.decay_steps);
+  const std::string down = fmt::format("down to {:.3g} after step {}", schedule.floor, schedule.decay_steps);
   if (schedule.warmup_steps == 0) return fmt::format("From {:.3g} {}", schedule.peak, down);
   return fmt::format("Up to {:.3g} in {}, then {}", schedule.peak, number_of(schedule.warmup_steps, "step"), down);
 }

@@ -94,7 +94,7 @@ Card disturbance(const Study& study, const Runs& runs) {
   if (!good.made_again.empty()) said.push_back(fmt::format("{} ({})", again, first));
   const std::string value =
       good.disturbed.empty() ? "not known" : fmt::format("{} of {}", good.disturbed.size(), study.plan.runs_ok);
-  return {what, value, Mood::warn, fmt::format("{}", fmt::join(said, "; "))};
+  return {what, value, disturbance_of_most(study) ? Mood::bad : Mood::warn, fmt::format("{}", fmt::join(said, "; "))};
 }
 
 Card completeness(const Study& study) {
@@ -116,24 +116,31 @@ Card proofs(const Study& study) {
           "what the runs were seen to do, not what was switched on"};
 }
 
-// Of PyTorch's rungs, too. None: no rung was compared with the reference.
+// None: nothing was compared with the reference.
 std::optional<Card> guards(const Study& study) {
-  int64_t following = 0, all = 0;
+  struct Counted {
+    int64_t following = 0, all = 0;
+  };
+  Counted own, peers;
   const RungGuard* worst = nullptr;
   const auto distance = [](const RungGuard& guard) {
     return judged_deviation(guard).value_or(std::numeric_limits<double>::infinity());
   };
   for (const StudyRung& rung : study.rungs) {
     if (!rung.guard) continue;
-    ++all;
-    following += rung.guard->passed ? 1 : 0;
+    Counted& of = rung.peer ? peers : own;
+    ++of.all;
+    of.following += rung.guard->passed ? 1 : 0;
     if (worst == nullptr || distance(*rung.guard) > distance(*worst)) worst = &*rung.guard;
   }
   if (worst == nullptr) return std::nullopt;
+  std::vector<std::string> said;
+  if (own.all > 0) said.push_back(fmt::format("{} of {}", own.following, number_of(own.all, "rung")));
+  if (peers.all > 0) said.push_back(fmt::format("{} of {}", peers.following, number_of(peers.all, "PyTorch mode")));
+  const int64_t following = own.following + peers.following;
   return Card{"Guard",
-              fmt::format("{} of {} {} the reference", following, number_of(all, "rung"),
-                          following == 1 ? "follows" : "follow"),
-              following == all ? Mood::good : Mood::bad, "the furthest: " + deviation_words(*worst)};
+              fmt::format("{} {} the reference", fmt::join(said, " and "), following == 1 ? "follows" : "follow"),
+              following == own.all + peers.all ? Mood::good : Mood::bad, "the furthest: " + deviation_words(*worst)};
 }
 
 // The floor that is for the number of pairs nearest to the study's.
@@ -181,7 +188,7 @@ std::vector<Card> trust_cards(const Study& study, const Runs& runs, const std::v
   std::vector<Card> cards{completeness(study), proofs(study)};
   if (const std::optional<Card> guard = guards(study)) cards.push_back(*guard);
   cards.push_back(noise_floor(study, noise));
-  cards.push_back(disturbance(study, runs));
+  cards.insert(disturbance_of_most(study) ? cards.begin() : cards.end(), disturbance(study, runs));
   cards.push_back(environment(study));
   return cards;
 }

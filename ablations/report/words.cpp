@@ -10,6 +10,7 @@
 #include "ablations/report/predictions.h"
 #include "ablations/report/sentences.h"
 #include "ablations/report/trust.h"
+#include "ablations/report/unusable.h"
 #include "ablations/text/figures.h"
 #include "harness/stats/stats.h"
 
@@ -70,10 +71,11 @@ std::string page_headline(const Study& study, const Findings& findings) {
 }  // namespace
 
 StudyWords words_of(const ReportedStudy& entry, const std::vector<Noise>& noise) {
-  const Study& study = entry.study;
+  const Study study = without_claims(entry.study);
   StudyWords words{.headline = "",
                    .evidence = evidence_words(study),
                    .change = change_words(study),
+                   .remedy = remedy_words(study),
                    .measured = measured_words(study),
                    .origin = origin_of(study),
                    .remarks = remarks_of(study),

@@ -80,8 +80,8 @@ class Runner {
     for (const Due& of : due) expected_s += run_s_.empty() ? 0 : run_s_[of.run.rung];
     progress_.emplace(plan_, runs_to_make(plan_).size(), due.size(), expected_s);
     for (size_t i = 0; i < due.size() && !outcome_.interrupted; ++i) {
-      if (outcome_.not_made > 0 || budget_is_spent()) {
-        ++outcome_.not_made;
+      if (budget_is_spent()) {
+        ++(due[i].first ? outcome_.not_made_again : outcome_.not_made);
         continue;
       }
       make_due(due[i]);
@@ -94,7 +94,7 @@ class Runner {
         break;
       }
     }
-    outcome_.not_made += std::ssize(disturbed_);
+    outcome_.not_made_again += disturbed_.size();
     return outcome_;
   }
 
@@ -158,8 +158,11 @@ class Runner {
   // The disturbed runs of a repeat that has ended are not made again.
   void give_up_disturbed() {
     if (!disturbed_.empty() && !std::exchange(said_, true)) {
+      std::vector<std::string> flags;
+      for (const Due& due : disturbed_) flags.insert(flags.end(), due.first->flags->begin(), due.first->flags->end());
       progress_->note(
-          "most runs are disturbed, so disturbed runs are not made again: stop the other work and begin a new study");
+          fmt::format("most runs are disturbed, so disturbed runs are not made again: {} and begin a new study",
+                      remedy_for(flags)));
     }
     disturbed_.clear();
   }

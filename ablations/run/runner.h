@@ -16,7 +16,8 @@ namespace ablations {
 struct Outcome {
   bool interrupted = false;
   bool some_failed = false;
-  size_t not_made = 0;  // runs for which the budget left no time
+  size_t not_made = 0;        // runs for which the budget left no time
+  size_t not_made_again = 0;  // disturbed runs that it left as they were
 };
 
 // `plan` is FOLDER/plan.json's, or the first repeats of it. Makes the runs of its shard that have no successful record

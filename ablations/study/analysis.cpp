@@ -46,10 +46,9 @@ void warn_of_disturbances(const Measured& measured, Lines& warnings) {
   if (const auto [runs, first] = runs_with(&RunData::disturbed, measured); runs > 0) {
     // As the runner gives up on them (ablations/run/runner.h).
     const bool gave_up = 2 * runs > measured.runs_ok && measured.not_made_again > 1;
-    warnings.push_back(fmt::format(
-        "{} of {} runs {} disturbed: {}{}{}", runs, measured.runs_ok, runs == 1 ? "was" : "were", first,
-        runs == 1 ? "" : ", and others",
-        gave_up ? "; because most were, they were not made again: measure anew while nothing else runs" : ""));
+    warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}{}", runs, measured.runs_ok,
+                                   runs == 1 ? "was" : "were", first, runs == 1 ? "" : ", and others",
+                                   gave_up ? "; because most were, they were not made again" : ""));
   }
   if (const auto [runs, why] = runs_with(&RunData::unwatched, measured); runs > 0) {
     warnings.push_back(fmt::format("{} of {} runs {} not watched for a throttled or shared GPU: {}", runs,

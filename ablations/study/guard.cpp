@@ -8,8 +8,22 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 namespace ablations {
+
+namespace {
+
+// How far a loss is above one of `reference` nats whose softmax lacks the padding columns, at least and at most.
+std::pair<double, double> range_of_padding(double reference, double known_offset) {
+  constexpr double drawn = 0.01;  // of the offset: padding rows are a random sample
+  const double size = std::abs(known_offset), unpadded = reference - (known_offset < 0 ? size : 0);
+  const double share = std::clamp(1 - std::exp(hardest_text - unpadded), 0.0, 1.0);
+  const double least = (1 - drawn) * std::log1p(share * std::expm1(size)), most = (1 + drawn) * size;
+  return known_offset < 0 ? std::pair(-most, -least) : std::pair(least, most);
+}
+
+}  // namespace
 
 Band band_of(const std::vector<double>& reference, double known_offset, int64_t skipped) {
   Band band;
@@ -22,8 +36,8 @@ Band band_of(const std::vector<double>& reference, double known_offset, int64_t 
       continue;
     }
     const auto [least, most] = std::ranges::minmax(near);
-    band.lo.push_back(least + std::min(known_offset, 0.0));
-    band.hi.push_back(most + std::max(known_offset, 0.0));
+    band.lo.push_back(least + range_of_padding(least, known_offset).first);
+    band.hi.push_back(most + range_of_padding(most, known_offset).second);
   }
   return band;
 }
@@ -76,7 +90,7 @@ bool is_worse(const Guard& one, const Guard& other) {
 Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference,
                  const RunsByRepeat& reference_runs) {
   return worst_of(runs, reference_runs, tolerance_between(rung.recipe, reference.recipe),
-                  known_offset(rung.recipe, reference.recipe));
+                  known_offset(rung.recipe, reference.recipe, !rung.peer.empty()));
 }
 
 const RunData& partner_of(int64_t repeat, const RunsByRepeat& reference_runs) {

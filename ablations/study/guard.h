@@ -23,7 +23,7 @@ struct Guard {
   std::optional<double> deviation;      // nats, with its sign: what is judged; none where a loss is not finite
   std::optional<double> max_deviation;  // nats, of the step that is furthest off: shown, decides nothing
   double tolerance = 0;                 // what the deviation may be; see techniques.h, tolerance_between
-  double known_offset = 0;              // ln(V' / V): what padding rows may add to a loss
+  double known_offset = 0;              // what padding columns add to the first loss; see techniques.h
   int64_t steps = 0;
   std::string message;
   int64_t repeat = 0;  // whose run it is about
@@ -34,9 +34,13 @@ struct Band {
   std::vector<double> lo, hi;
 };
 
-// A loss may lie between the reference's and known_offset beyond it. A run whose gradient scaler skipped `skipped`
-// steps is so many updates behind: its loss may lie anywhere among the reference's of this step and of so many before
-// it.
+// No text's tokens take more nats once those are ruled out that never come up: as an even choice among 3,000.
+constexpr double hardest_text = 8;
+
+// Padding columns are like tokens that never come up, which training rules out together. At a loss of L nats these have
+// 1 - exp(hardest_text - L) of the softmax at least, and all of it at first. So much of known_offset is between the two
+// losses. A run whose gradient scaler skipped `skipped` steps is so many updates behind: its loss may lie anywhere
+// among the reference's of this step and of so many before it.
 Band band_of(const std::vector<double>& reference, double known_offset, int64_t skipped);
 
 // How far each loss lies outside the band, with its sign, in nats; NaN where it or the band is not finite. As long as

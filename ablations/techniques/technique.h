@@ -69,9 +69,6 @@ struct Technique {
   // How far the losses of two correct programs may differ because of the field's value alone, in nats.
   std::function<double(const model::Recipe&)> tolerance = nullptr;
 
-  // The most that the field's value adds to the loss of a correct program, compared with the reference, in nats.
-  std::function<double(const model::Recipe&, const model::Recipe& reference)> known_offset = nullptr;
-
   // Observe the field's value. `observe` reads the process after the timed steps, outside of any step. `watch` wraps
   // the operations of a step before it runs. Neither may look at what the recipe asks for.
   std::function<void(model::Trainer&, Observations&)> observe = nullptr;

@@ -1,8 +1,11 @@
 #include "ablations/techniques/techniques.h"
 
+#include "model/config.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 namespace ablations {
@@ -111,12 +114,12 @@ double tolerance_between(const Recipe& recipe, const Recipe& reference) {
   return widest;
 }
 
-double known_offset(const Recipe& recipe, const Recipe& reference) {
-  double sum = 0;
-  for (const Technique& technique : techniques()) {
-    if (technique.known_offset) sum += technique.known_offset(recipe, reference);
-  }
-  return sum;
+double known_offset(const Recipe& recipe, const Recipe& reference, bool of_peer) {
+  const auto columns_of = [](const Recipe& of, bool has_fused_loss) {
+    return static_cast<double>(has_fused_loss ? model::Config().vocabulary : of.vocabulary_rows);
+  };
+  const auto is_fused = [](const Recipe& of) { return of.cross_entropy == model::CrossEntropy::fused; };
+  return std::log(columns_of(recipe, is_fused(recipe) && !of_peer) / columns_of(reference, is_fused(reference)));
 }
 
 std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {

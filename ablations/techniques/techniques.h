@@ -44,9 +44,10 @@ std::string batches_obstacle(model::Batches batches, const std::filesystem::path
 // the two recipes compute in, and from nothing else, such as earlier rungs of a ladder.
 double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference);
 
-// The most that the recipe adds to the loss of a correct program, compared with the reference, in nats: padding rows of
-// the vocabulary add to the softmax until training has made them small.
-double known_offset(const model::Recipe& recipe, const model::Recipe& reference);
+// By how much a correct program's first loss is above the reference's, in nats: the logarithm of how many times as many
+// columns its softmax has. The vocabulary's padding rows are columns, except where the fused loss leaves them out; a
+// peer has no such loss.
+double known_offset(const model::Recipe& recipe, const model::Recipe& reference, bool of_peer = false);
 
 // A proof of each field of the recipe that has a meaning on its device, also for plain values. Only observations of the
 // run count: the error of a product, the node of attention in the autograd graph, the operations and library calls, the

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace ablations {
 
 using namespace model;
@@ -37,11 +35,6 @@ Technique vocabulary_rows() {
             .edit = [](Recipe& r, const harness::Machine&) { r.vocabulary_rows = padded(r.vocabulary_rows); },
             .text = vocabulary_rows_text(),
             .claims = vocabulary_rows_claims()}},
-      .known_offset =
-          [](const Recipe& recipe, const Recipe& reference) {
-            return std::log(static_cast<double>(recipe.vocabulary_rows) /
-                            static_cast<double>(reference.vocabulary_rows));
-          },
       .prove = prove_rows,
   };
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 namespace ablations {
@@ -37,6 +38,11 @@ Json with_printable_texts(const Json& value) {
     if (member.is_string() || member.is_structured()) member = with_printable_texts(member);
   }
   return shown;
+}
+
+std::string capitalized(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 std::string wrapped(const std::string& text, const std::string& indent) {

@@ -31,6 +31,9 @@ std::string wrapped(const std::string& text, const std::string& indent = "");
 // "warning: ..." in as many lines as it takes.
 std::string warning_line(const Look& look, const std::string& warning);
 
+// With a capital letter first.
+std::string capitalized(std::string text);
+
 double gib(auto bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
 // "1,493" "61.2" "0.84": three significant digits or more.

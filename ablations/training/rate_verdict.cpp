@@ -15,10 +15,15 @@ bool has_risen(const SweptRate& rate) {
   return rate.end && rate.losses.front() && rate.end->mean > *rate.losses.front() + rate_margin;
 }
 
+// Its end is below its first loss, which is the loss without training.
+bool has_learned(const SweptRate& rate) {
+  return rate.end && rate.losses.front() && rate.end->mean <= *rate.losses.front() - rate_margin;
+}
+
 std::optional<size_t> best_of(const std::vector<SweptRate>& rates) {
   std::optional<size_t> best;
   for (size_t i = 0; i < rates.size(); ++i) {
-    if (!rates[i].end || has_risen(rates[i])) continue;
+    if (!has_learned(rates[i])) continue;
     if (!best || rates[i].end->mean < rates[*best].end->mean) best = i;
   }
   return best;
@@ -81,9 +86,18 @@ LearningRateSweep judged(LearningRateSweep sweep) {
     rate.end = is_whole ? losses_at_the_end(rate.losses, sweep.end_steps) : std::nullopt;
   }
   sweep.best = best_of(sweep.rates);
+  bool is_above_diverged = false;
   for (size_t i = 0; i < sweep.rates.size(); ++i) {
     SweptRate& rate = sweep.rates[i];
-    rate.reason = sweep.best ? reason_of(rate, sweep.rates[*sweep.best], i > *sweep.best) : RateReason::diverged;
+    if (sweep.best) {
+      rate.reason = reason_of(rate, sweep.rates[*sweep.best], i > *sweep.best);
+    } else {
+      const bool has_diverged = !rate.end || !rate.losses.front() || has_risen(rate);
+      is_above_diverged = is_above_diverged || has_diverged;
+      rate.reason = has_diverged        ? RateReason::diverged
+                    : is_above_diverged ? RateReason::falls_behind
+                                        : RateReason::falls_slowly;
+    }
     rate.verdict = verdict_of(rate.reason);
   }
   return sweep;

@@ -1,8 +1,9 @@
 // Whether a learning rate of a sweep is too low, good or too high, and why, from the losses alone.
 //
 // Of each training the last quarter of its steps, four at least, is its end. The best rate is the one whose losses
-// there have the lowest mean. All trainings begin with the same weights and see the same batches, so a hard batch is
-// hard for all, and the best rate's losses show how far batches differ. Of another rate the first rule that holds:
+// there have the lowest mean, by `rate_margin` at least below its first loss, which is the loss without training. All
+// trainings begin with the same weights and see the same batches, so a hard batch is hard for all, and the best rate's
+// losses show how far batches differ. Of another rate the first rule that holds:
 //
 //   diverged       too high   a loss or a norm of gradients is not finite; or the rate is above the best one,
 //                             and its end is above its first loss by more than `rate_margin`
@@ -14,7 +15,8 @@
 //                             `rate_margin`: it is where the best one was before
 //   falls slowly   too low    below the best one
 //
-// Where every rate has ended early or above its first loss, all have diverged, and none is the best.
+// Where no rate's end is so far below its first loss, none is the best. A rate has then diverged as above, falls behind
+// if a lower rate has diverged, and else falls slowly.
 #pragma once
 
 #include "ablations/documents/lr_sweep.h"

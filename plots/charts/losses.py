@@ -1,12 +1,12 @@
-"""How far each rung's losses are from the reference's, step by step, and what the guard allows.
+"""How far each rung's losses are from the reference's: the median that the guard judges, against its limit, and single steps behind it.
 
-The axis is logarithmic in both directions from 0 (symlog), so that a hundredth of what is allowed can be seen beside the limit. A
-void rung's line may leave the panel.
+The axis is logarithmic in both directions from 0 (symlog), so that a hundredth of the limit can be seen beside it.
 """
 
 import math
 from collections import Counter
 from itertools import accumulate
+from statistics import median
 
 from charts import Chart, Missing, finding_of, notes_of
 from letters import cut
@@ -17,8 +17,10 @@ from words import judged_deviation, number_of, plain, shorten
 NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
 WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 182, 250, 126, 260, 16  # px
 MOST_SERIES, MOST_LINES, MOST_POINTS = 8, 40, 3600
+JUDGED_STEPS = 16  # study/guard.h
 THE_OTHERS = "the other rungs"
 INK_OF_LINE = {"field": "ink", "type": "nominal", "scale": None}
+OPACITY = {"condition": {"test": "datum.faint", "value": 0.3}, "value": 1}
 
 
 def guarded(part):
@@ -64,9 +66,14 @@ def stretches(line, losses, most):
     return [(name, step, loss, count[name] == 1) for name, (step, loss) in zip(names, kept)]
 
 
+def running_median(deviation):
+    """Of the steps so far, as far as the guard judges. It ends with what is judged."""
+    return [median(deviation[:step]) for step in range(1, min(len(deviation), JUDGED_STEPS) + 1) if None not in deviation[:step]]
+
+
 def rows(entries):
     """(the lines' points, the lines from top to bottom: [{name, ink, width, last}]). After the first few, passing rungs share one name and
-    look."""
+    look. Single steps are `faint`."""
     shown = drawn_first(entries)
     most = max(12, MOST_POINTS // (len(shown) + 1))
     passing = [entry for entry in shown if not is_void(entry[1])]
@@ -80,22 +87,20 @@ def rows(entries):
             called, ink, width = name, inks[len([line for line in lines if line["ink"] != BAD_INK])], 2
         else:
             called, ink, width = THE_OTHERS, GREY, 1
-        finite = [x for x in entry["deviation"] if x is not None]
-        if finite and called not in [line["name"] for line in lines]:
-            lines.append({"name": called, "ink": ink, "width": width, "last": finite[-1]})
-        said = f"{name}: typical deviation {nats(rung['guard'])}, {plain(rung['guard']['tolerance'])} allowed" + (", void" if is_void(rung) else "")
-        data += [{"line": line, "name": called, "step": step, "deviation": x, "alone": alone, "ink": ink, "width": width, "aria": said}
-                 for line, step, x, alone in stretches(position, entry["deviation"], most)]
-    return data, sorted(lines, key=lambda line: -line["last"])
-
-
-def beyond(entries, edge):
-    """Whether a line leaves the panel."""
-    return any(x is not None and abs(x) > edge for _, _, entry in entries for x in entry["deviation"])
+        judged = running_median(entry["deviation"])
+        if judged and called not in [line["name"] for line in lines]:
+            lines.append({"name": called, "ink": ink, "width": width, "last": judged[-1]})
+        said = f"{name}: median difference {nats(rung['guard'])}, limit {plain(rung['guard']['tolerance'])}" + (", void" if is_void(rung) else "")
+        for kind, of in (("steps", entry["deviation"]), ("median", judged)):
+            faint = kind == "steps"
+            data += [{"line": line, "name": called, "step": step, "deviation": x, "alone": alone, "ink": ink, "width": 1 if faint else width,
+                      "faint": faint, "aria": f"{name}: single steps" if faint else said}
+                     for line, step, x, alone in stretches(f"{position} {kind}", of, most)]
+    return sorted(data, key=lambda row: not row["faint"]), sorted(lines, key=lambda line: -line["last"])
 
 
 def panel_edge(entries):
-    return max(rung["guard"]["tolerance"] for _, rung, _ in entries) * (6 if any(is_void(rung) for _, rung, _ in entries) else 2)
+    return max(abs(x) for _, rung, entry in entries for x in (2 * rung["guard"]["tolerance"], *entry["deviation"]) if x is not None)
 
 
 def spread(wanted, height):
@@ -158,16 +163,16 @@ def drawing(entries, narrow):
     panel += [
         {"data": {"values": [{"at": 0}]}, "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False},
          "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "at"}}},
-        {"data": {"values": [{"at": t, "text": f"±{plain(t)} nats allowed" + ("" if len(tolerances) == 1 or t == limit else " for some" if narrow else " for some rungs")}
+        {"data": {"values": [{"at": t, "text": f"limit ±{plain(t)} nats" + ("" if len(tolerances) == 1 or t == limit else " for some" if narrow else " for some rungs")}
                              for t in tolerances[-3:] if t == limit or 0.1 < t / limit < 0.6]},
          "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
          "encoding": {"x": {"value": 6}, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
         {"mark": {"type": "line", "clip": True}, "encoding": {
-            "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": INK_OF_LINE, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
+            "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": INK_OF_LINE, "opacity": OPACITY, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
             "description": {"field": "aria", "type": "nominal"}}}]
     if any(row["alone"] for row in data):  # a line of a single step cannot be seen
-        panel.append({"mark": {"type": "point", "filled": True, "size": 40, "opacity": 1, "clip": True, "aria": False},
-                      "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": INK_OF_LINE}})
+        panel.append({"mark": {"type": "point", "filled": True, "size": 40, "clip": True, "aria": False},
+                      "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": INK_OF_LINE, "opacity": OPACITY}})
     drawn = {"width": width, "height": height, "data": {"values": data}, "layer": panel}
     return with_names(drawn, lines, [down(line["last"]) for line in lines], room, narrow)
 
@@ -177,8 +182,8 @@ def draw(part):
     if not entries:
         return Missing("`ladder report STUDY` with the study's whole folder, because the losses are in its records; at least two "
                        "measured rungs are needed to compare")
-    lines = ["lines: training loss minus the reference's at each step, in the run of each rung that deviates most · grey: allowed for the median of the first 16",
-             "log scale in both directions from 0" + ("; a line leaves the panel" if beyond(entries, panel_edge(entries)) else "")]
+    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged, in the run of each rung that deviates most · grey: its limit",
+             "faint: single steps · log scale in both directions from 0"]
     notes = notes_of(part["study"]["words"], NAME)
     if len(drawn_first(entries)) < len(entries):
         notes.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")

@@ -61,4 +61,19 @@ inline Voided voided(int studies, int64_t runs, int64_t steps, double shift, dou
   return share;
 }
 
+// Of so many studies, each of one run of 16 steps with noise of mean zero at each but the first, as a program has whose
+// gradients are noisy: the share that the guard calls void.
+inline double voided_by_noise(int studies, double noise, double tolerance) {
+  const std::vector<double> reference(16, 8.0);
+  double share = 0;
+  for (int study = 0; study < studies; ++study) {
+    std::mt19937_64 random(static_cast<uint64_t>(study) + 1);
+    std::normal_distribution<double> normal(8.0, noise);
+    std::vector<double> losses = reference;
+    std::generate(losses.begin() + 1, losses.end(), [&] { return normal(random); });
+    share += ablations::guard(losses, reference, tolerance, 0).passed ? 0 : 1.0 / studies;
+  }
+  return share;
+}
+
 }  // namespace simulated

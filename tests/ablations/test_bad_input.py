@@ -229,7 +229,7 @@ REFUSED = [
     ([*TRAIN, "--batch-tokens", "100"], "--batch-tokens must be a multiple of batch x context, 1 x 16 = 16, got 100; 96 or 112 would do"),
     ([*TRAIN, "--lr", "fast"], "--lr must be a number from 0 on, got fast"),
     ([*TRAIN, "--lr", "1e-4", "--min-lr", "2e-4"], r"--min-lr must be at most the learning rate 0.0001 \(--lr\), got 0.0002"),
-    ([*TRAIN, "--warmup-steps", "5"], r"--warmup-steps must be at most 1, the step at which the decay ends \(--decay-steps\), got 5"),
+    ([*TRAIN, "--warmup-steps", "5"], r"--warmup-steps must be at most --decay-steps, 1, got 5"),
     ([*TRAIN, "--validation-share", "1"], "--validation-share must be a number between 0 and 0.9, got 1"),
     ([*TRAIN, "--out", "."], r"is not empty \(.* is in it\); a training needs a new or an empty folder"),
     ([*TRAIN[:-2], "--lr-sweep", "1e-3:1:3"], "--lr-sweep: each training must have between 8 and 10000 steps .*, got 1"),

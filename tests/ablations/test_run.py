@@ -113,10 +113,19 @@ def test_doctor(ladder) -> None:
     found = json.loads(ladder("doctor", "--json").stdout)
     assert found["environment"]["gpu"] is None and found["environment"]["cpu"]["logical_cores"] >= 1
     assert isinstance(found["notes"], list)
-    rungs = {rung["rung"]: rung for rung in found["ladders"]["gpt2-cpu"]}
+    rungs = {rung["rung"]: rung for rung in found["ladders"]["tiny"]}
     assert rungs["start"]["status"] == "can be measured" and not rungs["start"]["reason"]
-    (gpu,) = (rung for rung in found["ladders"]["tiny"] if rung["rung"] == "gpu")
-    assert gpu["status"] == "not applicable here" and "no CUDA device" in gpu["reason"]
+    assert rungs["gpu"]["status"] == "not applicable here" and "no CUDA device" in rungs["gpu"]["reason"]
+
+
+def test_doctor_says_what_ablate_would_refuse(ladder, tmp_path) -> None:
+    ladders = json.loads(ladder("doctor", "--json").stdout)["ladders"]
+    refused = {name: rung["reason"] for name, rungs in ladders.items() for rung in rungs if rung["status"] == "refused here"}
+    available = int(re.search(r"MemAvailable: +(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]) / 2**20
+    assert "gpt2" in refused or available > 25, "on a CPU its first rung takes 29 GiB"
+    for name, reason in list(refused.items())[:1]:
+        done = ladder("ablate", "--ladder", name, "--out", tmp_path / name)
+        assert done.returncode == 3 and reason.split(", but")[0] in done.stderr
 
 
 def test_doctor_says_how_much_memory_a_step_takes(ladder) -> None:

@@ -1,5 +1,7 @@
 """Names and figures, which are the same on the page and in Markdown."""
 
+import re
+
 import pytest
 from builders import VERDICT_WORDS, comparison_of, entry, gate_of, make, markdown_of, mixed, report_of, table, valid, with_peers, without_number
 
@@ -46,6 +48,29 @@ def test_page_and_markdown_call_disturbed_runs_of_pytorch_so():
         "PyTorch eager", "PyTorch compile (disturbed)"]
     html = page.render("report.html.j2", shown)
     assert '<td>PyTorch compile <span class="warn">(disturbed)</span></td>' in html and "<td>PyTorch eager</td>" in html
+
+
+def test_a_study_that_is_not_usable_has_a_banner_in_place_of_its_headline():
+    study = make()
+    study["notes"] = ["What costs time here: nothing."]
+    without_number(study, 0, "not_measured", "before the reference")
+    without_number(study, 1, "failed", "killed")
+    report = report_of(study)
+    usable = page.render("report.html.j2", view.view(report))
+    assert 'class="banner"' not in usable and "trusted?</h2>" in usable
+    said = report["studies"][0]["words"]
+    said |= {"headline": "Not usable: other work ran during 32 of 32 runs", "evidence": "", "change": "", "remedy": "Stop the other work."}
+    said["findings"] = dict.fromkeys(said["findings"], said["headline"])
+    shown = view.view(valid(report))
+    html, text = page.render("report.html.j2", shown), markdown.render(shown | {"has_pictures": False})
+    assert f'<div class="banner"><p class="headline">{said["headline"]}</p><p>Stop the other work.</p></div>' in html
+    assert '<p class="finding">' in usable and '<p class="finding">' not in html  # said once
+    claims = re.compile(r"\d\.\d+×|What costs time")
+    assert set(claims.findall(usable)) > {"What costs time"} and not claims.findall(html + text)
+    assert html.count('class="headline"') == 1 and 'trusted? <span class="bad">No</span></h2>' in html
+    assert f"\n**{said['headline']}.** Stop the other work.\n\n" in text and "\n## Can it be trusted? No\n\n" in text
+    # Only what failed is red.
+    assert '<p class="number">No number <small>not measured: before' in html and '<p class="number bad">No number <small>failed: killed' in html
 
 
 def test_page_and_markdown_call_a_runs_repeat_the_same():

@@ -37,7 +37,8 @@ TEST(ChartNotes, OfLossesNameVoidRungsAndLossesThatAreNotFinite) {
   study.rungs[2].guard->known_offset = 0.01;
   const Notes notes = chart_notes_of(study, {}, losses).at("losses");
   ASSERT_EQ(notes.size(), 3U);
-  EXPECT_EQ(notes[0], "A padded vocabulary adds a known offset to the loss. The guard allows it on top.");
+  EXPECT_EQ(notes[0],
+            "Padding columns of a softmax change the loss by a known amount, which the guard does not count.");
   EXPECT_EQ(notes[1], "void: + bf16: its loss is above (and 1 more)");
 }
 

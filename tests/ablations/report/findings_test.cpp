@@ -194,11 +194,15 @@ TEST(Findings, OfMemoryNameTheLargestPart) {
   for (StudyRung& rung : study.rungs) rung.peak_memory_bytes = (31 - 6 * static_cast<int64_t>(rung.index)) * gib;
   EXPECT_EQ(finding("memory", study), "Peak memory 31.0 \u2192 19.0 GiB");
   for (StudyRung& rung : study.rungs) {
-    rung.memory.emplace().weights_bytes = gib;
+    rung.memory.emplace().weights_bytes = 4 * gib;
     rung.memory->activations_bytes = (20 - 6 * static_cast<int64_t>(rung.index)) * gib;
   }
   EXPECT_EQ(finding("memory", study),
             "Peak memory 31.0 \u2192 19.0 GiB; largest part: activations, 20.0 \u2192 8.0 GiB");
+  // What nobody counted may be more than any part.
+  study.rungs[2].memory->weights_bytes = 2 * gib;
+  EXPECT_EQ(finding("memory", study),
+            "Peak memory 31.0 \u2192 19.0 GiB; largest part: libraries and temporaries, 7.0 \u2192 9.0 GiB");
   study.headline.reset();
   EXPECT_EQ(finding("memory", study), "Peak memory 19.0 to 31.0 GiB");
   for (StudyRung& rung : study.rungs) rung.peak_memory_bytes = 512 << 20;
@@ -294,15 +298,19 @@ TEST(Findings, OfLossesNameTheWorst) {
   EXPECT_EQ(finding("losses", study, {}, losses), "");
   study.rungs[1].guard = guard(true, -0.0119);
   EXPECT_EQ(finding("losses", study, {}, losses),
-            "\u201cbf16\u201d learns what the reference learns, typically within 0.0119 nats (0.02 allowed)");
+            "\u201cbf16\u201d learns what the reference learns: median difference 0.0119 nats at most (limit 0.02)");
   study.rungs[2].guard = guard(true, 0.003);
   EXPECT_EQ(finding("losses", study, {}, losses),
-            "All 2 rungs learn what the reference learns, typically within 0.0119 nats (0.02 allowed)");
-  study.rungs[2].guard = guard(false, 2.17);
+            "All 2 rungs learn what the reference learns: median difference 0.0119 nats at most (limit 0.02)");
+  // Void although its median is in bounds.
+  study.rungs[2].guard = guard(false, 0.003);
+  study.rungs[2].guard->message = "the loss of step 31 is 0.60 nats off";
   EXPECT_EQ(finding("losses", study, {}, losses),
-            "1 of 2 rungs is void, \u201cflash\u201d: 2.17 nats off the reference, 0.02 allowed");
+            "1 of 2 rungs is void, \u201cflash\u201d: the loss of step 31 is 0.60 nats off");
   study.rungs[1].guard = guard(false, std::nullopt);
-  EXPECT_EQ(finding("losses", study, {}, losses), "2 of 2 rungs are void, \u201cbf16\u201d: its loss is not finite");
+  study.rungs[1].guard->message = "the loss of step 2 is not finite";
+  EXPECT_EQ(finding("losses", study, {}, losses),
+            "2 of 2 rungs are void, \u201cbf16\u201d: the loss of step 2 is not finite");
 }
 
 std::string of_two(const std::optional<Comparison>& comparison) {

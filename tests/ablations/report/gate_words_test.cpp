@@ -117,7 +117,7 @@ TEST(GateWords, CardsOfLossesAreNotCalledIdenticalWhereNotAllWereCompared) {
   };
   const ComparedRecipe identical = same_losses(same, true, 0);
   EXPECT_EQ(losses({identical}).value, "identical");
-  EXPECT_EQ(losses({identical, same_losses(faster, false, -0.0012)}).words, "typically 0.0012 nats apart at most");
+  EXPECT_EQ(losses({identical, same_losses(faster, false, -0.0012)}).words, "median difference 0.0012 nats at most");
   ComparedRecipe not_compared = faster;
   not_compared.loss.message = "losses are not compared: another seed";
   EXPECT_EQ(losses({identical, not_compared}).value, "1 of 2 compared");

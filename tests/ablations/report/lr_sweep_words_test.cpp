@@ -26,8 +26,7 @@ std::string card_value(const LearningRateSweep& sweep, const std::string& what) 
 
 TEST(LearningRateSweepWords, SayWhyOfEachRate) {
   const LearningRateSweep sweep = told();
-  EXPECT_EQ(sweep.rates[0].words,
-            "falls slowly: 0.01 nats in its last 10 steps, the best rate 0.15; it ends 4.73 above it");
+  EXPECT_EQ(sweep.rates[0].words, "falls slowly: it ends 4.73 nats above the best");
   EXPECT_EQ(sweep.rates[1].words,
             "still falling: 0.45 nats in its last 10 steps, the best rate 0.15; it ends 3.04 above it");
   EXPECT_TRUE(sweep.rates[2].words.starts_with("it ends at 6.")) << sweep.rates[2].words;
@@ -67,6 +66,13 @@ TEST(LearningRateSweepWords, SayWhichAreGood) {
 
   sweep.rates = {planted::sweep().rates[6], planted::sweep().rates[7]};
   EXPECT_EQ(told(sweep).words.headline, "Every learning rate diverged: try lower ones");
+  sweep.rates = {planted::sweep().rates[0], planted::sweep().rates[7]};
+  const LearningRateSweep none = told(sweep);
+  EXPECT_EQ(none.words.headline, "No learning rate learns: none ends 0.1 nats below its first loss; take more steps");
+  EXPECT_EQ(none.rates[0].words, "does not learn: it ends at 10.77, its first loss is 10.80");
+  EXPECT_EQ(card_value(none, "Best rate"), "");
+  sweep.rates.resize(1);
+  EXPECT_TRUE(told(sweep).words.headline.ends_with("; try higher ones, or more steps")) << told(sweep).words.headline;
 }
 
 TEST(LearningRateSweepTable, HasARowForEachRate) {
@@ -78,7 +84,7 @@ TEST(LearningRateSweepTable, HasARowForEachRate) {
     EXPECT_LE(files::length(line), 80U) << line;
     EXPECT_EQ(files::printable(line), line);
   }
-  EXPECT_NE(table.find("\n1e-06       10.77   0.00  too low   falls slowly: 0.01 nats in its last 10\n"),
+  EXPECT_NE(table.find("\n1e-06       10.77   0.00  too low   falls slowly: it ends 4.73 nats above the\n"),
             std::string::npos)
       << table;
   EXPECT_NE(table.find("\n10              -      -  too high  diverged: the loss of step 3 is not finite\n"),

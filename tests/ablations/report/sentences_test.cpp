@@ -40,15 +40,15 @@ TEST(Sentences, OfAGuard) {
   guard.max_deviation = 0.0052;
   guard.tolerance = 0.02;
   guard.steps = 20;
-  EXPECT_EQ(guard_words(guard), "Guard: failed, typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps.");
+  const std::string difference = "median difference 0.0031 nats (limit 0.02); largest single step 0.0052 (limit 0.5)";
+  EXPECT_EQ(guard_words(guard), "Guard: failed, " + difference + ", 20 steps.");
   guard.passed = true;
   guard.known_offset = 0.01;
   guard.message = "its loss is above";
-  EXPECT_EQ(guard_words(guard),
-            "Guard: passed, typically 0.0031 nats off (one step 0.0052), 0.02 allowed, 20 steps, not counting the 0.01 "
-            "that a padded vocabulary may add; its loss is above.");
+  EXPECT_EQ(guard_words(guard), "Guard: passed, " + difference +
+                                    ", 20 steps, not counting up to 0.01 of padding columns; its loss is above.");
   guard.deviation.reset();  // an older program's
-  EXPECT_EQ(deviation_words(guard), "at most 0.0052 nats off, 0.02 allowed");
+  EXPECT_EQ(deviation_words(guard), "largest difference 0.0052 nats (limit 0.02)");
   guard.deviation = std::optional<double>();
   EXPECT_EQ(deviation_words(guard), "a loss is not finite");
 }

@@ -108,7 +108,7 @@ TEST(TrainingReport, SaysWhatCameOfIt) {
   EXPECT_EQ(report.words.headline, "Validation loss 10.25 after 20 steps");
   EXPECT_TRUE(report.words.remarks.empty()) << report.words.remarks.front();
   EXPECT_EQ(finding(report, "training_loss"), "Loss 11.00 at the first step, 9.15 at the end, 10.25 on other text");
-  EXPECT_EQ(finding(report, "learning_rate"), "Up to 0.0006 in 2 steps, then down to 6e-05 at step 20");
+  EXPECT_EQ(finding(report, "learning_rate"), "Up to 0.0006 in 2 steps, then down to 6e-05 after step 20");
   EXPECT_EQ(finding(report, "norm"), "Median norm 10.5, clipped to 1 in 90 % of the steps");
   EXPECT_EQ(finding(report, "training_speed"), "2,133 tokens/s in the median step");
   EXPECT_EQ(card(report, "Steps").value, "20 of 20");

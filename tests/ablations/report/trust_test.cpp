@@ -159,9 +159,14 @@ TEST(Trust, ProofsRunsAndGuardsAreCounted) {
   EXPECT_EQ(card("Runs", study, {}).mood, Mood::warn);
   EXPECT_EQ(card("Proofs", study, {}).value, "1 of 2 passed");
   EXPECT_EQ(card("Guard", study, {}).value, "1 of 2 rungs follows the reference");
-  EXPECT_EQ(card("Guard", study, {}).words, "the furthest: typically 0.3 nats off (one step 0.4), 0.02 allowed");
+  EXPECT_EQ(card("Guard", study, {}).words,
+            "the furthest: median difference 0.3 nats (limit 0.02); largest single step 0.4 (limit 0.5)");
   study.rungs[1].guard->deviation = std::optional<double>();
   EXPECT_EQ(card("Guard", study, {}).words, "the furthest: a loss is not finite");
+  study.rungs[1].peer = "pytorch-eager";
+  EXPECT_EQ(card("Guard", study, {}).value, "0 of 1 rung and 1 of 1 PyTorch mode follows the reference");
+  study.rungs[2].peer = "pytorch-compile";
+  EXPECT_EQ(card("Guard", study, {}).value, "1 of 2 PyTorch modes follows the reference");
 }
 
 TEST(Trust, TheEnvironmentNamesAGpusDriver) {

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace guard_training_test {
 
@@ -44,6 +48,51 @@ TEST(GuardOfTrainings, RightProgramsPass) {
         Recipe{.autocast = Autocast::bf16, .attention = Attention::flash, .residual = Residual::autocast}}) {
     const Guard verdict = judged(losses(recipe), recipe);
     EXPECT_TRUE(verdict.passed) << to_json(recipe).dump() << ": " << verdict.message;
+  }
+}
+
+// Padding rows and the loss in every combination, against every other.
+TEST(GuardOfTrainings, EveryVocabularyWithEveryLossPassesAndOneThatIsOffByTheOffsetDoesNot) {
+  const double wrong = std::log(65536.0 / 50257.0);
+  std::vector<std::pair<Recipe, std::vector<double>>> curves;
+  for (const int64_t rows : {50257, 50432, 65536}) {
+    for (const CrossEntropy loss : {CrossEntropy::aten, CrossEntropy::in_place, CrossEntropy::fused}) {
+      const Recipe recipe{.cross_entropy = loss, .vocabulary_rows = rows};
+      curves.emplace_back(recipe, losses(recipe));
+    }
+  }
+  for (const auto& [recipe, curve] : curves) {
+    for (const auto& [other, reference] : curves) {
+      const double offset = known_offset(recipe, other), tolerance = tolerance_between(recipe, other);
+      const std::string pair = to_json(recipe).dump() + " " + to_json(other).dump();
+      const Guard right = guard(curve, reference, tolerance, offset);
+      EXPECT_TRUE(right.passed) << pair << ": " << right.message;
+      for (const double by : {wrong, -wrong, offset, -offset}) {
+        std::vector<double> shifted = curve;
+        for (double& loss : shifted) loss += by;
+        EXPECT_EQ(guard(shifted, reference, tolerance, offset).passed, by == 0) << pair << ": " << by;
+      }
+    }
+  }
+}
+
+// A wrong program that the guard cannot find: each number of the gradients is off by a tenth, at random and both ways.
+// Off by as much as the number itself, it learns so much less that its losses are 0.02 nats off.
+TEST(GuardOfTrainings, NoiseOfTheGradientsIsFoundOnlyIfItIsLarge) {
+  const auto noise = [](double share) {
+    return [share](Trainer& trainer) {
+      at::manual_seed(1);
+      for (const auto& parameter : trainer.model().parameters()) {
+        parameter.tensor.register_hook(
+            [share](const at::Tensor& gradient) { return gradient * (1 + share * at::randn_like(gradient)); });
+      }
+    };
+  };
+  for (const Recipe& recipe : {Recipe{}, Recipe{.autocast = Autocast::bf16}}) {
+    const Guard small = judged(losses(recipe, {}, noise(0.1)), recipe),
+                large = judged(losses(recipe, {}, noise(1)), recipe);
+    EXPECT_TRUE(small.passed) << small.message;
+    EXPECT_FALSE(large.passed) << *large.deviation;
   }
 }
 

@@ -96,6 +96,18 @@ TEST(RateVerdict, OnlyHighRatesDiverge) {
   EXPECT_EQ(reasons(none), (std::vector{diverged, diverged}));
 }
 
+// The first loss is that without training: a rate that only stays there is not the best of those that do.
+TEST(RateVerdict, WhereNoRateLearnsNoneIsTheBest) {
+  using enum RateReason;
+  const auto ends_at = [](double loss) { return [loss](int64_t t) { return t == 0 ? 10.8 : loss; }; };
+  const LearningRateSweep none = judged_rates(
+      {rate(1e-9, ends_at(10.8)), rate(1e-8, ends_at(10.71)), rate(1, ends_at(10.91)), rate(10, ends_at(10.75))});
+  EXPECT_FALSE(none.best);
+  EXPECT_EQ(reasons(none), (std::vector{falls_slowly, falls_slowly, diverged, falls_behind}));
+  const LearningRateSweep one = judged_rates({rate(1e-9, ends_at(10.8)), rate(1e-8, ends_at(10.69))});
+  EXPECT_EQ(one.best, 1U);
+}
+
 // A norm that is not finite ends a training whose last loss is.
 TEST(RateVerdict, ATrainingThatEndedEarlyHasDiverged) {
   SweptRate early = rate(1e-2, [](int64_t t) { return falling(t, 5, 6); });

@@ -258,6 +258,12 @@ int main() {
                percent(of(1, 0.01).by_guard), percent(of(1, 0.015).by_guard), percent(of(1, 0.03).by_guard),
                percent(one.by_worst_step));
   }
+  const auto noise = [&](double nats) { return percent(simulated::voided_by_noise(studies, nats, tolerance)); };
+  fmt::print(
+      "\nNoise of mean zero, which noisy gradients may give, goes both ways as rounding does. Where it has 0.01 nats "
+      "at "
+      "each step,\nit is found in {} of studies of 16 steps, with 0.05 nats in {}, with 0.1 in {}.\n",
+      noise(0.01), noise(0.05), noise(0.1));
   fmt::print(
       "\n## Why signed ranks\n\n"
       "How often a 95 % interval holds the true ratio (it should in 95 %), and how often it finds a slowdown of 5 %, "
