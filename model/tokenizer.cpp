@@ -5,6 +5,7 @@
 #include "model/tokenizer.h"
 
 #include "files/files.h"
+#include "files/resources.h"
 
 #include <fmt/format.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -228,6 +229,7 @@ struct Candidate {
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
+  files::check_vocabulary(vocabulary);
   const std::string text = files::read_file(vocabulary);
   Lines lines(text, vocabulary.string());
   return Tokenizer(text.starts_with("#version") ? read_merges(lines) : read_ranks(lines));
