@@ -14,11 +14,14 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-// "--reps" of "--repeats", "--batch-size" of "--batch": the first three letters are the same, and the other letters of
-// the shorter name are in the longer one, in this order.
+// Without the dashes of a flag, which say nothing of what was meant.
+std::string_view letters_of(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('-'), name.size()));
+}
+
+// "reps" of "repeats", "batch-size" of "batch": the first three letters are the same, and the other letters of the
+// shorter name are in the longer one, in this order.
 bool is_short_for(std::string_view a, std::string_view b) {
-  a.remove_prefix(std::min(a.find_first_not_of('-'), a.size()));
-  b.remove_prefix(std::min(b.find_first_not_of('-'), b.size()));
   if (a.size() > b.size()) std::swap(a, b);
   if (a.size() < 3 || a.substr(0, 3) != b.substr(0, 3)) return false;
   size_t found = 0;
@@ -45,10 +48,11 @@ size_t distance(std::string_view a, std::string_view b) {
 std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names) {
   std::vector<std::tuple<size_t, bool, std::string>> ranked;  // letters, not an abbreviation, name
   for (const std::string& candidate : names) {
-    const std::string typed = lower_case(name), known = lower_case(candidate);
+    const std::string typed_name = lower_case(name), known_name = lower_case(candidate);
+    const std::string_view typed = letters_of(typed_name), known = letters_of(known_name);
     const bool is_short = is_short_for(typed, known);
     const size_t letters = is_short ? std::min<size_t>(distance(typed, known), 2) : distance(typed, known);
-    if (letters <= std::max(std::min<size_t>(3, name.size() / 2), name.size() / 3))
+    if (letters <= std::max(std::min<size_t>(3, typed.size() / 2), typed.size() / 3))
       ranked.emplace_back(letters, !is_short, candidate);
   }
   std::ranges::sort(ranked);

@@ -26,6 +26,26 @@ bool is_acted_on(uint32_t code) {
   return std::ranges::any_of(acted_on, [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
+// East Asian letters and emoji take two columns of a terminal. The ranges are those by which fmt pads a cell.
+constexpr std::array<std::pair<uint32_t, uint32_t>, 13> wide = {{{0x1100, 0x115f},
+                                                                 {0x2329, 0x232a},
+                                                                 {0x2e80, 0x303e},
+                                                                 {0x3040, 0xa4cf},
+                                                                 {0xac00, 0xd7a3},
+                                                                 {0xf900, 0xfaff},
+                                                                 {0xfe10, 0xfe19},
+                                                                 {0xfe30, 0xfe6f},
+                                                                 {0xff00, 0xff60},
+                                                                 {0xffe0, 0xffe6},
+                                                                 {0x1f300, 0x1f64f},
+                                                                 {0x1f900, 0x1f9ff},
+                                                                 {0x20000, 0x3fffd}}};
+
+size_t columns_of(uint32_t code) {
+  return std::ranges::any_of(wide, [&](const auto& range) { return code >= range.first && code <= range.second; }) ? 2
+                                                                                                                   : 1;
+}
+
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 struct Character {
@@ -130,17 +150,28 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string shortened(const std::string& text, size_t columns) {
-  size_t seen = 0, cut = text.size();
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (is_continuation(text[i])) continue;
-    if (seen == columns - 3) cut = i;
-    if (++seen > columns) return text.substr(0, cut) + "...";
+  return length(text) <= columns ? text : std::string(begin_of(text, columns - 3)) + "...";
+}
+
+std::string_view begin_of(std::string_view text, size_t columns) {
+  size_t bytes = 0;
+  for (size_t seen = 0; bytes < text.size();) {
+    const Character next = first_character(text.substr(bytes));
+    seen += columns_of(next.code);
+    if (seen > columns) break;
+    bytes += std::max<size_t>(next.bytes, 1);
   }
-  return text;
+  return text.substr(0, bytes);
 }
 
 size_t length(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
+  size_t columns = 0;
+  while (!text.empty()) {
+    const Character next = first_character(text);
+    columns += columns_of(next.code);
+    text.remove_prefix(std::max<size_t>(next.bytes, 1));
+  }
+  return columns;
 }
 
 }  // namespace files

@@ -33,10 +33,13 @@ class PrintableLines {
 // `text` with U+FFFD in place of each byte that is not UTF-8.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
-// At most `columns` characters of `text`, the last three "..." where it is longer. Never a part of a character.
+// At most `columns` columns of `text`, the last three "..." where it is longer. Never a part of a character.
 [[nodiscard]] std::string shortened(const std::string& text, size_t columns);
 
-// Characters of a UTF-8 text: its columns on a terminal, but for wide and combining ones.
+// As much of the beginning as fits into so many columns.
+[[nodiscard]] std::string_view begin_of(std::string_view text, size_t columns);
+
+// Columns of a UTF-8 text on a terminal, but for combining characters.
 [[nodiscard]] size_t length(std::string_view text);
 
 }  // namespace files

@@ -9,7 +9,14 @@ namespace files {
 // bundle), else the source tree it was built from. Throws std::invalid_argument when none of them does.
 std::filesystem::path resource_root();
 
-// $XDG_CACHE_HOME/gpt2-ladder or ~/.cache/gpt2-ladder; not created here.
+// $XDG_CACHE_HOME/gpt2-ladder or ~/.cache/gpt2-ladder; not created here. Throws std::invalid_argument where no home
+// folder is known, and for a folder that belongs to neither this user nor root.
 std::filesystem::path cache_folder();
+
+// The vocabulary that setup/data.py fetches.
+std::filesystem::path default_vocabulary();
+
+// Throws std::invalid_argument where `file` is the default vocabulary, and not as published.
+void check_vocabulary(const std::filesystem::path& file);
 
 }  // namespace files

@@ -3,8 +3,10 @@
 #include "model/data.h"
 
 #include "files/files.h"
+#include "files/printable.h"
 #include "files/sha256.h"
 #include "files/what_is.h"
+#include "model/ranks.h"
 #include "model/text_file.h"
 #include "model/token_source.h"
 #include "model/tokenizer.h"
@@ -15,8 +17,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdio>
 #include <limits>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
 
 namespace model {
 namespace {
@@ -120,6 +125,18 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
   file.commit();
 }
 
+namespace {
+
+// Once, and of several ranks by one.
+void note_not_cached(const std::filesystem::path& cache_folder, const std::system_error& error) {
+  static bool is_said = false;
+  if (std::exchange(is_said, true) || !ranks_of_environment().is_first()) return;
+  fmt::print(stderr, "note: {} cannot be written ({}), so the text is tokenized again the next time\n",
+             files::printable(cache_folder.string()), error.code().message());
+}
+
+}  // namespace
+
 TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::filesystem::path& vocabulary_path,
                            const std::filesystem::path& cache_folder, Keep keep, Marks marks) {
   files::refuse_other(text_path, files::text_file);
@@ -149,8 +166,14 @@ TokenStream tokens_of_text(const std::filesystem::path& text_path, const std::fi
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("{}: {}", text_path.string(), error.what()));
   }
-  std::filesystem::create_directories(cache_folder);
-  write_tokens(cache, stream.tokens);
+  try {
+    std::filesystem::create_directories(cache_folder);
+    write_tokens(cache, stream.tokens);
+  } catch (const std::system_error& error) {
+    if (keep == Keep::in_file) throw;
+    stream.file.clear();
+    note_not_cached(cache_folder, error);
+  }
   if (keep == Keep::in_file) return named(load_tokens(cache, tokenizer.size(), keep));
   files::Sha256 hash;
   hash_tokens(stream.tokens, hash);

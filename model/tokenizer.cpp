@@ -5,6 +5,7 @@
 #include "model/tokenizer.h"
 
 #include "files/files.h"
+#include "files/resources.h"
 #include "files/what_is.h"
 
 #include <fmt/format.h>
@@ -232,6 +233,7 @@ struct Candidate {
 
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
   files::refuse_other(vocabulary, files::vocabulary_file);
+  files::check_vocabulary(vocabulary);
   std::string text = files::read_file(vocabulary);
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);  // a byte-order mark
   Lines lines(text, vocabulary.string());

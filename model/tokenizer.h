@@ -31,7 +31,8 @@ class Tokenizer {
 
   // Reads OpenAI's `vocab.bpe` (first line "#version...", then one merge a line) or tiktoken's `gpt2.tiktoken` (lines
   // "base64-of-token rank"), told apart by the first line. Throws std::invalid_argument with file and line unless it
-  // holds exactly the 50256 ranks 0..50255, each with its own bytes, and every single byte among them.
+  // holds exactly the 50256 ranks 0..50255, each with its own bytes, and every single byte among them, and for a
+  // default vocabulary that is not as published (files/resources.h).
   static Tokenizer load(const std::filesystem::path& vocabulary);
 
   // Copying would leave the keys of ranks_ pointing into the other object's tokens_; moving keeps them valid.

@@ -60,7 +60,8 @@ std::string fault_of_command(const CommandLine& line, const std::string& word) {
 std::string fault_of(const CommandLine& line, const Command* command, const std::vector<std::string>& arguments,
                      const CLI::ParseError& error) {
   if (command == nullptr) {
-    if (arguments.empty() || arguments.front().starts_with('-')) return error.what();
+    if (arguments.empty()) return error.what();
+    if (arguments.front().starts_with('-')) return "there is no flag " + files::in_quotes(arguments.front());
     return fault_of_command(line, arguments.front());
   }
   std::vector<std::string> flags;
@@ -84,7 +85,10 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
     const std::vector<std::string> extra = line.app.remaining(true);
-    if (!extra.empty() && !extra.front().starts_with('-')) {
+    if (!extra.empty() && extra.front().starts_with('-')) {
+      return "there is no flag " + files::in_quotes(extra.front());
+    }
+    if (!extra.empty()) {
       const std::string meant = meant_by(extra.front(), *command);
       return fmt::format("{} takes no argument {}{}", command->words.name, files::in_quotes(extra.front()),
                          meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
@@ -124,16 +128,14 @@ CommandLine::CommandLine()
 
 namespace {
 
-// Where several ranks were started. Before anything looks for GPUs.
+// Before anything looks for GPUs. To commands that work in one process, a launcher's variables are somebody else's.
 void prepare_rank(const std::string& command) {
-  if (std::getenv("WORLD_SIZE") == nullptr) return;
-  const model::Ranks ranks = model::ranks_of_environment();
-  if (ranks.size > 1 && command != "train" && command != "run") {
-    throw std::invalid_argument(fmt::format(
-        "WORLD_SIZE is {}, and only `ladder train` and `ladder run` work in several processes, not `ladder {}`",
-        ranks.size, command));
+  const bool may_be_rank = command == "train" || command == "run";
+  for (const char* name : {"WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && (!may_be_rank || *value == 0)) ::unsetenv(name);
   }
-  model::choose_gpu(ranks);
+  model::choose_gpu(model::ranks_of_environment());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/text/figures.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/measure/environment.h"
@@ -145,8 +146,8 @@ int ablate(const AblateFlags& flags) {
     if (!flags.force) check_estimate(plan, estimate);
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
-    fmt::print(stderr, "{} runs of {} steps into {} (order seed {}): {}, estimated\n", runs.size(),
-               plan.warmup_steps + plan.timed_steps, printable(out.string()), plan.order_seed,
+    fmt::print(stderr, "{} of {} into {} (order seed {}): {}, estimated\n", number_of(std::ssize(runs), "run"),
+               number_of(plan.warmup_steps + plan.timed_steps, "step"), printable(out.string()), plan.order_seed,
                estimate_text(estimate, runs));
   }
   if (grows) {

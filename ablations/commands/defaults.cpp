@@ -4,7 +4,10 @@
 #include "files/resources.h"
 #include "harness/measure/environment.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <sstream>
 
 namespace ablations {
 
@@ -20,12 +23,27 @@ std::string chosen_ladder(const std::string& named) {
 
 fs::path default_studies() { return "studies"; }
 
-std::string python() {
-  const char* named = std::getenv("LADDER_PYTHON");
-  return named != nullptr && *named != 0 ? named : LADDER_PYTHON;
+namespace {
+
+// As a shell finds it; as it is where PATH has none.
+std::string on_path(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr || name.find('/') != std::string::npos ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path program = fs::path(folder.empty() ? "." : folder) / name;
+    if (fs::is_regular_file(program) && ::access(program.c_str(), X_OK) == 0) return program.string();
+  }
+  return name;
 }
 
-fs::path default_vocabulary() { return files::cache_folder() / "data" / "gpt2.tiktoken"; }
+}  // namespace
+
+std::vector<std::string> python() {
+  const char* named = std::getenv("LADDER_PYTHON");
+  if (named != nullptr && *named != 0) return {on_path(named)};
+  return {LADDER_PYTHON, "-E", "-s"};
+}
+
 fs::path default_text() { return files::cache_folder() / "data" / "shakespeare.txt"; }
 fs::path bundled_tokens() { return files::resource_root() / "data" / "shakespeare.bin"; }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -12,11 +13,11 @@ std::string chosen_ladder(const std::string& named);
 // Below the current folder: where `ladder ablate` puts its studies.
 std::filesystem::path default_studies();
 
-// The Python that draws reports and runs the peers: $LADDER_PYTHON, else the one this program was built with.
-std::string python();
+// The Python that draws reports and runs the peers, with its flags: $LADDER_PYTHON, which PATH may find; else the one
+// this program was built with, which ignores the user's variables (PYTHONPATH, PYTHONHOME) and packages.
+std::vector<std::string> python();
 
-// What setup/data.py fetched.
-std::filesystem::path default_vocabulary();
+// What setup/data.py fetched; files/resources.h has its vocabulary.
 std::filesystem::path default_text();
 // The tokens of that text, which a bundle includes; the default if the text is missing.
 std::filesystem::path bundled_tokens();

@@ -7,6 +7,7 @@
 #include "ablations/profile/memory_plan.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/occupy.h"
+#include "ablations/text/figures.h"
 #include "ablations/text/style.h"
 #include "ablations/text/text.h"
 #include "files/json_file.h"
@@ -182,7 +183,7 @@ int doctor(const DoctorFlags& flags) {
     print_notes(notes);
     return 0;
   }
-  fmt::print("CPU      {}, {} cores{}{}{}\n", machine.cpu.model, machine.cpu.online_cores,
+  fmt::print("CPU      {}, {}{}{}{}\n", machine.cpu.model, number_of(machine.cpu.online_cores, "core"),
              machine.cpu.logical_cores < machine.cpu.online_cores
                  ? fmt::format(", of which this process may use {}", machine.cpu.logical_cores)
                  : "",
@@ -200,7 +201,7 @@ int doctor(const DoctorFlags& flags) {
   const Look& look = standard_output();
   fmt::print("counters {}\n", counters_text(machine));
   fmt::print("monitor  {}\n", monitor_text(machine));
-  fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(default_vocabulary())
+  fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(files::default_vocabulary())
                                   ? files::cache_folder().string() + "/data"
                               : fs::exists(bundled_tokens())
                                   ? bundled_tokens().string() + "; to read texts, name a vocabulary with --vocab"

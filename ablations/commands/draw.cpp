@@ -38,10 +38,9 @@ struct Ran {
 
 // A script of plots/. `log` stays where it failed.
 Ran run_script(const char* script, const fs::path& document, const fs::path& out, const fs::path& log) {
-  const auto child = harness::run_child(
-      {.argv = {python(), (files::resource_root() / "plots" / script).string(), document.string(), out.string()},
-       .log = log,
-       .limit_s = drawing_limit_s});
+  std::vector<std::string> argv = python();
+  argv.insert(argv.end(), {(files::resource_root() / "plots" / script).string(), document.string(), out.string()});
+  const auto child = harness::run_child({.argv = std::move(argv), .log = log, .limit_s = drawing_limit_s});
   const std::string output = files::printable_lines(files::read_file(log, size_t{1} << 20));
   if (child.succeeded()) fs::remove(log);
   return {child, output};
@@ -74,7 +73,7 @@ Drawn draw(std::string_view what, const fs::path& document, const fs::path& out)
   if (ran.child.succeeded()) return {0, ran.output};
   fmt::print(stderr,
              "{}ladder: the {} was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
-             ran.output, what, python(), ran.child.describe(drawing_limit_s));
+             ran.output, what, python().front(), ran.child.describe(drawing_limit_s));
   return {ran.exit_status(), ""};
 }
 
@@ -82,7 +81,7 @@ Drawn write_event_file(const fs::path& report, const fs::path& folder) {
   const Ran ran = run_script("event_file.py", report, folder, report.parent_path() / "drawing.log");
   if (ran.child.succeeded()) return {0, ran.output};
   fmt::print(stderr, "{}",
-             ran.output.empty() ? fmt::format("ladder: the event file was not written: {} {}\n", python(),
+             ran.output.empty() ? fmt::format("ladder: the event file was not written: {} {}\n", python().front(),
                                               ran.child.describe(drawing_limit_s))
                                 : ran.output);
   return {ran.exit_status(), ""};

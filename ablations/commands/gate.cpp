@@ -18,6 +18,7 @@
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
+#include "ablations/text/figures.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/sha256.h"
@@ -159,7 +160,7 @@ Plan gate_plan(const GateFlags& flags) {
     if (stored > 0 && stored < pairs + plan.gate->top_up) {
       pairs = std::min(pairs, stored);
       plan.gate->top_up = stored - pairs;
-      fmt::print(stderr, "note: a baseline has only {} runs, so there are no more pairs\n", stored);
+      fmt::print(stderr, "note: a baseline has only {}, so there are no more pairs\n", number_of(stored, "run"));
     }
     if (stored == 0) {  // a new baseline needs all runs at once
       pairs += plan.gate->top_up;
@@ -245,24 +246,21 @@ std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder)
   return result;
 }
 
-// Lists what a verdict saves, from before the verdict is written until all is saved. Without it an interrupted gate
-// would compare a saved baseline with itself, and forget those not saved yet.
+// There from before a verdict is written until its baselines are saved. Without it an interrupted gate would forget
+// those not saved yet. It holds no baseline, because anybody may have prepared the folder: they follow from the
+// records.
 constexpr const char* unsaved_file = "unsaved.json";
 
 struct Unsaved {
-  struct File {
-    Json document;  // a baseline or a noise floor
-
-    static void fields(auto&& field) { field("document", &File::document); }
-  };
   std::string verdict_of;  // when that was created
-  std::vector<File> files;
 
-  static void fields(auto&& field) {
-    field("verdict_of", &Unsaved::verdict_of);
-    field("files", &Unsaved::files);
-  }
+  static void fields(auto&& field) { field("verdict_of", &Unsaved::verdict_of); }
 };
+
+Plan first_pairs(Plan plan, int64_t pairs) {
+  std::erase_if(plan.runs, [&](const PlannedRun& run) { return run.repeat >= pairs; });
+  return plan;
+}
 
 void save(const std::vector<KeptFile>& files) {
   for (const KeptFile& file : files) {
@@ -272,10 +270,7 @@ void save(const std::vector<KeptFile>& files) {
 }
 
 void write_and_save(const Judgement& judged, const fs::path& folder) {
-  Unsaved unsaved{.verdict_of = judged.result.created, .files = {}};
-  for (const KeptFile& file : judged.files) {
-    unsaved.files.push_back({.document = std::visit([](const auto& kept) { return json_of(kept); }, file.document)});
-  }
+  const Unsaved unsaved{.verdict_of = judged.result.created};
   if (!judged.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(json_of(unsaved)));
   remove_drawn_gate(folder);
   write_document(folder / "gate.json", judged.result);
@@ -293,26 +288,16 @@ Unsaved read_unsaved(const fs::path& file) {
   }
 }
 
-// For a gate that was interrupted while saving. Each document's own fields say where it belongs.
+// For a gate that was interrupted while saving. Baselines that it has saved are compared with themselves here, so the
+// verdict stays as it is.
 void save_the_rest(const Plan& plan, const fs::path& folder) {
-  const fs::path file = folder / unsaved_file;
-  if (!fs::exists(file)) return;
-  const Unsaved unsaved = read_unsaved(file);
-  const std::optional<GateResult> result = stored_result(folder);
+  const Unsaved unsaved = read_unsaved(folder / unsaved_file);
+  const std::optional<GateResult> result = ended_result(plan, folder);
   if (result && unsaved.verdict_of == result->created) {
-    const fs::path to = folder_of_baselines(plan, folder);
-    std::vector<KeptFile> rest;
-    const auto add = [&](const auto& document) { rest.push_back({kept_file(to, document), document}); };
-    for (const auto& [document] : unsaved.files) {
-      if (files::kind_of(document) == Noise::kind) {
-        add(value_from<Noise>(document, file.string()));
-      } else {
-        add(value_from<Baseline>(document, file.string()));
-      }
-    }
-    save(rest);
+    check_records_are_of(plan, folder, Unnamed::refused);
+    save(gate_verdict(first_pairs(plan, result->pairs), folder, result->pairs, result->topped_up).files);
   }
-  fs::remove(file);
+  fs::remove(folder / unsaved_file);
 }
 
 // Failures of an earlier attempt, which --resume keeps in the verdict although their runs are made again.
@@ -334,11 +319,6 @@ int show(const GateResult& result, const fs::path& out, bool json) {
   (void)show_gate(result, out / "gate.json", out, json);
   tell_github(result);
   return result.exit_status;
-}
-
-Plan first_pairs(Plan plan, int64_t pairs) {
-  std::erase_if(plan.runs, [&](const PlannedRun& run) { return run.repeat >= pairs; });
-  return plan;
 }
 
 }  // namespace
@@ -379,8 +359,8 @@ int gate(const GateFlags& flags) {
   GateResult& result = judged.result;
   for (const int64_t pairs : {declared, plan.repeats}) {
     const Plan part = first_pairs(plan, pairs);
-    fmt::print(stderr, "{} runs of {} steps into {}\n", part.runs.size(), plan.warmup_steps + plan.timed_steps,
-               files::printable(out.string()));
+    fmt::print(stderr, "{} of {} into {}\n", number_of(std::ssize(part.runs), "run"),
+               number_of(plan.warmup_steps + plan.timed_steps, "step"), files::printable(out.string()));
     if (carry_out(part, out, programs, 0).interrupted) {
       fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on(flags, out));
       return 130;
@@ -395,7 +375,11 @@ int gate(const GateFlags& flags) {
   }
   result = with_words(std::move(result));
   write_and_save(judged, out);
-  files::write_file(out / "summary.md", gate_markdown(result));
+  try {
+    files::write_file(out / "summary.md", gate_markdown(result));
+  } catch (const std::system_error& error) {  // the verdict still counts
+    fmt::print(stderr, "ladder: the summary was not written: {}\n", files::printable(error.what()));
+  }
   return show(result, out, flags.json);
 }
 

@@ -12,6 +12,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace ablations {
 
@@ -29,10 +30,15 @@ int history(const HistoryFlags& flags) {
     fmt::print(stderr, "skipped: {}: {}\n", printable(file), printable(reason));
   std::string files;
   if (!out.empty()) {
-    fs::create_directories(out);
-    write_document(out / "history.json", history);
-    files = fmt::format("Files:\n{}\n", printable((out / "history.json").string()));
-    files += draw("history", out / "history.json", out).files;  // what cannot be drawn changes no exit status
+    try {
+      fs::create_directories(out);
+      write_document(out / "history.json", history);
+      files = fmt::format("Files:\n{}\n", printable((out / "history.json").string()));
+      files += draw("history", out / "history.json", out).files;  // what cannot be drawn changes no exit status
+    } catch (const std::system_error& error) {
+      if (!flags.fail_on_slowdown) throw;  // else the verdict still counts
+      fmt::print(stderr, "ladder: the history was not written: {}\n", printable(error.what()));
+    }
   }
   if (flags.json) {
     fmt::print("{}\n", files::ascii_text(json_of(history)));

@@ -87,9 +87,9 @@ std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const Tr
 void say_what_is_swept(const PreparedTraining& prepared, size_t rates) {
   const TrainingSettings& settings = prepared.training.settings;
   fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
-  fmt::print(stderr, "{}, {} parameters: {} rates, each {} of {} tokens\n", settings.model,
-             count(static_cast<double>(prepared.training.parameters)), rates, number_of(settings.steps, "step"),
-             settings.tokens_per_step());
+  fmt::print(stderr, "{}, {} parameters: {}, each {} of {} tokens\n", settings.model,
+             count(static_cast<double>(prepared.training.parameters)), number_of(static_cast<int64_t>(rates), "rate"),
+             number_of(settings.steps, "step"), settings.tokens_per_step());
 }
 
 void say_what_came_of(const SweptRate& rate, size_t number, size_t rates) {

@@ -5,6 +5,7 @@
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/json_file.h"
+#include "files/resources.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -18,12 +19,12 @@ namespace ablations {
 namespace fs = std::filesystem;
 
 std::vector<Input> inputs_of(const RunFlags& flags) {
-  std::vector<Input> inputs{
-      {"--data", flags.workload.data.empty() ? default_text() : fs::path(flags.workload.data)},
-      {"--vocab", flags.workload.vocabulary.empty() ? default_vocabulary() : fs::path(flags.workload.vocabulary)},
-      {"--recipe", flags.recipe},
-      {"--from", flags.from},
-      {"--plan", flags.plan}};
+  std::vector<Input> inputs{{"--data", flags.workload.data.empty() ? default_text() : fs::path(flags.workload.data)},
+                            {"--vocab", flags.workload.vocabulary.empty() ? files::default_vocabulary()
+                                                                          : fs::path(flags.workload.vocabulary)},
+                            {"--recipe", flags.recipe},
+                            {"--from", flags.from},
+                            {"--plan", flags.plan}};
   if (!flags.rung.empty()) inputs.push_back({"--ladder", ladder_file(chosen_ladder(flags.ladder))});
   return inputs;
 }

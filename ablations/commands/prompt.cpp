@@ -1,8 +1,8 @@
 #include "ablations/commands/prompt.h"
 
-#include "ablations/commands/defaults.h"
 #include "ablations/text/figures.h"
 #include "files/printable.h"
+#include "files/resources.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace ablations {
 
 model::Tokenizer vocabulary_for_text(const std::filesystem::path& file) {
-  const std::filesystem::path usual = default_vocabulary();
+  const std::filesystem::path usual = files::default_vocabulary();
   if (!file.empty() && file != usual) return model::Tokenizer::load(file);
   if (std::filesystem::exists(usual)) return model::Tokenizer::load(usual);
   throw std::invalid_argument(fmt::format(

@@ -81,7 +81,8 @@ model::TokenStream tokens_of(const PlannedWorkload& workload) {
 
 fs::path named_data(const WorkloadFlags& flags) {
   if (!flags.data.empty()) return fs::absolute(flags.data);
-  const bool readable = fs::exists(default_text()) && (!flags.vocabulary.empty() || fs::exists(default_vocabulary()));
+  const bool readable =
+      fs::exists(default_text()) && (!flags.vocabulary.empty() || fs::exists(files::default_vocabulary()));
   if (!readable && fs::exists(bundled_tokens())) return bundled_tokens();
   if (!fs::exists(default_text())) {
     throw std::invalid_argument(
@@ -102,7 +103,7 @@ fs::path data_file(const WorkloadFlags& flags) {
 }
 
 fs::path vocabulary_file(const WorkloadFlags& flags) {
-  return flags.vocabulary.empty() ? default_vocabulary() : fs::absolute(flags.vocabulary);
+  return flags.vocabulary.empty() ? files::default_vocabulary() : fs::absolute(flags.vocabulary);
 }
 
 int64_t threads_of(const WorkloadFlags& flags) {
@@ -223,9 +224,9 @@ std::string check_workload(const Plan& plan) {
     if (!rung.peer.empty() && !fs::exists(peer_script())) {
       throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
     }
-    if (!rung.peer.empty() && ::access(python().c_str(), X_OK) != 0) {
-      throw std::invalid_argument(
-          fmt::format("--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python()));
+    if (!rung.peer.empty() && ::access(python().front().c_str(), X_OK) != 0) {
+      throw std::invalid_argument(fmt::format(
+          "--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python().front()));
     }
   }
   return fs::absolute(tokens.file).string();

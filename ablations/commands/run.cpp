@@ -58,9 +58,9 @@ void print_summary(const RunOptions& options, const Record& record) {
   const RunSummary& summary = record.summary;
   const std::optional<double> last = record.timing.loss.back();
   fmt::print(
-      "{} B={} T={}: median {} ms/step (least {}, most {}) over {} steps, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
+      "{} B={} T={}: median {} ms/step (least {}, most {}) over {}, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
       options.model, options.B, options.T, number(summary.median_ms), number(summary.min_ms), number(summary.max_ms),
-      summary.n, number(summary.tokens_per_s), gib(record.memory.peak_bytes),
+      number_of(summary.n, "step"), number(summary.tokens_per_s), gib(record.memory.peak_bytes),
       last ? fmt::format("{:.4f}", *last) : "not finite");
   if (const auto& scaling = record.scaling) {
     fmt::print(

@@ -235,8 +235,8 @@ void keep(const TimeToLoss& study, const fs::path& out) {
 
 void say_what_is_trained(const TimeToLoss& study, const fs::path& out) {
   const TrainingSettings& settings = study.training.settings;
-  fmt::print(stderr, "{}, {} parameters: {} trainings into {}, each {} of {} tokens, a validation every {}\n",
-             settings.model, count(static_cast<double>(study.training.parameters)), study.planned(),
+  fmt::print(stderr, "{}, {} parameters: {} into {}, each {} of {} tokens, a validation every {}\n", settings.model,
+             count(static_cast<double>(study.training.parameters)), number_of(study.planned(), "training"),
              printable(out.string()), number_of(settings.steps, "step"), settings.tokens_per_step(),
              number_of(settings.validation_every, "step"));
   for (const RungToLoss& rung : study.rungs) {

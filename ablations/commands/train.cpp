@@ -100,8 +100,20 @@ std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training
     create_training(training, kept.folder);
     kept.checkpoints.emplace(kept.folder, training.keep);
   }
-  kept.log.emplace(kept.folder, before);
   return before;
+}
+
+// What an interrupt has left out after the last step before. Returns what is not finite.
+std::string complete(model::Trainer& trainer, const PreparedTraining& prepared, const TrainingHooks& hooks,
+                     KeptTraining& kept, std::vector<TrainingStep>& before) {
+  if (!kept.from) return "";
+  const bool is_logged = !before.empty() && before.back().step == kept.from->step;
+  TrainingStep nobodys{.step = kept.from->step, .sample = ""};
+  const bool was_validated = kept.from->validation_loss.has_value();
+  std::string fault = complete_last_step(trainer, prepared.training, prepared.data, hooks, *kept.from,
+                                         is_logged ? before.back() : nobodys);
+  if (kept.writes && !was_validated && kept.from->validation_loss) kept.checkpoints->complete(*kept.from);
+  return fault;
 }
 
 void check_saves_over_nothing_read(const TrainFlags& flags) {
@@ -203,19 +215,25 @@ class Reporter {
     const bool is_shown =
         step.step % log_every_ == 0 || step.step == steps_ || step.validation_loss || step.spike || step.sample;
     if (json_ || !is_shown) return;
-    fmt::print("{}\n", step_line(step, steps_, seconds_left));
+    std::string text = step_line(step, steps_, seconds_left) + "\n";
     if (step.sample) {
       for (const auto line : std::views::split(files::printable_lines(*step.sample), '\n')) {
-        fmt::print("    | {}\n", std::string_view(line.begin(), line.end()));
+        text += fmt::format("    | {}\n", std::string_view(line.begin(), line.end()));
       }
     }
-    std::fflush(stdout);
+    print(text);
   }
   void end() const {
-    if (json_) fmt::print("{}\n", Json{{"losses", losses_}}.dump());
+    if (json_) print(Json{{"losses", losses_}}.dump() + "\n");
   }
 
  private:
+  // Unlike fmt::print it throws nothing: the training must be saved where nobody reads any more.
+  static void print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+
   bool json_;
   int64_t steps_, log_every_;
   Json losses_ = Json::array();
@@ -313,7 +331,7 @@ int train(const TrainFlags& flags) {
     if (flags.resume) check_first_weights(training);
     load_first_weights(trainer, training);
   }
-  const std::vector<TrainingStep> before = keep(flags, training, kept);
+  std::vector<TrainingStep> before = keep(flags, training, kept);
 
   TrainingHooks hooks;
   if (writer) hooks.sample = [&] { return writer->text_by(trainer); };
@@ -342,10 +360,15 @@ int train(const TrainFlags& flags) {
   if (kept.writes) std::ranges::for_each(prepared.notes, say_note);
   if (!flags.json && kept.writes) say_what_begins(prepared, kept.first_step());
   if (flags.resume && kept.writes) note_other_program(training);
-  harness::catch_interrupts();  // a step that has begun is finished, and what was learned is saved
-  TrainingEnd end;
+  // A step that has begun is finished, and what was learned is saved.
+  harness::catch_interrupts();
+  harness::catch_lost_readers();
+  TrainingEnd end{.why = TrainingEnd::Why::not_finite,
+                  .step = kept.first_step(),
+                  .what = complete(trainer, prepared, hooks, kept, before)};
+  if (kept.lock) kept.log.emplace(kept.folder, before);
   try {
-    end = carry_on(trainer, training, prepared.data, hooks);
+    if (end.what.empty()) end = carry_on(trainer, training, prepared.data, hooks);
   } catch (const std::system_error& error) {  // a full disk
     throw std::runtime_error(fmt::format("{}: training stops; {}", error.what(), kept.what_is_left()));
   } catch (const model::LostRank& error) {
@@ -354,6 +377,7 @@ int train(const TrainFlags& flags) {
   }
   const EndsWithOthers waits(trainer);
   if (!kept.writes) return status_of(end);
+  harness::drop_lost_readers();
   reporter.end();
   say_how_it_ended(flags, training, end, kept);
   if (!flags.save.empty()) save_last_weights(trainer, flags.save);
@@ -363,7 +387,7 @@ int train(const TrainFlags& flags) {
 int tokenize(const TokenizeFlags& flags) {
   check_can_write("--out", flags.out);
   const std::filesystem::path vocabulary =
-      flags.vocabulary.empty() ? default_vocabulary() : std::filesystem::path(flags.vocabulary);
+      flags.vocabulary.empty() ? files::default_vocabulary() : std::filesystem::path(flags.vocabulary);
   check_not_read("--out", flags.out, {{"--data", flags.data}, {"--vocab", vocabulary}});
   const model::Marks marks = marks_of(flags.end_of_text);
   const auto stream =
@@ -372,9 +396,10 @@ int tokenize(const TokenizeFlags& flags) {
   say_note(note_of_marks(flags.data, model::marks_in_file(flags.data), marks));
   const auto text = static_cast<double>(std::filesystem::file_size(flags.data));
   const auto tokens = static_cast<double>(stream.tokens.size() * sizeof(uint16_t));
-  fmt::print(files::is_standard_output(flags.out) ? stderr : stdout,
-             "{}: {} tokens in {} bytes, from {} bytes of text{}\n", files::printable(flags.out), stream.tokens.size(),
-             number(tokens), number(text), text > 0 ? fmt::format(" ({:.2f} of its size)", tokens / text) : "");
+  fmt::print(files::is_standard_output(flags.out) ? stderr : stdout, "{}: {} token{} in {}, from {} of text{}\n",
+             files::printable(flags.out), stream.tokens.size(), stream.tokens.size() == 1 ? "" : "s",
+             number_of(static_cast<int64_t>(tokens), "byte"), number_of(static_cast<int64_t>(text), "byte"),
+             text > 0 ? fmt::format(" ({:.2f} of its size)", tokens / text) : "");
   return 0;
 }
 

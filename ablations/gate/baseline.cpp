@@ -2,6 +2,7 @@
 
 #include "ablations/run/setting.h"
 #include "ablations/study/measured.h"
+#include "ablations/text/figures.h"
 #include "files/files.h"
 #include "harness/measure/utc.h"
 #include "harness/stats/stats.h"
@@ -73,14 +74,6 @@ fs::path noise_file(const fs::path& folder, const Record& record) {
   return file_of(folder, setting_of(record), recipe_hash_of(record), noise_ending);
 }
 
-fs::path kept_file(const fs::path& folder, const Baseline& baseline) {
-  return file_of(folder, baseline.setting, baseline.recipe_hash, baseline_ending);
-}
-
-fs::path kept_file(const fs::path& folder, const Noise& noise) {
-  return file_of(folder, noise.setting, noise.recipe_hash, noise_ending);
-}
-
 void check_baseline(const Baseline& baseline, const fs::path& file) {
   for (const Record& record : baseline.records) {
     if (!record.is_ok() || recipe_hash_of(record) != baseline.recipe_hash ||
@@ -129,7 +122,7 @@ std::string why_no_session(const Baseline& baseline, const Sample& sample) {
   if (std::ranges::any_of(sample.records, &Record::is_disturbed)) return "some of its runs were disturbed";
   if (const auto steps = other_steps(baseline, sample.records.front()); !steps.empty()) return steps.front();
   if (sample.records.size() < harness::runs_of_a_session)
-    return fmt::format("it has only {} runs", sample.records.size());
+    return "it has only " + number_of(std::ssize(sample.records), "run");
   const std::string started = session_of(sample.records).started;
   for (const Session& known : sessions_of(baseline)) {
     const auto hours = harness::hours_between(started, known.started);

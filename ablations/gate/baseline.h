@@ -19,10 +19,6 @@ namespace ablations {
 std::filesystem::path baseline_file(const std::filesystem::path& folder, const Record& record);
 std::filesystem::path noise_file(const std::filesystem::path& folder, const Record& record);
 
-// The same for such a document itself.
-std::filesystem::path kept_file(const std::filesystem::path& folder, const Baseline& baseline);
-std::filesystem::path kept_file(const std::filesystem::path& folder, const Noise& noise);
-
 // Throws std::invalid_argument for one that contradicts itself, or whose records are of several recipes.
 void check_baseline(const Baseline& baseline, const std::filesystem::path& file);
 

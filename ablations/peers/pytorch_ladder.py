@@ -210,4 +210,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if sys.flags.ignore_environment:  # nor are compilers' workers to be given the user's
+        for variable in [name for name in os.environ if name.startswith("PYTHON")]:
+            del os.environ[variable]
     sys.exit(main())

@@ -1,6 +1,7 @@
 #include "ablations/profile/rates.h"
 
 #include "ablations/profile/mfu.h"
+#include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "harness/measure/clock.h"
 #include "harness/measure/environment.h"
@@ -144,7 +145,7 @@ Rates measure_rates() {
   const harness::Machine& machine = harness::this_machine();
   if (!machine.gpu) {
     at::set_num_threads(machine.cpu.logical_cores);
-    Rates result{.device = fmt::format("{}, {} threads", machine.cpu.model, machine.cpu.logical_cores),
+    Rates result{.device = fmt::format("{}, {}", machine.cpu.model, number_of(machine.cpu.logical_cores, "thread")),
                  .source = "",
                  .reason = "there is no table of peaks for CPUs",
                  .rates = {copy_rate(at::kCPU), update_rate(at::kCPU)}};

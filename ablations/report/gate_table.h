@@ -16,7 +16,7 @@ std::string gate_table(const GateResult& result, const Look& look = {});
 std::string gate_markdown(const GateResult& result);
 
 // In a GitHub job (GITHUB_ACTIONS=true) annotations on standard error, and the Markdown at the end of the file that
-// GITHUB_STEP_SUMMARY names. Elsewhere nothing. Throws std::system_error where that file cannot be written.
+// GITHUB_STEP_SUMMARY names. Elsewhere nothing. A summary that cannot be written is another annotation.
 void tell_github(const GateResult& result);
 
 }  // namespace ablations

@@ -203,7 +203,7 @@ Card disturbed_runs(const Entries& entries) {
     return {"Disturbed runs", "none seen", Mood::good, "no throttling and no other work, as far as it was watched"};
   }
   return {"Disturbed runs", fmt::format("{} of {}", disturbed, runs), Mood::warn,
-          "throttled, shared, busy with something else, or short of memory"};
+          "throttled, shared, paused, busy with something else, or short of memory"};
 }
 
 // "0123456789...": the commits of a side.

@@ -1,5 +1,6 @@
 #include "ablations/report/history_table.h"
 
+#include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 
@@ -32,7 +33,7 @@ std::string with_name(const char* name, const std::optional<std::string>& value)
 
 std::string device(const Setting& setting) {
   const auto threads = setting.threads.value_or(std::nullopt);
-  return setting.device.value_or("unknown device") + (threads ? fmt::format(", {} threads", *threads) : "");
+  return setting.device.value_or("unknown device") + (threads ? ", " + number_of(*threads, "thread") : "");
 }
 
 std::string workload(const Setting& setting) {

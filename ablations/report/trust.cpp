@@ -75,7 +75,7 @@ Card disturbance(const Study& study, const Runs& runs) {
                                               files::shortened(good.made_again[0]->first_flags->front(), 80));
   std::vector<std::string> said;
   if (!good.disturbed.empty()) {
-    said.emplace_back("throttled, shared, busy with something else, or short of memory");
+    said.emplace_back("throttled, shared, paused, busy with something else, or short of memory");
     if (good.disturbed_twice > 0) {
       said.push_back(number_of(good.disturbed_twice, "run") + " made again and disturbed once more");
     }

@@ -147,7 +147,10 @@ std::vector<std::string> command_of(const Plan& plan, const PlannedRun& run, con
                                     const fs::path& folder, const fs::path& record) {
   const Rung& rung = plan.rungs[run.rung];
   std::vector<std::string> argv{programs.ladder.string(), "run"};
-  if (!rung.peer.empty()) argv = {programs.python.string(), peer_script().string()};
+  if (!rung.peer.empty()) {
+    argv = programs.python;
+    argv.push_back(peer_script().string());
+  }
   const std::string plan_file = (folder / "plan.json").string();
   if (!rung.program.empty()) {
     argv = flags_of(plan, run);

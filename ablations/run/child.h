@@ -10,12 +10,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ablations {
 
 // Who makes the runs: this program itself, and a Python with PyTorch for the peers'.
 struct Programs {
-  std::filesystem::path ladder, python;
+  std::filesystem::path ladder;
+  std::vector<std::string> python;  // with its flags
 };
 
 // The run's record, as its child left it or saying why there is none; nothing where it was interrupted. `folder`: the

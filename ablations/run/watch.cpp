@@ -4,7 +4,9 @@
 #include "ablations/run/options.h"
 #include "harness/measure/environment.h"
 
+#include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +50,9 @@ void Watch::complete(Record& record) const {
 
   const AllocatorCalls calls = timing.allocator.value_or(std::nullopt).value_or(AllocatorCalls{});
   std::vector<std::string> flags = harness::flags(gpu_);
-  for (const std::string& flag : {harness::flag(lost.value_or(0)), flag(calls)}) {
+  const auto timed = static_cast<size_t>(std::max(int64_t{0}, timed_steps));
+  const std::string pause = harness::flag_of_pause(std::span(timing.step_ms).last(timed));
+  for (const std::string& flag : {harness::flag(lost.value_or(0)), pause, flag(calls)}) {
     if (!flag.empty()) flags.push_back(flag);
   }
   record.flags = std::move(flags);

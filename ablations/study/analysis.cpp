@@ -10,6 +10,7 @@
 #include "ablations/study/measured.h"
 #include "ablations/study/rung_summary.h"
 #include "ablations/techniques/techniques.h"
+#include "ablations/text/figures.h"
 #include "harness/measure/utc.h"
 
 #include <fmt/format.h>
@@ -132,7 +133,7 @@ Statistics statistics_of(const Plan& plan) {
 // "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
 NamedDevice device_of(const Plan& plan, const Environment& environment) {
   const std::string cpu =
-      fmt::format("{}, {} threads", environment.cpu.model.value_or(""), environment.threads.value_or(0));
+      fmt::format("{}, {}", environment.cpu.model.value_or(""), number_of(environment.threads.value_or(0), "thread"));
   if (!uses_cuda(plan)) return {model::Device::cpu, cpu};
   if (!environment.gpu) return {model::Device::cuda, cpu};
   const bool mixed = std::ranges::any_of(plan.rungs, [](const Rung& rung) {
@@ -299,8 +300,8 @@ void warn_of_load(const Environment& environment, Lines& warnings) {
   const auto& averages = environment.load_average;
   const double load = averages && !averages->empty() ? averages->front() : 0;
   if (load <= 1.5 * static_cast<double>(cores)) return;
-  warnings.push_back(
-      fmt::format("load average {:.2f} on {} cores during the runs: other work disturbed them", load, cores));
+  warnings.push_back(fmt::format("load average {:.2f} on {} during the runs: other work disturbed them", load,
+                                 number_of(cores, "core")));
 }
 
 std::string created_of(const Plan& plan, const Measured& measured, const std::optional<Earlier>& earlier) {

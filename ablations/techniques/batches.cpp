@@ -1,6 +1,7 @@
 // How a batch comes to be: the tokens of a step, and each one's successor.
 #include "ablations/techniques/technique.h"
 #include "ablations/techniques/techniques.h"
+#include "ablations/text/figures.h"
 #include "files/what_is.h"
 
 #include <fmt/format.h>
@@ -25,14 +26,15 @@ std::vector<Claim> claims_of_prefetch();
 constexpr int64_t token_bytes = 2;
 
 std::string batches_in_words(const Observations::Batches& seen) {
-  std::string words =
-      fmt::format("{} copies for {} sequences, {} stacks; {} tokens made of text; {} reads of {} bytes", seen.copies,
-                  seen.sequences, count(seen.operations, "aten::stack"), seen.tokenized, seen.reads, seen.bytes_read);
+  std::string words = fmt::format(
+      "{} {} for {}, {}; {} made of text; {} of {}", seen.copies, seen.copies == 1 ? "copy" : "copies",
+      number_of(seen.sequences, "sequence"), number_of(count(seen.operations, "aten::stack"), "stack"),
+      number_of(seen.tokenized, "token"), number_of(seen.reads, "read"), number_of(seen.bytes_read, "byte"));
   words += seen.process_bytes_read ? fmt::format(", {} by the kernel's count", *seen.process_bytes_read)
                                    : ", which the kernel does not count";
   words += seen.mapping ? "; the file is mapped at 0x" + *seen.mapping : "; the file is not mapped";
-  return words + fmt::format("; of {} batches {} by another thread, {} of them begun before they were asked for",
-                             seen.steps, seen.by_a_thread, seen.ready);
+  return words + fmt::format("; of {} {} {} by another thread, {} of them begun before they were asked for", seen.steps,
+                             seen.steps == 1 ? "batch" : "batches", seen.by_a_thread, seen.ready);
 }
 
 Proof prove_batches(const Recipe& recipe, const RunFacts& facts) {

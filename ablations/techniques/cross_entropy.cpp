@@ -1,6 +1,7 @@
 // How the loss and the gradient of the logits are computed.
 #include "ablations/techniques/fused.h"
 #include "ablations/techniques/technique.h"
+#include "ablations/text/figures.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ Proof prove_loss(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
   const int64_t aten = count(nodes, "NllLossBackward0"), in_place = nodes_of(nodes, "InPlaceCrossEntropy"),
                 fused = nodes_of(nodes, "FusedHeadLoss");
-  std::string observed = fmt::format("{} nodes of ATen's loss, {} of the one in place", aten, in_place);
+  std::string observed = fmt::format("{} of ATen's loss, {} of the one in place", number_of(aten, "node"), in_place);
   if (fused > 0 || recipe.cross_entropy == CrossEntropy::fused) observed += fmt::format(", {} of the fused one", fused);
   const bool right = (aten > 0) == (recipe.cross_entropy == CrossEntropy::aten) &&
                      (in_place > 0) == (recipe.cross_entropy == CrossEntropy::in_place) &&

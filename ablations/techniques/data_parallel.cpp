@@ -2,6 +2,7 @@
 #include "model/data_parallel.h"
 
 #include "ablations/techniques/technique.h"
+#include "ablations/text/figures.h"
 #include "model/ranks.h"
 
 #include <fmt/format.h>
@@ -19,8 +20,9 @@ std::vector<Claim> data_parallel_claims();
 
 Proof prove_data_parallel(const Recipe& recipe, const RunFacts& facts) {
   const auto seen = facts.observations.all_reduces.value_or(Observations::AllReduces());
-  const std::string observed = fmt::format("{} all-reduces of {} bytes in a step; its gradients have {} bytes",
-                                           seen.calls, seen.bytes, seen.gradient_bytes);
+  const std::string observed =
+      fmt::format("{} of {} in a step; its gradients have {}", number_of(seen.calls, "all-reduce"),
+                  number_of(seen.bytes, "byte"), number_of(seen.gradient_bytes, "byte"));
   if (recipe.data_parallel == Parallel::none) {
     return {"data_parallel", facts.observations.all_reduces && seen.calls == 0, "a step reduces nothing over ranks",
             observed};

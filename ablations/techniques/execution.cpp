@@ -1,6 +1,7 @@
 // How a step's operations reach the device: one by one, or as a captured graph.
 #include "ablations/techniques/calls.h"
 #include "ablations/techniques/technique.h"
+#include "ablations/text/figures.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +17,8 @@ std::vector<Claim> execution_claims();
 Proof prove_execution(const Recipe& recipe, const RunFacts& facts) {
   const Observations& seen = facts.observations;
   const int64_t of_model = count(seen.operations, "forward") + count(seen.operations, "backward");
-  std::string observed = fmt::format("{} operations dispatched in a step, {} of them in forward and backward",
-                                     count(seen.operations, "total"), of_model);
+  std::string observed = fmt::format("{} dispatched in a step, {} of them in forward and backward",
+                                     number_of(count(seen.operations, "total"), "operation"), of_model);
   const bool eager = recipe.execution == Execution::eager;
   std::string expected = eager ? "forward and backward are dispatched operation by operation"
                                : "a step dispatches nothing of forward and backward";
@@ -26,7 +27,8 @@ Proof prove_execution(const Recipe& recipe, const RunFacts& facts) {
     const int64_t kernels = calls->kernel_launches.value_or(0), graphs = calls->graph_launches.value_or(0);
     launches_fit = eager ? graphs == 0 && kernels > 0 : graphs == 1 && kernels == 0;
     expected += eager ? "; no graph is launched" : "; it is one graph launch and no other kernel launch";
-    observed += fmt::format("; {} kernel launches, {} graph launches", kernels, graphs);
+    observed += fmt::format("; {} kernel {}, {} graph {}", kernels, kernels == 1 ? "launch" : "launches", graphs,
+                            graphs == 1 ? "launch" : "launches");
     if (!launches_fit) {
       const harness::CudaCalls named = by_name(*calls);
       auto launches = named.kernel_launches();

@@ -1,12 +1,14 @@
 // What the C library does with the host's memory of freed tensors.
 
 #include "ablations/techniques/technique.h"
+#include "ablations/text/figures.h"
 #include "harness/measure/system_memory.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace ablations {
@@ -37,15 +39,16 @@ int64_t refaults() {
 std::optional<Proof> prove_host_memory(const Recipe& recipe, const RunFacts& facts) {
   if (recipe.device == Device::cuda) return {};  // a step's tensors are not in host memory
   const int64_t refaults = facts.observations.refault.faults;
-  const std::string observed =
-      fmt::format("{} faults for 64 MiB allocated again; {:.0f} faults per step", refaults, facts.page_faults_per_step);
+  const std::string observed = fmt::format("{} for 64 MiB allocated again; {} per step", number_of(refaults, "fault"),
+                                           number_of(std::llround(facts.page_faults_per_step), "fault"));
   // One sign alone could be chance: the heap may have the block free, or a small model may not fault.
   const double most = 0.01 * static_cast<double>(facts.peak_bytes) / 4096.0;
   const bool kept = refaults <= 8 && facts.page_faults_per_step <= most;
   if (recipe.host_memory == HostMemory::release) {
-    return Proof{"host_memory", !kept,
-                 fmt::format("freed memory faults in anew: 64 MiB, or more than {:.0f} faults per step", most),
-                 observed};
+    return Proof{
+        "host_memory", !kept,
+        "freed memory faults in anew: 64 MiB, or more than " + number_of(std::llround(most), "fault") + " per step",
+        observed};
   }
   return Proof{"host_memory", kept,
                fmt::format("64 MiB freed and allocated again stay mapped (at most 8 faults); a step faults in at most "

@@ -21,14 +21,6 @@ std::string grouped(int64_t value) {
   return digits;
 }
 
-// Of the first `characters` characters of a UTF-8 text.
-size_t bytes_of(std::string_view text, size_t characters) {
-  for (size_t byte = 0, seen = 0; byte < text.size(); ++byte) {
-    if ((static_cast<unsigned char>(text[byte]) & 0xc0) != 0x80 && seen++ == characters) return byte;
-  }
-  return text.size();
-}
-
 }  // namespace
 
 Json with_printable_texts(const Json& value) {
@@ -60,10 +52,10 @@ std::string wrapped(const std::string& text, const std::string& indent) {
     }
     first = false;
     for (size_t room = columns - length(line); length(word) > room; room = columns - indent.size()) {  // a long path
-      const size_t cut = bytes_of(word, room);
-      result.append(line).append(word.substr(0, cut)).append("\n");
+      const std::string_view part = files::begin_of(word, room);
+      result.append(line).append(part).append("\n");
       line = indent;
-      word.remove_prefix(cut);
+      word.remove_prefix(part.size());
     }
     line += word;
   }

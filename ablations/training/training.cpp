@@ -22,6 +22,40 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 std::optional<double> if_finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
+// What is done after a step, unless somebody waits for the program's end. A checkpoint has a validation loss.
+struct Due {
+  bool saves, validates, samples;
+};
+
+bool is_due(int64_t every, int64_t step, const TrainingSettings& settings) {
+  return every > 0 && (step == settings.steps || step % every == 0);
+}
+
+Due due_after(int64_t step, const Training& training, const TrainingHooks& hooks) {
+  const TrainingSettings& settings = training.settings;
+  const bool saves = hooks.save && is_due(training.save_every, step, settings);
+  return {.saves = saves,
+          .validates = settings.validation_every > 0 && (saves || is_due(settings.validation_every, step, settings)),
+          .samples = training.samples && (step == 1 || is_due(training.samples->every, step, settings))};
+}
+
+// Adds the validation loss and the sample that are due. Returns what is not finite.
+std::string look(model::Trainer& trainer, const Training& training, const TrainingData& data,
+                 const TrainingHooks& hooks, const Due& due, TrainingStep& step) {
+  if (due.validates) {
+    step.validation_loss = if_finite(trainer.evaluate(data.validation, training.settings.validation_batches));
+    if (!step.validation_loss) return fmt::format("the validation loss after step {}", step.step);
+  }
+  if (due.samples) {
+    try {
+      step.sample = hooks.sample();
+    } catch (const std::invalid_argument&) {  // finite weights may still give logits that are not
+      return fmt::format("a logit after step {}", step.step);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 TrainingData with_validation_share(model::TokenStream text, double share) {
@@ -96,13 +130,10 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
   };
   for (int64_t step = first + 1; step <= settings.steps; ++step) {
     trainer.step();
-    const auto is_due = [&](int64_t every) { return every > 0 && (step == settings.steps || step % every == 0); };
     const bool stops = trainer.on_any_rank(hooks.interrupted()) && step < settings.steps;
-    const bool saves = hooks.save && (stops || is_due(training.save_every));
-    // A checkpoint has a validation loss, except where somebody waits for the program's end.
-    const bool samples = !stops && training.samples && (step == 1 || is_due(training.samples->every));
-    const bool validates = !stops && (is_due(settings.validation_every) || (saves && settings.validation_every > 0));
-    if (!stops && !saves && !validates && !samples && !is_due(hooks.log_every)) continue;
+    const Due due =
+        stops ? Due{.saves = bool(hooks.save), .validates = false, .samples = false} : due_after(step, training, hooks);
+    if (!stops && !due.saves && !due.validates && !due.samples && !is_due(hooks.log_every, step, settings)) continue;
 
     std::vector<TrainingStep> steps = read(step);
     std::string fault;
@@ -110,31 +141,30 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
       fault = fault_of(steps[i], settings);
       if (!fault.empty()) steps.resize(i + 1);
     }
-    if (fault.empty() && (saves || samples)) {
+    if (fault.empty() && (due.saves || due.samples)) {
       const std::string weight = weight_not_finite(trainer.model());
       if (!weight.empty()) fault = fmt::format("after step {} the weight {}", step, weight);
     }
-    if (fault.empty() && validates) {
-      const double loss = trainer.evaluate(data.validation, settings.validation_batches);
-      steps.back().validation_loss = if_finite(loss);
-      if (!std::isfinite(loss)) fault = fmt::format("the validation loss after step {}", step);
-    }
-    if (fault.empty() && samples) {
-      try {
-        steps.back().sample = hooks.sample();
-      } catch (const std::invalid_argument&) {  // finite weights may still give logits that are not
-        fault = fmt::format("a logit after step {}", step);
-      }
-    }
+    if (fault.empty()) fault = look(trainer, training, data, hooks, due, steps.back());
     const double seconds_left =
         seconds_since(begin) / static_cast<double>(step - first) * static_cast<double>(settings.steps - step);
     for (const TrainingStep& one : steps) hooks.on_step(one, seconds_left);
     if (!fault.empty()) return {.why = Why::not_finite, .step = steps.back().step, .what = fault};
-    if (saves) hooks.save(steps.back());
+    if (due.saves) hooks.save(steps.back());
     if (stops) return {.why = Why::interrupted, .step = step};
     looked = Clock::now();
   }
   return {.why = Why::finished, .step = settings.steps};
+}
+
+std::string complete_last_step(model::Trainer& trainer, const Training& training, const TrainingData& data,
+                               const TrainingHooks& hooks, Checkpoint& checkpoint, TrainingStep& step) {
+  Due due = due_after(checkpoint.step, training, hooks);
+  due.validates = due.validates && !checkpoint.validation_loss;
+  due.samples = due.samples && hooks.sample && !step.sample;
+  std::string fault = look(trainer, training, data, hooks, due, step);
+  if (due.saves && due.validates) checkpoint.validation_loss = step.validation_loss;
+  return fault;
 }
 
 std::string weight_not_finite(const model::GPT2& gpt2) {

@@ -57,6 +57,12 @@ struct TrainingEnd {
 TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const TrainingData& data,
                      const TrainingHooks& hooks);
 
+// Before a training resumes: adds to its last step, and to the checkpoint if it is one of the training's own, what an
+// interrupt has left out. Returns what is not finite. All ranks call it alike; a `step` that nobody logs needs no
+// hooks.sample.
+std::string complete_last_step(model::Trainer& trainer, const Training& training, const TrainingData& data,
+                               const TrainingHooks& hooks, Checkpoint& checkpoint, TrainingStep& step);
+
 // The name of a weight that is not finite; empty: all are.
 std::string weight_not_finite(const model::GPT2& gpt2);
 

@@ -120,6 +120,12 @@ void Checkpoints::save(model::Trainer& trainer, const Checkpoint& checkpoint) {
   remove_old();
 }
 
+void Checkpoints::complete(const Checkpoint& checkpoint) {
+  write_document(place_of(stored_.back()) / checkpoint_file, checkpoint);
+  stored_.back().validation_loss = checkpoint.validation_loss;
+  link(best_link, best());
+}
+
 void Checkpoints::link(const std::string& name, const std::optional<Stored>& stored) {
   if (!stored || !links_) return;
   try {

@@ -57,6 +57,8 @@ class Checkpoints {
   // Saves a checkpoint after those that are there, and removes those that need not stay. Throws std::system_error where
   // it cannot be written; all others are as they were then.
   void save(model::Trainer& trainer, const Checkpoint& checkpoint);
+  // The latest one's checkpoint.json again, which now has a validation loss.
+  void complete(const Checkpoint& checkpoint);
 
  private:
   void link(const std::string& name, const std::optional<Stored>& stored);

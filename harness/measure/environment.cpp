@@ -3,7 +3,7 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/sha256.h"
-#include "harness/measure/cpu_limit.h"
+#include "harness/measure/control_groups.h"
 #include "harness/measure/system_memory.h"
 #include "version.h"
 
@@ -151,6 +151,19 @@ Conditions conditions() {
           .load_average = load_average()};
 }
 
+namespace {
+
+// "libjemalloc.so.2" of a list of paths: the folders differ between machines.
+std::string file_names(std::string paths) {
+  std::ranges::replace(paths, ':', ' ');
+  std::istringstream stream(paths);
+  std::string names;
+  for (std::string path; stream >> path;) names += (names.empty() ? "" : " ") + path.substr(path.rfind('/') + 1);
+  return names;
+}
+
+}  // namespace
+
 std::map<std::string, std::string> kernel_switches() {
   // By the beginnings of their names, because each release of these libraries adds new ones.
   constexpr std::string_view families[] = {"ATEN_",
@@ -173,7 +186,13 @@ std::map<std::string, std::string> kernel_switches() {
                                            "CUDA_DEVICE_MAX_CONNECTIONS",
                                            "PYTORCH_CUDA_ALLOC_CONF",
                                            "PYTORCH_ALLOC_CONF",
-                                           "PYTORCH_NO_CUDA_MEMORY_CACHING"};
+                                           "PYTORCH_NO_CUDA_MEMORY_CACHING",
+                                           "LD_PRELOAD",
+                                           "GLIBC_TUNABLES",
+                                           "MALLOC_",
+                                           "TCMALLOC_",
+                                           "MIMALLOC_",
+                                           "THP_MEM_ALLOC_ENABLE"};
   std::map<std::string, std::string> switches;
   // As this process was started: this program and PyTorch set some of them later.
   std::ifstream started_with("/proc/self/environ", std::ios::binary);
@@ -184,7 +203,9 @@ std::map<std::string, std::string> kernel_switches() {
     const bool of_family =
         std::ranges::any_of(families, [&](std::string_view family) { return name.starts_with(family); });
     if (!of_family || has("_VERBOSE") || has("_LOG") || has("_DISPLAY_") || name == "OMP_NUM_THREADS") continue;
-    switches[files::printable(name)] = files::printable(entry.substr(std::min(end + 1, entry.size())));
+    const std::string value = entry.substr(std::min(end + 1, entry.size()));
+    if (value.empty()) continue;
+    switches[files::printable(name)] = files::printable(name == "LD_PRELOAD" ? file_names(value) : value);
   }
   return switches;
 }
@@ -197,8 +218,8 @@ std::vector<std::string> disturbances() {
   std::vector<std::string> lines;
   const Machine& machine = this_machine();
   if (const double load = load_average()[0]; load > 0.25 * machine.cpu.online_cores) {
-    lines.push_back(fmt::format("load average {:.2f} on {} cores: other work is running; stop it, or wait a minute",
-                                load, machine.cpu.online_cores));
+    lines.push_back(fmt::format("load average {:.2f} on {} core{}: other work is running; stop it, or wait a minute",
+                                load, machine.cpu.online_cores, machine.cpu.online_cores == 1 ? "" : "s"));
   }
   const std::string governor = first_line(governor_file);
   if (!governor.empty() && governor != "performance") {

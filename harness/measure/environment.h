@@ -12,8 +12,8 @@ namespace harness {
 
 struct Cpu {
   std::string model;
-  int online_cores = 0;               // of the machine
-  int logical_cores = 0;              // that this process may use: its affinity and its control groups (cpu_limit.h)
+  int online_cores = 0;   // of the machine
+  int logical_cores = 0;  // that this process may use: its affinity and its control groups (control_groups.h)
   std::vector<std::string> features;  // of those that matter, as /proc/cpuinfo calls them
   [[nodiscard]] bool has(const std::string& feature) const;
 };
@@ -55,9 +55,10 @@ struct Conditions {
 
 Conditions conditions();
 
-// Variables that this process was started with, by name, through which libraries choose kernels or bind threads: all
-// that ATen, MKL, oneDNN, OpenMP, cuBLAS and cuDNN read. Excepted are those for logging, and OMP_NUM_THREADS, because
-// the number of threads is set by `threads`. Children inherit them.
+// Variables that this process was started with, by name, through which libraries choose kernels, bind threads or
+// allocate memory: all that ATen, MKL, oneDNN, OpenMP, cuBLAS, cuDNN and the C library read, and the file names of
+// preloaded libraries. Excepted are those for logging, and OMP_NUM_THREADS, because the number of threads is set by
+// `threads`. Children inherit them.
 std::map<std::string, std::string> kernel_switches();
 
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.

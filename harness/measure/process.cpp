@@ -62,13 +62,40 @@ class Child {
   Child& operator=(const Child&) = delete;
   void kill_group() const { ::kill(-pid_, SIGKILL); }
   [[nodiscard]] bool has_ended(int& status) {
-    reaped_ = ::waitpid(pid_, &status, WNOHANG) == pid_;
+    while (!reaped_ && ::waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) == pid_) {
+      stopped_ = WIFSTOPPED(status);
+      reaped_ = !stopped_ && !WIFCONTINUED(status);
+    }
     return reaped_;
   }
+  // By SIGSTOP, when has_ended() looked last.
+  [[nodiscard]] bool is_stopped() const { return stopped_; }
 
  private:
   pid_t pid_;
-  bool reaped_ = false;
+  bool reaped_ = false, stopped_ = false;
+};
+
+// A clock that stands still where this process could not look at it: a machine, a container or a process that is
+// suspended has not used up its limit.
+class RunningTime {
+ public:
+  // Counts what has passed since the last call.
+  void pass() {
+    const double passed = since(std::exchange(looked_, Clock::now()));
+    seconds_ += passed < suspended_s ? passed : 0;
+  }
+  // Counts nothing of it.
+  void skip() { looked_ = Clock::now(); }
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double suspended_s = 2;  // run_child looks twenty times a second
+  static double since(Clock::time_point time) { return std::chrono::duration<double>(Clock::now() - time).count(); }
+
+  Clock::time_point looked_ = Clock::now();
+  double seconds_ = 0;
 };
 
 // A pipe from the child, closed with it.
@@ -253,13 +280,19 @@ ChildResult run_child(const ChildOptions& options) {
 
   Child child(pid);
   ChildResult result{.end = ChildResult::End::exited};
+  RunningTime running;
   bool stopped = false;
   int status = 0;
   while (true) {
     // The child may end without its pipes being closed (one of its children may hold them), so its end is checked, too.
     readers.read(50, log, lines);
     if (child.has_ended(status)) break;
-    if (!stopped && (seconds() > options.limit_s || interrupted())) {
+    if (child.is_stopped()) {
+      running.skip();
+    } else {
+      running.pass();
+    }
+    if (!stopped && (running.seconds() > options.limit_s || interrupted())) {
       stopped = true;
       result.end = interrupted() ? ChildResult::End::interrupted : ChildResult::End::timed_out;
       child.kill_group();
@@ -287,6 +320,32 @@ void catch_interrupts() {
   action.sa_handler = [](int) { interrupt_seen = true; };
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void drop_lost_readers() {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    pollfd output{.fd = fd, .events = 0, .revents = 0};
+    if (::poll(&output, 1, 0) != 1 || (output.revents & (POLLERR | POLLHUP)) == 0) continue;
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    ::dup2(nowhere, fd);
+    ::close(nowhere);
+  }
+}
+
+void catch_lost_readers() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {  // the write that found no reader still fails
+    const int error = errno;
+    drop_lost_readers();
+    interrupt_seen = true;
+    errno = error;
+  };
+  ::sigaction(SIGPIPE, &action, nullptr);
 }
 
 bool interrupted() { return interrupt_seen; }

@@ -23,7 +23,7 @@ struct ChildOptions {
   std::vector<std::string> argv;  // argv[0]: path of the program
   // Gets standard output and error: their first 4 MiB and, if there is more, their last 64 KiB.
   std::filesystem::path log;
-  double limit_s = 600;
+  double limit_s = 600;                       // without the time in which the child or this process was suspended
   std::vector<std::string> environment = {};  // "NAME=value", in place of what the parent has or beside it
   // Lines that the child writes to file descriptor 3, without their newline.
   std::function<void(std::string_view)> on_line = [](std::string_view) {};
@@ -34,9 +34,16 @@ struct ChildOptions {
 // be opened, and passes on what on_line throws; the child is killed in both cases.
 ChildResult run_child(const ChildOptions& options);
 
-// From here on SIGINT and SIGTERM only set a flag: run_child sees it, ends its child and returns End::interrupted.
+// From here on SIGINT, SIGTERM, SIGHUP (a terminal that is gone), SIGUSR1 and SIGUSR2 (a batch system before the end)
+// only set a flag: run_child sees it, ends its child and returns End::interrupted. SIGHUP, SIGUSR1 and SIGUSR2 stay
+// ignored where they are, as under nohup.
 void catch_interrupts();
 bool interrupted();
+
+// From here on a pipe from standard output or error that nobody reads any more counts as an interrupt.
+void catch_lost_readers();
+// What is printed to such a pipe, or to a terminal that is gone, is no error after this call, but lost.
+void drop_lost_readers();
 
 // In a child that run_child started: die with the parent, however that ends.
 void die_with_parent();

@@ -1,5 +1,7 @@
 #include "harness/measure/processor_time.h"
 
+#include "harness/stats/stats.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -52,6 +54,13 @@ double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double w
 std::string flag(double share_lost) {
   if (share_lost <= 0.1) return "";
   return fmt::format("shared: the processor was busy with something else for {:.0f} % of the time", 100 * share_lost);
+}
+
+std::string flag_of_pause(std::span<const double> step_ms) {
+  if (step_ms.empty()) return "";
+  const double usual = median(step_ms), longest = std::ranges::max(step_ms);
+  if (longest < 10 * usual || longest < usual + 500) return "";
+  return fmt::format("paused: a step took {:.3g} s among steps of {:.3g} s", longest / 1e3, usual / 1e3);
 }
 
 }  // namespace harness

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <span>
 #include <string>
 
 namespace harness {
@@ -27,5 +28,9 @@ double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double w
 
 // "shared: the processor was busy with something else for 23 % of the time"; empty up to 10 %.
 std::string flag(double share_lost);
+
+// "paused: a step took 10 s among steps of 0.02 s"; empty where none took ten times the median and half a second more,
+// as one does in which the process, its container or the machine was suspended.
+std::string flag_of_pause(std::span<const double> step_ms);
 
 }  // namespace harness

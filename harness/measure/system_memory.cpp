@@ -1,5 +1,7 @@
 #include "harness/measure/system_memory.h"
 
+#include "harness/measure/control_groups.h"
+
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -34,11 +36,8 @@ std::optional<int64_t> available_memory() {
   int64_t kilobytes = 0;
   for (std::string unit; meminfo >> name >> kilobytes; std::getline(meminfo, unit)) {
     if (name != "MemAvailable:") continue;
-    int64_t available = kilobytes * 1024, limit = 0;
-    for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-      if (std::ifstream(file) >> limit) available = std::min(available, limit);  // "max" is no number
-    }
-    return available;
+    const int64_t available = kilobytes * 1024;
+    return std::min(available, memory_left().value_or(available));
   }
   return std::nullopt;
 }

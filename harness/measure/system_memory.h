@@ -15,7 +15,7 @@ int64_t major_faults();
 // off.
 std::optional<int64_t> resident_bytes();
 
-// Available bytes, at most the limit of the container; none if the kernel does not say.
+// Available bytes, at most what the control groups leave (control_groups.h); none if the kernel does not say.
 std::optional<int64_t> available_memory();
 
 }  // namespace harness

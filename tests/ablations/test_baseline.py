@@ -112,14 +112,19 @@ def test_what_a_verdict_could_not_save_is_saved_by_resume(ladder, remembered, tm
     baselines.unlink()
     unsaved = (out / "unsaved.json").read_text()
     assert ladder("gate", "--resume", "--out", out).returncode == 2 and not baselines.exists()  # the folder does not say where to write
-    document = json.loads(unsaved)
-    for file in document["files"]:  # nor does unsaved.json
-        file["path"] = str(tmp_path / "victim")
-    (out / "unsaved.json").write_text(json.dumps(document))
     resume = ("gate", "--resume", "--baselines", baselines, "--out", out)
-    assert ladder(*resume).returncode == 0 and not (tmp_path / "victim").exists()
-    assert len(verdict_of(out)["saved"]) == 2 and all(pathlib.Path(file).exists() for file in verdict_of(out)["saved"])
-    assert not (out / "unsaved.json").exists()
+    assert ladder(*resume).returncode == 0
+    saved = {pathlib.Path(file) for file in verdict_of(out)["saved"]}
+    assert len(saved) == 2 and set(baselines.glob("*/*.json")) == saved and not (out / "unsaved.json").exists()
+    # One of the two was saved already; and a document that somebody has put there is not.
+    kept, lost = saved
+    before, planted = kept.read_bytes(), json.loads(lost.read_text())
+    planted |= {"median_ms": 1, "recipe_hash": "0123456789ab", "label": "planted"}
+    lost.unlink()
+    (out / "unsaved.json").write_text(json.dumps(json.loads(unsaved) | {"files": [{"document": planted, "path": str(tmp_path / "victim")}]}))
+    assert ladder(*resume).returncode == 0
+    assert set(baselines.glob("*/*.json")) == saved and kept.read_bytes() == before and "planted" not in lost.read_text()
+    assert not (tmp_path / "victim").exists() and verdict_of(out)["verdict"] == "SAVED"
     # The file is of another verdict, which was never written.
     for file in verdict_of(out)["saved"]:
         pathlib.Path(file).unlink()

@@ -206,6 +206,12 @@ def test_github_is_told(program, remembered, environment, tmp_path) -> None:
     assert "50%25 of it" in line
     text = summary.read_text()
     assert re.match(r"# before\n## ladder gate: FAILED\n\nGated: rung [a-z\\\\_]+ of ladder tiny, B=1 T=\d+\n\n- head run", text), text
+    # A report that cannot be written beside a verdict changes no exit status.
+    failing.write_text(failing.read_text().replace("echo", f"mkdir -p {tmp_path}/g3/summary.md\necho", 1))
+    command[-1] = str(tmp_path / "g3")
+    told["GITHUB_STEP_SUMMARY"] = str(tmp_path / "none" / "summary.md")
+    done = subprocess.run(command, env=told, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 1 and "the summary was not written" in done.stderr and "::warning title=ladder gate::the step summary was not written" in done.stderr
     command[-1] = str(tmp_path / "g2")
     quiet = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert "::error" not in quiet.stdout + quiet.stderr

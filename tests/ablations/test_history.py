@@ -246,6 +246,8 @@ def test_a_picture_that_cannot_be_drawn_changes_no_exit_status(factor, status, l
                   variables={"LADDER_PYTHON": str(tmp_path / "python")})
     assert done.returncode == status and "the history was not drawn" in done.stderr
     assert (tmp_path / "out" / "history.json").exists()
+    done = ladder("history", tmp_path / "studies", "--fail-on-slowdown", "--out", tmp_path / "python" / "out")
+    assert done.returncode == status and "the history was not written" in done.stderr and done.stdout
 
 
 def test_json_and_out_are_one_or_the_other(ladder, tmp_path) -> None:

@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import HANGS_AFTER_S, ROOT, free_port, read_json, script, validator
+from conftest import HANGS_AFTER_S, ROOT, free_port, ladder_document, read_json, script, validator, write_json
 from test_train import figures, lines, steps_saved, token_file
 
 STEPS = 20
@@ -212,10 +212,18 @@ def test_what_the_environment_must_say(ladder, data, variables, recipe, message)
         assert done.returncode == 2 and f"ladder: {message}" in done.stderr, (command, done.stderr)
 
 
-def test_other_commands_work_in_one_process(ladder, data) -> None:
-    for command in (["doctor"], ["ablate", "--ladder", "tiny"], ["sample", "--weights", "x"]):
-        done = ladder(*command, variables=RANKS)
-        assert done.returncode == 2 and f"only `ladder train` and `ladder run` work in several processes, not `ladder {command[0]}`" in done.stderr
+def test_to_other_commands_a_launchers_variables_are_somebody_elses(ladder, data, tmp_path) -> None:
+    file = write_json(tmp_path / "small.json", ladder_document(rungs=["flash"]))
+    for variables in (RANKS, {"WORLD_SIZE": "4"}, {"WORLD_SIZE": "", "RANK": "many"}):
+        assert ladder("doctor", "--plan", "{}", "--model", "tiny", variables=variables).returncode == 0
+    done = ladder("ablate", "--ladder", file, "--threads", 1, "--data", data, "--out", tmp_path / "study", variables=RANKS)
+    assert done.returncode == 0, done.stderr
+    unset = dict.fromkeys(RANKS, "")
+    done = ladder(*TRAIN, "--steps", 10, "--data", data, "--recipe", json.dumps(RECIPE), variables=unset)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_sweep_works_in_one_process(ladder, data) -> None:
     done = ladder("train", *SHAPE, "--steps", 20, "--lr-sweep", "1e-4:1e-2:2", "--data", data, "--recipe", json.dumps(DDP), variables=RANKS)
     assert done.returncode == 2 and "--lr-sweep: trains in one process" in done.stderr
 

@@ -17,6 +17,7 @@ import subprocess
 import jsonschema
 import pytest
 from conftest import EVIDENCE, ROOT, ladder_document, read_json, snapshot, write_json
+from gates import script
 
 FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}  # tests/plots test what is drawn of them
 SEEDS = ROOT / "tests" / "fuzz" / "seeds"
@@ -432,3 +433,19 @@ def test_it_is_drawn_though_nobody_reads_the_table(program, environment, tmp_pat
                    env=environment | {"LADDER_PYTHON": str(drawer)}, stderr=subprocess.DEVNULL, check=False)
     os.close(writer)
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == FILES | {"picture"}
+
+
+def test_the_users_python_variables_do_not_reach_our_own_python(ladder, tmp_path) -> None:
+    (tmp_path / "markupsafe.py").write_text('raise ImportError("made for another Python")')
+    ours = {"LADDER_PYTHON": ""}
+    drawn = [ladder("report", EVIDENCE, "--out", tmp_path / f"drawn-{number}", variables=ours | more)
+             for number, more in enumerate(({}, {"PYTHONPATH": str(tmp_path)}, {"PYTHONHOME": "/nonexistent"}))]
+    assert len({(done.returncode, done.stderr) for done in drawn}) == 1, [done.stderr for done in drawn]
+    assert [sorted(path.name for path in (tmp_path / f"drawn-{number}").iterdir()) for number in (1, 2)] == [
+        sorted(path.name for path in (tmp_path / "drawn-0").iterdir())] * 2
+
+
+def test_a_python_is_found_on_path(ladder, environment, tmp_path) -> None:
+    script(tmp_path / "drawer", f"touch {tmp_path}/called\n")
+    done = ladder("report", EVIDENCE, "--out", tmp_path / "drawn", variables={"LADDER_PYTHON": "drawer", "PATH": f"{tmp_path}:{environment['PATH']}"})
+    assert (tmp_path / "called").exists(), done.stderr

@@ -64,15 +64,18 @@ def test_libraries_that_are_told_to_log_do_not_among_the_results(ladder, environ
 
 def test_what_chooses_kernels_is_told_and_keeps_two_runs_apart(ladder, environment, monkeypatch, tmp_path) -> None:
     assert ladder(*RUN, "--record", tmp_path / "as-it-is.json").returncode == 0
-    for name, value in {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1"}.items():
+    for name, value in {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1",
+                        "LD_PRELOAD": "/nonexistent/libjemalloc.so.2", "MALLOC_ARENA_MAX": "1", "MALLOC_CONF": "",
+                        "GLIBC_TUNABLES": "glibc.malloc.check=0"}.items():
         monkeypatch.setitem(environment, name, value)
     assert ladder(*RUN, "--record", tmp_path / "default.json").returncode == 0
     told = read_json(tmp_path / "default.json")["environment"]
     assert told["torch_cpu_capability"] == "DEFAULT"
     switches = {name: value for name, value in told["kernel_switches"].items() if name != "OMP_WAIT_POLICY"}  # ctest sets it
-    assert switches == {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE"}  # `threads` says the number
+    assert switches == {"ATEN_CPU_CAPABILITY": "default", "GLIBC_TUNABLES": "glibc.malloc.check=0", "LD_PRELOAD": "libjemalloc.so.2",
+                        "MALLOC_ARENA_MAX": "1", "MKL_CBWR": "COMPATIBLE"}  # `threads` says the number
     done = ladder("compare", tmp_path / "as-it-is.json", tmp_path / "default.json")
-    assert done.returncode == 3 and "against ATEN_CPU_CAPABILITY=default, MKL_CBWR=COMPATIBLE" in done.stderr, done.stderr
+    assert done.returncode == 3 and "against ATEN_CPU_CAPABILITY=default, GLIBC_TUNABLES=" in done.stderr, done.stderr
     assert ladder("compare", tmp_path / "default.json", tmp_path / "default.json").returncode == 0
 
 

@@ -208,6 +208,44 @@ def test_interrupted_and_killed_it_goes_on_to_the_same_losses(ladder, start, dat
     assert (tmp_path / "last.safetensors").read_bytes() == (folder / "latest" / "model.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("how", ["SIGHUP", "SIGUSR1", "SIGUSR2", "closed pipe"])
+def test_what_an_interrupt_leaves_out_is_made_up_for(ladder, start, whole, data, tmp_path, how) -> None:
+    """Every step has a checkpoint, a validation loss and a sample, but for the one after which somebody waits."""
+    folder = tmp_path / "training"
+    settings = [*SETTINGS, "--save-every", 1, "--keep", STEPS, "--sample-every", 1, "--sample-tokens", 2]
+    settings[settings.index("--validation-every") + 1] = 1
+    training = start("train", *settings, "--data", data, "--out", folder)
+    assert training.stdout.readline().startswith("step ")
+    if how == "closed pipe":
+        training.stdout.close()
+        said = training.stderr.read()
+        training.wait()
+    else:
+        training.send_signal(getattr(signal, how))
+        said = training.communicate(timeout=HANGS_AFTER_S)[1]
+    assert training.returncode == 130 and said.endswith(f"resume with: ladder train --resume --out {folder}\n"), said
+    last = lines(folder)[-1]
+    place = folder / "checkpoints" / f"step-{last['step']:08}" / "checkpoint.json"
+    assert last["step"] < STEPS and "validation_loss" not in last and "sample" not in last
+    assert read_json(place)["validation_loss"] is None
+    done = ladder("train", "--resume", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    made = lines(folder)
+    assert figures(folder) == figures(whole[0]) and all("sample" in line for line in made)
+    assert read_json(place)["validation_loss"] == made[last["step"] - 1]["validation_loss"]
+    validated = {line["step"]: line["validation_loss"] for line in made}
+    assert len(validated) == STEPS and (folder / "best").resolve().name == f"step-{min(validated, key=validated.get):08}"
+
+
+def test_what_is_ignored_stays_ignored(start, data, tmp_path) -> None:
+    """As under nohup."""
+    training = start("train", *SETTINGS, "--data", data, "--out", tmp_path / "training", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert training.stdout.readline().startswith("step ")
+    training.send_signal(signal.SIGHUP)
+    training.communicate(timeout=HANGS_AFTER_S)
+    assert training.returncode == 0 and len(lines(tmp_path / "training")) == STEPS
+
+
 def test_a_full_disk_costs_only_what_came_after_the_last_checkpoint(ladder, data, assert_is_whole, small_disk, tmp_path) -> None:
     """A checkpoint has 19 MB: on this disk there is room for one, and while the next is written, for no other."""
     folder = small_disk("32m") / "training"

@@ -200,7 +200,7 @@ def test_the_job_on_a_machine_without_a_gpu(gate, downloaded, real) -> None:
 ])
 def test_exit_status(gate, tmp_path, verdict, status, allowed, expected) -> None:
     base, head = stand_in(tmp_path / "base", verdict, status), stand_in(tmp_path / "head", "SAME", 0)
-    done = gate("run", base, head, "out", GATE_ALLOW_INCONCLUSIVE=allowed)
+    done = gate("run", base, head, "out", GATE_ALLOW_INCONCLUSIVE=allowed, GITHUB_STEP_SUMMARY="/nonexistent/summary")
     assert done.returncode == expected
     assert ("there is no verdict" in done.stderr) == (verdict == "")
 

@@ -18,6 +18,7 @@ TEST(Nearest, NoneOfWhatHasHardlyALetterInCommon) {
   EXPECT_TRUE(nearest("qqqqqq", {"ablate", "report"}).empty());
   EXPECT_TRUE(nearest("warp", {"start", "memory", "flash"}).empty());  // 3 of 4 letters
   EXPECT_TRUE(nearest("run", {}).empty());
+  EXPECT_TRUE(nearest("--wait", {"--clip", "--data"}).empty());  // dashes are no letters
 }
 
 TEST(Nearest, AnAbbreviationIsNear) {

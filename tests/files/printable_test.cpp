@@ -71,7 +71,8 @@ TEST(Shortened, NeverCutsACharacter) {
   EXPECT_EQ(shortened("abcdefg", 6), "abc...");
   EXPECT_EQ(shortened("\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9", 6), "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9");
   EXPECT_EQ(shortened("\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9", 6), "\u00e9\u00e9\u00e9...");
-  EXPECT_EQ(length("\u00e9\u4e2d\U0001f600x"), 4U);
+  EXPECT_EQ(shortened("\u4e2d\u4e2d\u4e2d\u4e2d", 7), "\u4e2d\u4e2d...");  // wide ones take two columns
+  EXPECT_EQ(length("\u00e9\u4e2d\U0001f600x"), 6U);
 }
 
 }  // namespace printable_test

@@ -145,6 +145,13 @@ TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
     EXPECT_EQ(again.sha256, first.sha256);
     EXPECT_EQ(files::read_file(cached), good);
   }
+  // Where the cache cannot be written, the tokens are in memory.
+  const fs::path blocked = file("blocked", "") / "cache";
+  const auto uncached = model::tokens_of_text(text, vocabulary, blocked);
+  EXPECT_EQ(uncached.tokens, first.tokens);
+  EXPECT_EQ(uncached.sha256, first.sha256);
+  EXPECT_TRUE(uncached.file.empty());
+  EXPECT_THROW((void)model::tokens_of_text(text, vocabulary, blocked, model::Keep::in_file), std::system_error);
   try {
     (void)model::tokens_of_text(file("bad.txt", "ab\xff"), vocabulary, cache);
     ADD_FAILURE() << "accepted";

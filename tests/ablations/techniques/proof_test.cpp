@@ -253,7 +253,7 @@ TEST(Proof, CallsThatShouldNotBeAreNamed) {
             "parameters on cuda:0; 3 waits in a step: 1 cudaFree, 2 cudaStreamSynchronize");
   const std::string launches = observed(graph, run, "execution");
   EXPECT_TRUE(
-      launches.ends_with("; 7 kernel launches, 1 graph launches: 3 cuLaunchKernelEx, 1 cudaGraphLaunch, 4 "
+      launches.ends_with("; 7 kernel launches, 1 graph launch: 3 cuLaunchKernelEx, 1 cudaGraphLaunch, 4 "
                          "cudaLaunchKernel"))
       << launches;
   run = on_cuda(0, 0, 0, 500);  // a launch by a name that is not known as one

@@ -103,6 +103,23 @@ TEST_F(Process, KillsAtTheLimitWithEverythingItStarted) {
   EXPECT_TRUE(ends(grandchild));
 }
 
+TEST_F(Process, CountsNoTimeOfALimitWhileTheChildIsStopped) {
+  const ChildResult result = shell("(sleep 6; kill -CONT $$) & kill -STOP $$; exit 3", 4);
+  EXPECT_EQ(result.end, ChildResult::End::exited);
+  EXPECT_EQ(result.code, 3);
+}
+
+TEST_F(Process, CountsNoTimeOfALimitWhileItIsStoppedItself) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const ChildResult result = shell("sleep 1; kill -STOP $PPID; sleep 6; kill -CONT $PPID; sleep 0.2; exit 3", 5);
+    ::_exit(result.end == ChildResult::End::exited && result.code == 3 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(Process, EndsWhatHasLeftTheChildsGroupAndSession) {
   const pid_t ours = ::fork();  // a child that this process has already
   if (ours == 0) {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <vector>
 
 namespace processor_time_test {
 
@@ -73,6 +74,17 @@ TEST(ProcessorTime, ACompetitorOnTheSameCoreIsSeen) {
   }).join();
   EXPECT_GT(lost, 0.25);
   EXPECT_NE(harness::flag(lost), "");
+}
+
+TEST(FlagOfPause, NamesAStepThatTookMuchLongerThanTheOthers) {
+  std::vector<double> steps(19, 20);
+  EXPECT_EQ(harness::flag_of_pause(steps), "");
+  steps.push_back(10'000);
+  EXPECT_EQ(harness::flag_of_pause(steps), "paused: a step took 10 s among steps of 0.02 s");
+  steps.back() = 400;  // a stall of the system's
+  EXPECT_EQ(harness::flag_of_pause(steps), "");
+  EXPECT_EQ(harness::flag_of_pause(std::vector<double>{2000, 2000, 9000}), "");
+  EXPECT_EQ(harness::flag_of_pause({}), "");
 }
 
 }  // namespace processor_time_test
