@@ -60,7 +60,7 @@ class Runner : public planted::PlantedStudy {
   std::vector<std::string> made(double budget_s = 0) {
     fs::remove(planted_ / "attempts");
     testing::internal::CaptureStderr();
-    outcome_ = carry_out(plan_, folder_, {.ladder = planted_ / "ladder", .python = ""}, budget_s);
+    outcome_ = carry_out(plan_, folder_, {.ladder = planted_ / "ladder", .python = {}}, budget_s);
     said_ = testing::internal::GetCapturedStderr();
     std::vector<std::string> ids;
     std::ifstream file(planted_ / "attempts");
