@@ -60,7 +60,7 @@ class Runner : public planted::PlantedStudy {
   std::vector<std::string> made() {
     fs::remove(planted_ / "attempts");
     testing::internal::CaptureStderr();
-    outcome_ = carry_out(plan_, folder_, {.ladder = planted_ / "ladder", .python = ""}, 0);
+    outcome_ = carry_out(plan_, folder_, {.ladder = planted_ / "ladder", .python = {}}, 0);
     said_ = testing::internal::GetCapturedStderr();
     std::vector<std::string> ids;
     std::ifstream file(planted_ / "attempts");
