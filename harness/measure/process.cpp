@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 extern char** environ;
 

@@ -266,6 +266,9 @@ REFUSED = [
     (["gpt2-cpu"], r'there is no command "gpt2-cpu"; did you mean ablate --ladder gpt2-cpu\?'),
     (["version"], r'there is no command "version"; did you mean --version\?'),
     ([*ABLATE, "--qqqqqqqqqq"], 'there is no flag "--qqqqqqqqqq"$'),
+    (["train", "--wait"], 'there is no flag "--wait"$'),  # --clip shares only its dashes
+    ([*ABLATE, "-x"], 'there is no flag "-x"$'),
+    (["-V"], 'there is no flag "-V"$'),
     ([*ABLATE, "stray"], "stray"),
     ([*ABLATE, "--steps"], "--steps"),
     ([*ABLATE, "--out", "twice"], "--out"),

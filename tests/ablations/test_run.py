@@ -101,6 +101,9 @@ def test_tokens_from_a_file(ladder, environment, tmp_path) -> None:
     (tmp_path / "part.txt").write_bytes(text.read_bytes()[:50000])
     done = ladder("tokenize", "--data", tmp_path / "part.txt", "--out", tmp_path / "part.bin")
     assert done.returncode == 0 and re.fullmatch(r".*part\.bin: \d+ tokens in [\d,]+ bytes, from 50,000 bytes of text \(0\.\d\d of its size\)\n", done.stdout)
+    (tmp_path / "short.txt").write_text("To be")
+    done = ladder("tokenize", "--data", tmp_path / "short.txt", "--out", tmp_path / "short.bin")
+    assert done.stdout.endswith("short.bin: 2 tokens in 4 bytes, from 5 bytes of text (0.80 of its size)\n"), done.stdout
     from_text, from_tokens = (json.loads(ladder(*RUN, "--json", "--data", tmp_path / name).stdout)
                               for name in ("part.txt", "part.bin"))
     assert from_text["timing"]["loss"] == from_tokens["timing"]["loss"]
