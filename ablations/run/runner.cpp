@@ -1,5 +1,6 @@
 #include "ablations/run/runner.h"
 
+#include "ablations/documents/study.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/progress.h"
 #include "ablations/run/setting.h"
