@@ -88,11 +88,10 @@ TEST(GuardOfTrainings, NoiseOfTheGradientsIsFoundOnlyIfItIsLarge) {
       }
     };
   };
-  for (const Recipe& recipe : {Recipe{}, Recipe{.autocast = Autocast::bf16}}) {
-    const Guard small = judged(losses(recipe, {}, noise(0.1)), recipe),
-                large = judged(losses(recipe, {}, noise(1)), recipe);
-    EXPECT_TRUE(small.passed) << small.message;
-    EXPECT_FALSE(large.passed) << *large.deviation;
+  const std::vector<double> small = losses({}, {}, noise(0.1)), large = losses({}, {}, noise(1));
+  for (const Recipe& recipe : {Recipe{}, Recipe{.autocast = Autocast::bf16}}) {  // their limits
+    EXPECT_TRUE(judged(small, recipe).passed) << judged(small, recipe).message;
+    EXPECT_FALSE(judged(large, recipe).passed);
   }
 }
 
