@@ -91,7 +91,7 @@ std::string refusal_of(const std::string& name) {
   AblateFlags flags;
   flags.ladder = name;
   try {
-    const Plan plan = make_plan(flags);
+    const Plan plan = make_plan(flags, OwnAre::as_listed);
     return hopeless_here(plan, estimate_of(plan, speeds_for(plan)));
   } catch (const std::exception&) {  // no rung applies, or there is no text: said elsewhere
     return "";

@@ -324,8 +324,8 @@ std::string phases_finding(const Study& study, const RungPointers& traced) {
   }
   if (!busy.empty() && !share(last).empty()) busy += " \u2192 ";
   busy += share(last);
-  return fmt::format("{} is the largest part of a step of {}: {}{}{}", capitalized(shortened(largest.phase, 20)),
-                     in_quotes(last.title, 30), before, in_ms(largest.ms), busy.empty() ? "" : "; device busy " + busy);
+  return fmt::format("{} is the largest part of {}: {}{}{}", capitalized(shortened(largest.phase, 20)),
+                     in_quotes(last.title, 24), before, in_ms(largest.ms), busy.empty() ? "" : "; device busy " + busy);
 }
 
 std::string energy_finding(const Study& study, const RungPointers& counted) {

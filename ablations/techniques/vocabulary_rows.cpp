@@ -57,7 +57,7 @@ is 31 % of all multiplications with weights: 38.6 of 123.5 million for each toke
 ln(50304/50257) = 0.0009 nats, since the softmax has 47 terms more; the guard does not count that. Who samples text must
 leave the new rows out.)",
       .no_help = R"(Where a size is a multiple of 8 already (of 4 in float32), and where the library copies what is not
-aligned or does not mind. On the CPUs in results/evidence it brings next to nothing, on an H200 1.58x.
+aligned or does not mind. On the CPUs in results/evidence it brings next to nothing, on an H200 1.56x.
 Odd numbers elsewhere need not matter: GPT-2 1558M has 25 heads, and its rows of 25 x 64 numbers are aligned.)",
       .pytorch = R"(model = GPT(GPTConfig(vocab_size=50304))    # 50257 tokens)",
       .proven = R"(The logits have 50,304 columns.)"};

@@ -246,6 +246,12 @@ def test_doctor_plans_for_the_device_that_is_here(ladder, device) -> None:
     assert done.returncode == 0 and "--memory is 80.00 GiB (compute capability 9.0 is assumed)" in done.stdout
 
 
+def test_a_gpu_without_bfloat16_gets_the_ladder_of_float16(ladder, device) -> None:
+    for capability, status in (("7.5", 0), ("8.0", 2)):  # whose default ladder has no rung fp16
+        done = ladder("doctor", "--plan", "fp16", *TINY[:6], variables=device | {"FAKE_CUDA_CAPABILITY": capability})
+        assert done.returncode == status, (capability, done.stdout + done.stderr)
+
+
 @pytest.mark.parametrize("gib, fits", [(79, 32), pytest.param(139, 64, marks=pytest.mark.thorough)])
 def test_gpu_checks_batch_is_the_largest_that_fits(run, gpu_calls, gib, fits) -> None:
     """An H100's memory and an H200's, and the rung that takes most."""
@@ -480,12 +486,14 @@ def test_a_micro_benchmark_times_the_device_and_not_the_launching(device, enviro
     """A kernel of the fake device takes 1 us of its own clock, and launching a backward pass a hundred of the host's."""
     micro = os.environ.get("MICRO") or pytest.skip("MICRO is not set: Google Benchmark was not found")
     subprocess.run([micro, "--benchmark_filter=^(gelu/forward|layer_norm/backward)/float32/cuda", "--benchmark_min_time=0.001",
-                    "--out", str(tmp_path / "micro.json")], env=environment | device, capture_output=True, check=True)
-    times = {one["name"]: one for one in read_json(tmp_path / "micro.json")["benchmarks"]}
+                    "--benchmark_repetitions=5", "--out", str(tmp_path / "micro.json")],
+                   env=environment | device, capture_output=True, check=True)
+    found = read_json(tmp_path / "micro.json")["benchmarks"]
     kernels = {"gelu/forward/float32/cuda/manual_time": 1, "layer_norm/backward/float32/cuda/manual_time": 2}
-    assert times.keys() == kernels.keys()
-    for name, one in times.items():
-        assert "launch_bound" not in one and one["real_time"] == pytest.approx(1000 * kernels[name], rel=0.01), one
+    for name, count in kernels.items():  # a busy host may hold one repetition up
+        ours = [one for one in found if one["run_name"] == name and one["run_type"] == "iteration"]
+        best = min(ours, key=lambda one: one["real_time"])
+        assert "launch_bound" not in best and best["real_time"] == pytest.approx(1000 * count, rel=0.01), ours
 
 
 def test_the_products_of_a_step_are_made_in_every_way(device, environment, tmp_path) -> None:
