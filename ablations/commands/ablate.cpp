@@ -63,7 +63,28 @@ Begun gone_on_with(const AblateFlags& flags) {
   return {std::move(plan), out, /*is_new=*/false, grows};
 }
 
+// Throws harness::Unfit where a run would not end well.
+void check_estimate(const Plan& plan, const Estimate& estimate) {
+  const harness::Machine& machine = harness::this_machine();
+  const std::string why = hopeless_here(plan, estimate);
+  if (why.empty()) return;
+  const std::vector<std::string> names = ladder_names();
+  const bool has_own = !machine.gpu && std::ranges::find(names, plan.ladder.name + "-cpu") != names.end();
+  const Ladder fitting = load_ladder(has_own ? plan.ladder.name + "-cpu" : chosen_ladder(""));
+  const bool fits_better = has_own || (plan.workload.model == fitting.workload.model &&
+                                       plan.workload.B * plan.workload.T > fitting.workload.B * fitting.workload.T);
+  const std::string instead =
+      fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
+                  : "fewer --steps, a smaller --batch, --context or --model take less";
+  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force starts anyway", plan.ladder.name,
+                                   estimate_text(estimate, runs_to_make(plan)), why, instead));
+}
+
 Begun planned(const AblateFlags& flags) {
+  if (!flags.force) {  // before anything is timed for the plan
+    const Plan listed = make_plan(flags, OwnAre::as_listed);
+    check_estimate(listed, estimate_of(listed, speeds_for(listed)));
+  }
   Plan plan = make_plan(flags);
   plan.workload.tokens = check_workload(plan);
   const fs::path out = flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
@@ -84,23 +105,6 @@ Begun planned(const AblateFlags& flags) {
     check_may_begin(out);
   }
   return {std::move(plan), out, !goes_on};
-}
-
-// Throws harness::Unfit where a run would not end well.
-void check_estimate(const Plan& plan, const Estimate& estimate) {
-  const harness::Machine& machine = harness::this_machine();
-  const std::string why = hopeless_here(plan, estimate);
-  if (why.empty()) return;
-  const std::vector<std::string> names = ladder_names();
-  const bool has_own = !machine.gpu && std::ranges::find(names, plan.ladder.name + "-cpu") != names.end();
-  const Ladder fitting = load_ladder(has_own ? plan.ladder.name + "-cpu" : chosen_ladder(""));
-  const bool fits_better = has_own || (plan.workload.model == fitting.workload.model &&
-                                       plan.workload.B * plan.workload.T > fitting.workload.B * fitting.workload.T);
-  const std::string instead =
-      fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
-                  : "fewer --steps, a smaller --batch, --context or --model take less";
-  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force starts anyway", plan.ladder.name,
-                                   estimate_text(estimate, runs_to_make(plan)), why, instead));
 }
 
 // The page comes last, where there is one.
@@ -143,7 +147,6 @@ int ablate(const AblateFlags& flags) {
   Occupied devices = occupy(devices_of(plan, runs), "ladder ablate", out, flags.wait);
   const Estimate estimate = estimate_of(plan, speeds_for(plan));
   if (is_new) {
-    if (!flags.force) check_estimate(plan, estimate);
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
     fmt::print(stderr, "{} of {} into {} (order seed {}): {}, estimated\n", number_of(std::ssize(runs), "run"),

@@ -31,7 +31,7 @@ def shape(value, name: str = ""):
     """The same for two studies that differ in times, in what disturbed them, and in when they were made."""
     if isinstance(value, dict):
         return {key: shape(field, key) for key, field in value.items()
-                if key not in ("flags", "warnings", "notes", "explanation") and not key.endswith(".flagged.json")}
+                if key not in ("flags", "warnings", "notes", "explanation", "kernel_switches") and not key.endswith(".flagged.json")}
     if isinstance(value, list):
         return [shape(item) for item in value]
     if isinstance(value, bool) or value is None or name in ("status", "title", "reason", "record"):
