@@ -83,6 +83,7 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
 Begun planned(const AblateFlags& flags) {
   if (!flags.force) {  // before anything is timed for the plan
     const Plan listed = make_plan(flags, OwnAre::as_listed);
+    (void)check_workload(listed);
     check_estimate(listed, estimate_of(listed, speeds_for(listed)));
   }
   Plan plan = make_plan(flags);

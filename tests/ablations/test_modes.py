@@ -36,6 +36,7 @@ if peer == "pytorch-eager":
     record["timing"]["step_ms"] = [3 * ms for ms in record["timing"]["step_ms"]]
     record["observations"]["peer"] = {name: value for name, value in os.environ.items() if "MALLOC" in name or "THP_" in name}
     record["environment"]["load_average"] = [77.0, 77.0, 77.0]
+    del record["environment"]["kernel_switches"]  # as PyTorch's, whose script does not tell them
 json.dump(record, open(arguments["--record"], "w"))
 os.write(3, b"1 1\\n")
 '''

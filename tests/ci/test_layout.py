@@ -19,7 +19,7 @@ BELOW = {
     "harness/stats": {"files"},
     "harness/measure": {"files", "harness/stats"},
     "harness/gpu": {"files", *HARNESS[:2]},
-    "ablations/micro": {"files", "model", *HARNESS, "ablations/documents", "ablations/techniques"},
+    "ablations/micro": {"files", "model", *HARNESS, "ablations/documents", "ablations/techniques", "ablations/profile"},
     **{folder: {"files", "model", *HARNESS, *INNER[:i]} for i, folder in enumerate(INNER)},
 }
 
