@@ -56,8 +56,8 @@ enum class Keep { in_memory, in_file };
 void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> tokens);
 
 // Tokens of a UTF-8 text under a vocabulary that Tokenizer::load reads. Kept in `cache_folder` (created if need be) as
-// <first 16 digits of the SHA-256 of text, vocabulary and marks>.bin. A cache file is used only if its tokens decode to the
-// same text, so a damaged one is written again. If the cache cannot be written, tokens in memory have no file, and
+// <first 16 digits of the SHA-256 of text, vocabulary and marks>.bin. A cache file is used only if its tokens decode to
+// the same text, so a damaged one is written again. If the cache cannot be written, tokens in memory have no file, and
 // standard error says so; for those in a file it throws std::system_error. Throws std::invalid_argument for bad text
 // or vocabulary.
 [[nodiscard]] TokenStream tokens_of_text(const std::filesystem::path& text_path,

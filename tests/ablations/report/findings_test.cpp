@@ -220,19 +220,16 @@ RungProfile profile(double busy, double backward, double idle) {
 TEST(Findings, OfPhasesNameTheLargest) {
   Study study = made_up::study();
   study.rungs[2].profile = profile(84, 394, 94);
-  EXPECT_EQ(finding("phases", study),
-            "Backward is the largest part of \u201cflash\u201d: 394 ms; device busy 84 %");
+  EXPECT_EQ(finding("phases", study), "Backward is the largest part of \u201cflash\u201d: 394 ms; device busy 84 %");
   study.rungs[0].profile = profile(90, 400, 100);
-  EXPECT_EQ(
-      finding("phases", study),
-      "Backward is the largest part of \u201cflash\u201d: 400 \u2192 394 ms; device busy 90 % \u2192 84 %");
+  EXPECT_EQ(finding("phases", study),
+            "Backward is the largest part of \u201cflash\u201d: 400 \u2192 394 ms; device busy 90 % \u2192 84 %");
   study.rungs[2].profile->step->idle_ms = 5000;
   EXPECT_EQ(finding("phases", study),
             "Idle time is the largest part of \u201cflash\u201d: 100 \u2192 5,000 ms; device busy 90 % "
             "\u2192 84 %");
   study.rungs[0].profile->busy_percent = study.rungs[2].profile->busy_percent = std::nullopt;
-  EXPECT_EQ(finding("phases", study),
-            "Idle time is the largest part of \u201cflash\u201d: 100 \u2192 5,000 ms");
+  EXPECT_EQ(finding("phases", study), "Idle time is the largest part of \u201cflash\u201d: 100 \u2192 5,000 ms");
   study.rungs[2].profile->step.reset();  // an older study's
   study.rungs[2].profile->by_phase.emplace_back().phase = "backward";
   study.rungs[2].profile->by_phase[0].ms = 700;
