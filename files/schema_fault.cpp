@@ -41,7 +41,9 @@ const Json& part_of(const Json& schema, const char* name) {
 
 bool is_of_type(const Json& value, const std::string& type) {
   if (type != "integer") return value.type_name() == type;
-  return value.is_number_integer() || (value.is_number_float() && std::trunc(value.get<double>()) == value);
+  constexpr double most = 9223372036854775808.0;  // 2^63
+  return value.is_number_integer() ||
+         (value.is_number_float() && std::trunc(value.get<double>()) == value && std::abs(value.get<double>()) < most);
 }
 
 std::vector<std::string> all_of(const Json& one_or_list) {

@@ -174,7 +174,9 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, in
   // The fused loss makes the gradient of the embedding in its forward pass.
   StepMemory::Parts loss = always;
   loss.gradients = held + (recipe.cross_entropy == CrossEntropy::fused ? of_head : 0);
-  loss.weight_copies = size.casts && size.separate() ? size.low * (size.matrices + size.biases) : 0;
+  // Nor does it keep a copy of the head's matrix.
+  const double copied = size.matrices - (recipe.cross_entropy == CrossEntropy::fused ? of_head / sizeof(float) : 0);
+  loss.weight_copies = size.casts && size.separate() ? size.low * (copied + size.biases) : 0;
   loss.activations = size.activations();
   loss.attention = size.attention();
   loss.logits = size.log_probabilities() + size.in_loss();

@@ -125,9 +125,13 @@ std::string refutation_of(const Roofline& roofline) {
   if (!roofline.limits.refuted.empty()) return roofline.limits.refuted;
   constexpr double tolerance = 0.95;
   const RooflineRow* worst = nullptr;
+  const auto has_one_part = [&](const RooflineRow& phase) {
+    return std::ranges::count(roofline.parts, phase.phase, &RooflineRow::phase) == 1;
+  };
   const auto look_at = [&](const std::vector<RooflineRow>& rows, Bound bound) {
     for (const RooflineRow& row : rows) {
       if (row.bound_by != bound || !row.distance || *row.distance >= tolerance) continue;
+      if (bound == Bound::memory && !has_one_part(row)) continue;
       if (worst == nullptr || *row.distance < *worst->distance) worst = &row;
     }
   };

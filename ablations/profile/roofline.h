@@ -33,8 +33,8 @@ std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates
 // Throws std::invalid_argument for limits that are not positive.
 Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, const MeasuredMs& measured);
 
-// What ran more than 5 % faster than a limit allows, which that limit cannot be: a part bound by matrix products, or a
-// whole phase bound by memory (the time of a single part may stand in the part that it is fused into). "" where the
+// What ran more than 5 % faster than a limit allows, which that limit cannot be: a part bound by matrix products, or
+// a phase of one part bound by memory (else the time of a part may stand in the one that it is fused into). "" where the
 // limits hold; else "forward mlp ran at 2.02x the measured limit of compute".
 std::string refutation_of(const Roofline& roofline);
 

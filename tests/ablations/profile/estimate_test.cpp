@@ -76,9 +76,9 @@ TEST(Estimate, AnotherMachinesLadderTakesTooLongOrTooMuch) {
   EXPECT_NE(hopeless_at_any_batch.find("only 2.0 GiB (not even B=1 fits)"), std::string::npos) << hopeless_at_any_batch;
 }
 
-// Every run that was recorded with this program, on each of three processors: the resident set of its process, and what
+// Every run that was recorded with this program: the resident set of its process, or on a GPU its tensors, and what
 // PyTorch counted of what forward leaves for backward.
-TEST(Estimate, OfMemoryIsWithinTenPercentOfEveryRecordedPeak) {
+TEST(Estimate, OfMemoryIsWithinThirteenPercentOfEveryRecordedPeak) {
   size_t runs = 0;
   for (const auto& file : files::files_below(files::resource_root() / "results" / "evidence", [](const auto& path) {
          return path.parent_path().filename() == "records" && path.extension() == ".json";
@@ -92,7 +92,9 @@ TEST(Estimate, OfMemoryIsWithinTenPercentOfEveryRecordedPeak) {
         model::step_memory(config, record.known_recipe(file.string()), workload.B, workload.T, workload.accumulation);
     const RunMemory& recorded = record.memory;
     const auto peak = static_cast<double>(recorded.peak_bytes);
-    EXPECT_NEAR(memory.total(), peak, 0.1 * peak);
+    // Of a GPU PyTorch's allocator told what it had given out; the context and libraries come on top.
+    const double planned = record.is_on_gpu() ? memory.at(memory.peak()).tensors() : memory.total();
+    EXPECT_NEAR(planned, peak, 0.13 * peak);
     const model::StepMemory::Parts& loss = memory.at(model::Moment::loss);
     // Older records count copies of weights as activations.
     const auto left =

@@ -148,8 +148,8 @@ TEST(Roofline, RefusesLimitsThatAreNone) {
 TEST(Roofline, APartThatIsFasterRefutesTheLimit) {
   const auto refuted = [](const MeasuredMs& measured) { return refutation_of(roofline(costs, limits, measured)); };
   EXPECT_EQ(refuted({{{"forward", "c_attn"}, 3.9}, {{"update", ""}, 4.9}}), "") << "5 % are noise";
-  EXPECT_EQ(refuted({{{"forward", "c_attn"}, 2.0}}), "forward c_attn ran at 2x the measured limit of compute");
-  EXPECT_EQ(refuted({{{"update", ""}, 2.5}}), "update ran at 2x the measured limit of memory");
+  EXPECT_EQ(refuted({{{"forward", "c_attn"}, 2.0}}), "forward c_attn ran at 2.00x the measured limit of compute");
+  EXPECT_EQ(refuted({{{"update", ""}, 2.5}}), "update ran at 2.00x the measured limit of memory");
   EXPECT_EQ(refuted({{{"forward", "gelu"}, 0.1}, {{"forward", "c_fc"}, 12.0}}), "")
       << "a part bound by memory may read caches, or stand in the part that it is fused into";
   Roofline published = roofline(costs, limits, {});

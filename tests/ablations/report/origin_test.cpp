@@ -90,7 +90,7 @@ TEST(Origin, OfAGate) {
   result.comparison->entries[1].setting.device = "NVIDIA H200";  // compared by force
   origin = origin_of(result);
   EXPECT_EQ(origin.subject, "");
-  EXPECT_TRUE(origin.source.starts_with("Tesla T4 \u00b7 NVIDIA H200 \u00b7 2026-01-02"));
+  EXPECT_TRUE(origin.source.starts_with("Tesla T4 \u00b7 NVIDIA H200 \u00b7 rung flash of ladder gpt2"));
 }
 
 TEST(Origin, NamesTheFirstWarningsWithoutTheirExplanations) {
