@@ -248,7 +248,8 @@ cuDNN's attention: the rung is left out there.)",
       .pytorch = R"(q, k, v = qkv.split(C, dim=2)    # and view, transpose, contiguous: what it takes the place of
 y = F.scaled_dot_product_attention(q, k, v, is_causal=True)    # what works block by block in PyTorch)",
       .proven = R"(Autograd's graph of a step must have one node of the packed attention for each layer and micro-step,
-no other attention, and no softmax. The node's name says whether FlashAttention makes it.)"};
+no other attention, and no softmax. The node's name says whether FlashAttention makes it.)",
+      .alone = "ladder ablate --ladder gpt2-cpu-fused --mode factorial --factors packed_attention"};
 }
 
 }  // namespace
