@@ -81,13 +81,12 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
 }
 
 Begun planned(const AblateFlags& flags) {
-  if (!flags.force) {  // before anything is timed for the plan
-    const Plan listed = make_plan(flags, OwnAre::as_listed);
-    (void)check_workload(listed);
-    check_estimate(listed, estimate_of(listed, speeds_for(listed)));
-  }
+  // What cannot be is refused before anything is timed for the plan, whose rungs are those of the listed one or fewer.
+  const Plan listed = make_plan(flags, OwnAre::as_listed);
+  const std::string tokens = check_workload(listed);
+  if (!flags.force) check_estimate(listed, estimate_of(listed, speeds_for(listed)));
   Plan plan = make_plan(flags);
-  plan.workload.tokens = check_workload(plan);
+  plan.workload.tokens = tokens;
   const fs::path out = flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
   if (flags.ladder.empty()) {
     fmt::print(

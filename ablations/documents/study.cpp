@@ -55,7 +55,7 @@ namespace {
 
 // As monitor.h, processor_time.h and run/memory.h begin them.
 bool has_flag(const std::string& flags, const char* kind) { return flags.find(kind) != std::string::npos; }
-constexpr const char *shared = "shared: ", *throttled = "throttled: ";
+constexpr const char *shared = "shared: ", *throttled = "throttled: ", *paused = "paused: ";
 
 }  // namespace
 
@@ -64,7 +64,8 @@ std::string remedy_for(const std::vector<std::string>& flags) {
     return std::ranges::any_of(flags, [&](const std::string& of) { return has_flag(of, kind); });
   };
   if (any(shared)) return "stop the other work";
-  return any(throttled) ? "let the GPU cool" : "take a smaller batch";
+  if (any(throttled)) return "let the GPU cool";
+  return any(paused) ? "let it run without a pause" : "take a smaller batch";
 }
 
 std::optional<Disturbance> disturbance_of_most(const Study& study) {

@@ -415,7 +415,7 @@ std::string side_by_side_finding(const Report& report) {
 // Empty where no part has both a limit and a time.
 std::string roofline_finding(const Roofline& roofline) {
   if (const std::string refutation = refutation_of(roofline); !refutation.empty()) {
-    return "Measured beside other work: " + refutation;
+    return "The limit was measured too low: " + refutation;
   }
   const auto above = [](const RooflineRow& part) {
     return part.ms_above.value_or(-std::numeric_limits<double>::infinity());

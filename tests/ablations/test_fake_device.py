@@ -246,6 +246,17 @@ def test_doctor_plans_for_the_device_that_is_here(ladder, device) -> None:
     assert done.returncode == 0 and "--memory is 80.00 GiB (compute capability 9.0 is assumed)" in done.stdout
 
 
+def test_a_window_lasts_long_enough_for_the_energy_counter(run, ladder, device, tmp_path) -> None:
+    """Unless --steps is given: up to eight times as many steps, as the record of a study's run may have, too."""
+    assert len(run("gpu", *TINY[:8])["timing"]["step_ms"]) > 4 + 20
+    done = ladder("ablate", "--ladder", "gpt2", *TINY[:8], "--repeats", "1", "--budget-s", "1", "--explain", "--json",
+                  "--out", tmp_path / "study", variables=device)
+    assert "traces that the budget left no time for: " in done.stderr, done.stderr
+    assert read_json(tmp_path / "study" / "plan.json")["least_window_s"] == 1.5
+    (first,) = (tmp_path / "study" / "records").glob("*.json")
+    assert read_json(first)["status"] == "ok" and len(read_json(first)["timing"]["step_ms"]) > 4 + 20
+
+
 def test_a_gpu_without_bfloat16_gets_the_ladder_of_float16(ladder, device) -> None:
     for capability, status in (("7.5", 0), ("8.0", 2)):  # whose default ladder has no rung fp16
         done = ladder("doctor", "--plan", "fp16", *TINY[:6], variables=device | {"FAKE_CUDA_CAPABILITY": capability})

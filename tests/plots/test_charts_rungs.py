@@ -405,6 +405,9 @@ def test_energy_has_one_unit_for_all_rows():
     drawn(chart)
     assert [r["text"] for r in rows_of(chart.wide)[:3]] == ["52.0 mJ", "", "42.0 mJ"]
     assert rows_of(chart.wide)[1]["reason"] == "not recorded" and "no interval" in chart.lines[0]
+    short = "the timed steps took 0.90 s, too short for the energy counter"
+    runs = [{"rung": 1, "flags": [], "conditions": {"notes": {"joules_per_token": short}}}]
+    assert rows_of(draw("energy", study, runs=runs).wide)[1]["reason"] == short
     study["rungs"][0]["joules_per_token"] = 2.5
     assert [r["text"] for r in rows_of(draw("energy", study).wide)[::2][:2]] == ["2.50 J", "0.042 J"]
 

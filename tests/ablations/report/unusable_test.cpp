@@ -34,6 +34,8 @@ TEST(Unusable, IsAStudyWithMoreThanHalfOfItsRunsDisturbed) {
   const Study hot = disturbed(15, "throttled: HwThermalSlowdown in 3 of 11 samples");
   EXPECT_EQ(unusable_words(hot), "Not usable: the GPU was throttled during 15 of 15 runs");
   EXPECT_EQ(remedy_words(hot), "Let the GPU cool and begin a new study.");
+  EXPECT_EQ(remedy_for({"r1-00 paused: a step took 10 s among steps of 0.02 s"}), "let it run without a pause");
+  EXPECT_EQ(remedy_for({"r1-00 memory: the allocator went to the device"}), "take a smaller batch");
   Study both = hot;
   both.rungs[2].flags = std::vector<std::string>(2, "r1-02-flash shared: 1 other process on the GPU");
   EXPECT_EQ(unusable_words(both), "Not usable: 17 of 15 runs were disturbed");

@@ -131,4 +131,32 @@ TEST_F(Runner, AnUnfinishedRepeatDecidesWhenItEnds) {
   EXPECT_EQ(made(), with_the_waiting) << said_;  // two of four
 }
 
+// Evenly throttled: nothing in the run itself says so.
+TEST_F(Runner, ARunAtAnotherClockThanTheOthersOfItsRungIsMadeAgain) {
+  const auto plant = [&](const PlannedRun& run, const std::string& attempt, double mhz) {
+    Json record = record_of(run);
+    record["flags"] = Json::array();
+    const Json range{{"min", mhz}, {"median", mhz}, {"max", mhz}};
+    record["monitor"] = {{"samples", 3},         {"throttle", Json::array()},
+                         {"energy_j", 1.0},      {"joules_per_token", 0.1},
+                         {"other_processes", 0}, {"notes", Json::object()}};
+    for (const char* name : {"sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "utilization_percent"}) {
+      record["monitor"][name] = range;
+    }
+    files::write_json(planted_ / (run.id + attempt), record, "record");
+  };
+  for (const PlannedRun& run : plan_.runs) {
+    plant(run, ".json", 1785);
+    plant(run, ".second", 1770);
+  }
+  const PlannedRun slow = run_of(1, 2);  // its rung's third
+  plant(slow, ".json", 1600);
+  std::vector<std::string> expected = planned();
+  expected.push_back(slow.id);
+  EXPECT_EQ(made(), expected) << said_;
+  EXPECT_NE(said_.find("throttled: median SM clock of 1600 MHz, 1785 in the other runs"), std::string::npos) << said_;
+  EXPECT_FALSE(read_document<Record>(record_file(folder_, slow.id)).is_disturbed());
+  EXPECT_TRUE(read_document<Record>(flagged_file(record_file(folder_, slow.id))).is_disturbed());
+}
+
 }  // namespace runner_test
