@@ -107,15 +107,7 @@ Begun planned(const AblateFlags& flags) {
   return {std::move(plan), out, !goes_on};
 }
 
-// The page comes last, where there is one.
-std::string with_page_last(const std::string& files, const fs::path& folder) {
-  const std::string page = printable((folder / "report.html").string()) + "\n";
-  const size_t at = ("\n" + files).find("\n" + page);
-  if (at == std::string::npos) return files;
-  return files.substr(0, at) + files.substr(at + page.size()) + page;
-}
-
-// As a table with its files and report, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
+// As a table with its page, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
 int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool json) {
   if (json) return show_study(study.study, json);
   const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
@@ -125,7 +117,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
                plan.shard->index, plan.shard->count);
     return status;
   }
-  fmt::print("Files:\n{}\n{}", printable((folder / "study.json").string()), with_page_last(drawn.files, folder));
+  fmt::print("{}", drawn.said);
   std::fflush(stdout);
   if (drawn.exit_status != 0) {
     fmt::print(stderr, "the study is saved; draw it, here or wherever its folder is copied, with: ladder report {}\n",

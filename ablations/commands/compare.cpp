@@ -2,7 +2,7 @@
 #include "ablations/gate/compare.h"
 
 #include "ablations/commands/commands.h"
-#include "ablations/report/compare_table.h"
+#include "ablations/report/comparison.h"
 
 #include <fmt/format.h>
 

@@ -8,13 +8,12 @@ from collections import Counter
 from itertools import accumulate
 from statistics import median
 
-from charts import Chart, Missing, finding_of, notes_of
+from charts import Chart, Missing, about
 from letters import cut
-from study import about, label, own_rungs
+from study import label, own_rungs
 from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, TEXT, WHOLE, axis
 from words import judged_deviation, number_of, plain, shorten
 
-NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
 WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 182, 250, 126, 260, 16  # px
 MOST_SERIES, MOST_LINES, MOST_POINTS = 8, 40, 3600
 JUDGED_STEPS = 16  # study/guard.h
@@ -177,14 +176,20 @@ def drawing(entries, narrow):
     return with_names(drawn, lines, [down(line["last"]) for line in lines], room, narrow)
 
 
+def title(entries):
+    void = [name for name, rung, _ in entries if is_void(rung)]
+    if void:
+        return f"Losses: {number_of(len(void), 'rung')} of {len(entries)} void, {void[0].removeprefix('+ ')}"
+    judged = [judged_deviation(rung["guard"]) for _, rung, _ in entries]
+    return f"Losses: {number_of(len(entries), 'rung')} follow the reference, median difference {plain(max(x or 0 for x in judged))} nats at most"
+
+
 def draw(part):
     entries = guarded(part)
     if not entries:
         return Missing("`ladder report STUDY` with the study's whole folder, because the losses are in its records; at least two "
                        "measured rungs are needed to compare")
-    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged, in the run of each rung that deviates most · grey: its limit",
-             "faint: single steps · log scale in both directions from 0"]
-    notes = notes_of(part["study"]["words"], NAME)
+    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged · grey: its limit · faint: single steps · symlog scale"]
     if len(drawn_first(entries)) < len(entries):
-        notes.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
-    return Chart(finding_of(part["study"]["words"], NAME), lines, notes, about(part["study"]), drawing(entries, False), drawing(entries, True))
+        lines.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
+    return Chart(title(entries), lines, about(part["study"]), drawing(entries, False), drawing(entries, True))
