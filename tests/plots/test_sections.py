@@ -166,7 +166,7 @@ def test_a_study_says_what_it_found_and_has_every_number(pages):
     assert rows[6] == ["\\+ zero copy data", "579 ± 1 %", "**1.02×** ± 1 %", "**2.61×** ± 1 %", "1.77K", "1.9"] and len(rows) == len(LADDER)
     for part in ("<summary>+ SDPA attention · 1.33× · 760 ms · 2.7 GiB · proven · guard 0.003</summary>\n\nWhat SDPA attention does. And why it helps.\n\n"
                  "5 runs, 100 timed steps: quartiles 752 and 768 ms, min 737, max 912 ms.\n", "| `field_2` | `false` | `true` |",
-                 "| `attention` | passed | the fused kernel 1 launch per step |", "\n**Guard.** passed, 20 steps.\n", "```text\nladder ablate --ladder gpt2\n```",
+                 "| `attention` | passed | the fused kernel seen: 1 launch per step |", "\n**Guard.** passed, 20 steps.\n", "```text\nladder ablate --ladder gpt2\n```",
                  "| `cpu.model` | `Example` |", "\n35 of 35 runs, 7 of 7 proofs passed. More `code` of it.\n\n**Rung**: "):
         assert part in text, part
     assert "MFU" not in text and "clock" not in text and "mJ" not in text and "Predicted" not in text and "What a batch costs" not in text
@@ -179,7 +179,7 @@ def test_rungs_without_a_number_say_why_and_those_left_out_are_in_one_line(pages
     assert rows["\\+ channels last"][0] == "**missing**" and "\\+ TF32" not in rows and len(rows) == 8
     assert text.count("TF32") == shown.count("TF32") == 1 and "\nLeft out: TF32 (not applicable: needs a CUDA device, this machine has none).\n" in text
     assert "<summary>+ fused AdamW · void: losses leave the reference by 0.31 at step 12, tolerance 0.02</summary>" in text
-    assert "| `vocabulary` | **failed** | 50304 rows 50257 |" in text and "| r4-0 | failed | killed by signal 9 |" in text
+    assert "| `vocabulary` | **failed** | 50304 rows seen: 50257 |" in text and "| r4-0 | failed | killed by signal 9 |" in text
     assert rows["\\+ zero copy data"][1] == "**0.94×** ± 1 %" and '<span class="slower">0.94×</span>' in shown  # slower than the one before it
 
 
@@ -201,7 +201,7 @@ def test_columns_and_tables_are_there_where_there_is_something_in_them(pages):
     assert costs[0] == ["plain fp32", "2.40 ± 4.2 %", "1.23 %", "66.0 KB", "32.0 KB", "0.5", "3.13 MB", "0 % → 25 %"]
     assert costs[-1][3:] == ["—", "—", "0.5", "—", "—"]
     assert table(text, "rung | predicted | measured | least bytes | least FLOPs") == [["\\+ bf16 autocast", "1.25×", "**1.49×** ± 1 %", "29.5 GB", "800 GFLOP"]]
-    assert '<p class="warn">a gate was left out</p>' in shown and 'id="chart-roofline"' in shown and 'id="chart-gate"' in shown and 'id="chart-history"' in shown
+    assert '<p class="warn">Note: a gate was left out.</p>' in shown and 'id="chart-roofline"' in shown and 'id="chart-gate"' in shown and 'id="chart-history"' in shown
     assert shown.count("<figcaption>2.61×") == 0 < shown.count("<figcaption>")  # the page's own heading says it
     study = complete()
     study["rungs"][2]["clock"] = {"sm_mhz": 1785, "highest_mhz": 1980, "at_power_limit": 1}
@@ -242,7 +242,7 @@ def test_a_ratio_is_bold_where_its_interval_is_clear():
 
 def test_an_optimization_is_told_once_with_its_paragraphs_and_blocks(pages):
     shown, text = pages("everything")
-    assert ('<p class="plain"><strong>How it works.</strong></p>\n<p>Products in <code>16 bits</code>.</p>\n<pre tabindex="0">1/3    0.333\n1/10   0.100</pre>\n'
+    assert ('<p class="plain"><strong>How it works.</strong></p>\n\n<p>Products in <code>16 bits</code>.</p>\n<pre tabindex="0">1/3    0.333\n1/10   0.100</pre>\n'
             "<p>Weights stay as they are.</p>") in shown and '<pre tabindex="0">with autocast():\n    step()</pre>' in shown
     assert "Why it is faster" not in shown and "a lecture" not in text  # it has none; the Markdown tells less
     assert '<span class="strong">not measured</span> <span class="more"><code>ladder ablate</code> measures it.</span>' in shown
