@@ -111,9 +111,8 @@ class Code_(NamedTuple):
 
 
 def remarks(said):
-    """The remarks that are not shown above the first figure: each with what to do."""
-    return [Line(" ".join(filter(None, (remark["text"], remark["fix"]))), remark["severity"]) for remark in said["remarks"]
-            if remark["severity"] in ("info", "good")]
+    """The remarks that are not shown above the first figure."""
+    return [Line(remark["text"], remark["severity"]) for remark in said["remarks"] if remark["severity"] in ("info", "good") and not remark["fix"]]
 
 
 def trust(said):

@@ -175,8 +175,9 @@ def rung_fold(part, rung, place):
 def reproduce(study):
     data = study["workload"]["data"]
     others = [run for run in study["runs"] if run["status"] != "ok"]
-    blocks = [Line("With nothing else running:"), Code(study["said"]["command"]),
-              Line("`ladder run` and `ladder profile --trace` take `--rung NAME` for one rung alone.", "grey")]
+    blocks = [Line("With nothing else running:"), Code(study["said"]["command"])]
+    if study["said"].get("alone"):
+        blocks += [Line("One rung alone, and its trace:"), Code("\n".join(study["said"]["alone"]))]
     if others:
         blocks.append(Table("Runs without a number", [("run", False), ("status", False), ("reason", False)],
                             [[clean(run["id"]), run["status"], clean(run["reason"])] for run in others]))

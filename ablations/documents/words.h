@@ -59,11 +59,13 @@ struct RungSaid {
 };
 
 struct StudySaid : Said {
-  std::vector<RungSaid> rungs;  // one for each of the study's
+  std::vector<RungSaid> rungs;     // one for each of the study's
+  std::vector<std::string> alone;  // commands that run and trace its last rung by itself
 
   static void fields(auto&& field) {
     Said::fields(field);
     field("rungs", &StudySaid::rungs);
+    field("alone", &StudySaid::alone, None::default_absent);
   }
 };
 

@@ -267,7 +267,7 @@ Json to_json(const Explanation& explanation) {
 std::string explanation_table(const Explanation& explanation) {
   const std::string line = std::string(columns(), '-') + "\n";
   std::string text =
-      fmt::format("\n{}{}\n", wrapped(printable(explanation.words)), wrapped(printable(explanation.changed)));
+      fmt::format("\n{}{}\n", wrapped(printable(explanation.words)), explanation.changed.empty() ? "" : wrapped(printable(explanation.changed)));
   text += fmt::format("{:<30} {:>15} {:>15}\n", "in a step", shortened(printable(explanation.before), 15),
                       shortened(printable(explanation.after), 15)) +
           line;

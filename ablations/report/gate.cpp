@@ -177,6 +177,13 @@ Said said_of(const GateResult& result) {
   said.remarks = sorted(std::move(said.remarks));
   return said;
 }
+// What is said but for the verdict itself.
+static std::vector<Remark> doubts_of(const GateResult& result) {
+  std::vector<Remark> remarks = said_of(result).remarks;
+  std::erase_if(remarks, [](const Remark& remark) { return remark.code == "verdict"; });
+  return remarks;
+}
+
 std::string noise_table(const Noise& as_written) {
   const Noise noise = with_printable_texts(as_written);
   std::string text = "\n" + wrapped(fmt::format("What this machine can show: {} against itself.", noise.label));
@@ -194,7 +201,7 @@ std::string gate_table(const GateResult& as_written, const Look& look) {
   std::string text;
   if (compares(result)) text += comparison_table(*result.comparison, look);
   for (const Noise& noise : result.calibration) text += noise_table(noise);
-  for (const std::string& warning : result.warnings) text += warning_line(look, warning);
+  text += remarks_text(doubts_of(result), look);
   const std::string word = name_of(result.verdict);
   text += "\n" + look.painted(style_of(word), wrapped(verdict_and_reasons(result), "  "), 0, word.size());
   if (const char* fix = said_of(result.verdict).fix; *fix != 0) text += wrapped(fix);
@@ -213,7 +220,7 @@ std::string gate_markdown(const GateResult& result) {
   std::string text = "## ladder gate: " + name_of(result.verdict) + "\n\n";
   if (result.subject) text += "Gated: " + markdown(*result.subject) + "\n\n";
   for (const std::string& reason : result.reasons) text += "- " + markdown(reason) + "\n";
-  for (const std::string& warning : result.warnings) text += "- warning: " + markdown(warning) + "\n";
+  text += remarks_markdown(doubts_of(result));
   if (compares(result)) text += "\n" + comparison_markdown(*result.comparison);
   for (const Noise& noise : result.calibration) {
     text += fmt::format("\n{}: noise floor\n\n| pairs | floor |\n|--:|--:|\n", markdown(noise.label));

@@ -459,10 +459,12 @@ StudySaid said_of(const Study& as_measured, const std::vector<ReportedRun>& runs
                   .lines = disturbance_of_most(study) ? std::vector<std::string>{} : lines_of(study),
                   .remarks = remarks_of(study, runs, noise),
                   .command = command_again(study)},
+                 {},
                  {}};
   for (const StudyRung& rung : study.rungs) {
     said.rungs.push_back({.reason = rung.is_measured() && rung.ms_per_step ? "" : why_no_number(rung),
                           .guard = rung.guard ? guard_words(*rung.guard) : ""});
+    if (has_number(rung)) said.alone = commands_of_rung(study, rung);
   }
   return said;
 }

@@ -2,6 +2,7 @@
 
 #include "ablations/study/guard.h"
 #include "ablations/text/figures.h"
+#include "ablations/text/markdown.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
 
@@ -228,17 +229,54 @@ std::vector<Remark> sorted(std::vector<Remark> remarks) {
   return remarks;
 }
 
-std::string said_text(const Said& said, const Look& look) {
-  std::string text;
-  for (const Remark& remark : said.remarks) {
-    if (remark.severity == Severity::info || remark.severity == Severity::good) continue;
-    const bool is_bad = remark.severity == Severity::bad;
-    const std::string line = wrapped(
-        fmt::format("{} {}{}", is_bad ? "!!" : "!", remark.text, remark.fix.empty() ? "" : " " + remark.fix), "  ");
-    text += look.painted(is_bad ? Style::bad : Style::caution, line);
+std::string ascii_words(std::string text) {
+  static constexpr std::pair<std::string_view, std::string_view> signs[] = {
+      {"\u00d7", "x"},  {"\u2192", "->"}, {"\u00b7", "|"}, {"\u201c", "\""},
+      {"\u201d", "\""}, {"\u00b1", "+-"}, {"\u2013", "-"}, {"\u2212", "-"}};
+  for (const auto& [sign, plain] : signs) {
+    for (size_t at = 0; (at = text.find(sign, at)) != std::string::npos; at += plain.size()) {
+      text.replace(at, sign.size(), plain);
+    }
   }
-  text += look.painted(Style::strong, wrapped(said.headline));
-  for (const std::string& line : said.lines) text += wrapped(line);
+  return text;
+}
+
+namespace {
+
+bool is_shown(const Remark& remark) {
+  return remark.severity == Severity::bad || remark.severity == Severity::warn || !remark.fix.empty();
+}
+
+std::string words_of(const Remark& remark) { return remark.text + (remark.fix.empty() ? "" : " " + remark.fix); }
+
+}  // namespace
+
+std::string remarks_text(const std::vector<Remark>& remarks, const Look& look) {
+  std::string text;
+  for (const Remark& remark : remarks) {
+    if (!is_shown(remark)) continue;
+    const bool is_bad = remark.severity == Severity::bad, is_doubt = remark.severity == Severity::warn;
+    const char* mark = is_bad ? "!! " : is_doubt ? "! " : "";
+    text += look.painted(is_bad     ? Style::bad
+                         : is_doubt ? Style::caution
+                                    : Style::plain,
+                         wrapped(mark + ascii_words(files::printable(words_of(remark))), "  "));
+  }
+  return text;
+}
+
+std::string remarks_markdown(const std::vector<Remark>& remarks) {
+  std::string text;
+  for (const Remark& remark : remarks) {
+    if (is_shown(remark)) text += "- " + markdown(words_of(remark)) + "\n";
+  }
+  return text;
+}
+
+std::string said_text(const Said& said, const Look& look) {
+  std::string text = remarks_text(said.remarks, look);
+  text += look.painted(Style::strong, wrapped(ascii_words(files::printable(said.headline))));
+  for (const std::string& line : said.lines) text += wrapped(ascii_words(files::printable(line)));
   return text;
 }
 

@@ -63,6 +63,13 @@ std::string model_on_device(const std::string& model, const std::string& device)
 // The worst first; those of one severity stay in their order.
 std::vector<Remark> sorted(std::vector<Remark> remarks);
 
+// Without signs that an old terminal lacks: "2.45x", "1,324 -> 553 ms".
+std::string ascii_words(std::string text);
+
+// Those that doubt, and those that say what to do: for a terminal, and as a list in Markdown.
+std::string remarks_text(const std::vector<Remark>& remarks, const Look& look);
+std::string remarks_markdown(const std::vector<Remark>& remarks);
+
 // What is said, for the end of a terminal's output: remarks with what to do, then the headline and its lines.
 std::string said_text(const Said& said, const Look& look);
 

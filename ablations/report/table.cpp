@@ -358,7 +358,7 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
   if (!marks.empty()) text += look.painted(Style::faint, wrapped(marks));
   if (verbose) {
     for (const StudyRung& rung : study.rungs) {
-      if (rung.explanation) text += wrapped(*rung.explanation, "  ");
+      if (rung.explanation) text += wrapped(ascii_words(*rung.explanation), "  ");
     }
     text += wrapped(fmt::format("{}{} timed steps each after {} of warm-up; {}; {}.",
                                 study.plan.least_window_s > 0 ? "at least " : "", study.plan.timed_steps,
@@ -367,7 +367,9 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
     text += names_line(study);
     for (const Remark& remark : said.remarks) text += wrapped(remark.text);
   }
-  return text + look.painted(Style::faint, wrapped(said.title)) + said_text(said, look);
+  const auto trust = std::ranges::find(said.remarks, "trust", &Remark::code);
+  const std::string runs = trust == said.remarks.end() ? "" : " | " + trust->text.substr(0, trust->text.find(". "));
+  return text + look.painted(Style::faint, wrapped(ascii_words(said.title) + runs)) + said_text(said, look);
 }
 
 }  // namespace ablations

@@ -162,10 +162,6 @@ def drawing(entries, narrow):
     panel += [
         {"data": {"values": [{"at": 0}]}, "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False},
          "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "at"}}},
-        {"data": {"values": [{"at": t, "text": f"limit ±{plain(t)} nats" + ("" if len(tolerances) == 1 or t == limit else " for some" if narrow else " for some rungs")}
-                             for t in tolerances[-3:] if t == limit or 0.1 < t / limit < 0.6]},
-         "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
-         "encoding": {"x": {"value": 6}, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
         {"mark": {"type": "line", "clip": True}, "encoding": {
             "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": INK_OF_LINE, "opacity": OPACITY, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
             "description": {"field": "aria", "type": "nominal"}}}]
@@ -174,6 +170,11 @@ def drawing(entries, narrow):
                       "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": INK_OF_LINE, "opacity": OPACITY}})
     drawn = {"width": width, "height": height, "data": {"values": data}, "layer": panel}
     return with_names(drawn, lines, [down(line["last"]) for line in lines], room, narrow)
+
+
+def limits(entries):
+    """'±0.005 or ±0.01'"""
+    return " or ".join(f"±{plain(limit)}" for limit in sorted({rung["guard"]["tolerance"] for _, rung, _ in entries})[-3:])
 
 
 def title(entries):
@@ -189,7 +190,7 @@ def draw(part):
     if not entries:
         return Missing("`ladder report STUDY` with the study's whole folder, because the losses are in its records; at least two "
                        "measured rungs are needed to compare")
-    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged · grey: its limit · faint: single steps · symlog scale"]
+    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged · grey: the limit, {limits(entries)} nats · faint: single steps · symlog"]
     if len(drawn_first(entries)) < len(entries):
         lines.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
     return Chart(title(entries), lines, about(part["study"]), drawing(entries, False), drawing(entries, True))

@@ -76,7 +76,7 @@ def test_a_difference_of_two_files(ladder, traced) -> None:
     changes = {name["name"]: name["change"] for name in explanation["names"]}
     assert changes["aten::scaled_dot_product_attention"] == "came"
     assert changes["aten::masked_fill"] == changes["aten::softmax"] == "went"
-    assert "+ flash attention: step" in explanation["words"]
+    assert "by phase: " in explanation["words"]
     text = ladder("profile", "--diff", *files).stdout
     assert "+ flash attention: step" in text and max(map(len, text.splitlines())) <= 80
 

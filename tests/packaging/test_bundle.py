@@ -31,7 +31,7 @@ def test_contents(bundle) -> None:
     names = {str(path.relative_to(bundle)) for path in files}
     assert names >= {"ladder", "gpu-check", "gpu_check.py", "environment.sh", "README.md", "LICENSE", "bin/ladder",
                      "bin/device_tests", "bin/micro", "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json",
-                     "plots/render.py", "plots/report.html.j2", "plots/charts/ladder.py", "results/published.json"}
+                     "plots/render.py", "plots/page.html.j2", "plots/charts/ladder.py", "results/published.json"}
     assert not [name for name in names if "__pycache__" in name or re.search(r"lib(torch|c10|cud|nv|c\.|stdc|gcc)", name)]
     for path in files:
         if path.parent.name not in ("bin", "lib", "data"):

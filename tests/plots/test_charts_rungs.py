@@ -245,22 +245,14 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
     outline, = (layer for layer in chart.wide["layer"] if layer["mark"].get("stroke") == "#111827")
     assert outline["mark"]["fill"] is None
     assert {"plain fp32: optimizer state 2.0 GiB", "plain fp32: peak 31.0 GiB, reserved 33.0 GiB"} <= set(said(drawn(chart)[0]))
+    study["rungs"][0]["memory"].update(activations_bytes=90 * GIB)  # beyond the peak, and below nothing
+    study["rungs"][1]["memory"].update(activations_bytes=-5 * GIB)
+    odd = of_study("memory", study)
+    drawn(odd)
+    assert [p["part"] for p in parts_of(odd.wide) if p["row"] == 1] == ["weights", "gradients", "optimizer state", "16-bit weights", "other"]
     alone = of_study("memory", make())
     drawn(alone)
     assert alone.lines == ["bars: peak of all runs; no interval"]
-
-
-def test_parts_beyond_the_peak_and_below_nothing():
-    study = complete()
-    study["rungs"][0]["memory"].update(activations_bytes=90 * GIB)
-    study["rungs"][1]["memory"].update(activations_bytes=-5 * GIB)
-    study["rungs"][2]["memory"] = {"peak_bytes": 1, "peak_source": "x"}
-    chart = of_study("memory", study)
-    drawn(chart)
-    x = [layer for layer in chart.wide["layer"] if layer["encoding"]["x"].get("stack")][0]["encoding"]["x"]
-    assert x["scale"]["domain"][1] >= 94
-    assert [p["part"] for p in parts_of(chart.wide) if p["row"] in (0, 1, 2)] == [
-        "weights", "gradients", "optimizer state", "activations", "weights", "gradients", "optimizer state", "other"]
 
 
 # ---- phases

@@ -24,9 +24,10 @@ TEST(TimeToLossSaid, SayWhatEachRungDoes) {
   EXPECT_EQ(study.rungs[2].words, "2.00x as fast [2.00-2.00]; at the end +0.0200 nats [-0.0048, +0.0448]");
   EXPECT_EQ(study.rungs[3].words, "the loss was not reached; at the end +2.5200 nats [+2.4952, +2.5448]");
   EXPECT_EQ(study.said.headline, "2.00\u00d7 faster to loss 5");
-  EXPECT_EQ(study.said.lines.front(),
-            "\u201cbf16 autocast\u201d against \u201cfloat32\u201d: 2.00x as fast [2.00-2.00]; same quality: +0.0200 nats "
-            "[-0.0048, +0.0448] at the end, margin 0.05.");
+  EXPECT_EQ(
+      study.said.lines.front(),
+      "\u201cbf16 autocast\u201d against \u201cfloat32\u201d: 2.00x as fast [2.00-2.00]; same quality: +0.0200 nats "
+      "[-0.0048, +0.0448] at the end, margin 0.05.");
   EXPECT_TRUE(study.said.lines.back().starts_with("1 of 2 rungs learn as well as the reference; "))
       << study.said.lines.back();
   EXPECT_TRUE(study.said.remarks.empty());

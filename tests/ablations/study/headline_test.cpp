@@ -34,7 +34,7 @@ class Headline : public planted::PlantedStudy {
 TEST_F(Headline, IsTheLastRungsWhereThatIsTheFastest) {
   const Json s = study();
   EXPECT_EQ(s["headline"], (Json{{"first", 0}, {"last", 2}, {"speedup", s["rungs"][2]["speedup_first"]}}));
-  EXPECT_TRUE(says(s, " 4.00\u00d7 faster than \u201cfloat32\u201d ")) << planted::table_of(s);
+  EXPECT_TRUE(says(s, " 4.00x faster than \"float32\" ")) << planted::table_of(s);
 }
 
 TEST_F(Headline, LeadsWithAnEarlierRungThatIsClearlyFasterAndSaysWhatCostsTime) {
@@ -42,10 +42,8 @@ TEST_F(Headline, LeadsWithAnEarlierRungThatIsClearlyFasterAndSaysWhatCostsTime) 
   const Json s = study();
   EXPECT_EQ(s["headline"]["fastest"], 1);
   EXPECT_EQ(s["headline"]["last"], 2);
-  EXPECT_TRUE(says(s, " 2.00\u00d7 faster than \u201cfloat32\u201d ")) << planted::table_of(s);
-  EXPECT_TRUE(says(
-      s,
-      " Slower here: fused AdamW 0.25\u00d7. At the ladder's last rung, \u201cfused AdamW\u201d, 0.50\u00d7 is left."))
+  EXPECT_TRUE(says(s, " 2.00x faster than \"float32\" ")) << planted::table_of(s);
+  EXPECT_TRUE(says(s, " Slower here: fused AdamW 0.25x. At the ladder's last rung, \"fused AdamW\", 0.50x is left."))
       << planted::table_of(s);
   write(run_of(2, 0), good(run_of(2, 0), 40));  // in one repeat it was the last that was faster: nothing is clear
   EXPECT_FALSE(study()["headline"].contains("fastest"));
@@ -56,20 +54,19 @@ TEST_F(Headline, ARungThatIsSlowerThanTheReferenceIsNoBest) {
   takes(2, 250);
   const Json s = study();
   EXPECT_FALSE(s["headline"].contains("fastest")) << s["headline"];
-  EXPECT_TRUE(says(s, " Slower: 0.40\u00d7 the speed of \u201cfloat32\u201d ")) << planted::table_of(s);
-  EXPECT_TRUE(says(s, " Slower here: fused AdamW 0.50\u00d7 \u00b7 bf16 autocast 0.80\u00d7.")) << planted::table_of(s);
+  EXPECT_TRUE(says(s, " Slower: 0.40x the speed of \"float32\" ")) << planted::table_of(s);
+  EXPECT_TRUE(says(s, " Slower here: fused AdamW 0.50x | bf16 autocast 0.80x.")) << planted::table_of(s);
 }
 
 TEST_F(Headline, WithoutAnIntervalOrAClearChangeItClaimsNothing) {
   for (size_t rung = 0; rung < 3; ++rung) {
     for (int64_t repeat = 1; repeat < 3; ++repeat) fs::remove(record_file(folder_, run_of(rung, repeat).id));
   }
-  EXPECT_TRUE(says(study(), " 4.00\u00d7 the speed of \u201cfloat32\u201d, without an interval "))
-      << planted::table_of(study());
+  EXPECT_TRUE(says(study(), " 4.00x the speed of \"float32\", without an interval ")) << planted::table_of(study());
   takes(0, 100);
   takes(2, 100);
   write(run_of(2, 1), good(run_of(2, 1), 90));
-  EXPECT_TRUE(says(study(), " No clear change from \u201cfloat32\u201d ")) << planted::table_of(study());
+  EXPECT_TRUE(says(study(), " No clear change from \"float32\" ")) << planted::table_of(study());
 }
 
 TEST_F(Headline, NamesTheReferenceThatTookThePlannedOnesPlace) {
@@ -81,7 +78,7 @@ TEST_F(Headline, NamesTheReferenceThatTookThePlannedOnesPlace) {
   const Json s = study();
   EXPECT_EQ(s["headline"]["planned"], 0);
   EXPECT_EQ(s["headline"]["first"], 1);
-  EXPECT_TRUE(says(s, " 2.00\u00d7 faster than \u201cbf16 autocast\u201d ")) << planted::table_of(s);
+  EXPECT_TRUE(says(s, " 2.00x faster than \"bf16 autocast\" ")) << planted::table_of(s);
   const std::string table = planted::table_of(s);
   const size_t row = table.find("\n+ bf16 autocast");
   EXPECT_EQ(table.substr(row, table.find('\n', row + 1) - row).find("1.00x"), std::string::npos) << table;
