@@ -26,11 +26,11 @@ STEPS := $(or $(word 2,$(subst :, ,$(filter $(firstword $(MAKECMDGOALS)):%,setup
 # $(call configure,PRESET): only when not yet done, or done with another toolchain, whose paths the
 # CMake cache would otherwise keep.
 configure = grep -qsF "$(ENV)/" build/$(1)/CMakeCache.txt && test -f build/$(1)/build.ninja || { mkdir -p build && \
-  cmake --fresh --preset $(1) -DPython3_EXECUTABLE="$(ENV)/bin/python" > build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; }
+  cmake --fresh --preset $(1) -DPython3_EXECUTABLE="$(ENV)/bin/python" > build/$(1).log 2>&1 || { echo; cat build/$(1).log; exit 1; }; }
 # $(call compile,PRESET,WHAT,FLAGS): ninja shows its progress on a terminal only.
 compile = @printf '[$(STEPS)/$(STEPS)] $(2) (minutes the first time, with $(JOBS) compilers) ... '; start=$$(date +%s); $(call configure,$(1)); \
-  if [ -t 1 ]; then echo; quiet=; else quiet='-- --quiet'; fi; cmake --build build/$(1) -j $(JOBS) $(3) $$quiet || exit; \
-  seconds=$$(($$(date +%s) - start)); echo "$$((seconds / 60)) min $$((seconds % 60)) s"
+  if [ -t 1 ]; then echo; quiet=; end='done in '; else quiet='-- --quiet'; end=; fi; cmake --build build/$(1) -j $(JOBS) $(3) $$quiet || exit; \
+  seconds=$$(($$(date +%s) - start)); echo "$$end$$((seconds / 60)) min $$((seconds % 60)) s"
 
 needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
   || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
