@@ -104,7 +104,6 @@ std::string comparison_table(const Comparison& as_written, const Look& look, con
     }
   }
   text += rule + wrapped(band(comparison));
-  text += wrapped(how_compared(comparison, names));
   for (const std::string& line : closing(comparison, names)) text += wrapped(line, "  ");
   return text;
 }
