@@ -20,12 +20,17 @@ export PATH := $(ENV)/bin:$(PATH)
 export CMAKE_PREFIX_PATH := $(ENV)/site-packages/torch
 export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
+# Steps of the goal: three of setup, two more of setup-tests, one of data, one to compile.
+STEPS := $(or $(word 2,$(subst :, ,$(filter $(firstword $(MAKECMDGOALS)):%,setup:3 tidy:3 setup-tests:5 workflows:5 \
+  run:5 bundle:5 gpu-check:5 fuzz:6 test:7 test-all:7 asan:7))),4)
 # $(call configure,PRESET): only when not yet done, or done with another toolchain, whose paths the
 # CMake cache would otherwise keep.
-configure = @grep -qsF "$(ENV)/" build/$(1)/CMakeCache.txt && test -f build/$(1)/build.ninja || \
-  { echo "[configure] build/$(1)"; cmake --fresh --preset $(1) -DPython3_EXECUTABLE="$(ENV)/bin/python"; }
-compile = @echo "[build] compiling $(2) with $(JOBS) jobs (minutes, the first time)"; \
-  cmake --build build/$(1) -j $(JOBS)
+configure = grep -qsF "$(ENV)/" build/$(1)/CMakeCache.txt && test -f build/$(1)/build.ninja || { mkdir -p build && \
+  cmake --fresh --preset $(1) -DPython3_EXECUTABLE="$(ENV)/bin/python" > build/$(1).log 2>&1 || { echo; cat build/$(1).log; exit 1; }; }
+# $(call compile,PRESET,WHAT,FLAGS): ninja shows its progress on a terminal only.
+compile = @printf '[$(STEPS)/$(STEPS)] $(2) (minutes the first time, with $(JOBS) compilers) ... '; start=$$(date +%s); $(call configure,$(1)); \
+  if [ -t 1 ]; then echo; quiet=; end='done in '; else quiet='-- --quiet'; end=; fi; cmake --build build/$(1) -j $(JOBS) $(3) $$quiet || exit; \
+  seconds=$$(($$(date +%s) - start)); echo "$$end$$((seconds / 60)) min $$((seconds % 60)) s"
 
 needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
   || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
@@ -34,41 +39,36 @@ needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
 .PHONY: build setup setup-tests data run micro test test-all asan fuzz bundle gpu-check workflows format format-check tidy clean help
 
 build: setup  ## the program, build/release/ladder (the default)
-	$(call configure,release)
-	$(call compile,release,the program) --target ladder
+	$(call compile,release,the program,--target ladder)
 
 setup:  ## Debian's libraries and the private environment with LibTorch
-	@$(PYTHON) setup/toolchain.py
+	@$(PYTHON) setup/toolchain.py --steps $(STEPS)
 
 setup-tests:  ## the same, and the packages that only the tests import
-	@$(PYTHON) setup/toolchain.py --tests
+	@$(PYTHON) setup/toolchain.py --tests --steps $(STEPS)
 
 data: setup  ## GPT-2's vocabulary and the default text
-	@$(PYTHON) setup/data.py
+	@$(PYTHON) setup/data.py '[$(if $(filter 7,$(STEPS)),6,4)/$(STEPS)]'
 
-run: build data  ## build, then `ladder ablate $(ARGS)`
+run: data build  ## build, then `ladder ablate $(ARGS)`
 	build/release/ladder ablate $(ARGS)
 
 micro: setup  ## the operations one by one, into build/release/micro.json; ARGS="--out FILE" for another
-	$(call configure,release)
-	$(call compile,release,the micro benchmarks) --target ladder_micro
+	$(call compile,release,the micro benchmarks,--target ladder_micro)
 	build/release/micro --benchmark_min_time=0.05 --out build/release/micro.json $(ARGS)
 
 run_tests = PYTHONPATH="$(TEST_PACKAGES)" TEST_PACKAGES_NEEDED=1 ctest --preset release -j $(JOBS) --output-on-failure --no-tests=error
 
 test: setup-tests data  ## build everything and run the tests
-	$(call configure,release)
 	$(call compile,release,the program and its tests)
 	$(run_tests) --label-exclude thorough
 
 test-all: setup-tests data  ## the same with the slow tests
-	$(call configure,release)
 	$(call compile,release,the program and its tests)
 	TEST_THOROUGH=1 $(run_tests)
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
-	$(call configure,asan)
-	$(call compile,asan,the readers' tests with sanitizers) --target reader_tests fuzz_tests
+	$(call compile,asan,the readers with sanitizers,--target reader_tests fuzz_tests)
 	PYTHONPATH="$(TEST_PACKAGES)" ctest --preset asan --output-on-failure --no-tests=error
 
 fuzz: setup-tests  ## the file readers under libFuzzer, FUZZ_SECONDS (60) each; needs clang
@@ -76,13 +76,11 @@ fuzz: setup-tests  ## the file readers under libFuzzer, FUZZ_SECONDS (60) each; 
 	@echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' | \
 	  clang++ -x c++ -fsanitize=fuzzer,address -o /dev/null - 2> /dev/null \
 	  || { echo "libFuzzer is missing: sudo apt-get install libclang-rt-$$(clang++ -dumpversion | cut -d. -f1)-dev"; exit 2; }
-	$(call configure,fuzz)
-	$(call compile,fuzz,the fuzzers) --target fuzzers
+	$(call compile,fuzz,the fuzzers,--target fuzzers)
 	tests/fuzz/run build/fuzz $(or $(FUZZ_SECONDS),60)
 
 bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
-	$(call configure,release)
-	$(call compile,release,the program with its device tests and micro benchmarks) --target ladder device_tests ladder_micro
+	$(call compile,release,the program with its device tests and micro benchmarks,--target ladder device_tests ladder_micro)
 	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
 
 gpu-check: bundle  ## the checks that need a GPU: bundle/gpu-check $(ARGS), without ARGS the list of calls
@@ -102,7 +100,7 @@ format-check:  ## check that `make format` would change nothing
 tidy: setup  ## clang-tidy over the sources, or what changed since SINCE=COMMIT; half a minute a file
 	@command -v $(CLANG_TIDY) > /dev/null || { echo "clang-tidy is missing: sudo apt-get install clang-tidy libomp-dev"; exit 2; }
 	@git rev-parse -q --verify "$(or $(SINCE),HEAD)^{commit}" > /dev/null || { echo "SINCE=$(SINCE) is not a commit"; exit 2; }
-	$(call configure,tidy)
+	@$(call configure,tidy)
 	@cmake --build build/tidy --target ladder_version
 	@sources=$$($(PYTHON) setup/tidy_sources.py build/tidy $(SINCE)) && printf '%s\n' $$sources \
 	  | xargs -r -n 1 -P $(JOBS) $(CLANG_TIDY) -p build/tidy --quiet $(TIDY_FLAGS) --warnings-as-errors='*'

@@ -87,11 +87,13 @@ void check_is_ours(const ConfigFile& said, const StoredConfig& config) {
 
 std::filesystem::path weights_file(const std::filesystem::path& file_or_folder) {
   if (!std::filesystem::is_directory(file_or_folder)) return file_or_folder;
-  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"}) {
+  for (const char* name : {"model.safetensors", "best/model.safetensors", "latest/model.safetensors",
+                           "model.safetensors.index.json", "pytorch_model.bin"}) {
     if (std::filesystem::exists(file_or_folder / name)) return file_or_folder / name;
   }
   throw std::invalid_argument(
-      fmt::format("{}: is a folder without model.safetensors, which save_pretrained() of transformers writes",
+      fmt::format("{}: is a folder without model.safetensors, which ladder train --out and save_pretrained() of "
+                  "transformers write",
                   file_or_folder.string()));
 }
 

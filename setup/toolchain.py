@@ -6,7 +6,7 @@ environment is a build tool here and nothing is installed into the user's own Py
 A folder counts only if it has its `.complete` stamp, which is written last. A folder without a stamp
 is an interrupted set-up: it is removed and made again.
 
-    setup/toolchain.py [--tests]     make what is missing (quick, and no network, when nothing is)
+    setup/toolchain.py [--tests]     make what is missing (quick, and no network, when nothing is); --steps N: of N steps
     setup/toolchain.py --print-env   print the environment's path and do nothing else; --print-tests: that of
                                      the tests' packages; --print-jobs: how many compilers fit into memory
 """
@@ -48,12 +48,38 @@ def say(line):
     print(line, file=sys.stderr, flush=True)
 
 
+def duration(seconds):
+    return f"{seconds / 60:.0f} min {seconds % 60:.0f} s" if seconds >= 60 else f"{seconds:.0f} s"
+
+
+log = 2  # where the output of programs goes: within a step, its log
+
+
 @contextlib.contextmanager
 def step(number, what):
-    say(f"{number} {what}")
+    """One line with the time it took. What its programs print is shown only if it fails."""
+    global log
+    print(f"{number} {what} ... ", end="", file=sys.stderr, flush=True)
     start = time.monotonic()
-    yield
-    say(f"{number} done in {time.monotonic() - start:.0f} s")
+    file = cache_folder() / "setup.log"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(file, "ab") as log:
+            log.truncate(0)
+            yield
+    except BaseException as error:
+        say("failed" if isinstance(error, Exception) else "stopped")
+        if isinstance(error, Exception) and file.stat().st_size:
+            say(file.read_text(errors="replace").rstrip())
+        raise
+    finally:
+        log = 2
+    minutes, seconds = divmod(round(time.monotonic() - start), 60)
+    say(f"{minutes} min {seconds} s" if minutes else f"{seconds} s")
+
+
+def succeeds(command, **options):
+    return subprocess.run(command, stdout=log, stderr=log, check=False, **options).returncode == 0
 
 
 def cache_folder():
@@ -117,9 +143,8 @@ def apt_get_install(prefix, packages):
     """Whether apt-get installed them."""
     apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
     # A stale list of another repository is no reason to stop: the installation itself shows whether it works.
-    subprocess.run([*apt, "update"], stdout=sys.stderr, check=False)
-    install = [*apt, "install", "-y", "--no-install-recommends", *packages]
-    return subprocess.run(install, stdout=sys.stderr, check=False).returncode == 0
+    succeeds([*apt, "update"])
+    return succeeds([*apt, "install", "-y", "--no-install-recommends", *packages])
 
 
 def ensure_debian_packages(number):
@@ -134,7 +159,7 @@ def ensure_debian_packages(number):
     if prefix is None:
         raise SetupError("Debian packages are missing and this user cannot become root without a password; "
                          f"type: sudo apt-get install --no-install-recommends {' '.join(missing)}")
-    with step(number, f"Debian packages: {' '.join(missing)}"):
+    with step(number, "Debian packages"):
         if not apt_get_install(prefix, missing):
             raise SetupError("apt-get (its words are above) did not install the Debian packages "
                              f"{' '.join(missing)}; install them, then run this again.")
@@ -144,8 +169,7 @@ def apt_get_download(package, folder):
     """Whether apt-get put the package's file, whose hash it checks, into the folder. Needs no root."""
     # As root it would become _apt, who may not write there.
     as_root = ["-o", "APT::Sandbox::User=root"] if os.geteuid() == 0 else []
-    return subprocess.run(["apt-get", "-q", *as_root, "download", package], cwd=folder, stdout=sys.stderr,
-                          check=False).returncode == 0
+    return succeeds(["apt-get", "-q", *as_root, "download", package], cwd=folder)
 
 
 def make_valijson(_lock):
@@ -153,10 +177,10 @@ def make_valijson(_lock):
     folder.mkdir()
     fetched = apt_get_download(UNPACKED_PACKAGE, folder)
     if not fetched and (prefix := root_prefix()) is not None:  # as in a container without lists of packages
-        subprocess.run([*prefix, "apt-get", "-q", "update"], stdout=sys.stderr, check=False)
+        succeeds([*prefix, "apt-get", "-q", "update"])
         fetched = apt_get_download(UNPACKED_PACKAGE, folder)
     files = list(folder.glob("*.deb"))
-    if not fetched or len(files) != 1 or subprocess.run(["dpkg-deb", "-x", *files, unpacked], check=False).returncode != 0:
+    if not fetched or len(files) != 1 or not succeeds(["dpkg-deb", "-x", *files, unpacked]):
         raise SetupError("valijson's headers were not fetched (the words of apt-get and dpkg-deb are above); type: sudo "
                          "apt-get update, and run this again. If apt-get cannot be used, copy the folder "
                          "include/valijson of valijson 1.0 (github.com/tristanpenman/valijson) to /usr/local/include.")
@@ -169,7 +193,7 @@ def make_valijson(_lock):
 def ensure_valijson(number):
     if any((folder / "valijson/validator.hpp").is_file() for folder in SYSTEM_INCLUDES) or not shutil.which("apt-get"):
         return
-    ensure_folder(valijson(), number, f"headers of valijson, from Debian's {UNPACKED_PACKAGE}", 0.01, make_valijson)
+    ensure_folder(valijson(), number, "headers of valijson", 0.01, make_valijson)
 
 
 def ensure_browser(number):
@@ -181,9 +205,10 @@ def ensure_browser(number):
     if prefix is None:
         say(f"There is no browser ({', '.join(BROWSERS)}), so {skipped}; Debian's is the package chromium.")
         return
-    with step(number, "Debian package: chromium"):
-        if not apt_get_install(prefix, ["chromium"]):
-            say(f"apt-get (its words are above) did not install chromium, so {skipped}.")
+    with step(number, "browser"):
+        installed = apt_get_install(prefix, ["chromium"])
+    if not installed:
+        say(f"apt-get did not install chromium, so {skipped}; why is in {cache_folder()}/setup.log.")
 
 
 # --- Folders made once -----------------------------------------------------------------------------
@@ -219,11 +244,9 @@ NO_OTHER_PLACE = {"PIP_USER": "0", "PIP_TARGET": "", "PIP_PREFIX": "", "PIP_ROOT
 
 def run_step(command, lock, **more_environment):
     """Runs a step's program. It holds the lock, too, because the pip of a killed set-up may outlive the set-up."""
-    done = subprocess.run(command, stdout=sys.stderr, pass_fds=[lock.fileno()], check=False,
-                          env={**os.environ, **NO_OTHER_PLACE, **more_environment})
-    if done.returncode != 0:
-        raise SetupError(f"`{' '.join(map(str, command))}` failed with status {done.returncode} (its words are "
-                         "above); run this again when the network or the package index is back.")
+    if not succeeds(command, pass_fds=[lock.fileno()], env={**os.environ, **NO_OTHER_PLACE, **more_environment}):
+        raise SetupError(f"`{' '.join(map(str, command))}` failed (its words are above); run this again when the network "
+                         "or the package index is back.")
 
 
 def pip_install(lock, temporary, *arguments):
@@ -281,22 +304,21 @@ def check_python():
                              "type: sudo apt-get install python3-venv")
 
 
-def ensure_all(with_tests):
-    steps = 3 if with_tests else 2
+def ensure_all(with_tests, steps):
     check_python()
     ensure_debian_packages(f"[1/{steps}]")
-    ensure_valijson(f"[1/{steps}]")
-    ensure_folder(environment(), f"[2/{steps}]",
-                  f"private environment {environment()}: LibTorch, nvcc, cmake, ninja "
-                  "(2.6 GB to fetch, 5 GB unpacked, one to several minutes)", 11, make_environment)
+    ensure_valijson(f"[2/{steps}]")
+    ensure_folder(environment(), f"[3/{steps}]", "LibTorch and tools (2.6 GB to fetch; with CUDA's, also without a GPU)", 11,
+                  make_environment)
     if with_tests:
-        ensure_browser("[3/3]")
-        ensure_folder(test_packages(), "[3/3]", f"packages of the tests in {test_packages()}", 1, make_test_packages)
+        ensure_browser(f"[4/{steps}]")
+        ensure_folder(test_packages(), f"[5/{steps}]", "packages of the tests", 1, make_test_packages)
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Makes everything the compiler needs.")
     parser.add_argument("--tests", action="store_true", help="also the packages that only the tests import")
+    parser.add_argument("--steps", type=int, help="how many steps there are with those that follow")
     parser.add_argument("--print-env", action="store_true", help="only print the environment's path")
     parser.add_argument("--print-tests", action="store_true", help="only print the path of the tests' packages")
     parser.add_argument("--print-jobs", action="store_true", help="only print how many compilers fit this machine")
@@ -306,7 +328,7 @@ def main(arguments=None):
         if any(wanted for wanted, _ in printed):
             print(*(value() for wanted, value in printed if wanted), sep="\n")
         else:
-            ensure_all(options.tests)
+            ensure_all(options.tests, options.steps or (5 if options.tests else 3))
     except (SetupError, OSError) as error:
         say(f"setup/toolchain.py: {error}")
         return 2

@@ -229,10 +229,10 @@ void add_run(CommandLine& line) {
        .name = "run",
        .summary = "one run in this process, with its proofs",
        .about =
-           "Trains for a few steps with one recipe. Prints the time of a step, the memory, and for each setting of the "
-           "recipe whether it was seen to take effect: proven or FAILED. Writes nothing unless --record names a file "
-           "for the record, which holds every step. With --from it repeats the run of a record and says whether the "
-           "losses are the same. The exit status is 1 if a proof failed or the losses differ.",
+           "Trains for a few steps with one recipe. Prints the time of a step, the memory, and how many settings of "
+           "the recipe were seen to take effect. Writes nothing unless --record names a file for the record, which "
+           "holds every step. With --from it repeats the run of a record and says whether the losses are the same. "
+           "The exit status is 1 if a proof failed or the losses differ.",
        .examples = {{"ladder run --rung flash --record record.json", "This machine's ladder up to that rung."},
                     {"ladder run --model tiny -T 64 --recipe '{\"autocast\": \"bf16\"}'",
                      "A recipe of your own on the two-layer model."},
@@ -266,6 +266,7 @@ void add_run(CommandLine& line) {
   command.heading("Where the results go");
   add_output(command, "--record", flags->record, "write the record here (default: nowhere)", "FILE",
              "--json prints the record");
+  command.add_flag("-v,--verbose", flags->verbose, "list the proofs (default: only if one failed)");
   command.add_flag("--json", flags->json, "print the record as JSON");
   for (const char* flag : workload_flags) plan->excludes(command.get_option(flag));  // the plan says these
   for (const char* flag : {"--deterministic", "--cold-cache"}) {

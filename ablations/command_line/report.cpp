@@ -97,8 +97,8 @@ void add_verify(CommandLine& line) {
            "Checks that a study follows from its records. Computes again every number and text of study.json, the "
            "summary, sizes and proofs of each record, and the SHA-256 of each file. Names what differs, with both "
            "values. If nothing differs, it also makes report.json and the tables beside the study again and compares "
-           "them. Names the files that are not covered, such as pages, pictures and logs. Writes nothing. The exit "
-           "status is 1 if something differs.",
+           "them. --json names the files that are not covered, such as pages, pictures and logs. Writes nothing. The "
+           "exit status is 1 if something differs.",
        .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
   command.heading("Arguments");
   add_text(command, "study", flags->study, "a study's folder, or NAME.study.json with NAME.records.jsonl", "PATH")

@@ -1,7 +1,6 @@
 // Commands for the trainer as a user would use it: train, sample, tokenize.
 #include "ablations/command_line/command.h"
 #include "ablations/commands/commands.h"
-#include "model/config.h"
 
 #include <memory>
 
@@ -61,7 +60,7 @@ void add_train(CommandLine& line) {
            "gpt2-cpu without)",
            "FILE|JSON");
   add_text(command, "--weights", flags->weights,
-           "start from these weights (safetensors, GPT-2's names), or those in a folder", "PATH");
+           "start from these weights (safetensors, GPT-2's names), those in a folder, or a training's best", "PATH");
   add_learning_flags(command, *flags);
   CLI::Option* const sweep = add_text(
       command, "--lr-sweep", flags->lr_sweep,
@@ -134,24 +133,24 @@ void add_sample(CommandLine& line) {
        .name = "sample",
        .summary = "write text with trained weights",
        .about =
-           "Goes on from a prompt, token by token, on the CPU in float32. Reads what `ladder train --save` writes, and "
+           "Goes on from a prompt, token by token, on the CPU in float32. Reads what `ladder train` writes, and "
            "the folder of Hugging Face's GPT-2 as it is. The text appears while it is made. What a terminal "
            "would act on instead of showing it is spelled out. After Ctrl-C or SIGTERM the exit status is 130.\n"
            "The model's sizes come from the file. Its number of heads is the n_head of a config.json beside the file, "
            "else that of the known model of these sizes. What config.json says otherwise must be true of this GPT-2.\n"
            "GPT-2 sees only as many tokens as it has positions (1024). Whenever they are full, all but the last half "
            "is forgotten, and the text continues.",
-       .examples = {{"ladder sample --weights weights.safetensors --prompt \"To be\"",
-                     "200 tokens by the model that `ladder train --save weights.safetensors` has left."},
+       .examples = {{"ladder sample --weights training --prompt \"To be\"",
+                     "200 tokens by the best checkpoint that `ladder train --out training` has left."},
                     {"ladder sample --weights gpt2 --top-k 40 --count 3",
                      "Three texts by Hugging Face's GPT-2, without unlikely tokens, with seeds 1 to 3."},
                     {"ladder sample --weights weights.safetensors --temperature 0 --json",
                      "Always the likeliest token: the same text each time."}}});
   command.heading("What to continue");
-  add_text(command, "--weights", flags->weights,
-           "weights (safetensors, GPT-2's names), or a folder with model.safetensors", "PATH")
+  add_text(command, "--weights,--model", flags->weights,
+           "weights (safetensors, GPT-2's names), a folder of them, or a training's folder: its best checkpoint",
+           "PATH")
       ->required();
-  add_choice(command, "--model", flags->model, model::preset_names(), " (default: what the file is of)", "NAME");
   command
       .add_option("--prompt", flags->prompt,
                   "UTF-8 text that comes before (default: nothing, so that a new text begins)")

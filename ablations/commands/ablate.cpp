@@ -25,8 +25,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,14 @@ Begun gone_on_with(const AblateFlags& flags) {
   return {std::move(plan), out, /*is_new=*/false, grows};
 }
 
+// The build that made this program, for instance, may have just ended.
+void wait_for_quiet() {
+  for (int seconds = 0; seconds < 60 && harness::other_work_runs(); ++seconds) {
+    if (seconds == 0) fmt::print(stderr, "other work is running: waiting up to a minute for it to end\n");
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
 // Throws harness::Unfit where a run would not end well.
 void check_estimate(const Plan& plan, const Estimate& estimate) {
   const harness::Machine& machine = harness::this_machine();
@@ -84,6 +94,8 @@ Begun planned(const AblateFlags& flags) {
   // What cannot be is refused before anything is timed for the plan, whose rungs are those of the listed one or fewer.
   const Plan listed = make_plan(flags, OwnAre::as_listed);
   const std::string tokens = check_workload(listed);
+  if (flags.quick && !flags.out.empty()) check_may_begin(files::named_folder(flags.out));
+  if (flags.quick && !flags.force) wait_for_quiet();
   if (!flags.force) check_estimate(listed, estimate_of(listed, speeds_for(listed)));
   Plan plan = make_plan(flags);
   plan.workload.tokens = tokens;
@@ -141,16 +153,16 @@ int ablate(const AblateFlags& flags) {
   if (is_new) {
     create_study(plan, out);
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
-    fmt::print(stderr, "{} of {} into {} (order seed {}): {}, estimated\n", number_of(std::ssize(runs), "run"),
-               number_of(plan.warmup_steps + plan.timed_steps, "step"), printable(out.string()), plan.order_seed,
-               estimate_text(estimate, runs));
+    fmt::print(stderr, "{} of {} into {} (order seed {}): {} if nothing else runs\n",
+               number_of(std::ssize(runs), "run"), number_of(plan.warmup_steps + plan.timed_steps, "step"),
+               printable(out.string()), plan.order_seed, estimate_text(estimate, runs));
   }
   if (grows) {
     check_goes_on_here(plan, out);
     const harness::FolderLock lock(out);
     check_records_are_of(plan, out, Unnamed::refused);
     write_document(out / "plan.json", plan);
-    fmt::print(stderr, "the quick look continues as the whole ladder; {} in all, estimated\n",
+    fmt::print(stderr, "the quick look continues as the whole ladder: {} in all if nothing else runs\n",
                estimate_text(estimate, runs));
   }
   if (plan.shard && runs.empty()) {

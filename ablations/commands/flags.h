@@ -50,7 +50,7 @@ struct RunFlags {
   std::string recipe, ladder, rung, plan, run_id, record;
   std::string from;          // a record to run again; it does not say where the data is
   bool any_program = false;  // with from: another program than the record's may run
-  bool json = false, wait = false;
+  bool json = false, verbose = false, wait = false;
   bool report_steps = false;  // to file descriptor 3, for the runner
   std::string time_against;   // only time the recipe's own operation beside this recipe's, for timed_here.h
 };
@@ -150,7 +150,7 @@ struct ToLossFlags {
 };
 
 struct SampleFlags {
-  std::string weights, model, prompt, vocabulary;
+  std::string weights, prompt, vocabulary;
   int64_t tokens = 200, count = 1;
   double temperature = 1, top_p = 1;  // model/sampler.h
   int64_t top_k = 0;

@@ -199,7 +199,7 @@ Plan make_plan(const AblateFlags& ablate, OwnAre own) {
   if (flags.steps == 0 && uses_cuda(plan)) plan.least_window_s = window_for_energy_s;
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
-  if (ablate.quick) make_quick(plan, ladder.quick);
+  if (ablate.quick) make_quick(plan);
   plan.id = shared ? id_by_content(plan) : study_id(plan.ladder.name, plan.created);
   if (plan.runs.empty()) {
     throw std::invalid_argument(

@@ -49,9 +49,7 @@ std::function<void(int64_t)> progress_of(const RunOptions& options, bool to_pare
     };
   }
   if (::isatty(STDERR_FILENO) == 0) return [](int64_t) {};
-  return [steps](int64_t step) {
-    fmt::print(stderr, "\r\x1b[Kstep {}/{}{}", step, steps, step == steps ? "\r\x1b[K" : "");
-  };
+  return [steps](int64_t step) { fmt::print(stderr, "\r\x1b[Kstep {}/{}", step, std::max(step, steps)); };
 }
 
 void print_summary(const RunOptions& options, const Record& record) {
@@ -81,12 +79,18 @@ void print_summary(const RunOptions& options, const Record& record) {
   for (const std::string& flag : *record.flags) fmt::print("disturbed: {}\n", flag);
 }
 
-void print_proofs(const std::vector<Proof>& proofs) {
-  for (const Proof& proof : proofs) {
-    const char* const word = proof.passed ? "proven" : "FAILED";
-    fmt::print("{} {:<17} {}\n", standard_output().painted(style_of(word), word), proof.field,
-               proof.passed ? proof.observed : fmt::format("expected {}; observed {}", proof.expected, proof.observed));
+// Each of them, if one failed or all are asked for.
+void print_proofs(const std::vector<Proof>& proofs, bool all) {
+  const auto passed = std::ranges::count(proofs, true, &Proof::passed);
+  if (all || passed < std::ssize(proofs)) {
+    for (const Proof& proof : proofs) {
+      const char* const word = proof.passed ? "proven" : "FAILED";
+      fmt::print(
+          "{} {:<17} {}\n", standard_output().painted(style_of(word), word), proof.field,
+          proof.passed ? proof.observed : fmt::format("expected {}; observed {}", proof.expected, proof.observed));
+    }
   }
+  fmt::print("{} of {} passed\n", passed, number_of(std::ssize(proofs), "proof"));
 }
 
 }  // namespace
@@ -117,6 +121,7 @@ int run(const RunFlags& flags) {
     return 0;
   }
   Record record = execute_run(options, progress_of(options, flags.report_steps));
+  if (!flags.report_steps && ::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");
   bool reproduced = true;
   std::string verdict;
   if (original && record.is_ok()) {
@@ -135,7 +140,7 @@ int run(const RunFlags& flags) {
   if (!record.is_ok()) throw std::runtime_error(fmt::format("out of memory: {}", record.failure->message));
   if (!flags.json) {
     print_summary(options, record);
-    print_proofs(record.proofs);
+    print_proofs(record.proofs, flags.verbose);
   }
   if (!verdict.empty()) {
     std::fflush(stdout);

@@ -51,7 +51,7 @@ int sample(const SampleFlags& flags) {
         "--count must be 1 with --temperature 0, which gives the same text each time, got {}", flags.count));
   }
   const std::filesystem::path weights = model::weights_file(flags.weights);
-  const model::StoredConfig config = model::config_of_weights(weights, flags.model);
+  const model::StoredConfig config = model::config_of_weights(weights);
   const model::Tokenizer tokenizer = vocabulary_for_text(flags.vocabulary);
   const std::vector<uint16_t> prompt =
       encoded_prompt("--prompt", flags.prompt, tokenizer, config.n_positions, marks_of(flags.end_of_text));

@@ -124,14 +124,18 @@ void check_saves_over_nothing_read(const TrainFlags& flags) {
   check_not_read("--save", flags.save, {{"--weights", flags.weights}, {"--validation-data", flags.validation_data}});
 }
 
-void say_what_begins(const PreparedTraining& prepared, int64_t first_step) {
+void say_what_begins(const PreparedTraining& prepared, int64_t first_step, bool keeps_nothing) {
   const TrainingSettings& settings = prepared.training.settings;
-  const auto tokens = static_cast<double>(settings.tokens_per_step()), steps = static_cast<double>(settings.steps);
+  const auto tokens = static_cast<double>(settings.tokens_per_step());
+  const double all = tokens * static_cast<double>(settings.steps);
+  const double of_epoch = 100 * all / static_cast<double>(prepared.data.training.tokens.size());
   fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
-  fmt::print(stderr, "{}, {} parameters: {} of {} tokens ({} of {} x {}), {:.3g} times the text\n", settings.model,
+  fmt::print(stderr, "{}, {} parameters: {} x {} tokens{} = {} tokens ({} % of an epoch)\n", settings.model,
              count(static_cast<double>(prepared.training.parameters)), number_of(settings.steps, "step"), plain(tokens),
-             number_of(settings.accumulation, "micro-step"), settings.sequences(), settings.T,
-             steps * tokens / static_cast<double>(prepared.data.training.tokens.size()));
+             settings.accumulation == 1
+                 ? ""
+                 : fmt::format(" ({} micro-steps of {} x {})", settings.accumulation, settings.sequences(), settings.T),
+             plain(all), plain(of_epoch));
   if (settings.ranks) {
     fmt::print(stderr, "{}: each works on {} of {} sequences at a time\n", number_of(*settings.ranks, "rank"),
                settings.B, settings.sequences());
@@ -141,6 +145,7 @@ void say_what_begins(const PreparedTraining& prepared, int64_t first_step) {
   } else if (first_step > 0) {
     fmt::print(stderr, "resumes after step {}\n", first_step);
   }
+  if (keeps_nothing) fmt::print(stderr, "nothing is kept of this training; --out FOLDER keeps it\n");
 }
 
 void note_other_program(const Training& training) {
@@ -282,9 +287,7 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
         left, unsaved));
   }
   if (end.why == TrainingEnd::Why::interrupted) {
-    fmt::print(
-        stderr, "interrupted after step {} of {}{}\n", end.step, training.settings.steps,
-        flags.out.empty() && flags.save.empty() ? "; nothing is saved, because neither --out nor --save is given" : "");
+    fmt::print(stderr, "interrupted after step {} of {}\n", end.step, training.settings.steps);
   }
   if (flags.out.empty() || flags.json || !kept.checkpoints->latest()) return;
   const auto best = kept.checkpoints->best();
@@ -295,6 +298,8 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
   }
   if (end.why == TrainingEnd::Why::interrupted) {
     fmt::print(stderr, "resume with: ladder train --resume --out {}\n", printable(flags.out));
+  } else {
+    fmt::print(stderr, "next: ladder report {0}, or ladder sample --weights {0}\n", printable(flags.out));
   }
 }
 
@@ -358,7 +363,7 @@ int train(const TrainFlags& flags) {
   }
   hooks.interrupted = harness::interrupted;
   if (kept.writes) std::ranges::for_each(prepared.notes, say_note);
-  if (!flags.json && kept.writes) say_what_begins(prepared, kept.first_step());
+  if (!flags.json && kept.writes) say_what_begins(prepared, kept.first_step(), flags.out.empty() && flags.save.empty());
   if (flags.resume && kept.writes) note_other_program(training);
   // A step that has begun is finished, and what was learned is saved.
   harness::catch_interrupts();

@@ -5,6 +5,7 @@
 #include "ablations/commands/commands.h"
 #include "ablations/report/verify_exports.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/text/figures.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -58,10 +59,8 @@ int verify(const VerifyFlags& flags) {
     return 1;
   }
   if (!flags.json) {
-    fmt::print("{}: {} values follow from {} records; {} files have their SHA-256\n", printable(flags.study),
-               seen.values, seen.records, seen.files);
-    if (!exports.same.empty()) fmt::print("Made again and identical: {}\n", in_words(exports.same));
-    if (!exports.not_covered.empty()) fmt::print("Not covered: {}\n", printable(in_words(exports.not_covered)));
+    fmt::print("OK: {}, {}, {} hash{}\n", number_of(static_cast<int64_t>(seen.records), "record"),
+               number_of(static_cast<int64_t>(seen.values), "value"), seen.files, seen.files == 1 ? "" : "es");
   }
   return 0;
 }

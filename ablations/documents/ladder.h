@@ -59,7 +59,6 @@ struct Ladder {
   std::string start_title = "baseline";
   std::vector<std::string> rungs;  // names of optimizations
   std::string reference;           // the one from which speedups count; empty: the start
-  std::vector<std::string> quick;  // those that --quick measures besides the reference; empty: the last
   LadderWorkload workload;
   LadderPlan plan;
 
@@ -73,7 +72,6 @@ struct Ladder {
     field("start_title", &Ladder::start_title, None::default_absent);
     field("rungs", &Ladder::rungs);
     field("reference", &Ladder::reference, None::default_absent);
-    field("quick", &Ladder::quick, None::default_absent);
     field("workload", &Ladder::workload);
     field("plan", &Ladder::plan);
   }

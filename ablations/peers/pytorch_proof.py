@@ -28,6 +28,10 @@ FUSED_ATTENTION = {"efficient": (r"aten::_scaled_dot_product_efficient_attention
 SOFTMAX = ("SoftmaxBackward0", "SafeSoftmaxBackward0")  # written out; SDPA's math
 
 
+def number_of(things: int, one: str) -> str:
+    return f"{things} {one}{'' if things == 1 else 'es' if one.endswith('ch') else 's'}"
+
+
 def minor_faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
@@ -178,7 +182,7 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
                "64 MiB freed and allocated again stay mapped (at most 8 faults); a step faults in at most 1 % of the process's "
                f"pages ({most:.0f})" if recipe["host_memory"] == "keep" else
                f"freed memory faults in anew: 64 MiB, or more than {most:.0f} faults per step",
-               f"{again} faults for 64 MiB allocated again; {faults_per_step:.0f} faults per step")
+               f"{number_of(again, 'fault')} for 64 MiB allocated again; {faults_per_step:.0f} per step")
 
     wanted, read_back, made = recipe["matmul_precision"], facts["matmul_precision"], facts["fingerprint"]["float32"]
     good, words = {
@@ -221,10 +225,10 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
     nodes = facts["backward_nodes"]
     aten, in_place = nodes.get("NllLossBackward0", 0), nodes.get("InPlaceCrossEntropyBackward", 0)
     alone = count(r"aten::(_?log_softmax|nll_loss|cross_entropy_loss).*")
-    observed = f"{aten} nodes of ATen's loss, {in_place} of the one in place"
+    observed = f"{number_of(aten, 'node')} of ATen's loss, {in_place} of the one in place"
     if compiled:
         yield ("cross_entropy", alone + in_place == 0, "a step dispatches nothing of ATen's loss: it is compiled, too",
-               f"{alone} operations of ATen's loss in a step")
+               f"{number_of(alone, 'operation')} of ATen's loss in a step")
     elif recipe["cross_entropy"] != "in_place":
         yield "cross_entropy", aten > 0 and in_place == 0, "ATen's nodes only", observed
     else:
@@ -241,7 +245,8 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
     yield ("execution", (graphs > 0 and breaks == 0 and regions > 0 if compiled else regions == 0) and replays,
            ("the model is compiled whole, without a graph break, and a step runs what was compiled" if compiled else
             "nothing compiled runs") + ("; graph launches replay its forward and its backward pass" if replayed else "; nothing is replayed"),
-           f"{graphs} graphs compiled, {breaks} graph breaks; {regions} compiled regions, {launches} graph launches in a step")
+           f"{number_of(graphs, 'graph')} compiled, {number_of(breaks, 'graph break')}; {number_of(regions, 'compiled region')}, "
+           f"{number_of(launches, 'graph launch')} in a step")
 
     rows, columns = recipe["vocabulary_rows"], facts["logits"]["columns"]
     yield "vocabulary_rows", columns == rows, f"{rows} columns of logits", f"{columns} columns of logits"

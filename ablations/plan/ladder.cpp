@@ -49,11 +49,6 @@ void check_order(const Ladder& ladder, const std::string& where) {
     }
     before.insert(name);
   }
-  for (const std::string& name : ladder.quick) {
-    if (std::ranges::find(ladder.rungs, name) != ladder.rungs.end()) continue;
-    throw std::invalid_argument(
-        fmt::format("{}: quick \"{}\" is not one of its rungs ({})", where, name, fmt::join(ladder.rungs, ", ")));
-  }
   if (!ladder.reference.empty() && !before.contains(ladder.reference)) {
     throw std::invalid_argument(fmt::format("{}: reference \"{}\" is not one of its rungs ({})", where,
                                             ladder.reference, fmt::join(ladder.rungs, ", ")));

@@ -4,22 +4,15 @@
 
 namespace ablations {
 
-void make_quick(Plan& plan, const std::vector<std::string>& rungs) {
-  const auto is_planned = [](const Rung& rung) { return rung.status == Rung::Status::planned; };
-  std::vector<size_t> kept;
-  size_t last = plan.reference;
-  for (size_t i = plan.reference + 1; i < plan.rungs.size(); ++i) {
-    if (!is_planned(plan.rungs[i])) continue;
-    last = i;
-    if (std::ranges::find(rungs, plan.rungs[i].optimization) != rungs.end()) kept.push_back(i);
-  }
-  if (kept.empty()) kept.push_back(last);
-  // Two of them are the quick one's.
+void make_quick(Plan& plan) {
   plan.quick = Quick{.repeats = std::max(plan.repeats, 2 * quick_repeats), .left_out = {}};
-  for (size_t i = plan.reference + 1; i < plan.rungs.size(); ++i) {
-    if (!is_planned(plan.rungs[i]) || std::ranges::find(kept, i) != kept.end()) continue;
+  const auto is_planned = [&](size_t i) { return plan.rungs[i].status == Rung::Status::planned; };
+  size_t last = plan.rungs.size() - 1;
+  while (last > plan.reference && !is_planned(last)) --last;
+  for (size_t i = plan.reference + 1; i < last; ++i) {
+    if (!is_planned(i)) continue;
     plan.rungs[i].status = Rung::Status::not_measured;
-    plan.rungs[i].reason = "left out by --quick; it is on in the rungs after it";
+    plan.rungs[i].reason = "left out by --quick";
     plan.quick->left_out.push_back(i);
   }
   plan.repeats = quick_repeats;

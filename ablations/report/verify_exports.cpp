@@ -10,11 +10,9 @@
 #include "files/files.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -83,7 +81,7 @@ std::vector<std::string> files_without_hash(const fs::path& folder, const Study&
 }  // namespace
 
 ExportVerification verify_exports(const fs::path& folder, const Study& study) {
-  ExportVerification result{.findings = {}, .same = {}, .not_covered = files_without_hash(folder, study)};
+  ExportVerification result{.findings = {}, .not_covered = files_without_hash(folder, study)};
   const auto cover = [&](const std::string& name, const std::function<std::vector<Finding>()>& compare) {
     const auto file = std::ranges::find(result.not_covered, name);
     if (file == result.not_covered.end()) return;
@@ -94,7 +92,6 @@ ExportVerification verify_exports(const fs::path& folder, const Study& study) {
     } catch (const std::exception& error) {  // a file that cannot be read
       findings.push_back({name, "", error.what(), "what ladder report writes there"});
     }
-    if (findings.empty()) result.same.push_back(name);
     std::ranges::move(findings, std::back_inserter(result.findings));
   };
   const fs::path report_file = folder / "report.json";
@@ -123,23 +120,6 @@ ExportVerification verify_exports(const fs::path& folder, const Study& study) {
     });
   }
   return result;
-}
-
-std::string in_words(const std::vector<std::string>& files) {
-  std::map<std::string, size_t> in_folder;
-  std::vector<std::string> parts;
-  for (const std::string& file : files) {
-    if (const size_t slash = file.find('/'); slash != std::string::npos) {
-      ++in_folder[file.substr(0, slash)];
-    } else {
-      parts.push_back(file);
-    }
-  }
-  for (const auto& [folder, count] : in_folder) {
-    parts.push_back(fmt::format("{} ({} file{})", folder, count, count == 1 ? "" : "s"));
-  }
-  std::ranges::sort(parts);
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace ablations

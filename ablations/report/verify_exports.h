@@ -13,15 +13,12 @@ namespace ablations {
 
 struct ExportVerification {
   std::vector<Finding> findings;
-  std::vector<std::string> same;         // files that were made again and are the same
-  std::vector<std::string> not_covered;  // all other files of the folder, without those that study.json has hashes of
+  // All other files of the folder, without those that study.json has hashes of.
+  std::vector<std::string> not_covered;
 };
 
 // `study`: the folder's study.json, of which nothing else was found. A report of two studies is not covered, and of one
 // study's neither what was put beside it (gates, histories, noise floors, traces, published numbers).
 ExportVerification verify_exports(const std::filesystem::path& folder, const Study& study);
-
-// "charts (12 files), logs (8 files), report.html", in order.
-std::string in_words(const std::vector<std::string>& files);
 
 }  // namespace ablations

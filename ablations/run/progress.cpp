@@ -25,8 +25,15 @@ Progress::Progress(const Plan& plan, size_t planned, size_t runs, double expecte
   }
 }
 
-void Progress::begin(const PlannedRun& run) {
-  current_ = run.id;
+std::string Progress::name_of(const PlannedRun& run) const {
+  const Rung& rung = plan_.rungs[run.rung];
+  return fmt::format("{}, repeat {}", rung.name.empty() ? rung.title : rung.name, run.repeat + 1);
+}
+
+void Progress::begin(const PlannedRun& run, bool again) {
+  again_ = again;
+  begun_ += again ? 0 : 1;
+  current_ = fmt::format("{} {}", again ? "again" : fmt::format("{}/{}", begun_, runs_), name_of(run));
   if (terminal_) draw(0, plan_.warmup_steps + plan_.timed_steps);
 }
 
@@ -38,27 +45,26 @@ void Progress::step(std::string_view line) {
 
 void Progress::draw(int64_t step, int64_t steps) const {
   constexpr int width = 20;
-  const double share = (static_cast<double>(done_) + static_cast<double>(step) / static_cast<double>(steps)) /
-                       static_cast<double>(runs_);
+  const double of_run = again_ ? 1 : static_cast<double>(step) / static_cast<double>(steps);
+  const double share = begun_ == 0 ? 1 : (static_cast<double>(begun_) - 1 + of_run) / static_cast<double>(runs_);
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   const auto filled = static_cast<size_t>(share * width);
-  std::string text = fmt::format("[{}{}] run {}/{} {} step {}/{}", std::string(filled, '#'),
-                                 std::string(width - filled, '.'), done_ + 1, runs_, current_, step, steps);
-  const bool has_ended_one = done_ > 0 || expected_s_ == 0;
-  const double whole_s = !has_ended_one ? expected_s_ : share > 0.02 ? elapsed / share : 0;
+  std::string text = fmt::format("[{}{}] {}, step {}/{}", std::string(filled, '#'), std::string(width - filled, '.'),
+                                 current_, step, steps);
+  const bool has_ended_one = begun_ > 1 || expected_s_ == 0;
+  const double whole_s = again_ ? 0 : !has_ended_one ? expected_s_ : share > 0.02 ? elapsed / share : 0;
   if (whole_s > 0) text += fmt::format(", {} left", clock_time(whole_s * (1 - share)));
   fmt::print(stderr, "\r\x1b[K{}", shortened(text, 79));
   std::fflush(stderr);
 }
 
-void Progress::end(const PlannedRun& run, const Record& record) {
-  ++done_;
+void Progress::end(const Record& record) {
   const std::string result = record.is_ok() ? number(record.summary.median_ms) + " ms/step"
                                             : standard_error().painted(Style::bad, "FAILED:") + " " +
                                                   files::printable(record.failure->message);
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
   if (!terminal_ || !record.is_ok()) {
-    fmt::print(stderr, "[{}/{}] {:<20} {} ({:.1f} s)\n", done_, runs_, run.id, result, record.duration_s);
+    fmt::print(stderr, "{}: {}; the run took {:.0f} s\n", files::printable(current_), result, record.duration_s);
   }
 }
 

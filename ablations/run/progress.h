@@ -17,21 +17,23 @@ class Progress {
   // runs: to be made, of so many planned ones. expected_s: how long they will take, as was estimated; 0: not known. It
   // counts until a run has ended.
   Progress(const Plan& plan, size_t planned, size_t runs, double expected_s);
-  void begin(const PlannedRun& run);
-  void step(std::string_view line);  // "7 11": 7 of 11 steps are done
-  void end(const PlannedRun& run, const Record& record);
-  void one_more() { ++runs_; }  // to be made than the constructor was told
+  void begin(const PlannedRun& run, bool again);  // again: it is none of those runs
+  void step(std::string_view line);               // "7 11": 7 of 11 steps are done
+  void end(const Record& record);
   void interrupted();
   void note(const std::string& line) const;  // on a line of its own
+
+  [[nodiscard]] std::string name_of(const PlannedRun& run) const;  // "bf16 autocast, repeat 1"
 
  private:
   void draw(int64_t step, int64_t steps) const;
 
   const Plan& plan_;
-  size_t runs_, done_ = 0;
+  const size_t runs_;
+  size_t begun_ = 0;
   double expected_s_;
-  bool terminal_;
-  std::string current_;
+  bool terminal_, again_ = false;
+  std::string current_;  // "3/8 bf16 autocast, repeat 1"
   std::chrono::steady_clock::time_point start_;
 };
 

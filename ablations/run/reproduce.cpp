@@ -2,6 +2,7 @@
 
 #include "ablations/run/setting.h"
 #include "ablations/techniques/techniques.h"
+#include "ablations/text/figures.h"
 #include "model/config.h"
 
 #include <fmt/format.h>
@@ -131,7 +132,8 @@ Reproduction compare_losses(const Record& record, const Record& again) {
 
 std::string describe(const Reproduction& reproduction, const std::string& original) {
   if (reproduction.identical) {
-    return fmt::format("losses of {} steps: identical to the bit to those of {}", reproduction.steps, original);
+    return fmt::format("losses of {}: identical to the bit to those of {}", number_of(reproduction.steps, "step"),
+                       original);
   }
   const std::string deviation =
       reproduction.largest_deviation
@@ -141,8 +143,8 @@ std::string describe(const Reproduction& reproduction, const std::string& origin
   const std::string reason = reproduction.excuses.empty()
                                  ? "and nothing known explains it"
                                  : fmt::format("which may be because of: {}", fmt::join(reproduction.excuses, "; "));
-  return fmt::format("losses of {} steps: different from those of {}, {}, {}", reproduction.steps, original, deviation,
-                     reason);
+  return fmt::format("losses of {}: different from those of {}, {}, {}", number_of(reproduction.steps, "step"),
+                     original, deviation, reason);
 }
 
 }  // namespace ablations

@@ -78,8 +78,9 @@ class Runner {
     if (!due.empty() && ours != first_of_.end()) check_same_machine(folder_, plan_, ours->second);
     harness::catch_interrupts();
     double expected_s = 0;
-    for (const Due& of : due) expected_s += run_s_.empty() ? 0 : run_s_[of.run.rung];
-    progress_.emplace(plan_, runs_to_make(plan_).size(), due.size(), expected_s);
+    for (const Due& of : due) expected_s += run_s_.empty() || of.first ? 0 : run_s_[of.run.rung];
+    const auto waiting = std::ranges::count_if(due, [](const Due& of) { return of.first.has_value(); });
+    progress_.emplace(plan_, runs_to_make(plan_).size(), due.size() - static_cast<size_t>(waiting), expected_s);
     for (size_t i = 0; i < due.size() && !outcome_.interrupted; ++i) {
       if (budget_is_spent()) {
         ++(due[i].first ? outcome_.not_made_again : outcome_.not_made);
@@ -103,7 +104,6 @@ class Runner {
   struct Due {
     PlannedRun run;
     std::optional<Record> first;  // of a disturbed run that is to be made again; none: it has not been made
-    bool told = false;            // of that first run the progress has told
   };
 
   struct Maker {
@@ -189,22 +189,21 @@ class Runner {
       disturbed_.push_back(due);
       return;
     }
-    std::optional<Record> record = make(due.run);
+    std::optional<Record> record = make(due.run, /*again=*/false);
     if (!record) return;
     compare_clock(due.run, *record);
     write_document(record_file(folder_, due.run.id), *record);
     outcome_.some_failed = outcome_.some_failed || !record->is_ok();
-    progress_->end(due.run, *record);
+    progress_->end(*record);
     if (record->is_ok()) count(due.run, record->is_disturbed());
-    if (record->is_disturbed()) disturbed_.push_back({.run = due.run, .first = std::move(record), .told = true});
+    if (record->is_disturbed()) disturbed_.push_back({.run = due.run, .first = std::move(record)});
   }
 
   void make_disturbed_again() {
     while (!disturbed_.empty() && !budget_is_spent() && !outcome_.interrupted) {
-      auto [run, record, told] = std::move(disturbed_.front());
+      auto [run, record] = std::move(disturbed_.front());
       disturbed_.pop_front();
-      if (told) progress_->one_more();
-      if (make_again(run, *record)) progress_->end(run, *record);
+      if (make_again(run, *record)) progress_->end(*record);
     }
   }
 
@@ -219,8 +218,8 @@ class Runner {
   }
 
   // The record of a new child; none where it was interrupted.
-  std::optional<Record> make(const PlannedRun& run) {
-    progress_->begin(run);
+  std::optional<Record> make(const PlannedRun& run, bool again) {
+    progress_->begin(run, again);
     const auto before = kept_files();
     std::optional<Record> record =
         made_by_child(plan_, run, programs_, folder_, [&](std::string_view line) { progress_->step(line); });
@@ -257,8 +256,9 @@ class Runner {
 
   // A disturbed run once more; false where that was interrupted.
   bool make_again(const PlannedRun& run, Record& record) {
-    progress_->note(fmt::format("run {} is made again; {}", run.id, fmt::join(*record.flags, "; ")));
-    std::optional<Record> second = make(run);
+    progress_->note(fmt::format("{}, is run again because it was disturbed ({})", progress_->name_of(run),
+                                fmt::join(*record.flags, "; ")));
+    std::optional<Record> second = make(run, /*again=*/true);
     if (!second) return false;
     compare_clock(run, *second);
     if (second->is_ok()) {
@@ -266,7 +266,7 @@ class Runner {
       write_document(record_file(folder_, run.id), *second);
       record = std::move(*second);
     } else {
-      progress_->note(fmt::format("run {} failed when it was made again, so its first record stays: {}", run.id,
+      progress_->note(fmt::format("{}, failed the second time, so its first record stays: {}", progress_->name_of(run),
                                   second->failure->message));
     }
     return true;

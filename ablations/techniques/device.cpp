@@ -1,6 +1,7 @@
 // Where a step runs.
 #include "ablations/techniques/calls.h"
 #include "ablations/techniques/technique.h"
+#include "ablations/text/figures.h"
 #include "model/trainer.h"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ Proof prove_device(const Recipe& recipe, const RunFacts& facts) {
     return {"device", on_cuda, "parameters on cuda", fmt::format("parameters on {}; waits were not counted", found)};
   }
   const int64_t waits = calls->host_waits.value_or(0);
-  std::string observed = fmt::format("parameters on {}; {} waits in a step", found, waits);
+  std::string observed = fmt::format("parameters on {}; {} in a step", found, number_of(waits, "wait"));
   if (waits > 0) observed += ": " + in_words(by_name(*calls).host_waits());
   return {"device", on_cuda && waits == 0, "parameters on cuda; the host waits for nothing in a step", observed};
 }

@@ -1,6 +1,7 @@
 // How the two products of a block's MLP and the GELU between them are made.
 #include "ablations/techniques/fused.h"
 #include "ablations/techniques/technique.h"
+#include "ablations/text/figures.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +17,7 @@ std::vector<Claim> mlp_claims();
 Proof prove_mlp(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
   const int64_t aten = count(nodes, "GeluBackward0"), fused = nodes_of(nodes, "FusedMlp");
-  const std::string observed = fmt::format("{} nodes of ATen's GELU, {} of the fused MLP", aten, fused);
+  const std::string observed = fmt::format("{} of ATen's GELU, {} of the fused MLP", number_of(aten, "node"), fused);
   const int64_t wanted = facts.attentions;
   if (recipe.mlp == Mlp::aten) {
     return {"mlp", aten == wanted && fused == 0, fmt::format("{} nodes of ATen's GELU", wanted), observed};

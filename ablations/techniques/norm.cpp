@@ -1,6 +1,7 @@
 // How the residual stream is added to and normalized.
 #include "ablations/techniques/fused.h"
 #include "ablations/techniques/technique.h"
+#include "ablations/text/figures.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +17,8 @@ std::vector<Claim> norm_claims();
 Proof prove_norm(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
   const int64_t aten = count(nodes, "NativeLayerNormBackward0"), fused = nodes_of(nodes, "FusedAddNorm");
-  const std::string observed = fmt::format("{} nodes of ATen's LayerNorm, {} of the fused one", aten, fused);
+  const std::string observed =
+      fmt::format("{} of ATen's LayerNorm, {} of the fused one", number_of(aten, "node"), fused);
   if (recipe.norm == Norm::aten) return {"norm", aten > 0 && fused == 0, "ATen's LayerNorm only", observed};
   const int64_t least = 2 * facts.attentions + 1;
   return {"norm", aten == 0 && fused >= least, fmt::format("no node of ATen's, at least {} fused ones", least),

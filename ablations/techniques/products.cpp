@@ -3,6 +3,7 @@
 
 #include "ablations/techniques/fused.h"
 #include "ablations/techniques/technique.h"
+#include "ablations/text/figures.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,8 @@ Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
   by_aten.products = Products::aten;
   by_packed.products = Products::packed;
   const int64_t aten = nodes_of(nodes, linear_node(by_aten)), packed = nodes_of(nodes, linear_node(by_packed));
-  const std::string observed = fmt::format("{} nodes of ATen's linear layers, {} of packed ones", aten, packed);
+  const std::string observed =
+      fmt::format("{} of ATen's linear layers, {} of packed ones", number_of(aten, "node"), packed);
   const int64_t expected = linear_layers(recipe) * facts.attentions;
   if (recipe.products == Products::aten) {
     return {"products", aten == expected && packed == 0, fmt::format("{} nodes of ATen's", expected), observed};

@@ -16,9 +16,9 @@ std::vector<Claim> vocabulary_rows_claims();
 int64_t padded(int64_t rows) { return (rows + 127) / 128 * 128; }
 
 Proof prove_rows(const Recipe& recipe, const RunFacts& facts) {
-  const int64_t columns = facts.observations.logits.columns;
-  return {"vocabulary_rows", columns == recipe.vocabulary_rows,
-          fmt::format("{} columns of logits", recipe.vocabulary_rows), fmt::format("{} columns of logits", columns)};
+  const int64_t observed = facts.observations.logits.columns;
+  return {"vocabulary_rows", observed == recipe.vocabulary_rows,
+          fmt::format("{} columns of logits", recipe.vocabulary_rows), fmt::format("{} columns of logits", observed)};
 }
 
 }  // namespace

@@ -85,13 +85,13 @@ std::string step_line(const TrainingStep& step, int64_t steps, double seconds_le
   const auto figure = [](const std::optional<double>& value, const char* format) {
     return value ? fmt::format(fmt::runtime(format), *value) : "not finite";
   };
-  std::string line = fmt::format("step {:>{}}/{}  loss {}", step.step, std::to_string(steps).size(), steps,
-                                 figure(step.loss, "{:.4f}"));
-  if (step.validation_loss) line += fmt::format("  validation {:.4f}", *step.validation_loss);
-  line += fmt::format("  lr {:.2e}  norm {}  {} ms  {} tokens/s", step.learning_rate, figure(step.norm, "{:.3g}"),
-                      number(step.ms), number(step.tokens_per_s));
+  std::string line =
+      fmt::format("step {:>{}}/{}  loss {:>7}  lr {:.2e}  norm {:>5}  {:>5} ms  {:>5} tokens/s", step.step,
+                  std::to_string(steps).size(), steps, figure(step.loss, "{:.4f}"), step.learning_rate,
+                  figure(step.norm, "{:.3g}"), number(step.ms), number(step.tokens_per_s));
   if (step.mfu) line += fmt::format("  MFU {}", percent(*step.mfu));
   if (step.step < steps) line += fmt::format("  {} left", clock_time(seconds_left));
+  if (step.validation_loss) line += fmt::format("  validation {:.4f}", *step.validation_loss);
   if (step.spike) line += fmt::format("  SPIKE: {:.1f} standard deviations above the losses before it", *step.spike);
   return line;
 }

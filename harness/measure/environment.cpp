@@ -4,6 +4,7 @@
 #include "files/printable.h"
 #include "files/sha256.h"
 #include "harness/measure/control_groups.h"
+#include "harness/measure/processor_time.h"
 #include "harness/measure/system_memory.h"
 #include "version.h"
 
@@ -214,12 +215,14 @@ std::string program_version() {
   return fmt::format("{:.12}{}", LADDER_GIT_COMMIT, has_changes ? " with uncommitted changes" : "");
 }
 
+bool other_work_runs() { return load_average()[0] > 0.25 * this_machine().cpu.online_cores && share_in_use(0.2) > 0.1; }
+
 std::vector<std::string> disturbances() {
   std::vector<std::string> lines;
-  const Machine& machine = this_machine();
-  if (const double load = load_average()[0]; load > 0.25 * machine.cpu.online_cores) {
+  if (other_work_runs()) {
+    const int cores = this_machine().cpu.online_cores;
     lines.push_back(fmt::format("load average {:.2f} on {} core{}: other work is running; stop it, or wait a minute",
-                                load, machine.cpu.online_cores, machine.cpu.online_cores == 1 ? "" : "s"));
+                                load_average()[0], cores, cores == 1 ? "" : "s"));
   }
   const std::string governor = first_line(governor_file);
   if (!governor.empty() && governor != "performance") {

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <thread>
 
 namespace harness {
 
@@ -49,6 +51,15 @@ double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double w
   const double stolen = ran > 0 ? (end.machine_stolen_s - begin.machine_stolen_s) * ran / ran_in_all : 0;
   const double lost = std::min(waited, window_s * cores - ran) + stolen;
   return std::clamp(lost / (window_s * std::min(threads, cores)), 0.0, 1.0);
+}
+
+double share_in_use(double window_s) {
+  ProcessorTime begin, end;
+  add_machine(begin);
+  std::this_thread::sleep_for(std::chrono::duration<double>(window_s));
+  add_machine(end);
+  const auto processors = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return std::clamp((end.machine_ran_s - begin.machine_ran_s) / (window_s * processors), 0.0, 1.0);
 }
 
 std::string flag(double share_lost) {

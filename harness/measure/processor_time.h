@@ -26,6 +26,9 @@ std::optional<ProcessorTime> processor_time(pid_t process = ::getpid());
 // nor wait. Of what was stolen from the machine the process bears its share of what ran there.
 double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores);
 
+// The share of the machine's processors that all programs use within the next seconds, between 0 and 1.
+double share_in_use(double window_s);
+
 // "shared: the processor was busy with something else for 23 % of the time"; empty up to 10 %.
 std::string flag(double share_lost);
 

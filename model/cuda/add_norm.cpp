@@ -122,7 +122,7 @@ decltype(Ops::add_norm) cuda_add_norm(Gradients* gradients) {
     ops.on_part(place.layer, place.part);
     const at::ScalarType out = product_type(x);
     const auto rows = [](const Tensor& t) { return t.reshape({-1, t.size(-1)}).contiguous(); };
-    const std::optional<Tensor> added = y.defined() ? std::optional(rows(y)) : std::nullopt;
+    const std::optional<Tensor> added(y.defined() ? rows(y) : y);
     const Node node("model::fused_add_norm");
     const variable_list results = FusedAddNorm::apply(rows(x), added, norm.weight, norm.bias, eps, out, gradients);
     return {y.defined() ? results[0].view(x.sizes()) : x, results.back().view(x.sizes())};

@@ -199,7 +199,6 @@ REFUSED = [
     # What config.json says of weights.
     (["train", "-T", "16", "--steps", "1", "--weights", "other"], "other/model.safetensors: 2 layers of width 32 with 8 heads are none of gpt2-124m"),
     ([*TRAIN, "--weights", "other/model.safetensors"], r'other/config.json: "n_head" must be 2, got 8'),
-    ([*SAMPLE[:3], "--model", "tiny", "--weights", "other"], r'other/config.json: "n_head" must be 2, got 8'),
     ([*TRAIN, "--weights", "relu/model.safetensors"], r'relu/config.json: "activation_function" must be "gelu_new", got "relu"'),
     # Standard output is no place for these.
     (["ablate", "--out", "-"], r"--out: standard output \(-\) cannot be used here; name a place"),

@@ -79,9 +79,7 @@ def test_each_fused_rung_launches_fewer_kernels(own_kernels, run, tmp_path) -> N
 def test_packed_attention_launches_what_flash_attention_does(run, tmp_path) -> None:
     """Where that is PyTorch's FlashAttention. Its kernels read views, and three gradients become one in both."""
     rungs = [rung for rung in FUSED["rungs"][: FUSED["rungs"].index("packed_attention") + 1] if rung != "graph"]
-    document = {**FUSED, "name": "eager", "rungs": rungs}
-    del document["quick"]
-    eager = write_json(tmp_path / "eager.json", document)
+    eager = write_json(tmp_path / "eager.json", {**FUSED, "name": "eager", "rungs": rungs})
     flash, packed = (run(rung, name=eager, CAPABILITY="8.0")["observations"]["cuda_calls"] for rung in rungs[-2:])
     assert 100 < packed["kernel_launches"] <= flash["kernel_launches"] and packed["host_waits"] == 0, (packed, flash)
     captured = run("packed_attention", CAPABILITY="8.0")
@@ -336,7 +334,6 @@ def test_power_and_who_disturbs_are_in_the_record(ladder, watched, tmp_path, ans
 def test_the_runner_watches_the_gpu_of_pytorchs_runs(ladder, watched, tmp_path) -> None:
     """The script's energy is the runner's: each time it is asked it has grown by 25 J."""
     ladder_file = {**read_json(ROOT / "ladders" / "gpt2.json"), "name": "one", "rungs": ["gpu"]}
-    del ladder_file["quick"]
     write_json(tmp_path / "one.json", ladder_file)
     energy = " ".join(str(1000000 + 25000 * asked) for asked in range(20))
     done = ladder("ablate", "--ladder", tmp_path / "one.json", *TINY[:-1], "30", "--repeats", "1", "--with-peer", "pytorch",

@@ -67,7 +67,7 @@ def test_a_record_is_enough_to_run_it_again(ladder, record, tmp_path) -> None:
 
 def test_every_run_of_a_study_can_be_run_again(ladder, study) -> None:
     for rung in ("00-start", "02-memory", "03-flash"):
-        done = ladder("run", "--from", study / "records" / f"r2-{rung}.json")
+        done = ladder("run", "-v", "--from", study / "records" / f"r2-{rung}.json")
         assert done.returncode == 0, done.stdout + done.stderr
         assert f"losses of 4 steps: identical to the bit to those of {study / 'records' / f'r2-{rung}.json'}" in done.stdout
         assert "FAILED" not in done.stdout and re.search("^proven deterministic ", done.stdout, re.M)
@@ -189,14 +189,11 @@ def test_an_untouched_study_passes_also_elsewhere(ladder, copy, study) -> None:
         done = ladder("verify", folder)
         assert done.returncode == 0, done.stdout + done.stderr
         runs = len(list((study / "records").glob("*.json")))
-        assert re.fullmatch(rf".*: \d+ values follow from {runs} records; {runs + 2} files have their SHA-256\n"
-                            rf"Not covered: logs \(\d+ files\)\n", done.stdout), done.stdout
+        assert re.fullmatch(rf"OK: {runs} records, [\d,]+ values, {runs + 2} hashes\n", done.stdout), done.stdout
 
 
 def test_a_table_that_says_something_else_is_found(ladder, copy) -> None:
     assert ladder("report", copy, variables=DRAWN).returncode == 0
-    assert re.search(r"^Made again and identical: benchmark.json, report.json, rungs.csv, steps.csv\n"
-                     r"Not covered: charts \(\d+ files\), logs \(\d+ files\), report.html, report.md$", ladder("verify", copy).stdout, re.M)
     named = json.loads(ladder("verify", copy, "--json").stdout)["not_covered"]
     hashed = {"study.json", *read_json(copy / "study.json")["hashes"]}
     files = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
@@ -219,7 +216,7 @@ def test_a_table_that_says_something_else_is_found(ladder, copy) -> None:
     assert verify(ladder, copy) == [("report.json", "")]
     (copy / "report.json").unlink()  # without it the tables cannot be checked
     assert verify(ladder, copy) == []
-    assert "rungs.csv" in ladder("verify", copy).stdout.splitlines()[-1]
+    assert "rungs.csv" in json.loads(ladder("verify", copy, "--json").stdout)["not_covered"]
 
 
 def test_the_first_record_of_a_disturbed_run_is_of_that_run(ladder, copy) -> None:

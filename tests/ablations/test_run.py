@@ -43,12 +43,14 @@ def test_one_run(ladder, tmp_path) -> None:
     assert least["bytes"] > 28 * tiny and 0.5 < least["flops"] / record["workload"]["flops_per_step"] < 1.5
 
     (tmp_path / "recipe.json").write_text('{"attention": "flash"}')
-    from_file = ladder(*RUN, "--recipe", tmp_path / "recipe.json")
+    from_file = ladder(*RUN, "-v", "--recipe", tmp_path / "recipe.json")
     assert from_file.returncode == 0 and from_file.stderr == ""
     assert re.match(r"tiny B=1 T=16: median [\d.,]+ ms/step \(least .*, most .*\) over 2 steps, ", from_file.stdout)
     proven = re.findall(r"^proven (\w+) ", from_file.stdout, re.M)
     assert proven == [proof["field"] for proof in record["proofs"]] and "attention" in proven
     assert f"last loss {record['timing']['loss'][-1]:.4f}\n" in from_file.stdout
+    assert f"\n{len(proven)} of {len(proven)} proofs passed\n" in from_file.stdout
+    assert "proven" not in ladder(*RUN).stdout  # the list is for those who ask
 
 
 def test_libraries_that_are_told_to_log_do_not_among_the_results(ladder, environment, monkeypatch) -> None:

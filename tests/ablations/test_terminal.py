@@ -153,8 +153,8 @@ def test_the_time_left_is_told_from_the_first_run_on(ladder, on_a_terminal, tmp_
     status, text = on_a_terminal("ablate", "--ladder", ladder_file, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study",
                                  variables=FAILED)
     assert status == 0, text
-    assert re.search(r"run 1/1 r1-00-start step 0/4, \d+:\d\d left", text)
-    assert re.search(r"1 runs? of 4 steps into .*: about \d+ seconds, \d+\.\d GiB, estimated", text)
+    assert re.search(r"\] 1/1 baseline, repeat 1, step 0/4, \d+:\d\d left", text)
+    assert re.search(r"1 runs? of 4 steps into .*: about \d+ seconds, \d+\.\d GiB if nothing else runs", text)
 
 
 def test_help_of_the_program(ladder, helps) -> None:

@@ -80,7 +80,7 @@ def assert_is_whole(whole):
     return check
 
 
-def test_what_a_training_leaves_and_tells(whole) -> None:
+def test_what_a_training_leaves_and_tells(ladder, whole) -> None:
     folder, done = whole
     assert sorted(path.name for path in folder.iterdir()) == ["best", "checkpoints", "latest", "log.jsonl", "metrics.csv", "training.json"]
     training, log = read_json(folder / "training.json"), lines(folder)
@@ -116,14 +116,18 @@ def test_what_a_training_leaves_and_tells(whole) -> None:
     shown = done.stdout.splitlines()
     assert len(shown) == STEPS
     number = r"[\d.,]+"
-    assert re.fullmatch(rf"step  1/{STEPS}  loss {log[0]['loss']:.4f}  lr 6.00e-04  norm {number}  {number} ms  {number} tokens/s  \d+:\d\d left",
+    assert re.fullmatch(rf"step  1/{STEPS}  loss {log[0]['loss']:.4f}  lr 6.00e-04  norm +{number}   *{number} ms  +{number} tokens/s  \d+:\d\d left",
                         shown[0]), shown[0]
-    assert f"  validation {validated[40]:.4f}  " in shown[-1] and "left" not in shown[-1]
+    assert shown[-1].endswith(f"  validation {validated[40]:.4f}") and "left" not in shown[-1]
     said = done.stderr.splitlines()
     assert said[0] == "recipe: --recipe"
-    assert said[1].startswith(f"tiny, 1.64M parameters: {STEPS} steps of 64 tokens (2 micro-steps of 2 x 16), 0.711 times the text")
+    assert said[1].startswith(f"tiny, 1.64M parameters: {STEPS} steps x 64 tokens (2 micro-steps of 2 x 16) = 2,560 tokens (71.1 % of an epoch)")
     place = folder / "checkpoints"
-    assert said[2:] == [f"checkpoints: {place / f'step-{STEPS:08}'}", f"best: {place / f'step-{best:08}'}, step {best}, validation loss {validated[best]:.4f}"]
+    assert said[2:] == [f"checkpoints: {place / f'step-{STEPS:08}'}", f"best: {place / f'step-{best:08}'}, step {best}, validation loss {validated[best]:.4f}",
+                        f"next: ladder report {folder}, or ladder sample --weights {folder}"]
+    texts = [ladder("sample", flag, place, "--tokens", 3, "--threads", 1).stdout for flag, place in (
+        ("--weights", folder), ("--model", folder), ("--weights", folder / "best" / "model.safetensors"))]
+    assert len(set(texts)) == 1 and texts[0].strip(), texts
 
 
 def test_samples_are_written_and_change_nothing(ladder, data, tmp_path, assert_is_whole) -> None:
@@ -409,7 +413,9 @@ def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> 
     settings = read_json(tmp_path / "tokens" / "training.json")["settings"]
     assert settings["steps"] == 8 and settings["accumulation"] == 8 and settings["recipe"]["optimizer"] == "fused"
     assert re.match(r'recipe: ladder gpt2-cpu up to "fused AdamW", its last rung that this machine can have', done.stderr), done.stderr
-    assert "8 steps of 128 tokens (8 micro-steps of 1 x 16)" in done.stderr
+    assert "8 steps x 128 tokens (8 micro-steps of 1 x 16) = 1,024 tokens (" in done.stderr
+    assert "nothing is kept" not in done.stderr
+    assert "\nnothing is kept of this training; --out FOLDER keeps it\n" in ladder(*common, "--steps", 1, cwd=tmp_path).stderr
     assert settings["validation_share"] == 0.1 and settings["validation_batches"] == 20 and settings["clip"] == 1.0
     done = ladder(*common, "--epochs", 2, "--accumulation", 7, "--validation-data", data, "--clip", 0, "--out", tmp_path / "epochs")
     assert done.returncode == 0, done.stderr

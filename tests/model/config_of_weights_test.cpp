@@ -134,8 +134,11 @@ TEST_F(ConfigOfWeights, FindsTheWeightsOfAFolder) {
   files::write_file(folder / "model.safetensors.index.json", R"({"weight_map": {}})");
   EXPECT_EQ(weights_file(folder), folder / "model.safetensors.index.json");  // which is refused with its remedy
   EXPECT_THROW((void)config_of_weights(weights_file(folder)), std::invalid_argument);
-  write_safetensors(folder / "model.safetensors", tensors_of(tiny_));
-  EXPECT_EQ(weights_file(folder), folder / "model.safetensors");
+  for (const char* file : {"latest/model.safetensors", "best/model.safetensors", "model.safetensors"}) {
+    std::filesystem::create_directories((folder / file).parent_path());
+    write_safetensors(folder / file, tensors_of(tiny_));
+    EXPECT_EQ(weights_file(folder), folder / file);
+  }
   EXPECT_EQ(config_of_weights(weights_file(folder)).name, "tiny");
 }
 

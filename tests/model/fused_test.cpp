@@ -223,7 +223,7 @@ TEST_P(FusedLoops, GiveWhatTheReferenceGives) {
 INSTANTIATE_TEST_SUITE_P(Sets, FusedLoops,
                          testing::Values(std::pair{"plain", &cpu::plain_kernels}, std::pair{"avx2", &cpu::avx2_kernels},
                                          std::pair{"avx512", &cpu::avx512_kernels}),
-                         [](const auto& info) { return info.param.first; });
+                         [](const auto& test) { return test.param.first; });
 
 // A step of the whole model: the loss and every gradient.
 TEST(Fused, TheModelHasTheReferencesLossAndGradients) {

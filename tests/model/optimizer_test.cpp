@@ -295,7 +295,7 @@ TEST_P(UpdateLoops, FollowFloat64) {
 INSTANTIATE_TEST_SUITE_P(Sets, UpdateLoops,
                          testing::Values(std::pair{"plain", &cpu::plain_kernels}, std::pair{"avx2", &cpu::avx2_kernels},
                                          std::pair{"avx512", &cpu::avx512_kernels}),
-                         [](const auto& info) { return info.param.first; });
+                         [](const auto& test) { return test.param.first; });
 
 TEST(AdamW, ASkippedStepInTheMiddleLeavesNoTrace) {
   for (const auto& [kind, on_device] : every_kind_and_form()) {

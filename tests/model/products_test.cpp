@@ -78,7 +78,7 @@ TEST_P(PackedLoops, FollowFloat64) {
 INSTANTIATE_TEST_SUITE_P(Sets, PackedLoops,
                          testing::Values(std::pair{"plain", &cpu::plain_kernels}, std::pair{"avx2", &cpu::avx2_kernels},
                                          std::pair{"avx512", &cpu::avx512_kernels}),
-                         [](const auto& info) { return info.param.first; });
+                         [](const auto& test) { return test.param.first; });
 
 // Sums are float32's, so they are as near to float64 as those above; what is written as bfloat16 is rounded once.
 TEST(PackedBfloat16, FollowsFloat64) {

@@ -90,6 +90,9 @@ TEST_F(Runner, ADisturbedRunIsMadeAgainAfterTheOthersOfItsRepeat) {
   EXPECT_TRUE(read_document<Record>(record_file(folder_, plan_.runs[5].id)).is_disturbed());
   for (const size_t run : {0, 5}) EXPECT_TRUE(fs::exists(flagged_file(record_file(folder_, plan_.runs[run].id))));
   EXPECT_EQ(said_.find("not made again"), std::string::npos) << said_;
+  EXPECT_NE(said_.find("\n12/12 "), std::string::npos) << "runs that are made again are not counted: " << said_;
+  EXPECT_NE(said_.find(", repeat 1, is run again because it was disturbed (shared: planted)\nagain "),
+            std::string::npos);
   EXPECT_TRUE(made().empty()) << "once only";
 }
 

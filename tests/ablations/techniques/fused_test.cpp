@@ -45,7 +45,7 @@ void expect_told_apart(const std::string& field, const Recipe& other) {
   EXPECT_FALSE(proof(field, other, of_plain).passed);
   // No proof of another field is disturbed.
   for (const Proof& one : prove(other, {.observations = of_other.observations, .attentions = 2 * 2})) {
-    if (one.field != "host_memory") EXPECT_TRUE(one.passed) << one.field << ": " << one.observed;
+    EXPECT_TRUE(one.passed || one.field == "host_memory") << one.field << ": " << one.observed;
   }
 }
 
@@ -63,7 +63,7 @@ TEST(FusedTechniques, GoTogether) {
   all.vocabulary_rows = 50304;
   const Observed observed = seen(all);
   for (const Proof& one : prove(all, {.observations = observed.observations, .attentions = 2 * 2})) {
-    if (one.field != "host_memory") EXPECT_TRUE(one.passed) << one.field << ": " << one.observed;
+    EXPECT_TRUE(one.passed || one.field == "host_memory") << one.field << ": " << one.observed;
   }
 }
 

@@ -72,7 +72,7 @@ TEST(WeightsTechnique, DisturbsNoOtherProof) {
     recipe.vocabulary_rows = 50304;
     const Observed observed = seen(recipe);
     for (const Proof& one : proofs(recipe, observed)) {
-      if (one.field != "host_memory") EXPECT_TRUE(one.passed) << one.field << ": " << one.observed;
+      EXPECT_TRUE(one.passed || one.field == "host_memory") << one.field << ": " << one.observed;
     }
     Recipe separate = recipe;
     separate.weights = Weights::separate;

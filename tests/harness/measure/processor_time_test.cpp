@@ -44,6 +44,14 @@ void spin_for(std::chrono::milliseconds time) {
   }
 }
 
+TEST(ProcessorTime, WhatRunsNowIsInUse) {
+  std::thread other([] { spin_for(std::chrono::milliseconds(400)); });
+  const double share = harness::share_in_use(0.3);
+  other.join();
+  EXPECT_GT(share, 0);
+  EXPECT_LE(share, 1);
+}
+
 // On a thread of its own, so that the test's stays where it is.
 TEST(ProcessorTime, ACompetitorOnTheSameCoreIsSeen) {
   const auto start = harness::processor_time();
