@@ -309,6 +309,8 @@ def test_two_runners_on_one_device(start, ladder, small, tmp_path) -> None:
         assert re.fullmatch(rf"ladder: device cpu is in use by ladder ablate \(pid {first.pid}, {tmp_path}/first\) since "
                             r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; begin when it has ended, or pass --wait\n", second.stderr)
     assert not (tmp_path / "second").exists() and not (tmp_path / "profiles").exists()
+    for wrong in (["--data", "nofile"], ["--threads", "4096"]):  # is not waited for
+        assert ladder("run", "--model", "tiny", *wrong, "--wait").returncode == 2
 
     waiting = [start("run", "--model", "tiny", *SIZES, "--steps", "2", "--json", "--wait"), start("doctor", "--peaks", "--json")]
     for one in waiting:

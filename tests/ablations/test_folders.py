@@ -145,8 +145,8 @@ def test_a_history_and_a_trace_replace_only_their_own(refused, small, study, tmp
 
 
 @pytest.mark.parametrize("arguments", [
-    ["run", "--ladder", "in.json", "--rung", "start", "--record", "in.json"],
-    ["run", "--plan", "study/plan.json", "--run", "r1-00-start", "--record", "text"],
+    ["run", "--ladder", "in.json", "--rung", "start", "--out", "in.json"],
+    ["run", "--plan", "study/plan.json", "--run", "r1-00-start", "--out", "text"],
     ["train", "--model", "tiny", "-T", "8", "--weights", "in.json", "--save", "in.json"],
     ["profile", "--trace", "--recipe", "recipe.trace.json", "--out", "."],
     ["report", "study", "--with", "study/benchmark.json"],
@@ -170,7 +170,7 @@ def test_the_text_of_all_runs_is_not_written_over(refused, environment, tmp_path
     text = pathlib.Path(environment["XDG_CACHE_HOME"]) / "gpt2-ladder" / "data" / "shakespeare.txt"
     (tmp_path / "link").symlink_to(text)
     size = text.stat().st_size
-    refused("is the file that --data names", "run", "--model", "tiny", "-T", "8", "--record", tmp_path / "link")
+    refused("is the file that --data names", "run", "--model", "tiny", "-T", "8", "--out", tmp_path / "link")
     assert text.stat().st_size == size
 
 
