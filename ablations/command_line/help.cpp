@@ -119,11 +119,8 @@ std::string program_help(const CommandLine& line, const Look& look) {
       look.painted(Style::strong, "Usage: ") + usage(app) + "\n\n" + look.painted(Style::strong, "Begin with") + "\n";
   for (const auto& [example, shows] : app.words.examples) text += fmt::format("  {:<30}{}\n", example, shows);
   for (const Section& section : sections_of(line)) text += section_text(section, look);
-  for (Section section : sections_of(app)) {
-    std::erase_if(section.items, [](const Item& item) { return item.name == "--help-all"; });
-    text += section_text(section, look);
-  }
-  return text + "\n" + wrapped(exit_statuses) + "`ladder COMMAND --help` explains a command.\n";
+  return text + "\n" + wrapped(exit_statuses) +
+         "`ladder COMMAND --help` explains a command; `ladder -V` prints the version.\n";
 }
 
 void print_help_on(const CommandLine& line, const std::string& topic) {

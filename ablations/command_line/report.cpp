@@ -115,17 +115,20 @@ void add_merge(CommandLine& line) {
       {.group = "Report",
        .name = "merge",
        .summary = "join the shards of a study",
-       .about = "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "
-                "flags. This command joins the parts into one study in OUT, says which runs are missing, and draws the "
-                "study. It refuses parts with different plans, programs, texts or kinds of device.",
-       .examples = {{"ladder merge whole shard-1 shard-2", "Joins two shards into one study in the folder whole."},
-                    {"ladder merge --group-by-device whole shard-1 shard-2", "One study for each kind of device."}}});
+       .about =
+           "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "
+           "flags. This command joins the parts into one study in --out, says which runs are missing, and draws the "
+           "study. It refuses parts with different plans, programs, texts or kinds of device.",
+       .examples = {
+           {"ladder merge shard-1 shard-2 --out whole", "Joins two shards into one study in the folder whole."},
+           {"ladder merge --group-by-device shard-* --out whole", "One study for each kind of device."}}});
   command.heading("Arguments");
-  add_output(command, "out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
   command.add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
   command.heading("What to join");
   command.add_flag("--group-by-device", flags->group_by_device,
-                   "make one study for each kind of device, in a folder of OUT (default: refuse different devices)");
+                   "make one study for each kind of device, in a folder of --out (default: refuse different devices)");
+  command.heading("Where the results go");
+  add_output(command, "--out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
   command.callback([&line, flags] { line.chosen = [flags] { return merge(*flags); }; });
 }
 

@@ -140,7 +140,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
   const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
   const int status = show_study(study.study, json);
   if (plan.shard) {
-    fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge OUT SHARD...\n",
+    fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge SHARD... --out FOLDER\n",
                plan.shard->index, plan.shard->count);
     return status;
   }

@@ -235,7 +235,7 @@ REFUSED = [
     ([*TRAIN, "--validation-share", "1"], "--validation-share must be a number between 0 and 0.9, got 1"),
     ([*TRAIN, "--out", "."], r"is not empty \(.* is in it\); a training needs a new or an empty folder"),
     ([*TRAIN[:-2], "--lr-sweep", "1e-3:1:3"], "--lr-sweep: each training must have between 8 and 10000 steps .*, got 1"),
-    ([*TRAIN, "--lr-sweep", "1e-3:1:3"], "--save cannot be combined with --lr-sweep"),
+    ([*TRAIN, "--lr-sweep", "1e-3:1:3"], "--lr-sweep cannot be combined with --save$"),
     ([*TRAIN, "--recipe", '{"batches": "mapped"}'], "recipe: batches must be preloaded, gather or prefetched to train, .*, got mapped"),
     ([*TRAIN, "--batch-tokens", str(16 << 17)], "--batch-tokens must be at most 1048576 with 1 x 16 tokens at a time, got 2097152"),
     ([*TRAIN[:-2], "--out", "new", "--save", "new/weights"], "--save new/weights: must lie outside --out"),

@@ -261,7 +261,7 @@ def test_what_was_edited_is_not_sealed_anew(ladder, copy, tmp_path) -> None:
     text = file.read_text()
     file.write_text(last_digit(text, "step_ms"))
     before = (copy / "study.json").read_bytes()
-    for command in (("ablate", "--resume", "--out", copy), ("merge", tmp_path / "merged", copy)):
+    for command in (("ablate", "--resume", "--out", copy), ("merge", "--out", tmp_path / "merged", copy)):
         done = ladder(*command)
         assert done.returncode == 2 and "r1-03-flash.json: has changed since study.json was made" in done.stderr, done.stderr
     assert (copy / "study.json").read_bytes() == before and not (tmp_path / "merged").exists()
