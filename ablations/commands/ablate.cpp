@@ -4,6 +4,7 @@
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
+#include "ablations/commands/prospect.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/quick.h"
@@ -90,6 +91,24 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
                                    estimate_text(estimate, runs_to_make(plan)), why, instead));
 }
 
+fs::path folder_for(const AblateFlags& flags, const Plan& plan) {
+  return flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
+}
+
+// Prints the plan. Throws as a study would that is begun.
+int dry_run(const AblateFlags& flags) {
+  const Prospect prospect = prospect_of(flags);
+  (void)check_workload(prospect.plan);
+  fmt::print("{}", rungs_text(prospect));
+  const fs::path out = folder_for(flags, prospect.plan);
+  check_may_begin(out);
+  std::fflush(stdout);
+  if (!flags.force) check_estimate(prospect.plan, prospect.estimate);
+  fmt::print("It would make {} and write them into {}\n", number_of(std::ssize(prospect.plan.runs), "run"),
+             printable(out.string()));
+  return 0;
+}
+
 Begun planned(const AblateFlags& flags) {
   // What cannot be is refused before anything is timed for the plan, whose rungs are those of the listed one or fewer.
   const Plan listed = make_plan(flags, OwnAre::as_listed);
@@ -99,7 +118,7 @@ Begun planned(const AblateFlags& flags) {
   if (!flags.force) check_estimate(listed, estimate_of(listed, speeds_for(listed)));
   Plan plan = make_plan(flags);
   plan.workload.tokens = tokens;
-  const fs::path out = flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
+  const fs::path out = folder_for(flags, plan);
   if (flags.ladder.empty()) {
     fmt::print(
         stderr, "ladder {}: {}\n", plan.ladder.name,
@@ -125,7 +144,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
   const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
   const int status = show_study(study.study, json);
   if (plan.shard) {
-    fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge OUT SHARD...\n",
+    fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge SHARD... --out FOLDER\n",
                plan.shard->index, plan.shard->count);
     return status;
   }
@@ -141,6 +160,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
 }  // namespace
 
 int ablate(const AblateFlags& flags) {
+  if (flags.dry_run) return dry_run(flags);
   const auto [plan, out, is_new, grows] = flags.resume ? gone_on_with(flags) : planned(flags);
   if (flags.explain && plan.mode != Mode::cumulative) {
     throw std::invalid_argument(

@@ -26,8 +26,8 @@ struct WorkloadFlags {
 
 struct DoctorFlags {
   bool json = false, peaks = false;
-  std::string plan;  // a rung or a recipe: how much memory does its step take?
-  std::string ladder;
+  std::string plan;        // a rung or a recipe: how much memory does its step take?
+  std::string ladder;      // whose rungs are shown, or that has the rung
   WorkloadFlags workload;  // its size
   int64_t memory = 0;      // bytes of another device
 };
@@ -40,6 +40,7 @@ struct AblateFlags {
   bool resume = false, json = false;
   bool quick = false;    // a few rungs, two repeats
   bool force = false;    // start although a run is expected to fail
+  bool dry_run = false;  // only print what would be run
   bool explain = false;  // trace every rung, too, and say what changed
   std::string shard;     // "2/4": that part of the runs
   bool wait = false;     // until a device in use is free

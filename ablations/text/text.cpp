@@ -74,10 +74,6 @@ std::string wrapped(const std::string& text, const std::string& indent) {
   return result + line + "\n";
 }
 
-std::string warning_line(const Look& look, const std::string& warning) {
-  return look.painted(Style::caution, wrapped("warning: " + warning, "  "), 0, std::string_view("warning:").size());
-}
-
 std::string number(double value) {
   if (value >= 1e15) return fmt::format("{:.3g}", value);
   if (value >= 99.95) return grouped(static_cast<int64_t>(std::llround(value)));

@@ -30,9 +30,6 @@ T with_printable_texts(T document) {
 // `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");
 
-// "warning: ..." in as many lines as it takes.
-std::string warning_line(const Look& look, const std::string& warning);
-
 // With a capital letter first.
 std::string capitalized(std::string text);
 

@@ -96,7 +96,7 @@ def test_a_large_text_is_made_of_copies_and_kept(ladder, environment, tmp_path) 
     text = tmp_path / "play.txt"
     text.write_text("Enter two murderers.\nFirst Murderer: My lord, we are ready.\n" * 100)
     run = ["run", "--ladder", "data-pipeline-cpu", "--rung", "mapped_file", *SMALL, "--data", text, "--repeat-to", "100kB",
-           "--record", tmp_path / "record.json"]
+           "--out", tmp_path / "record.json"]
     assert ladder(*run).returncode == 0
     (copies,) = (pathlib.Path(environment["XDG_CACHE_HOME"]) / "gpt2-ladder" / "texts").glob("play-*")
     assert copies.stat().st_size >= 100_000 and copies.stat().st_size % text.stat().st_size == 0
@@ -138,7 +138,7 @@ def test_a_token_file_cannot_be_tokenized_in_the_step(ladder, tmp_path) -> None:
 
 
 def test_the_ladder_of_a_gpu_names_that_of_a_cpu(ladder, tmp_path) -> None:
-    done = ladder("ablate", "--ladder", "data-pipeline", "--limit", "1", "--out", tmp_path / "study")
+    done = ladder("ablate", "--ladder", "data-pipeline", "--limit-s", "1", "--out", tmp_path / "study")
     assert done.returncode == 3 and "this machine's ladder is data-pipeline-cpu: ladder ablate --ladder data-pipeline-cpu" in done.stderr
     assert not (tmp_path / "study").exists()
     on_gpu, on_cpu = (read_json(ROOT / "ladders" / f"{name}.json") for name in ("data-pipeline", "data-pipeline-cpu"))

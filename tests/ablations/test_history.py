@@ -168,6 +168,12 @@ def test_few_studies_and_copies(ladder, tmp_path) -> None:
     assert document["series"][0]["finding"] == "3 studies: too few to tell; a drift takes 6, a jump 10"
 
 
+def test_one_study_has_no_history(ladder, tmp_path) -> None:
+    stored(tmp_path, 0)
+    done = ladder("history", tmp_path)
+    assert done.returncode == 0 and done.stdout == f"1 study in {tmp_path}: a history begins with two; six show a drift, ten a jump\n"
+
+
 def test_shards_and_their_study_are_counted_once(ladder, tmp_path) -> None:
     hashes = {f"records/r{i}.json": f"{i:064}" for i in (1, 2)}
     for day, part in enumerate((["records/r1.json"], ["records/r2.json"], list(hashes))):  # started at three times

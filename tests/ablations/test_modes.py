@@ -171,7 +171,7 @@ def test_one_at_a_time(small, ladder, tmp_path) -> None:
 def test_a_sweep_beyond_the_positions_of_the_model(small, home, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     flags = [flag for flag in SMALL if flag not in ("-T", "8")]
-    done = ladder("ablate", "--ladder", small, *flags, "--sweep", "context=32,96", "--rung", "start", "--rung", "flash",
+    done = ladder("ablate", "--ladder", small, *flags, "--sweep", "context=32,96", "--rung", "start,flash",
                   "--with-peer", "pytorch", "--peer-modes", "eager", "--out", folder)
     assert done.returncode == 0, done.stdout + done.stderr
     study, plan = study_of(folder), read_json(folder / "plan.json")

@@ -148,7 +148,7 @@ def test_children_that_never_end(ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     one_rung = write_json(tmp_path / "one.json", ladder_document(rungs=[]))
     began = utc(time.time())
-    done = ladder("ablate", "--ladder", one_rung, "--steps", "100000", "--repeats", "1", "--limit", "3", "--force",
+    done = ladder("ablate", "--ladder", one_rung, "--steps", "100000", "--repeats", "1", "--limit-s", "3", "--force",
                   "--out", folder)
     assert done.returncode == 1
 

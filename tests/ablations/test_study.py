@@ -271,9 +271,9 @@ def test_a_quick_look_goes_on_as_the_whole_ladder(ladder, tmp_path) -> None:
 def test_what_is_expected_to_be_stopped_is_not_begun(ladder, tmp_path) -> None:
     """That --force begins it, test_runner.py shows."""
     document = ladder_document(rungs=[], plan={"repeats": 1, "warmup_steps": 0, "timed_steps": 100000})
-    asked = ["ablate", "--ladder", write_json(tmp_path / "long.json", document), "--limit", "1", "--out", tmp_path / "study"]
+    asked = ["ablate", "--ladder", write_json(tmp_path / "long.json", document), "--limit-s", "1", "--out", tmp_path / "study"]
     refused = ladder(*asked)
-    assert refused.returncode == 3 and "--limit stops it after 1 s" in refused.stderr and not (tmp_path / "study").exists()
+    assert refused.returncode == 3 and "--limit-s stops it after 1 s" in refused.stderr and not (tmp_path / "study").exists()
     assert "fewer --steps, a smaller --batch, --context or --model take less; --force starts anyway" in refused.stderr
 
 
