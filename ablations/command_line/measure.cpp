@@ -171,6 +171,8 @@ void add_ablate(CommandLine& line) {
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
   add_output(command, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
+  command.add_flag("-v,--verbose", flags->verbose,
+                   "also print what changed from rung to rung, and how numbers are computed");
   command.add_flag("--resume", flags->resume,
                    "make the runs that the study in --out lacks; after a quick look, those of the whole ladder");
   auto* shard = add_text(

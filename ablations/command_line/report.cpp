@@ -50,6 +50,8 @@ void add_report(CommandLine& line) {
                   "each a gate.json, history.json, noise floor or trace, or the JSON of Google Benchmark; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  command.add_flag("-v,--verbose", flags->verbose,
+                   "also print what changed from rung to rung, and how numbers are computed");
   command.add_flag("--published", flags->published, "also mark figures that others have published, faintly");
   command.heading("Where the results go");
   add_output(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",

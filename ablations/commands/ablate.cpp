@@ -139,10 +139,10 @@ Begun planned(const AblateFlags& flags) {
 }
 
 // As a table with its page, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
-int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool json) {
-  if (json) return show_study(study.study, json);
+int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, const AblateFlags& flags) {
+  if (flags.json) return show_study(study.study, true);
   const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
-  const int status = show_study(study.study, json);
+  const int status = show_study(study.study, false, flags.verbose);
   if (plan.shard) {
     fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge SHARD... --out FOLDER\n",
                plan.shard->index, plan.shard->count);
@@ -215,7 +215,7 @@ int ablate(const AblateFlags& flags) {
   const StudyFiles study = computed_study(plan, out);
   write_document(out / "study.json", study.study);
   if (!traced) return interrupted();
-  const int status = show(plan, study, out, flags.json);
+  const int status = show(plan, study, out, flags);
   if (outcome.not_made + outcome.not_made_again > 0) {
     std::vector<std::string> left;
     const auto add = [&](size_t count, const char* which, const char* again) {

@@ -37,7 +37,7 @@ struct AblateFlags {
   std::string ladder, out;
   DesignFlags design;
   int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
-  bool resume = false, json = false;
+  bool resume = false, json = false, verbose = false;
   bool quick = false;    // a few rungs, two repeats
   bool force = false;    // start although a run is expected to fail
   bool dry_run = false;  // only print what would be run
@@ -99,7 +99,7 @@ struct CompareFlags {
 struct ReportFlags {
   std::vector<std::string> studies, with;  // files or folders
   std::string out, tensorboard;
-  bool published = false;
+  bool published = false, verbose = false;
 };
 
 struct HistoryFlags {

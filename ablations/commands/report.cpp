@@ -206,10 +206,10 @@ int redraw_to_loss(const fs::path& file, const ReportFlags& flags) {
 }
 
 // One study's table, or the comparison of two. Exit status 1 where a rung failed, was not proven or is void.
-int show_report(const Report& report, const Drawn& drawn) {
+int show_report(const Report& report, const Drawn& drawn, bool verbose) {
   int status = 0;
   if (report.studies.size() == 1) {
-    status = show_study(report.studies[0].study, false);
+    status = show_study(report.studies[0].study, false, verbose);
   } else {
     if (report.comparison) fmt::print("{}", comparison_table(*report.comparison, standard_output(), sides_of_studies));
     fmt::print("{}", said_text(with_printable_texts(said_of(report)), standard_output()));
@@ -226,7 +226,7 @@ int draw_again(const fs::path& file, const ReportFlags& flags) {
   check_report_goes_to(out, {});
   const Drawn drawn = draw_report(report, out);
   show_notes(report);
-  return show_report(report, drawn);
+  return show_report(report, drawn, flags.verbose);
 }
 
 }  // namespace
@@ -272,7 +272,7 @@ int report(const ReportFlags& flags) {
   if (alone) renew(studies[0], places[0], out);
   const Drawn drawn = draw_report(document, out);
   show_notes(document);
-  return show_report(document, drawn);
+  return show_report(document, drawn, flags.verbose);
 }
 
 }  // namespace ablations

@@ -76,6 +76,23 @@ std::string title_from(const std::string& subject, const std::string& sizes, con
 
 }  // namespace
 
+bool has_number(const StudyRung& rung) { return !rung.peer && rung.is_measured() && rung.ms_per_step; }
+
+std::vector<const StudyRung*> rungs_without_number(const Study& study) {
+  std::vector<const StudyRung*> rungs;
+  for (const StudyRung& rung : study.rungs) {
+    const bool is_left_out = rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured;
+    if (!rung.is_measured() && !is_left_out && rung.status != RungStatus::missing) rungs.push_back(&rung);
+  }
+  return rungs;
+}
+
+std::string in_quotes(const std::string& name) { return fmt::format("\u201c{}\u201d", shortened(name, 40)); }
+
+std::optional<double> mfu_of(const StudyRung& rung) {
+  return rung.mfu && *rung.mfu ? (*rung.mfu)->value : std::nullopt;
+}
+
 std::string status_words(const StudyRung& rung) {
   if (rung.out_of_memory.value_or(false)) return "out of memory";
   switch (rung.status) {

@@ -12,6 +12,17 @@
 
 namespace ablations {
 
+// A rung of ours with a number that counts.
+bool has_number(const StudyRung& rung);
+
+// Those that should have one and do not, other programs' too.
+std::vector<const StudyRung*> rungs_without_number(const Study& study);
+
+std::string in_quotes(const std::string& name);
+
+// A share; none: not known.
+std::optional<double> mfu_of(const StudyRung& rung);
+
 // A status in words: "not applicable", "out of memory".
 std::string status_words(const StudyRung& rung);
 

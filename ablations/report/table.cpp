@@ -311,17 +311,6 @@ std::string worth_rows(const Study& study, const Look& look) {
   return text + rule(look);
 }
 
-std::string sizes(const Study& study) {
-  const Workload& workload = study.workload;
-  std::string text = workload.model;
-  if (study.swept != Swept::batch) text += fmt::format(", B={}", workload.B);
-  if (study.swept != Swept::context) text += fmt::format(" T={}", workload.T);
-  if (study.swept != Swept::accumulation && workload.accumulation != 1) {
-    text += fmt::format(" x {} micro-steps", workload.accumulation);
-  }
-  return text;
-}
-
 // Whether one of the ratios that the tables mark is such; `so_far`: those beside their intervals, too.
 bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
   const Layout layout = layout_of(study);

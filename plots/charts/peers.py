@@ -31,8 +31,8 @@ def rows(study):
             d["text"] = milliseconds(d["ms"]) + disturbed(rung)
             d["aria"] = with_interval(f"{label(study, own)}, {d['rung']}: {milliseconds(d['ms'])}", d["lo"], d["hi"], milliseconds)
             if not ours and pair["ratio"] is not None:
-                d["ratio"] = times(pair["ratio"])
-                d["ink"] = GREY if unclear(pair) else SLOWER_INK if slower(pair) else INK
+                d["ratio"] = times(pair["ratio"]) + (" (one run)" if no_interval(pair) else "")
+                d["ink"] = GREY if unclear(pair) or no_interval(pair) else SLOWER_INK if slower(pair) else INK
                 d["aria"] += ", ours is " + with_interval(d["ratio"], *interval(pair), times) + " as fast"
         shown = own
     place_ends([d for d in out if "group" not in d], "ms")

@@ -130,7 +130,7 @@ def draw(report):
     roofline = trace["roofline"]
     points, bars = rows(roofline)
     worst = max((p for p in roofline["parts"] if p.get("ms_above") is not None and p["measured_ms"] is not None), key=lambda p: p["ms_above"], default=None)
-    title = f"Distance from the device's limits, {clean(trace['title'])}"
+    title = f"Distance from the device's limits, {clean(trace['title']).removeprefix('+ ')}"
     if worst and not roofline["limits"].get("refuted"):
         title += f": {name_of(worst)} has most to gain, {milliseconds(worst['measured_ms'])} against {milliseconds(worst['limit_ms'])} ideal"
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
