@@ -77,7 +77,7 @@ def render(page, has_pictures):
         loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, finalize=escape,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
     environment.filters.update(code=code, block=block, commands=commands, table=table,
-                               html=lambda text: Md(re.sub(r"(?<!\w)@(?=\w)", "&#64;", html.escape(clean(text), quote=False))))
+                               html=lambda text: Md(re.sub(r"(?<!\w)@(?=\w)|[\[\]]", lambda m: f"&#{ord(m[0])};", html.escape(clean(text), quote=False))))
     environment.globals.update(Md=Md)
     text = environment.get_template("page.md.j2").render(page=page, has_pictures=has_pictures, trust=trust(page.said))
     return re.sub(r"\n{3,}", "\n\n", text)

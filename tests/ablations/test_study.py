@@ -118,7 +118,7 @@ def test_what_this_machine_cannot_have(study) -> None:
 
 def test_what_is_printed(study) -> None:
     folder, done = study
-    assert " · CPU figures\n" in done.stdout
+    assert " | CPU figures | " in " ".join(done.stdout.split())
     for rung in read_json(folder / "study.json")["rungs"]:
         assert rung["title"][:20] in done.stdout
     assert done.stdout.splitlines()[-1] == f"Open {folder / 'report.html'}"
