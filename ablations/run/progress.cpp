@@ -33,7 +33,8 @@ std::string Progress::name_of(const PlannedRun& run) const {
 void Progress::begin(const PlannedRun& run, bool again) {
   again_ = again;
   begun_ += again ? 0 : 1;
-  current_ = fmt::format("{} {}", again ? "again" : fmt::format("{}/{}", begun_, runs_), name_of(run));
+  current_ = again ? "again" : fmt::format("{}/{}", begun_, runs_);
+  current_ += " " + files::printable(name_of(run));
   if (terminal_) draw(0, plan_.warmup_steps + plan_.timed_steps);
 }
 
@@ -64,7 +65,7 @@ void Progress::end(const Record& record) {
                                                   files::printable(record.failure->message);
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
   if (!terminal_ || !record.is_ok()) {
-    fmt::print(stderr, "{}: {}; the run took {:.0f} s\n", files::printable(current_), result, record.duration_s);
+    fmt::print(stderr, "{}: {}; the run took {:.1f} s\n", current_, result, record.duration_s);
   }
 }
 
