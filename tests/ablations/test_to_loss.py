@@ -143,7 +143,7 @@ def test_an_interrupt_costs_one_training_and_the_rest_is_made_later(ladder, star
 
 
 @pytest.mark.parametrize("more, says", [
-    (["--repeats", 2], "--to-loss cannot be combined with --repeats"),
+    (["--repeats", 2], "--repeats cannot be combined with --to-loss"),
     (["--quick"], "cannot be combined with"),
     (["--shard", "1/2"], "cannot be combined with"),
     (["--with-peer", "pytorch"], "cannot be combined with"),
