@@ -27,6 +27,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -74,40 +75,26 @@ Prospect prospect_of_ladder(const std::string& name) {
   AblateFlags flags;
   flags.ladder = name;
   if (!has_data()) flags.workload.data = ladder_file(name);
-  return prospect_of(flags);
-}
-
-// Whether the ladder can be measured here, in a line.
-std::pair<std::string, Style> said_of_ladder(const std::string& name, const harness::Machine& machine) {
-  std::string refusal;
   try {
-    const Prospect prospect = prospect_of_ladder(name);
-    if (prospect.refusal.empty()) return {"ok, " + summary_of(prospect), Style::plain};
-    const bool has_gpu_rung =
-        std::ranges::any_of(prospect.plan.rungs, [](const Rung& rung) { return name_of(rung) == "gpu"; });
-    refusal = !machine.gpu && has_gpu_rung ? "needs a GPU" : "no: " + prospect.refusal;
-  } catch (const std::exception& error) {
-    refusal = std::string("no: ") + error.what();
+    return prospect_of(flags);
+  } catch (const std::exception& error) {  // no rung applies
+    Prospect none;
+    none.plan.rungs = climb(load_ladder(name), harness::this_machine());
+    none.refusal = error.what();
+    return none;
   }
-  return {refusal, Style::faint};
 }
 
 // Every rung of the ladders, and whether it can be measured here.
-Json ladders_json(const std::vector<std::string>& names, const harness::Machine& machine) {
+Json ladders_json(const std::vector<std::string>& names) {
   Json ladders = Json::object();
   for (const std::string& name : names) {
-    std::string refusal;
-    try {
-      refusal = prospect_of_ladder(name).refusal;
-    } catch (const std::exception&) {  // no rung applies: each says why
-    }
-    for (const Rung& rung : climb(load_ladder(name), machine)) {
-      const bool planned = rung.status == Rung::Status::planned;
-      const char* const status = planned ? refusal.empty() ? "can be measured" : "refused here"
-                                 : rung.status == Rung::Status::not_measured ? "not measured"
-                                                                             : "not applicable here";
-      ladders[name].push_back(
-          {{"rung", name_of(rung)}, {"status", status}, {"reason", planned ? refusal : rung.reason}});
+    const Prospect prospect = prospect_of_ladder(name);
+    for (const Rung& rung : prospect.plan.rungs) {
+      const bool is_refused = rung.status == Rung::Status::planned && !prospect.refusal.empty();
+      ladders[name].push_back({{"rung", name_of(rung)},
+                               {"status", is_refused ? "refused here" : status_text(rung)},
+                               {"reason", is_refused ? prospect.refusal : rung.reason}});
     }
   }
   return ladders;
@@ -190,10 +177,16 @@ std::string print_ladders(const harness::Machine& machine) {
   std::string next = "ladder ablate --ladder tiny";
   fmt::print("ladders\n");
   for (const std::string& name : ladder_names()) {
-    const auto [words, style] = said_of_ladder(name, machine);
-    fmt::print(
-        "{}", standard_output().painted(style, wrapped(fmt::format("  {:<18} {}", name, words), std::string(21, ' '))));
-    if (name == chosen_ladder("") && style == Style::plain) next = "ladder ablate --quick";
+    const Prospect prospect = prospect_of_ladder(name);
+    const bool is_refused = !prospect.refusal.empty();
+    const bool needs_gpu = !machine.gpu && std::ranges::any_of(prospect.plan.rungs,
+                                                               [](const Rung& rung) { return name_of(rung) == "gpu"; });
+    const std::string words = !is_refused ? "ok, " + summary_of(prospect)
+                              : needs_gpu ? "needs a GPU"
+                                          : "no: " + files::printable(prospect.refusal);
+    fmt::print("{}", standard_output().painted(is_refused ? Style::faint : Style::plain,
+                                               wrapped(fmt::format("  {:<18} {}", name, words), std::string(21, ' '))));
+    if (name == chosen_ladder("") && !is_refused) next = "ladder ablate --quick";
   }
   return has_data() ? next : "make data";
 }
@@ -207,13 +200,14 @@ int doctor(const DoctorFlags& flags) {
     const auto names = flags.ladder.empty() ? ladder_names() : std::vector<std::string>{flags.ladder};
     Json found{{"environment", json_of(environment_here())},
                {"notes", things_to_fix(machine)},
-               {"ladders", ladders_json(names, machine)}};
+               {"ladders", ladders_json(names)}};
     if (flags.peaks) found["peaks"] = to_json(rates_of(machine));
     fmt::print("{}\n", files::ascii_text(found));
     return 0;
   }
   if (!flags.ladder.empty()) {
     const Prospect prospect = prospect_of_ladder(flags.ladder);
+    if (prospect.plan.runs.empty()) throw std::invalid_argument(prospect.refusal);
     fmt::print("{}", rungs_text(prospect));
     fmt::print("{}", prospect.refusal.empty()
                          ? fmt::format("Next: ladder ablate --ladder {}\n", files::printable(flags.ladder))

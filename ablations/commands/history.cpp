@@ -42,7 +42,7 @@ int history(const HistoryFlags& flags) {
   if (flags.json) {
     fmt::print("{}\n", files::ascii_text(json_of(history)));
   } else if (history.studies == 1) {
-    fmt::print("1 study in {}: a history begins with two; six show a drift, ten a jump\n", printable(flags.folder));
+    fmt::print("1 study: a history begins with two; six show a drift, ten a jump\n");
   } else {
     fmt::print("{}", history_table(history, standard_output()));
   }

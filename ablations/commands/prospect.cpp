@@ -19,6 +19,12 @@ Prospect prospect_of(const AblateFlags& flags) {
   return prospect;
 }
 
+const char* status_text(const Rung& rung) {
+  return rung.status == Rung::Status::planned        ? "can be measured"
+         : rung.status == Rung::Status::not_measured ? "not measured"
+                                                     : "not applicable here";
+}
+
 std::string summary_of(const Prospect& prospect) {
   const Plan& plan = prospect.plan;
   const auto planned = std::ranges::count(plan.rungs, Rung::Status::planned, &Rung::status);
@@ -41,8 +47,8 @@ std::string rungs_text(const Prospect& prospect) {
     const Rung& rung = plan.rungs[i];
     const std::string begin = fmt::format("  {:<{}} ", name_of(rung), width);
     if (rung.status != Rung::Status::planned) {
-      const char* const why = rung.status == Rung::Status::not_measured ? "not measured" : "not applicable here";
-      text += wrapped(begin + why + (rung.reason.empty() ? "" : ": " + rung.reason), std::string(begin.size(), ' '));
+      text += wrapped(begin + status_text(rung) + (rung.reason.empty() ? "" : ": " + rung.reason),
+                      std::string(begin.size(), ' '));
       continue;
     }
     const double seconds = prospect.estimate.run_s[i];

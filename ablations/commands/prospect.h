@@ -18,6 +18,9 @@ struct Prospect {
 // Throws std::invalid_argument as make_plan does. Neither times anything for the plan nor looks into its text.
 Prospect prospect_of(const AblateFlags& flags);
 
+// "can be measured", "not measured" or "not applicable here".
+const char* status_text(const Rung& rung);
+
 // "7 rungs, about 13 minutes, 3.1 GiB"; "6 of 7 rungs, ..." where some cannot be measured.
 std::string summary_of(const Prospect& prospect);
 

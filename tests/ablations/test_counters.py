@@ -56,12 +56,12 @@ def test_the_number_of_passes_is_known_beforehand(ladder, metrics, passes):
     (["--list-metrics", "--chip", "XY100"], 'chip "XY100": CUPTI knows '),
     (["--list-metrics"], "--list-metrics: needs --chip where there is no GPU; CUPTI knows "),
     (["--list-metrics", "--chip", ""], "must not be empty"),
-    (["--list-metrics", "--counters", "--chip", "GH100"], "excludes"),
-    (["--list-metrics", "--chip", "GH100", "--batch", "2"], "excludes"),
-    (["--counters", "--chip", "GH100"], "requires --list-metrics"),
+    (["--list-metrics", "--counters", "--chip", "GH100"], "cannot be combined with"),
+    (["--list-metrics", "--chip", "GH100", "--batch", "2"], "cannot be combined with"),
+    (["--counters", "--chip", "GH100"], "needs --list-metrics"),
     (["--counters", "--metrics", "a,a"], "a is given twice"),
     (["--counters", "--max-passes", "0"], "--max-passes must be a whole number between 1 and"),
-    (["--counters", "--rung", "bf16", "--recipe", "{}"], "excludes"),
+    (["--counters", "--rung", "bf16", "--recipe", "{}"], "cannot be combined with"),
     ([], "needs one of --trace, --diff, --counters and --list-metrics"),
 ])
 def test_bad_input(ladder, arguments, words):

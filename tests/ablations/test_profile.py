@@ -116,7 +116,7 @@ def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (["profile"], "one of --trace, --diff, --counters"),
-    (["profile", "--trace", "--diff", "flash"], "excludes"),
+    (["profile", "--trace", "--diff", "flash"], "cannot be combined with"),
     (["profile", "--diff", "nothing", "--ladder", "tiny"], "--diff nothing: no such rung; ladder tiny has start, gpu, memory"),
     (["profile", "--diff", "start", "--ladder", "tiny"], "no rung comes before it here; name two rungs"),
     (["profile", "--diff", "a.json", "b.json"], "a.json: No such file"),

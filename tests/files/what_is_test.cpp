@@ -24,7 +24,7 @@ TEST(WhatIs, TokensWithoutAHeaderAreNoText) {
     }
     return "";
   };
-  const std::string tokens = "\x06\x01\x0b\0\x0d\0\x22\x01\x51\xc4\x06\x01\x1c\x01"s;
+  const std::string tokens = "\x06\x01\x0b\0\x0d\0\x22\x01\x50\xc4\x06\x01\x1c\x01"s;
   EXPECT_NE(refusal(tokens, files::text_file).find("is probably uint16 tokens without a header, not a UTF-8 text"),
             std::string::npos);
   EXPECT_EQ(refusal(tokens, files::safetensors_file), "");
