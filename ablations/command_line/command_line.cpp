@@ -104,7 +104,10 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
   const std::string what = error.what(), kind = error.get_name();
   for (const CLI::Option* option : command->get_options()) {
     if (kind == "RequiredError" && option->get_required() && option->count() == 0) {
-      return fmt::format("{} needs {}", command->words.name, name_of(*option));
+      const auto& names = option->get_lnames();  // the first: others are the same flag
+      return fmt::format(
+          "{} needs {}", command->words.name,
+          names.empty() ? name_of(*option) : fmt::format("--{} {}", names.front(), option->get_type_name()));
     }
     const std::string flag = option->get_name();
     const int most = option->get_items_expected_max();
